@@ -11,7 +11,7 @@ fuzz_target!(|data: &[u8]| {
         may_match(bloom, ["a", ""].into_iter(), data.len() % 2 == 0);
     }
     let chunk = Bytes::copy_from_slice(data);
-    let Ok(batch) = decode(&chunk) else { return };
+    let Ok(batch) = decode(&chunk, "") else { return };
     let header = ChunkHeader::decode(data).unwrap();
     assert_eq!((batch.len(), batch.chunk_bytes() as usize), (header.messages as usize, data.len()));
     let mut builder = ChunkBuilder::new(16);

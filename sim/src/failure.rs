@@ -29,6 +29,16 @@ pub enum Check {
     NoCorruption,
     /// Messages of one publisher keep their order in each queue.
     Order,
+    /// At an offset of a stream every reader finds the same message, at any time.
+    InconsistentOffsets,
+    /// The offsets of a stream's reader only rise.
+    NonmonotonicPoll,
+    /// A stream's reader passes no message.
+    PollSkip,
+    /// Messages of one publisher have rising offsets in a stream.
+    NonmonotonicSend,
+    /// Nobody gets a message of a transaction before its commit was requested.
+    AbortedRead,
     /// A quorum queue delivers no message before its time of delivery.
     NotEarly,
     /// Messages that were delivered before are flagged as redelivered.
@@ -62,6 +72,11 @@ impl Check {
             Self::TransactionsAreWhole => "transactions hold as a whole or not at all",
             Self::NoCorruption => "no corruption",
             Self::Order => "order within each queue",
+            Self::InconsistentOffsets => "an offset has one message for all readers",
+            Self::NonmonotonicPoll => "a reader's offsets only rise",
+            Self::PollSkip => "a reader passes no message",
+            Self::NonmonotonicSend => "a stream has each publisher's messages as they were sent",
+            Self::AbortedRead => "nothing is read that wasn't committed",
             Self::NotEarly => "nothing is delivered before its time",
             Self::Redelivered => "redeliveries are flagged",
             Self::ObjectsExist => "confirmed objects exist",

@@ -99,6 +99,9 @@ pub struct Message {
     pub published: Stamp,
     /// The time at which it was published or a little before, in milliseconds since the Unix epoch.
     pub published_ms: u64,
+    /// The stamp from which on it may be in a queue: 0, or when the commit of its transaction was requested. `Stamp::MAX` before that,
+    /// and if it was rolled back.
+    pub visible: Stamp,
     /// The stamp at which the publisher learned that it is safe.
     pub confirmed: Option<Stamp>,
     /// Its targets by queue.
@@ -318,6 +321,7 @@ impl Ledger {
             publisher,
             published,
             published_ms: self.now_ms,
+            visible: 0,
             confirmed,
             targets,
         };
@@ -337,8 +341,14 @@ impl Ledger {
         &self.promises
     }
 
+    /// Notes that a message is published in a transaction.
+    pub fn withhold(&mut self, id: MessageId) {
+        self.messages[id as usize].visible = Stamp::MAX;
+    }
+
     /// Notes the request to commit a transaction with these messages.
     pub fn commit(&mut self, published: &[MessageId], asked: Stamp) {
+        published.iter().for_each(|id| self.messages[*id as usize].visible = asked);
         self.commits.push(Commit { asked, published: published.to_vec() });
     }
 
@@ -349,6 +359,7 @@ impl Ledger {
 
     /// Notes that a message's transaction was rolled back.
     pub fn never(&mut self, id: MessageId) {
+        self.withhold(id);
         self.messages[id as usize].targets.values_mut().for_each(|target| target.gone = Some(0));
     }
 
@@ -531,6 +542,9 @@ impl Ledger {
         self.kept_power = false;
         for message in &mut self.messages {
             message.published = 0;
+            if message.visible < Stamp::MAX {
+                message.visible = 0;
+            }
             for target in message.targets.values_mut() {
                 target.excused = None;
                 target.acquired = None;

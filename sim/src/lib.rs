@@ -33,6 +33,7 @@ pub mod quiet;
 pub mod random;
 mod restart;
 pub mod seed;
+pub mod sightings;
 pub mod stream_protocol;
 pub mod streams;
 pub mod tally;

@@ -56,16 +56,21 @@ pub fn recover_and_judge(
 }
 
 /// The ledger of the life that begins with these findings.
-pub fn rebase(ledger: &mut Ledger, findings: &Findings) {
+///
+/// # Errors
+/// The messages of a stream can't be those of one stream.
+pub fn rebase(ledger: &mut Ledger, findings: &Findings) -> Result<(), Failure> {
     let ids = |found: &Vec<Received>| found.iter().filter_map(|received| body::id(&received.content.body)).collect();
     let found = findings.queues.iter().map(|(queue, found)| (queue.clone(), ids(found))).collect();
     for (queue, found) in findings.queues.iter().filter(|(queue, _)| is_stream(queue)) {
         let found = found.iter().filter_map(|received| received.content.offset.zip(body::id(&received.content.body)));
+        let found = found.map(|(offset, id)| (offset, &ledger.messages[id as usize]));
         let next = findings.streams.get(queue).map_or(0, |(_, next, _)| *next);
-        ledger.streams.entry(queue.clone()).or_default().rebase(found, next);
+        ledger.streams.entry(queue.clone()).or_default().rebase(queue, found, next)?;
     }
     ledger.streams.retain(|queue, _| findings.queues.contains_key(queue));
     ledger.rebase(&found, &|object| findings.objects.contains(object));
+    Ok(())
 }
 
 /// Adds a world's counts and hash to the totals.

@@ -90,6 +90,10 @@ pub fn examine(received: &Content, queue: &str, ledger: &mut Ledger, tally: &mut
     let Some(target) = message.targets.get_mut(queue) else {
         return Err(Failure::new(Check::NoPhantom, format!("message {id} wasn't published to queue {queue}")));
     };
+    if message.visible == Stamp::MAX {
+        let detail = format!("queue {queue} delivered message {id} of a transaction that isn't committed");
+        return Err(Failure::new(Check::AbortedRead, detail));
+    }
     if target.gone.is_some() {
         return Err(Failure::new(Check::NothingComesBack, format!("message {id} is back in queue {queue}")));
     }

@@ -69,6 +69,7 @@ pub const BUGS: &[(&str, Bug)] = &[
     ("concurrency", Bug::Broker(broker::Bug::ApplyBeforeDurable)),
     ("concurrency", Bug::Queue(queue::Bug::ApplyOutOfOrder)),
     ("streams", Bug::Broker(broker::Bug::ConfirmChunkEarly)),
+    ("streams", Bug::Broker(broker::Bug::StoreRepeats)),
     ("streams", Bug::Queue(queue::Bug::DropTooMuch)),
     ("streams", Bug::Queue(queue::Bug::OffByOne)),
     ("streams", Bug::Queue(queue::Bug::SkipOffset)),

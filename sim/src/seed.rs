@@ -33,7 +33,7 @@ pub struct Plan {
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { lives: 4, peers: Peers { amqp091: 2, amqp10: 2 }, operations: 2_000 }
+        Self { lives: 4, peers: Peers { amqp091: 2, amqp10: 2, streams: 1 }, operations: 2_000 }
     }
 }
 
@@ -199,7 +199,7 @@ fn reopen(
     tally: &mut Tally,
 ) -> Result<(World, bool), Failure> {
     let (world, findings) = recover_and_judge(disk.clone(), log.clone(), ledger, at, seed, tally)?;
-    rebase(ledger, &findings);
+    rebase(ledger, &findings)?;
     let clean = findings.clean;
     Ok((world, clean))
 }

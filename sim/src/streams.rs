@@ -8,6 +8,7 @@ use crate::body;
 use crate::failure::{Check, Failure};
 use crate::ledger::{Ledger, Message, MessageId, Object, Presence, Stamp};
 use crate::random::Random;
+use crate::sightings::{Seen, Sightings};
 use crate::tally::Tally;
 use crate::topology;
 use crate::world::World;
@@ -91,7 +92,7 @@ pub enum Start {
 impl Start {
     /// One of them. Readers that come back begin behind the last message that any of them saw.
     pub fn any(random: &mut Random, ledger: &Ledger, queue: &str) -> Self {
-        let seen = ledger.streams.get(queue).and_then(|book| book.seen.last_key_value()).map(|(offset, _)| offset + 1);
+        let seen = ledger.streams.get(queue).and_then(|book| book.seen.last()).map(|offset| offset + 1);
         match (random.below(6), seen) {
             (0, _) => Self::Last,
             (1, _) => Self::Next,
@@ -102,19 +103,11 @@ impl Start {
     }
 }
 
-/// A message that a reader saw.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Seen {
-    id: MessageId,
-    /// The stamp at which a client saw it first; 0 if it was there when the life began.
-    at: Stamp,
-}
-
 /// The clients' knowledge about a stream.
 #[derive(Clone, Debug, Default)]
 pub struct Book {
-    /// The messages that readers saw, by offset.
-    seen: BTreeMap<u64, Seen>,
+    /// The messages that readers saw.
+    seen: Sightings,
     /// Number of streams of this name so far, and of those that may have been.
     generation: u64,
     /// Another stream of this name may be there than the one that was.
@@ -158,7 +151,7 @@ impl Book {
     fn any_there(&self, offsets: &Range<u64>) -> Option<u64> {
         let new = offsets.start.max(self.began);
         let known = (!offsets.is_empty()).then(|| self.seen.range(offsets.clone()).next()).flatten();
-        known.map(|(offset, _)| *offset).or_else(|| (new < offsets.end).then_some(new))
+        known.map(|(offset, _)| offset).or_else(|| (new < offsets.end).then_some(new))
     }
 
     /// Whether a reader went on over a gap that wasn't looked at.
@@ -167,12 +160,20 @@ impl Book {
         !self.jumps.is_empty()
     }
 
-    /// Begins a life with these messages. `next` is the offset behind the last of them.
-    pub fn rebase(&mut self, found: impl Iterator<Item = (u64, MessageId)>, next: u64) {
+    /// Begins a life of `stream` with these messages. `next` is the offset behind the last of them.
+    ///
+    /// # Errors
+    /// They can't be those of one stream.
+    pub fn rebase<'m>(
+        &mut self,
+        stream: &str,
+        mut found: impl Iterator<Item = (u64, &'m Message)>,
+        next: u64,
+    ) -> Result<(), Failure> {
         self.end_deletion();
         self.deletions.clear();
         self.began = next;
-        self.seen.extend(found.map(|(offset, id)| (offset, Seen { id, at: 0 })));
+        found.try_for_each(|(offset, message)| self.seen.note(stream, offset, message, 0))
     }
 }
 
@@ -193,11 +194,11 @@ impl StreamReader {
     #[must_use]
     pub fn new(start: Start, ledger: &Ledger, queue: &str) -> Self {
         let book = ledger.streams.get(queue);
-        let behind = book.filter(|book| !book.is_doubtful).and_then(|book| book.seen.last_key_value());
+        let behind = book.filter(|book| !book.is_doubtful).and_then(|book| book.seen.last());
         let (next, is_exact) = match start {
             Start::First => (0, true),
             Start::Last => (0, false),
-            Start::Next => (behind.map_or(0, |(offset, _)| offset + 1), false),
+            Start::Next => (behind.map_or(0, |offset| offset + 1), false),
             Start::Offset(offset) => (offset, true),
         };
         Self { generation: book.map_or(0, |book| book.generation), next, is_exact, has_read: false }
@@ -214,7 +215,7 @@ impl StreamReader {
     /// Notes a delivery.
     ///
     /// # Errors
-    /// Another message was due, or another one was at this offset before.
+    /// The verdicts on readers are [`Check::NonmonotonicPoll`] and [`Check::PollSkip`], for others see [`Sightings::note`].
     pub fn delivered(
         &mut self,
         queue: &str,
@@ -232,7 +233,7 @@ impl StreamReader {
         let may_begin_anew = is_other && !self.has_read;
         if offset < expected && !may_begin_anew {
             let detail = format!("stream {queue}: message {id} at offset {offset} after a reader was at {expected}");
-            return Err(Failure::new(Check::Order, detail));
+            return Err(Failure::new(Check::NonmonotonicPoll, detail));
         }
         let at = ledger.heard_at;
         let book = ledger.streams.entry(queue.to_owned()).or_default();
@@ -243,7 +244,7 @@ impl StreamReader {
                 let detail = format!(
                     "stream {queue}: a reader got offset {offset} instead of {expected}, {seen} is there; {book:?}"
                 );
-                return Err(Failure::new(Check::NothingLost, detail));
+                return Err(Failure::new(Check::PollSkip, detail));
             }
             book.jumps.push(Jump { generation: self.generation, missing: expected..offset });
         }
@@ -252,12 +253,7 @@ impl StreamReader {
         if book.is_doubtful || book.generation != self.generation {
             return Ok(());
         }
-        let seen = *book.seen.entry(offset).or_insert(Seen { id, at });
-        if seen.id != id {
-            let detail = format!("stream {queue}: offset {offset} is message {id}, and was {}", seen.id);
-            return Err(Failure::new(Check::NothingLost, detail));
-        }
-        Ok(())
+        book.seen.note(queue, offset, &ledger.messages[id as usize], at)
     }
 }
 
@@ -283,7 +279,7 @@ pub fn check_jumps(world: &mut World, ledger: &mut Ledger) -> Result<(), Failure
         for Jump { missing, .. } in jumps {
             if let Some(there) = book.any_there(&(missing.start.max(first)..missing.end)) {
                 let detail = format!("stream {queue}: a reader went on at {}, and {there} is there", missing.end);
-                return Err(Failure::new(Check::NothingLost, detail));
+                return Err(Failure::new(Check::PollSkip, detail));
             }
             world.tally.add("readers overtaken by retention", (missing.start < first).into());
             world.tally.add("gaps of streams", (missing.end > first).into());
@@ -300,7 +296,7 @@ pub fn check_retention(world: &World, ledger: &Ledger) -> Result<(), Failure> {
     for (queue, book) in &ledger.streams {
         let is_there = ledger.presence_now(&Object::Queue(queue.clone())) == Presence::Present;
         let Some((first, _, bytes)) = extent(world, queue).filter(|_| is_there && !book.is_doubtful) else { continue };
-        let newest = book.seen.range(..first).next_back().map(|(offset, seen)| (*offset, seen.id));
+        let newest = book.seen.range(..first).next_back().map(|(offset, seen)| (offset, seen.id));
         let gone = Gone { is_any: book.any_there(&(0..first)).is_some(), newest };
         judge_removed(queue, gone, ledger, (first, bytes), world.clock.now().wall_ms)?;
     }
@@ -379,15 +375,21 @@ pub fn judge_offsets(ledger: &Ledger, at: Stamp, queue: &str, findings: &Finding
         seen.at == 0 || seen.at <= at && (ledger.kept_power || is_confirmed && !is_written_only)
     };
     let mut newest = None;
-    for (offset, seen) in book.seen.iter().filter(|(_, seen)| holds(seen)) {
-        if *offset < first {
-            newest = Some((*offset, seen.id));
+    for (offset, seen) in book.seen.range(..).filter(|(_, seen)| holds(seen)) {
+        if offset < first {
+            newest = Some((offset, seen.id));
         }
-        if *offset >= next {
+        if offset >= next {
             return lost(format!("offset {offset} was seen, and will be used again: next is {next}"));
         }
-        if *offset >= first && found.get(offset) != Some(&seen.id) {
-            return lost(format!("offset {offset} is {:?}, and was {}", found.get(offset), seen.id));
+        match found.get(&offset) {
+            _ if offset < first => {}
+            Some(id) if *id == seen.id => {}
+            Some(id) => {
+                let detail = format!("stream {queue}: offset {offset} is message {id}, and was {}", seen.id);
+                return Err(Failure::new(Check::InconsistentOffsets, detail));
+            }
+            None => return lost(format!("offset {offset} is empty, and was {}", seen.id)),
         }
     }
     let gone = Gone { is_any: newest.is_some(), newest };
@@ -457,8 +459,15 @@ mod tests {
 
     /// A stream in which a life begins with messages at offsets 0 to 2 and 6. A group had the others before 9.
     fn with_gaps() -> Book {
+        began_with(&mut Ledger::default(), &[0, 1, 2, 6])
+    }
+
+    /// A stream in which a life begins with new messages at these offsets, before 9.
+    fn began_with(ledger: &mut Ledger, offsets: &[u64]) -> Book {
+        let ids: Vec<_> = offsets.iter().map(|_| ledger.publish(1, "", "s", 8, true, 0)).collect();
+        let messages = ids.iter().map(|id| &ledger.messages[*id as usize]);
         let mut book = Book::default();
-        book.rebase([0, 1, 2, 6].map(|offset| (offset, 100 + offset)).into_iter(), 9);
+        book.rebase("s", offsets.iter().copied().zip(messages), 9).expect("they are in order");
         book
     }
 
@@ -480,13 +489,11 @@ mod tests {
     /// Judges a stream without a limit that begins at `first` after a crash, and had messages at these offsets before.
     fn judge_beginning(first: u64, seen: &[u64]) -> Result<(), Failure> {
         let mut ledger = Ledger::default();
-        let mut book = Book::default();
-        book.rebase(seen.iter().map(|offset| (*offset, 0)), 9);
+        let book = began_with(&mut ledger, seen);
         ledger.streams.insert("q0-stream".to_owned(), book);
         let mut findings = Findings::default();
         findings.queues.insert("q0-stream".to_owned(), Vec::new());
         findings.streams.insert("q0-stream".to_owned(), (first, first, 0));
-        ledger.publish(1, "", "q0-stream", 8, true, 0);
         judge_offsets(&ledger, 0, "q0-stream", &findings)
     }
 
@@ -496,6 +503,38 @@ mod tests {
         let failure = judge_beginning(4, &[2]).expect_err("offset 2 had a message");
         assert_eq!(failure.check, Check::NothingLost);
         assert!(failure.detail.contains("before offset 4 are gone"), "{failure}");
+    }
+
+    /// The first verdict on a reader that begins there and gets these messages of a stream that has one at each offset up to 4.
+    fn judge_reader(stream: &str, start: Start, offsets: &[u64]) -> Option<Check> {
+        let mut ledger = Ledger::default();
+        let book = began_with(&mut ledger, &[0, 1, 2, 3, 4]);
+        ledger.streams.insert(stream.to_owned(), book);
+        let mut reader = StreamReader::new(start, &ledger, stream);
+        let mut get =
+            |offset: &u64| reader.delivered(stream, Some(*offset), *offset, &mut ledger, &mut Tally::default()).err();
+        offsets.iter().find_map(&mut get).map(|failure| failure.check)
+    }
+
+    #[test]
+    fn a_reader_gets_each_offset_from_its_first_on() {
+        assert_eq!(judge_reader("s-stream", Start::First, &[0, 1, 2, 3, 4]), None);
+        assert_eq!(judge_reader("s-stream", Start::Last, &[3, 4]), None);
+        assert_eq!(judge_reader("s-stream", Start::Offset(2), &[2, 3]), None);
+    }
+
+    #[test]
+    fn a_reader_that_goes_back_is_caught() {
+        assert_eq!(judge_reader("s-stream", Start::First, &[0, 1, 1]), Some(Check::NonmonotonicPoll));
+        assert_eq!(judge_reader("s-stream", Start::Last, &[3, 2]), Some(Check::NonmonotonicPoll));
+        assert_eq!(judge_reader("s-stream", Start::Offset(2), &[1]), Some(Check::NonmonotonicPoll));
+    }
+
+    #[test]
+    fn a_reader_that_passes_a_message_is_caught() {
+        assert_eq!(judge_reader("s-stream", Start::First, &[1]), Some(Check::PollSkip));
+        assert_eq!(judge_reader("s-stream", Start::Last, &[2, 4]), Some(Check::PollSkip));
+        assert_eq!(judge_reader("s-stream-bytes", Start::First, &[3]), None, "retention may have removed the others");
     }
 
     #[test]

@@ -116,6 +116,11 @@ pub fn some_target(world: &mut World, ledger: &Ledger) -> Option<String> {
     one_of(present(ledger, |name| !name.ends_with("-dead")).collect(), world)
 }
 
+/// An existing stream of any owner.
+pub fn some_stream(world: &mut World, ledger: &Ledger) -> Option<String> {
+    one_of(present(ledger, streams::is_stream).collect(), world)
+}
+
 /// An existing queue of any owner that consumers may take from.
 pub fn some_source(world: &mut World, ledger: &Ledger) -> Option<String> {
     let only_streams = world.random.below(5) == 0;

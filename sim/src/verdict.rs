@@ -148,6 +148,10 @@ fn contents(
         if let Some(part) = body::difference(message, queue, content) {
             return Err(Failure::new(Check::NoCorruption, format!("message {id} in queue {queue}: wrong {part}")));
         }
+        if stays_away && message.visible > at {
+            let detail = format!("message {id} of a transaction that wasn't committed is in queue {queue}");
+            return Err(Failure::new(Check::AbortedRead, detail));
+        }
         if stays_away && target.gone.is_some_and(|gone| gone <= at) {
             return Err(Failure::new(Check::NothingComesBack, format!("message {id} is back in queue {queue}")));
         }
@@ -162,7 +166,8 @@ fn contents(
             && let Some(before) = last.insert(message.publisher, id).filter(|before| *before > id)
         {
             let detail = format!("queue {queue}: message {id} behind {before} of the same publisher");
-            return Err(Failure::new(Check::Order, detail));
+            let check = if is_stream(queue) { Check::NonmonotonicSend } else { Check::Order };
+            return Err(Failure::new(check, detail));
         }
         if target.seen && !content.redelivered && !is_stream(queue) {
             let detail = format!("message {id} of queue {queue} was delivered before and isn't flagged");
@@ -226,4 +231,63 @@ fn losses(
         return Err(Failure::new(Check::NothingLost, detail));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::amqp091::Received;
+    use crate::content::Content;
+    use crate::peer::examine;
+
+    /// A queue to which a message was published in a transaction.
+    fn with_transaction() -> Ledger {
+        let mut ledger = Ledger::default();
+        ledger.note(Object::Queue("q".to_owned()), 0, Presence::Present);
+        let id = ledger.publish(1, "", "q", 8, true, 1);
+        ledger.withhold(id);
+        ledger
+    }
+
+    fn content() -> Content {
+        Content {
+            redelivered: false,
+            exchange: Vec::new(),
+            key: b"q".to_vec(),
+            persistent: true,
+            message_id: None,
+            has_died: false,
+            acquired: 0,
+            delivery_ms: None,
+            offset: None,
+            has_more: false,
+            body: body::body(0, 8),
+        }
+    }
+
+    /// The verdicts on a message that was found after a power cut at `at`, and on one that a client gets.
+    fn judge_read(ledger: &Ledger, at: Stamp) -> [Option<Check>; 2] {
+        let received = Received { channel: 1, consumer: Vec::new(), tag: 1, content: content() };
+        let queues = BTreeMap::from([("q".to_owned(), vec![received])]);
+        let findings = Findings { queues, ..Findings::default() };
+        let found = contents(ledger, at, "q", &findings, true).err();
+        let got = examine(&content(), "q", &mut ledger.clone(), &mut Tally::default()).err();
+        [found, got].map(|failure| failure.map(|failure| failure.check))
+    }
+
+    #[test]
+    fn a_message_is_read_once_its_commit_was_requested() {
+        let mut ledger = with_transaction();
+        assert_eq!(judge_read(&ledger, 3), [Some(Check::AbortedRead); 2]);
+        ledger.commit(&[0], 5);
+        assert_eq!(judge_read(&ledger, 4), [Some(Check::AbortedRead), None]);
+        assert_eq!(judge_read(&ledger, 5), [None; 2]);
+    }
+
+    #[test]
+    fn a_message_that_was_rolled_back_is_never_read() {
+        let mut ledger = with_transaction();
+        ledger.never(0);
+        assert_eq!(judge_read(&ledger, 9), [Some(Check::AbortedRead); 2]);
+    }
 }

@@ -1,5 +1,5 @@
 //! The clients' operations: declare, bind, publish, fan out, consume, get, settle, return, purge, delete, vanish; some
-//! over AMQP 0-9-1, some over AMQP 1.0, on the same queues.
+//! over AMQP 0-9-1, some over AMQP 1.0 or the stream protocol, on the same queues and streams.
 
 use leveret_broker::Nanos;
 use leveret_metrics::Totals;
@@ -10,7 +10,7 @@ use crate::peer::{Holdings, Peer, starving};
 use crate::quiet::Shown;
 use crate::streams::{Book, check_jumps, check_retention};
 use crate::world::World;
-use crate::{amqp10, amqp091, quiet};
+use crate::{amqp10, amqp091, quiet, stream_protocol};
 
 /// Number of concurrent clients. The objects belong to the clients of AMQP 0-9-1.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +19,8 @@ pub struct Peers {
     pub amqp091: usize,
     /// Clients of AMQP 1.0.
     pub amqp10: usize,
+    /// Clients of the stream protocol.
+    pub streams: usize,
 }
 
 /// The clients of a simulation.
@@ -45,6 +47,9 @@ impl Workload {
         }
         for number in 0..peers.amqp10 {
             all.push(Box::new(amqp10::Peer::connect(number, world)));
+        }
+        for number in 0..peers.streams {
+            all.push(Box::new(stream_protocol::Peer::connect(number, world)));
         }
         Self { peers: all, operations: 0, limit, pause: 0, before: quiet::totals(world) }
     }

@@ -13,7 +13,7 @@ use leveret_sim::workload::Peers;
 use leveret_sim::world::{World, small_log};
 
 const OPERATIONS: usize = 500;
-const PEERS: Peers = Peers { amqp091: 2, amqp10: 2 };
+const PEERS: Peers = Peers { amqp091: 2, amqp10: 2, streams: 1 };
 const SEED: u64 = 4;
 /// One in this many moments is followed by power cuts during its recovery, and by another life.
 const SAMPLE: usize = 25;
@@ -86,7 +86,7 @@ fn promises_hold_after_cuts_in_the_next_life() {
             life::recover_and_judge(survived.clone(), small_log(), &ledger, at, seed, &mut tally)
                 .unwrap_or_else(|failure| panic!("{}", text("first recovery", &failure)));
         let before = survived.count();
-        life::rebase(&mut ledger, &findings);
+        life::rebase(&mut ledger, &findings).unwrap_or_else(|failure| panic!("{}", text("first recovery", &failure)));
         life::run(&mut world, &mut ledger, PEERS, 30)
             .unwrap_or_else(|failure| panic!("{}", text("second life", &failure)));
         ledger.heard_everything();

@@ -23,7 +23,7 @@ use leveret_strict_client::amqp091::QueueDeclare;
 
 const OTHER: StreamId = StreamId(1);
 const OPERATIONS: usize = 400;
-const PEERS: Peers = Peers { amqp091: 3, amqp10: 0 };
+const PEERS: Peers = Peers { amqp091: 3, amqp10: 0, streams: 0 };
 /// One in this many moments of a trace has a power cut.
 const SAMPLE: usize = 7;
 

@@ -24,6 +24,8 @@ pub enum Bug {
     ConfirmChunkEarly,
     /// Messages that a named publisher sends again are confirmed at once.
     ConfirmRepeatEarly,
+    /// Messages that a named publisher sends again are stored again.
+    StoreRepeats,
     /// Recovery doesn't look for the numbers of named publishers in the log.
     ForgetSequences,
     /// The end of a transaction of AMQP 1.0 is answered when it is appended.

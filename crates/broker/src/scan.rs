@@ -41,6 +41,8 @@ pub(crate) type PassFound = Arc<dyn Fn(Result<Scanned, String>) + Send + Sync>;
 /// Messages that are being found.
 struct Finding<'a> {
     scan: &'a Scan,
+    /// The stream's name.
+    name: &'a str,
     /// Chunks from before this time are skipped, up to the first one that isn't older.
     since_ms: Option<u64>,
     wall_ms: u64,
@@ -56,13 +58,13 @@ struct Finding<'a> {
 /// # Errors
 /// A chunk can't be read or is damaged, before any was found.
 pub(crate) fn scan(
-    (stream, log): (&StreamRef, LogId),
+    (stream, log, name): (&StreamRef, LogId, &str),
     from: u64,
     scan: &Scan,
     disk: &dyn Disk,
     wall_ms: u64,
 ) -> Result<Scanned, String> {
-    let mut finding = Finding::new(scan, wall_ms);
+    let mut finding = Finding::new(scan, name, wall_ms);
     let (mut end, mut found, mut looked) = (from, 0, 0);
     while found < FOUND_BYTES && looked < LOOKED_BYTES {
         let Some(plan) = stream.plan_read(log, end, FOUND_BYTES) else { break };
@@ -105,9 +107,9 @@ fn chunk_in(lent: &Lent, head: &[u8]) -> Result<SharedChunk, chunk::ChunkError> 
 }
 
 impl<'a> Finding<'a> {
-    fn new(scan: &'a Scan, wall_ms: u64) -> Self {
+    fn new(scan: &'a Scan, name: &'a str, wall_ms: u64) -> Self {
         let (runs, chunks, few) = (Vec::new(), Vec::new(), BatchBuilder::default());
-        Self { scan, since_ms: scan.since_ms, wall_ms, runs, chunks, few, few_from: 0 }
+        Self { scan, name, since_ms: scan.since_ms, wall_ms, runs, chunks, few, few_from: 0 }
     }
 
     /// Whether a chunk has to be read, by its header and its Bloom filter. If those are damaged it is read, which tells.
@@ -152,7 +154,7 @@ impl<'a> Finding<'a> {
             return Ok(());
         }
         let bytes = chunk::of_stored(&stored.payload).map_err(damaged)?;
-        let batch = chunk::decode(&bytes).map_err(damaged)?;
+        let batch = chunk::decode(&bytes, self.name).map_err(damaged)?;
         if batch.len() != usize::from(stored.messages) {
             return wrong_number(batch.len() as u64);
         }
@@ -222,7 +224,7 @@ mod tests {
     #[test]
     fn a_withdrawn_chunk_doesnt_end_the_search_for_a_time() {
         let scan = Scan { since_ms: Some(50), gaps: vec![1..3, 5..6], ..Scan::default() };
-        let mut finding = Finding::new(&scan, 0);
+        let mut finding = Finding::new(&scan, "s", 0);
         // After a crash the clock was set back.
         let chunks = [(0, 10), (1, 60), (3, 20), (4, 50), (5, 70), (6, 20)];
         let decisions = chunks.map(|(number, ms)| finding.skim(&Skimmed { number, bytes: &head(ms) }));

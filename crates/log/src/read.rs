@@ -401,11 +401,13 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
         bytes.map_err(|error| ReadError::from_disk(error, plan.log))
     }
 
-    /// Whether to read a chunk. Its beginning is often among the bytes of the run table before it.
+    /// Whether to read a chunk. Its beginning is often among the bytes of the run table before it, or among those that were read with the
+    /// chunk before it.
     fn decide(&mut self, run: &RecordRun, at: u64) -> Result<(Skim, Bytes), ReadError> {
         let (plan, at) = (self.plan, at + RECORD_HEADER_BYTES as u64);
         let length = self.head_bytes.min((run.length as usize).saturating_sub(RECORD_HEADER_BYTES));
-        let window = if self.tables.holds(at, length) { &mut self.tables } else { &mut self.heads };
+        let window = [&mut self.tables, &mut self.records].into_iter().find(|window| window.holds(at, length));
+        let window = window.unwrap_or(&mut self.heads);
         let bytes = window.fetch(self.disk, &plan.name, at, length, length, plan.end);
         let bytes = bytes.map_err(|error| ReadError::from_disk(error, plan.log))?;
         Ok(((self.decide)(Skimmed { number: run.first, bytes: &bytes }), bytes))

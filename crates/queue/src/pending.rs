@@ -82,6 +82,8 @@ pub(crate) struct PendingMessages<B = Arc<Batch>> {
     length: Length,
     /// The part of `length` that will be delayed.
     delayed: Length,
+    /// Number of runs that are part of a group.
+    in_groups: usize,
     /// The next number to be reserved.
     next: u64,
 }
@@ -89,7 +91,7 @@ pub(crate) struct PendingMessages<B = Arc<Batch>> {
 impl<B: PendingForm> PendingMessages<B> {
     /// An empty list; the first message gets the number `next`.
     pub(crate) fn new(next: u64) -> Self {
-        Self { runs: VecDeque::new(), length: Length::default(), delayed: Length::default(), next }
+        Self { runs: VecDeque::new(), length: Length::default(), delayed: Length::default(), in_groups: 0, next }
     }
 
     /// Reserves `count` numbers; returns the first.
@@ -129,13 +131,14 @@ impl<B: PendingForm> PendingMessages<B> {
 
     /// Whether any message is part of a group: later ones have to be durable, too.
     pub(crate) fn awaits_group(&self) -> bool {
-        self.runs.iter().any(|pending| matches!(pending.place, Awaited::Group(_)))
+        self.in_groups > 0
     }
 
     pub(crate) fn push(&mut self, pending: Pending<B>) {
         self.length.messages += u64::from(pending.count);
         self.length.bytes += pending.bytes;
         self.delayed = self.delayed + pending.delayed_length();
+        self.in_groups += usize::from(matches!(pending.place, Awaited::Group(_)));
         self.runs.push_back(pending);
     }
 
@@ -153,6 +156,7 @@ impl<B: PendingForm> PendingMessages<B> {
         self.length.messages -= u64::from(pending.count);
         self.length.bytes -= pending.bytes;
         self.delayed = self.delayed - pending.delayed_length();
+        self.in_groups -= usize::from(matches!(pending.place, Awaited::Group(_)));
         Some(pending)
     }
 
@@ -179,6 +183,7 @@ impl<B: PendingForm> PendingMessages<B> {
     /// Drops all, because the queue is deleted.
     pub(crate) fn clear(&mut self) {
         self.runs.clear();
+        self.in_groups = 0;
         (self.length, self.delayed) = (Length::default(), Length::default());
     }
 }

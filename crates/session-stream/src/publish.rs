@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::{ChunkPublished, QueueRef};
 use leveret_broker::time::Now;
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, NotAdded, SharedChunk};
@@ -45,7 +46,8 @@ impl Session {
             self.refuse_publishes(id, ResponseCode::PublisherDoesNotExist, ids.into_iter());
             return Ok(true);
         };
-        let (serial, is_numbered) = (publisher.serial, publisher.reference.is_some());
+        let is_numbered = publisher.reference.is_some() && !is_planted(Bug::StoreRepeats);
+        let serial = publisher.serial;
         if let Some(name) = publisher.reference.as_ref().filter(|_| publisher.last.is_none()) {
             publisher.last = publisher.queue.writer_sequence(name);
         }
@@ -135,7 +137,8 @@ impl Session {
             return;
         };
         publisher.published += ids.len() + known.len();
-        let (queue, name) = (publisher.queue.clone(), publisher.reference.clone());
+        let name = publisher.reference.clone().filter(|_| !is_planted(Bug::StoreRepeats));
+        let queue = publisher.queue.clone();
         if !known.is_empty() {
             let awaited = queue.awaited();
             self.confirming.push(awaited.into(), Confirming { publisher: id, serial, ids: known });
@@ -144,7 +147,7 @@ impl Session {
             return;
         }
         let writer = name.map(|name| writer_of(name, &ids));
-        let chunk = finish_chunk(&mut self.builder, writer.as_ref(), now.wall_ms);
+        let chunk = finish_chunk(&mut self.builder, &queue, writer.as_ref(), now.wall_ms);
         self.offer(Confirming { publisher: id, serial, ids }, &queue, chunk, writer, now);
     }
 
@@ -168,7 +171,7 @@ impl Session {
                     return;
                 }
                 let writer = writer.map(|writer| writer_of(writer.name, &others));
-                let chunk = finish_chunk(&mut self.builder, writer.as_ref(), now.wall_ms);
+                let chunk = finish_chunk(&mut self.builder, queue, writer.as_ref(), now.wall_ms);
                 return self.offer(Confirming { publisher: id, serial, ids: others }, queue, chunk, writer, now);
             }
         };
@@ -219,8 +222,14 @@ fn writer_of(name: Arc<str>, ids: &PublishingIds) -> WriterRun {
     WriterRun { name, first, last: ids.last().unwrap_or(first) }
 }
 
-fn finish_chunk(builder: &mut ChunkBuilder, writer: Option<&WriterRun>, now_ms: u64) -> Arc<SharedChunk> {
+fn finish_chunk(
+    builder: &mut ChunkBuilder,
+    stream: &QueueRef,
+    writer: Option<&WriterRun>,
+    now_ms: u64,
+) -> Arc<SharedChunk> {
     builder.note_time(now_ms);
     let writer = writer.map(|writer| ChunkWriter { name: &writer.name, sequence: writer.last });
-    Arc::new(builder.finish_of(writer.as_ref()).into())
+    let chunk = SharedChunk::from(builder.finish_of(writer.as_ref()));
+    Arc::new(chunk.published_to(stream.info().name.clone()))
 }

@@ -292,6 +292,9 @@ impl Peer {
             return Err(Failure::new(Check::Protocol, format!("a delivery to consumer {tag}")));
         };
         let id = examine(&received.content, &consumer.queue, ledger, tally)?;
+        if let Some(reader) = &mut consumer.reader {
+            reader.delivered(&consumer.queue, received.content.offset, id, ledger, tally)?;
+        }
         let publisher = ledger.messages[id as usize].publisher;
         if !received.content.redelivered
             && !ledger.is_disordered(&consumer.queue)
@@ -301,9 +304,6 @@ impl Peer {
         {
             let detail = format!("queue {}: message {id} was delivered after {before}", consumer.queue);
             return Err(Failure::new(Check::Order, detail));
-        }
-        if let Some(reader) = &mut consumer.reader {
-            reader.delivered(&consumer.queue, received.content.offset, id, ledger, tally)?;
         }
         if consumer.no_ack {
             ledger.settle(&consumer.queue, id, consumer.since);

@@ -10,6 +10,10 @@ use crate::body;
 use crate::content::Content;
 use crate::ledger::MessageId;
 
+/// The annotations with the exchange and the routing key that a message was published with.
+const EXCHANGE: &str = "x-exchange";
+const KEY: &str = "x-routing-key";
+
 /// A message with these properties and this length, as a client sends it.
 #[must_use]
 pub fn encode(id: MessageId, length: usize, persistent: bool, delivery_ms: Option<u64>) -> Vec<u8> {
@@ -75,7 +79,26 @@ pub fn bare_bytes(id: MessageId, length: usize) -> u64 {
 #[must_use]
 pub fn decode(payload: &[u8]) -> Option<Content> {
     let sections = Sections::parse(payload).ok()?;
-    let header = sections.header?;
+    let redelivered = !sections.header?.first_acquirer;
+    Some(Content { redelivered, ..content(sections)? })
+}
+
+/// Decodes a message of a chunk as it is stored: without the parts that only a delivery has. `None` if no client sends such a message.
+#[must_use]
+pub fn decode_stored(payload: &[u8], stream: &str, offset: u64) -> Option<Content> {
+    let mut sections = Sections::parse(payload).ok()?;
+    let was_routed = sections.message_annotations.is_some_and(|annotations| annotations.lookup(EXCHANGE).is_some());
+    let published = EncodedMap::new().with(EXCHANGE, "").with(KEY, stream);
+    if !was_routed {
+        // It was published over the stream protocol.
+        sections.message_annotations.get_or_insert(published.as_map());
+    }
+    Some(Content { offset: Some(offset), ..content(sections)? })
+}
+
+/// The content of a message, as if it weren't redelivered.
+fn content(sections: Sections<'_>) -> Option<Content> {
+    let header = sections.header.unwrap_or_default();
     let annotations = sections.message_annotations?;
     let text = |name: &str| match annotations.lookup(name) {
         Some(Value::String(text)) => text.as_bytes().to_vec(),
@@ -105,9 +128,9 @@ pub fn decode(payload: &[u8]) -> Option<Content> {
     // Exchange and routing key are the only other annotations of a message that hasn't died.
     let is_plain = has_died || annotations.len() == 2 + counts;
     Some(Content {
-        redelivered: !header.first_acquirer,
-        exchange: text("x-exchange"),
-        key: text("x-routing-key"),
+        redelivered: false,
+        exchange: text(EXCHANGE),
+        key: text(KEY),
         persistent: header.durable == Some(true),
         message_id,
         has_died,

@@ -236,7 +236,10 @@ fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -
         ledger.publish(publisher, &sender.exchange, &sender.key, length, persistent, stamp);
         ledger.messages[id as usize].bytes = message::bare_bytes(id, length);
         ledger.messages[id as usize].delivery_ms = delivery_ms;
-        open.into_iter().for_each(|open| open.published.push(id));
+        if let Some(open) = open {
+            open.published.push(id);
+            ledger.withhold(id);
+        }
         if settled {
             world.tally.hit("messages published settled");
         } else {

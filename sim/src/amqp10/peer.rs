@@ -243,6 +243,9 @@ impl Peer {
             }
         }
         tally.add("messages received in several transfers", (received.transfers > 1).into());
+        if let Some(reader) = &mut receiver.reader {
+            reader.delivered(queue, received.content.offset, message, ledger, tally)?;
+        }
         let known = &ledger.messages[message as usize];
         if !received.content.redelivered
             && !ledger.is_disordered(queue)
@@ -252,9 +255,6 @@ impl Peer {
         {
             let detail = format!("queue {queue}: message {message} was delivered after {before}");
             return Err(Failure::new(Check::Order, detail));
-        }
-        if let Some(reader) = &mut receiver.reader {
-            reader.delivered(&queue.clone(), received.content.offset, message, ledger, tally)?;
         }
         if received.settled {
             ledger.settle(queue, message, receiver.since);

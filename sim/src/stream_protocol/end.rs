@@ -8,6 +8,8 @@ use leveret_strict_client::{Rule, Violation};
 pub enum Heard {
     /// The messages of a chunk.
     Chunk {
+        /// The subscription that it is for.
+        subscription: u8,
         /// Offset of the first one.
         first: u64,
         /// The messages, as AMQP 1.0 encodes them.
@@ -53,7 +55,7 @@ impl StreamEnd {
         let mut events = Vec::new();
         let used = self.client.receive(input, &mut events)?;
         for event in events {
-            let StreamEvent::Chunk { first, messages: count, entries, .. } = event else {
+            let StreamEvent::Chunk { subscription, first, messages: count, entries } = event else {
                 self.heard.push(Heard::Event(event));
                 continue;
             };
@@ -62,7 +64,7 @@ impl StreamEnd {
                 let received = format!("a chunk of {count} messages at {first} with {}", messages.len());
                 return Err(Violation { rule: Rule::WellFormed, received });
             }
-            self.heard.push(Heard::Chunk { first, messages });
+            self.heard.push(Heard::Chunk { subscription, first, messages });
         }
         Ok(used)
     }

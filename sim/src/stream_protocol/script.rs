@@ -137,7 +137,7 @@ impl StreamScript {
         let mut found = Vec::new();
         while found.len() < count {
             let (first, messages) = self.until(world, |heard| match heard {
-                Heard::Chunk { first, messages } => Some((*first, messages.clone())),
+                Heard::Chunk { first, messages, .. } => Some((*first, messages.clone())),
                 Heard::Event(_) => None,
             })?;
             found.extend((first..).zip(messages));

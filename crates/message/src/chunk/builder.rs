@@ -440,7 +440,7 @@ impl Chunk {
     /// # Errors
     /// [`ChunkError`] if an entry that was added as it is has no sections of AMQP 1.0.
     pub fn batch(&self) -> Result<Batch, ChunkError> {
-        messages::decode(&self.header, &self.rest)
+        messages::decode(&self.header, &self.rest, "")
     }
 
     /// The whole chunk in one piece, copied.

@@ -21,8 +21,9 @@ const NAME_BYTES_MAX: usize = u8::MAX as usize;
 /// Most messages with different sections before their bare message that are remembered.
 const PARSED_MAX: usize = 8;
 
-/// Reads the bytes behind a chunk's header, whose length was compared with it.
-pub(super) fn decode(header: &ChunkHeader, rest: &Bytes) -> Result<Batch, ChunkError> {
+/// Reads the bytes behind a chunk's header, whose length was compared with it. The routing key of messages that have come to no exchange,
+/// since they were published over the stream protocol, is the name of the `stream`, as in RabbitMQ.
+pub(super) fn decode(header: &ChunkHeader, rest: &Bytes, stream: &str) -> Result<Batch, ChunkError> {
     if header.messages > MESSAGES_MAX {
         return Err(ChunkError::TooManyMessages(header.messages));
     }
@@ -30,7 +31,7 @@ pub(super) fn decode(header: &ChunkHeader, rest: &Bytes) -> Result<Batch, ChunkE
     let received_ms = received_ms.ok_or(ChunkError::Timestamp(header.timestamp_ms))?;
     let filter_length = usize::from(header.filter_length);
     let data = rest.slice(filter_length..filter_length + header.data_length as usize);
-    let mut messages = Messages::new(header, received_ms);
+    let mut messages = Messages::new(header, stream, received_ms);
     let mut entries = Entries::new(&data, header.data_at() as u64, header.entries);
     loop {
         let at = entries.at();
@@ -46,6 +47,7 @@ pub(super) fn decode(header: &ChunkHeader, rest: &Bytes) -> Result<Batch, ChunkE
 /// The messages read so far.
 struct Messages<'h> {
     header: &'h ChunkHeader,
+    stream: &'h str,
     received_ms: u64,
     builder: BatchBuilder,
     /// The messages that were parsed last. The sections before the bare message of the next one mostly are the same as
@@ -78,10 +80,10 @@ impl Parsed {
 }
 
 impl<'h> Messages<'h> {
-    fn new(header: &'h ChunkHeader, received_ms: u64) -> Self {
+    fn new(header: &'h ChunkHeader, stream: &'h str, received_ms: u64) -> Self {
         let builder = BatchBuilder::default();
         let (parsed, annotations) = (Vec::new(), Vec::new());
-        Self { header, received_ms, builder, parsed, last: 0, oldest: 0, annotations, inflated: 0 }
+        Self { header, stream, received_ms, builder, parsed, last: 0, oldest: 0, annotations, inflated: 0 }
     }
 
     /// Adds a message that is a part of `source`.
@@ -113,6 +115,8 @@ impl<'h> Messages<'h> {
         let annotations = found.message_annotations.unwrap_or(MapRef::EMPTY);
         self.annotations.clear();
         let (exchange, routing_key) = split_annotations(annotations, &mut self.annotations);
+        let is_routed = !exchange.is_empty() || !routing_key.is_empty();
+        let routing_key = if is_routed { routing_key } else { self.stream.as_bytes() };
         let received_ms = self.received_ms;
         let stored = StoredMessage {
             encoding: Encoding::Amqp10,
@@ -149,7 +153,8 @@ impl<'h> Messages<'h> {
         body.extend_from_slice(DATA_SECTION);
         body.extend_from_slice(&(message.len() as u32).to_be_bytes());
         body.extend_from_slice(message);
-        let envelope = Envelope { durable: true, received_ms: self.received_ms, ..Envelope::default() };
+        let routing_key = self.stream.as_bytes();
+        let envelope = Envelope { durable: true, routing_key, received_ms: self.received_ms, ..Envelope::default() };
         let stored = StoredMessage {
             encoding: Encoding::Amqp10,
             envelope,

@@ -73,14 +73,15 @@ pub const INFLATED_BYTES_MAX: usize = 4 * SUB_BATCH_BYTES_MAX;
 /// The annotation, or header of AMQP 0-9-1, by whose text the messages of a stream can be filtered.
 pub const X_STREAM_FILTER_VALUE: &str = "x-stream-filter-value";
 
-/// Reads the messages of a chunk, in order. Each was received at the chunk's timestamp. Large bodies refer to `payload`.
+/// Reads the messages of a chunk of a stream with this name, in order. Each was received at the chunk's timestamp. Large bodies refer to
+/// `payload`.
 ///
 /// The checksum isn't compared, because the log has one of its own: [`ChunkHeader::check`] does that.
 ///
 /// # Errors
 /// [`ChunkError`] if the payload isn't exactly one chunk of messages.
-pub fn decode(payload: &Bytes) -> Result<Batch, ChunkError> {
+pub fn decode(payload: &Bytes, stream: &str) -> Result<Batch, ChunkError> {
     let header = ChunkHeader::decode(payload)?;
     header.check_length(payload.len())?;
-    messages::decode(&header, &payload.slice(HEADER_BYTES..))
+    messages::decode(&header, &payload.slice(HEADER_BYTES..), stream)
 }

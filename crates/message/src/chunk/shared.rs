@@ -61,13 +61,15 @@ pub struct SharedChunk {
     rest: Rest,
     /// Whether its messages can be decoded in little time: it has no sub-batches, which may become very long.
     is_plain: bool,
+    /// The stream that it was published to, if it came over the stream protocol.
+    stream: Option<Arc<str>>,
     messages: OnceLock<Arc<Batch>>,
 }
 
 impl From<Chunk> for SharedChunk {
     fn from(chunk: Chunk) -> Self {
         let (header, rest) = (*chunk.header(), Rest::Memory(chunk.rest().clone()));
-        Self { header, rest, is_plain: !chunk.has_sub_batches(), messages: OnceLock::new() }
+        Self { header, rest, is_plain: !chunk.has_sub_batches(), stream: None, messages: OnceLock::new() }
     }
 }
 
@@ -79,7 +81,8 @@ impl SharedChunk {
     pub fn decode(bytes: &Bytes) -> Result<Self, ChunkError> {
         let header = ChunkHeader::decode(bytes)?;
         header.check_length(bytes.len())?;
-        Ok(Self { header, rest: Rest::Memory(bytes.slice(HEADER_BYTES..)), is_plain: false, messages: OnceLock::new() })
+        let rest = Rest::Memory(bytes.slice(HEADER_BYTES..));
+        Ok(Self { header, rest, is_plain: false, stream: None, messages: OnceLock::new() })
     }
 
     /// A chunk whose stored form, with its checksum, is a part of a file; nothing but its header and its Bloom filter was read. It can
@@ -92,7 +95,13 @@ impl SharedChunk {
         let at = stored.at + (CHECKSUM_BYTES + header.data_at()) as u64;
         let entries = FilePart { file: stored.file.clone(), at, length: header.data_length };
         let rest = Rest::File { bloom: bloom.into(), entries };
-        Ok(Self { header, rest, is_plain: false, messages: OnceLock::new() })
+        Ok(Self { header, rest, is_plain: false, stream: None, messages: OnceLock::new() })
+    }
+
+    /// The same chunk, which comes over the stream protocol to this stream.
+    #[must_use]
+    pub fn published_to(self, stream: Arc<str>) -> Self {
+        Self { stream: Some(stream), ..self }
     }
 
     /// The chunk of one batch, for tests.
@@ -190,7 +199,8 @@ impl SharedChunk {
         match self.messages.get() {
             Some(messages) => Ok(messages),
             None => {
-                let decoded = Arc::new(messages::decode(&self.header, self.rest())?);
+                let decoded =
+                    Arc::new(messages::decode(&self.header, self.rest(), self.stream.as_deref().unwrap_or_default())?);
                 Ok(self.messages.get_or_init(|| decoded))
             }
         }

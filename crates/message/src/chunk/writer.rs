@@ -76,7 +76,7 @@ mod tests {
         let writer_of = ChunkWriter { name: "orders", sequence: 77 };
         let chunk = builder.finish_of(Some(&writer_of)).to_bytes();
         assert_eq!(writer(&chunk), Ok(Some(writer_of)));
-        assert_eq!(decode(&chunk).expect("a chunk").len(), 1);
+        assert_eq!(decode(&chunk, "").expect("a chunk").len(), 1);
         for end in 0..chunk.len() {
             assert!(writer(&chunk[..end]).is_err());
         }

@@ -16,7 +16,7 @@ fn read(chunk: &Bytes) -> Result<usize, ChunkError> {
     if let Ok(bloom) = bloom(chunk) {
         may_match(bloom, ["value"].into_iter(), true);
     }
-    let batch = decode(chunk)?;
+    let batch = decode(chunk, "")?;
     for index in 0..batch.len() {
         let view = batch.message(index).view();
         assert_eq!(view.encoding, Encoding::Amqp10);
@@ -87,10 +87,24 @@ fn counts_of_entries_and_messages_are_compared() {
 #[test]
 fn a_message_that_is_not_one_of_amqp10_is_a_body() {
     let header_again = b"\0\x53\x70\x45\0\x53\x70\x45\0\x53\x75\xa0\0";
-    let batch = decode(&chunk_of_entries(&[MESSAGE, b"text", header_again])).unwrap();
+    let batch = decode(&chunk_of_entries(&[MESSAGE, b"text", header_again]), "").unwrap();
     let body = |index| batch.message(index).view().body.to_vec();
     assert_eq!(body(1), b"\0\x53\x75\xb0\0\0\0\x04text");
     assert_eq!(body(2)[8..], header_again[..]);
+}
+
+#[test]
+fn messages_that_were_not_routed_have_the_name_of_their_stream() {
+    let mut map = leveret_amqp10::value::EncodedMap::new();
+    map.push(leveret_amqp10::Symbol::new("x-exchange"), "amq.fanout")
+        .push(leveret_amqp10::Symbol::new("x-routing-key"), "");
+    let mut routed = Vec::new();
+    let section = leveret_amqp10::message::MapSection::MessageAnnotations;
+    leveret_amqp10::message::write_map_section(&mut routed, section, map.as_map());
+    routed.extend_from_slice(MESSAGE);
+    let batch = decode(&chunk_of_entries(&[MESSAGE, b"text", MESSAGE, &routed]), "orders").unwrap();
+    let key = |index| String::from_utf8(batch.message(index).view().envelope.routing_key.to_vec()).unwrap();
+    assert_eq!([0, 1, 2, 3].map(key), ["orders", "orders", "orders", ""]);
 }
 
 #[test]
@@ -103,7 +117,7 @@ fn names_that_are_too_long_are_ignored() {
     let section = leveret_amqp10::message::MapSection::MessageAnnotations;
     leveret_amqp10::message::write_map_section(&mut message, section, map.as_map());
     message.extend_from_slice(MESSAGE);
-    let batch = decode(&chunk_of_entries(&[&message])).unwrap();
+    let batch = decode(&chunk_of_entries(&[&message]), "").unwrap();
     let view = batch.message(0).view();
     assert_eq!((view.envelope.exchange.len(), view.envelope.routing_key.len()), (0, 255));
     assert!(view.properties.is_empty());
@@ -112,7 +126,7 @@ fn names_that_are_too_long_are_ignored() {
 #[test]
 fn messages_of_a_sub_batch_that_cannot_be_read_are_empty() {
     let lengths = |chunk: &Bytes| {
-        let batch = decode(chunk).unwrap();
+        let batch = decode(chunk, "").unwrap();
         (0..batch.len()).map(|index| batch.message(index).view().body.len()).collect::<Vec<_>>()
     };
     let (good, empty) = (MESSAGE.len(), 8);
@@ -130,7 +144,7 @@ fn messages_of_a_sub_batch_that_cannot_be_read_are_empty() {
 #[test]
 fn inflation_is_limited() {
     let empty = |chunk: &Bytes| {
-        let batch = decode(chunk).unwrap();
+        let batch = decode(chunk, "").unwrap();
         (0..batch.len()).filter(|index| batch.message(*index).view().body.len() == 8).count()
     };
     let too_long = SUB_BATCH_BYTES_MAX as u32 + 1;

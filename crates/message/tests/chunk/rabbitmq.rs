@@ -31,7 +31,7 @@ fn filter_value(message: &StoredMessage<'_>) -> Option<String> {
 }
 
 fn all() -> Vec<Batch> {
-    chunks().iter().map(|chunk| decode(chunk).unwrap()).collect()
+    chunks().iter().map(|chunk| decode(chunk, "").unwrap()).collect()
 }
 
 #[test]
@@ -42,7 +42,7 @@ fn the_messages_of_a_segment_are_read() {
         let (header, _) = Entries::of(chunk).unwrap();
         assert_eq!(header.check(chunk), Ok(()));
         assert_eq!((header.first, header.epoch), (next, 1));
-        let batch = decode(chunk).unwrap();
+        let batch = decode(chunk, "").unwrap();
         assert_eq!((batch.len(), batch.chunk_bytes() as usize), (header.messages as usize, chunk.len()));
         next = header.end();
     }
@@ -53,7 +53,7 @@ fn the_messages_of_a_segment_are_read() {
 fn a_segments_chunks_are_written_with_the_same_bytes() {
     for chunk in chunks() {
         let (header, mut entries) = Entries::of(&chunk).unwrap();
-        let batch = decode(&chunk).unwrap();
+        let batch = decode(&chunk, "").unwrap();
         let received_ms = header.timestamp_ms.cast_unsigned();
         let mut builder = ChunkBuilder::new(16);
         let mut index = 0;
@@ -85,7 +85,7 @@ fn a_segments_chunks_are_written_with_the_same_bytes() {
 fn filters_of_a_segment_match_their_values() {
     let mut filters = 0;
     for chunk in chunks() {
-        let (batch, bloom) = (decode(&chunk).unwrap(), bloom(&chunk).unwrap());
+        let (batch, bloom) = (decode(&chunk, "").unwrap(), bloom(&chunk).unwrap());
         assert_eq!(batch.chunk_bloom(), bloom);
         filters += usize::from(!bloom.is_empty());
         for index in 0..batch.len() {

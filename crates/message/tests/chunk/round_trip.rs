@@ -106,7 +106,7 @@ proptest! {
         let latest_ms = messages.iter().map(|(_, _, envelope, _)| envelope.received_ms).max();
         prop_assert_eq!(header.timestamp_ms.cast_unsigned(), latest_ms.unwrap());
 
-        let read = decode(&bytes).unwrap();
+        let read = decode(&bytes, "").unwrap();
         let own = chunk.batch().unwrap();
         prop_assert_eq!((read.len(), read.chunk_bytes() as usize), (batch.len(), bytes.len()));
         prop_assert_eq!((own.len(), own.chunk_bytes()), (read.len(), read.chunk_bytes()));
@@ -137,7 +137,7 @@ fn large_bodies_are_slices_of_the_chunk() {
         ..StoredMessage::default()
     }));
     let bytes = chunk_of(&batch).to_bytes();
-    let read = decode(&bytes).unwrap();
+    let read = decode(&bytes, "").unwrap();
     let place = |index| {
         let large: &bytes::Bytes = read.message(index).large.unwrap();
         let start = large.as_ptr() as usize - bytes.as_ptr() as usize;
@@ -282,7 +282,7 @@ fn entries_are_kept_as_they_were_added() {
         found.push(message.to_vec());
     }
     assert_eq!(found, messages);
-    let batch = decode(&bytes).unwrap();
+    let batch = decode(&bytes, "").unwrap();
     let message: MessageRef<'_> = batch.message(2);
     assert_eq!(message.view().body, messages[2]);
     assert_eq!(Value::decode_all(&message.view().body[3..]).unwrap(), Value::Ubyte(2));

@@ -2,7 +2,7 @@
 //!
 //! | command | step |
 //! |---|---|
-//! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict] [activity]` | declares the queue; first. Receivers' activity is shown on request, because only quorum queues tell it |
+//! | `queue [x-...=VALUE]... [transient] [memory=BYTES] [strict] [activity]` | declares the queue; first. Receivers' activity is shown on request, because only quorum queues and streams tell it |
 //! | `publish NAME... [subject=TEXT [only=NAME]]` | on a stream: one chunk, whose messages, or one of them, have a subject |
 //! | `publish NAME... [volatile] [ttl=MS] [size=BYTES] [priority=N] [until=MS] [color=TEXT] [only=NAME] [in-file=NAME] [failed=N] [group=NAME]` | submits messages, durable ones at the next position; `until`: a time of delivery, `color`: a header, with `only=NAME` of this one; `in-file`: the body of this one is in a file, with its fields, as it was published over AMQP 1.0; `failed`: dead letters whose delivery failed so often |
 //! | `apply POSITION` | everything up to there is durable |
@@ -11,6 +11,9 @@
 //! | `close-group NAME` | its commit record gets the next position |
 //! | `consume ID [prefetch=N] [priority=N] [exclusive] [auto] [credit] [copy] [filter=EXPRESSION]` | adds a consumer |
 //! | `consume ID [offset=first/last/next/N/-N] [at=MS] [filter=EXPRESSION] [tracking=NAME]` | adds a reader to a stream; `-N`: before the next message |
+//! | `consume ID group=NAME [partition=N]` | adds a reader to a group of a stream, of which one at a time is active |
+//! | `activated ID [offset=...]`, `stepped-down ID` | a member of a group answers that it is active, and reads from there on, or that it isn't any more |
+//! | `activate-group NAME`, `groups` | an operator doesn't wait for the one that steps down; the groups as operators see them |
 //! | `take ID [N] [bytes=N]` | its turn |
 //! | `get [auto]` | `basic.get` |
 //! | `ack ID/NAME...` | the same on a stream, and also the others of the next line: several readers may have a message |
@@ -165,6 +168,8 @@ impl Bench {
             }
             "hold" | "release" => self.publishers(command, words.next("a reason")?),
             "checkpoint" => self.checkpoint(words),
+            "activated" | "stepped-down" => self.answer_activity(command, words),
+            "activate-group" => self.activate_group(words),
             "restart" => {
                 let clean = words.flag("clean");
                 words.end()?;
@@ -175,7 +180,8 @@ impl Bench {
             "parked-moved" => self.parked_moved(words),
             "claim-ready" => self.claim_ready(words),
             "ready-moved" | "unclaim" => self.end_claim(command == "ready-moved", words),
-            "purge" | "peek" | "parked" | "delayed" | "status" | "delete" | "stay" | "block" | "withdraw" => {
+            "purge" | "peek" | "parked" | "delayed" | "status" | "delete" | "stay" | "block" | "withdraw"
+            | "groups" => {
                 words.end()?;
                 self.plain(command)
             }

@@ -667,6 +667,7 @@ impl Bench {
                     .collect();
                 Ok(vec![if shown.is_empty() { "nothing".to_owned() } else { shown.join(", ") }])
             }
+            "groups" => Ok(self.groups()),
             _ => Ok(self.status()),
         }
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 use leveret_queue::{
-    Checkpoint, ConsumerId, Departure, Kept, KeptOffset, Ledger, MessageFilter, Recovered, Run, StoredRead,
-    StreamFilter, StreamOptions, StreamStart,
+    Checkpoint, ConsumerId, Departure, GroupMember, Kept, KeptOffset, Ledger, MessageFilter, Recovered, Run,
+    StoredRead, StreamFilter, StreamOptions, StreamStart,
 };
 use leveret_selector::{Dialect, Selector};
 
@@ -34,20 +34,20 @@ impl StreamLog {
     }
 }
 
-fn start(words: &mut Words<'_>) -> Result<StreamStart, String> {
+fn start(words: &mut Words<'_>) -> Result<Option<StreamStart>, String> {
     if let Some(at_ms) = words.number("at")? {
-        return Ok(StreamStart::Timestamp(EPOCH_MS + at_ms));
+        return Ok(Some(StreamStart::Timestamp(EPOCH_MS + at_ms)));
     }
-    Ok(match words.option("offset") {
-        None => StreamStart::default(),
-        Some("first") => StreamStart::First,
-        Some("last") => StreamStart::Last,
-        Some("next") => StreamStart::Next,
-        Some(offset) => match offset.strip_prefix('-') {
+    let Some(offset) = words.option("offset") else { return Ok(None) };
+    Ok(Some(match offset {
+        "first" => StreamStart::First,
+        "last" => StreamStart::Last,
+        "next" => StreamStart::Next,
+        offset => match offset.strip_prefix('-') {
             Some(messages) => StreamStart::LastN(number(messages)?),
             None => StreamStart::Offset(number(offset)?),
         },
-    })
+    }))
 }
 
 /// A filter with an SQL expression.
@@ -58,13 +58,15 @@ pub(super) fn message_filter(text: &str) -> Result<MessageFilter, String> {
 
 /// The options of a reader.
 pub(super) fn stream_options(words: &mut Words<'_>) -> Result<StreamOptions, String> {
-    let start = start(words)?;
+    let start = start(words)?.unwrap_or_default();
     let filter = match words.option("filter") {
         None => None,
         Some(text) => Some(Arc::new(StreamFilter { messages: message_filter(text)?, ..StreamFilter::default() })),
     };
     let tracking = words.option("tracking").map(Into::into);
-    Ok(StreamOptions { start, filter, tracking, ..StreamOptions::default() })
+    let partition = words.number("partition")?.map(|number| number as u32);
+    let group = words.option("group").map(|name| GroupMember { name: name.into(), partition });
+    Ok(StreamOptions { start, filter, tracking, group, ..StreamOptions::default() })
 }
 
 /// A chunk of messages with these names; a subject is that of all of them, or of `only` one.
@@ -99,6 +101,42 @@ impl Bench {
         let read = StoredRead::Scan { reader: id, from, end, since_ms };
         answers.extend(self.with(|queue, effects| queue.loaded(read, runs, now, effects))?.1);
         Ok(answers)
+    }
+
+    /// A member of a group answers a change of its activity.
+    pub(super) fn answer_activity(&mut self, command: &str, mut words: Words<'_>) -> Result<Vec<String>, String> {
+        let (id, now) = (self.consumer(words.next("a consumer")?)?, self.now());
+        let start = start(&mut words)?;
+        words.end()?;
+        let ((), answers) = self.with(|queue, effects| match command {
+            "activated" => queue.activated(id, start, now, effects),
+            _ => queue.stepped_down(id, effects),
+        })?;
+        Ok(answers)
+    }
+
+    /// An operator makes the member of a group active whose turn it is.
+    pub(super) fn activate_group(&mut self, mut words: Words<'_>) -> Result<Vec<String>, String> {
+        let (name, now) = (words.next("a group")?, self.now());
+        words.end()?;
+        let (is_there, mut answers) = self.with(|queue, effects| queue.activate_group(name, now, effects))?;
+        if !is_there {
+            answers.insert(0, "there is no such group".to_owned());
+        }
+        Ok(answers)
+    }
+
+    /// The groups as operators see them.
+    pub(super) fn groups(&mut self) -> Vec<String> {
+        let status = self.queue().status();
+        let groups = status.stream.map(|stream| stream.groups).unwrap_or_default();
+        let shown = groups.iter().map(|group| {
+            let members = group.members.iter();
+            let members =
+                members.map(|member| format!("{}{}", member.tag, if member.is_active { " (active)" } else { "" }));
+            format!("{}: {}", group.name, members.collect::<Vec<_>>().join(", "))
+        });
+        if groups.is_empty() { vec!["none".to_owned()] } else { shown.collect() }
     }
 
     pub(super) fn checkpoint(&mut self, words: Words<'_>) -> Result<Vec<String>, String> {

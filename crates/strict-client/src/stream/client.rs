@@ -1,6 +1,7 @@
 //! The state machine of a connection.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Arguments;
 
 use leveret_stream_protocol::client::{Publishing, ServerCommand, request};
 use leveret_stream_protocol::{OffsetSpec, ResponseCode, key, next_frame};
@@ -91,6 +92,11 @@ pub enum StreamEvent {
         messages: u32,
         /// Its entries.
         entries: Span,
+    },
+    /// Credit was granted to a subscription that isn't there any more.
+    CreditRefused {
+        /// The subscription.
+        subscription: u8,
     },
     /// A stream isn't there any more.
     StreamGone {
@@ -287,7 +293,12 @@ impl Client {
             ServerCommand::Confirm { publisher, ids } => return self.on_confirm(*publisher, ids.iter(), events),
             ServerCommand::PublishError { publisher, errors } => {
                 for (id, code) in errors.iter() {
-                    self.answered(*publisher, id)?;
+                    match ResponseCode::from_number(code) {
+                        Some(ResponseCode::PublisherDoesNotExist | ResponseCode::StreamNotAvailable) => {
+                            self.passed_over(*publisher, id)?;
+                        }
+                        _ => self.answered(*publisher, id, format_args!("a refusal with code {code}"))?,
+                    }
                     events.push(StreamEvent::Refused { publisher: *publisher, id, code });
                 }
             }
@@ -300,6 +311,9 @@ impl Client {
                 request::tune(&mut self.output, *frame_max, self.heartbeat);
                 let correlation = self.ask(key::OPEN);
                 request::open(&mut self.output, correlation, &self.options.virtual_host);
+            }
+            ServerCommand::CreditRefused { subscription, .. } => {
+                events.push(StreamEvent::CreditRefused { subscription: *subscription });
             }
             ServerCommand::Heartbeat => {}
             ServerCommand::Close { correlation, code, reason } => {
@@ -375,17 +389,30 @@ impl Client {
     }
 
     /// A message is answered, which has to be the oldest of its publisher.
-    fn answered(&mut self, publisher: u8, id: u64) -> Result<(), Violation> {
+    fn answered(&mut self, publisher: u8, id: u64, answer: Arguments<'_>) -> Result<(), Violation> {
         let runs = self.unconfirmed.get_mut(&publisher);
         let Some((runs, (first, count))) = runs.and_then(|runs| runs.pop_front().map(|run| (runs, run))) else {
-            return Err(Violation::new(Rule::Confirm, format!("an answer to {id}, which wasn't published")));
+            return Err(Violation::new(Rule::Confirm, format!("{answer} of {id}, which wasn't published")));
         };
         if first != id {
-            return Err(Violation::new(Rule::Confirm, format!("an answer to {id}; the oldest one is {first}")));
+            return Err(Violation::new(Rule::Confirm, format!("{answer} of {id}; the oldest one is {first}")));
         }
         if count > 1 {
             runs.push_front((first + 1, count - 1));
         }
+        Ok(())
+    }
+
+    /// A message came when its stream was gone already: earlier ones may be answered later, or never.
+    fn passed_over(&mut self, publisher: u8, id: u64) -> Result<(), Violation> {
+        let runs = self.unconfirmed.entry(publisher).or_default();
+        let Some(at) = runs.iter().position(|(first, count)| (*first..*first + *count).contains(&id)) else {
+            return Err(Violation::new(Rule::Confirm, format!("a refusal of {id}, which wasn't published")));
+        };
+        let (first, count) = runs[at];
+        runs[at] = (id + 1, first + count - id - 1);
+        runs.insert(at, (first, id - first));
+        runs.retain(|(_, count)| *count > 0);
         Ok(())
     }
 
@@ -397,7 +424,7 @@ impl Client {
     ) -> Result<(), Violation> {
         let mut open: Option<(u64, u64)> = None;
         for id in ids {
-            self.answered(publisher, id)?;
+            self.answered(publisher, id, format_args!("a confirm"))?;
             open = match open {
                 Some((first, last)) if last + 1 == id => Some((first, id)),
                 Some((first, last)) => {
@@ -432,7 +459,8 @@ impl Client {
         if crc32fast::hash(entries) != checksum {
             return wrong(Rule::WellFormed, format!("a chunk at {first} whose checksum is wrong"));
         }
-        if subscription.next.is_some_and(|next| next != first) {
+        // Retention may have removed what was due.
+        if subscription.next.is_some_and(|next| first < next) {
             return wrong(Rule::DeliveryTag, format!("a chunk at {first}, expected {:?}", subscription.next));
         }
         subscription.next = Some(first + u64::from(messages));
