@@ -219,6 +219,12 @@ pub struct LoadArgs {
     #[arg(long, conflicts_with = "quorum_queue")]
     pub stream_queue: bool,
 
+    /// Messages of each chunk, over the stream protocol: two publishers of a connection take turns with frames of as many,
+    /// of which Leveret makes a chunk each [default: as many as come together]
+    #[arg(long)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub chunk: Option<u32>,
+
     /// Connections of the idle scenarios [default: 1000]
     #[arg(long)]
     #[arg(value_parser = clap::value_parser!(u32).range(1..=100_000))]
@@ -262,6 +268,7 @@ impl LoadArgs {
             durability: if self.durability.is_empty() { &row.durability } else { &self.durability }.clone(),
             quorum_queue: self.quorum_queue || row.quorum_queue,
             stream_queue: self.stream_queue || row.stream_queue,
+            chunk: self.chunk.or(row.chunk),
             connections: self.connections.or(row.connections),
             sessions: self.sessions.or(row.sessions),
             idle_s: self.idle_s.or(row.idle_s),

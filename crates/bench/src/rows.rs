@@ -50,6 +50,16 @@ const STREAM_LINES: &[Line] = &[
         "12 B, published before: only reading from the first is measured",
     ),
     apart(
+        "streams-replay-1",
+        "consume-only-{} --confirm 50000 --qos 1000 --size 12 --chunk 1",
+        "12 B, the same with a chunk for each message",
+    ),
+    apart(
+        "streams-replay-6",
+        "consume-only-{} --confirm 10000 --qos 1000 --size 1024 --chunk 6",
+        "1 KiB, the same in chunks of 6",
+    ),
+    apart(
         "streams-half-rate",
         "classic-{} --confirm 50000 --qos 50 --rate half",
         "12 B at half of what the broker takes",

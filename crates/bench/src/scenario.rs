@@ -195,6 +195,7 @@ impl Scenario {
         if load.quorum_queue {
             (settings.is_quorum, settings.queue) = (true, "my-quorum-queue");
         }
+        settings.chunk = load.chunk;
         match load.rate {
             Some(Rate::Fixed(rate)) => settings.rate = Some(rate),
             // The rate is measured first and set then.
@@ -239,6 +240,7 @@ impl Scenario {
             durability: None,
             is_quorum: false,
             is_stream: false,
+            chunk: None,
             max_length: None,
             rate: None,
             confirm_window: if is_10 { 200 } else { 192 },

@@ -128,6 +128,8 @@ pub(crate) struct Settings {
     pub(crate) is_quorum: bool,
     /// Whether queues are streams.
     pub(crate) is_stream: bool,
+    /// Messages of each chunk of a stream; `None` for as many as come together.
+    pub(crate) chunk: Option<u32>,
     /// `x-max-length`: excess messages are dropped.
     pub(crate) max_length: Option<u64>,
     /// Messages per second of all publishers together; `None` for as many as possible.
@@ -195,6 +197,9 @@ impl Settings {
                 "streams are durable, and their readers have a prefetch and acknowledge, which {} doesn't do",
                 self.name
             ));
+        }
+        if self.chunk.is_some() && self.protocol != Protocol::Stream {
+            return Err(format!("only publishers of the stream protocol make chunks, which {} has none of", self.name));
         }
         if u32::try_from(self.messages_each).is_err() {
             return Err(format!(

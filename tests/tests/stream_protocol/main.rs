@@ -12,6 +12,7 @@ mod other_protocols;
 mod permissions;
 mod publishing;
 mod reading;
+mod sizes;
 
 use std::net::SocketAddr;
 

@@ -18,8 +18,10 @@ use crate::settings::Settings;
 use crate::tally::sequence;
 use std::sync::atomic::Ordering;
 
-/// The only publisher, or subscription, of a connection.
+/// The subscription of a connection, or its publisher.
 const ID: u8 = 1;
+/// The publisher that takes turns with it where chunks have a given length: one that comes after another begins a chunk.
+const OTHER_ID: u8 = 2;
 /// The beginning of a short data section (AMQP 1.0, 3.2.6), and of one of any length, before the length.
 const SHORT_DATA: [u8; 4] = [0, 0x53, 0x75, 0xa0];
 const LONG_DATA: [u8; 4] = [0, 0x53, 0x75, 0xb0];
@@ -50,6 +52,9 @@ impl connection::Client for Client {
         match event {
             StreamEvent::Closed { code, reason } => Some(format!("closed the connection: {code} {reason}")),
             StreamEvent::Refused { id, code, .. } => Some(format!("refused publish {id} with code {code}")),
+            StreamEvent::CreditRefused { subscription } => {
+                Some(format!("refused credit of subscription {subscription}"))
+            }
             // A stream that is deleted before it is created again mostly doesn't exist.
             StreamEvent::Answered { code, .. }
                 if !matches!(code, ResponseCode::Ok | ResponseCode::StreamDoesNotExist) =>
@@ -113,9 +118,17 @@ impl Load for Client {
         connection.flush()
     }
 
-    fn prepare_publisher(connection: &mut Connection<Self>, _: &Settings, queue: &str) -> Result<(), BenchError> {
-        connection.client.declare_publisher(ID, "", queue);
-        connection.answer("the answer to DeclarePublisher")
+    fn prepare_publisher(
+        connection: &mut Connection<Self>,
+        settings: &Settings,
+        queue: &str,
+    ) -> Result<(), BenchError> {
+        let others = settings.chunk.map(|_| OTHER_ID);
+        for id in [ID].into_iter().chain(others) {
+            connection.client.declare_publisher(id, "", queue);
+            connection.answer("the answer to DeclarePublisher")?;
+        }
+        Ok(())
     }
 
     fn publish(connection: &mut Connection<Self>, part: ConnectionPart<'_>) -> Result<Published, BenchError> {
@@ -184,24 +197,33 @@ fn publish(connection: &mut Connection<Client>, part: ConnectionPart<'_>) -> Res
     let mut writer = Writer::new(settings.size);
     let mut confirm_latency = histogram();
     let window = if settings.confirm_window == 0 { u64::MAX } else { settings.confirm_window.into() };
-    let (mut sent, mut confirmed) = (0, 0);
+    let frame_messages = settings.chunk.map_or(FRAME_MESSAGES, u64::from);
+    // Whole chunks: the last one of a window is as long as the others.
+    let window = settings.chunk.map_or(window, |chunk| window - window % u64::from(chunk));
+    let (mut sent, mut confirmed, mut frames) = (0, 0, 0_u64);
     loop {
         let mut count = part.count(sent, part.now());
         let mut due = pace.due_within(part.now()).min(count);
         while sent < due && sent - confirmed < window {
             let now = part.now();
             let fits = (WRITE_MAX / (settings.size + 24)).max(1) as u64;
-            let many = (due - sent).min(window - (sent - confirmed)).min(FRAME_MESSAGES).min(fits);
-            connection.client.publish(ID, sent, many, |id, out| {
+            let many = (due - sent).min(window - (sent - confirmed)).min(frame_messages).min(fits);
+            let publisher = if settings.chunk.is_some() && frames % 2 == 1 { OTHER_ID } else { ID };
+            frames += 1;
+            connection.client.publish(publisher, sent, many, |id, out| {
                 part.sent_at(id).store(pace.due_at(id, now), Ordering::Relaxed);
                 write_message(writer.write(sequence(part.number, id)), out);
             });
             sent += many;
-            connection.flush()?;
+            // Short frames go out together.
+            if settings.chunk.is_none() || connection.client.output().len() >= WRITE_MAX {
+                connection.flush()?;
+            }
             part.tally.add_sent(many);
             count = part.count(sent, now);
             due = pace.due_within(now).max(due).min(count);
         }
+        connection.flush()?;
         if confirmed == count {
             break;
         }
