@@ -8,8 +8,9 @@ use crate::queue_handle::QueueRef;
 use crate::time::Now;
 use crate::turn_budget::{DELETED_MESSAGE, POLICY, POLICY_CHANGE, QUEUE_LOOK, TurnBudget};
 
-/// Part of a turn that a part of the walk takes: it may go on for long, and everybody else waits for each part.
-const SHARE: u32 = 4;
+/// Part of a turn that a part of the walk takes: a few queues. While policies change all the time, each message waits for a part or two:
+/// with a 32nd of a turn confirms take three times as long as without changes. A walk over 100,000 queues takes 0.2 s.
+const SHARE: u32 = 256;
 
 impl Broker {
     /// Gives the next queues their effective arguments, as many as a turn has work for.
