@@ -134,8 +134,7 @@ impl QueueRead {
 
 /// Scans a stream for one of its readers, or for one who looks at it from outside.
 fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, now: Now) {
-    let info = queue.info();
-    let place = (queue.stream(), queue.log_id(), &*info.name);
+    let place = (queue.stream(), queue.log_id(), &*queue.info().name);
     let scanned = |scan: &Scan| scan::scan(place, from, scan, disk, now.wall_ms);
     match purpose {
         Purpose::Own(reader) => {
