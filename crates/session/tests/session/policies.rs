@@ -92,5 +92,5 @@ fn many_queues_get_a_policy_in_parts() {
     }
     assert!(is_over.load(Ordering::Relaxed));
     assert_eq!(with(&stage, 8), QUEUES);
-    assert!(parts <= 150, "{parts} parts for one and a half rounds");
+    assert!(parts <= 3 * QUEUES / 2, "{parts} parts for one and a half rounds: some did nothing");
 }
