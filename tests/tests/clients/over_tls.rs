@@ -46,7 +46,7 @@ fn allowed() -> BTreeMap<String, String> {
 }
 
 fn again(client: &ClientLibrary, scenario: &Scenario, must_fail: bool) -> Result<(), Failed> {
-    match cell::run(crate::command(client.program), scenario, Transport::Tls) {
+    match crate::run(client, scenario, Transport::Tls) {
         Ok(()) if must_fail => Err("passes: remove it from allow/tls.txt".into()),
         Err(reason) if !must_fail => Err(reason.into()),
         Ok(()) | Err(_) => Ok(()),
