@@ -55,6 +55,17 @@ fn crash(
     Ok(count)
 }
 
+/// Runs `check` with each of these seeds, at every so many changes of the disk.
+///
+/// # Panics
+/// With the first failure that it reports.
+pub fn assert_survived(runs: &[(u64, usize)], check: impl Fn(u64, usize) -> Result<usize, Failure>) {
+    for &(seed, every) in runs {
+        let cuts = check(seed, every).unwrap_or_else(|failure| panic!("{failure}"));
+        println!("seed {seed}: {cuts} power cuts and kills");
+    }
+}
+
 /// Plants each bug and runs `check` with these seeds until one reports it.
 ///
 /// # Panics

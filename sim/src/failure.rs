@@ -37,7 +37,7 @@ pub enum Check {
     PollSkip,
     /// Messages of one publisher have rising offsets in a stream.
     NonmonotonicSend,
-    /// Nobody gets a message of a transaction before its commit was requested.
+    /// No message of a transaction is delivered before its commit was requested.
     AbortedRead,
     /// A quorum queue delivers no message before its time of delivery.
     NotEarly,

@@ -219,10 +219,7 @@ fn cut(seed: u64, every: usize) -> Result<usize, Failure> {
 
 #[test]
 fn messages_sent_again_are_there_once_after_any_crash() {
-    for (seed, every) in [(1, 1), (2, 1), (3, 3), (4, 3), (5, 5), (6, 5)] {
-        let cuts = cut(seed, every).unwrap_or_else(|failure| panic!("{failure}"));
-        println!("seed {seed}: {cuts} power cuts and kills");
-    }
+    cuts::assert_survived(&[(1, 1), (2, 1), (3, 3), (4, 3), (5, 5), (6, 5)], cut);
 }
 
 #[test]

@@ -221,10 +221,7 @@ fn cut(seed: u64, every: usize) -> Result<usize, Failure> {
 
 #[test]
 fn a_bound_queue_has_the_last_messages_after_any_crash() {
-    for (seed, every) in [(1, 1), (2, 3), (3, 3), (4, 5), (5, 5), (6, 5)] {
-        let cuts = cut(seed, every).unwrap_or_else(|failure| panic!("{failure}"));
-        println!("seed {seed}: {cuts} power cuts and kills");
-    }
+    cuts::assert_survived(&[(1, 1), (2, 3), (3, 3), (4, 5), (5, 5), (6, 5)], cut);
 }
 
 #[test]

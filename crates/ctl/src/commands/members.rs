@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::replicas::kind;
 use super::{Command, CommandGroup, QUEUES};
 use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
@@ -58,12 +59,6 @@ fn refuse_other_nodes(call: &Call<'_>, node: &str) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::Usage(format!("Error: node {node} is not a member of the cluster"))),
     }
-}
-
-/// The type of a queue; in RabbitMQ's words if it isn't there.
-fn kind(call: &Call<'_>, queue: &str) -> Result<Option<String>, Failure> {
-    let found = call.node()?.find(&format!("/api/queues/{}/{}", word(&call.vhost()), word(queue)))?;
-    Ok(found.map(|found| found["type"].as_str().unwrap_or("classic").to_owned()))
 }
 
 /// Refuses queues without members.

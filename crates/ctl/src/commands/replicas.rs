@@ -29,18 +29,17 @@ const MEMBER: [&str; 9] = [
     "Term",
 ];
 
-/// The type of a queue.
-fn kind(call: &Call<'_>, queue: &str, absent: Failure) -> Result<String, Failure> {
-    let path = format!("/api/queues/{}/{}", word(&call.vhost()), word(queue));
-    let found = call.node()?.find(&path)?.ok_or(absent)?;
-    Ok(found["type"].as_str().unwrap_or("classic").to_owned())
+/// The type of a queue; `None` if it isn't there.
+pub(super) fn kind(call: &Call<'_>, queue: &str) -> Result<Option<String>, Failure> {
+    let found = call.node()?.find(&format!("/api/queues/{}/{}", word(&call.vhost()), word(queue)))?;
+    Ok(found.map(|found| found["type"].as_str().unwrap_or("classic").to_owned()))
 }
 
 fn quorum_status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (queue, vhost, name) = (call.word("queue").to_owned(), call.vhost(), call.node()?.name());
     call.say(&format!("Status of queue {queue} on node {name} ..."));
-    let absent = Failure::Data(format!("queue '{queue}' was not found in virtual host '{vhost}'"));
-    let kind = kind(call, &queue, absent)?;
+    let absent = || Failure::Data(format!("queue '{queue}' was not found in virtual host '{vhost}'"));
+    let kind = kind(call, &queue)?.ok_or_else(absent)?;
     if kind != QUORUM {
         return Err(Failure::check(&format!("Cannot get quorum status of a {kind} queue")));
     }
@@ -52,8 +51,8 @@ fn quorum_status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 fn reclaim(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (queue, vhost) = (call.word("queue").to_owned(), call.vhost());
     call.say(&format!("Will garbage collect quorum queue {queue} ..."));
-    let absent = Failure::check(&format!("Target queue was not found in virtual host '{vhost}'"));
-    let kind = kind(call, &queue, absent)?;
+    let absent = || Failure::check(&format!("Target queue was not found in virtual host '{vhost}'"));
+    let kind = kind(call, &queue)?.ok_or_else(absent)?;
     if kind == QUORUM {
         // There is nothing to free: memory of messages that left is free at once.
         return Ok(CommandOutput::Done);
