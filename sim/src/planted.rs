@@ -48,6 +48,8 @@ pub const BUGS: &[(&str, Bug)] = &[
     ("files", Bug::Log(log::Bug::UnlinkBeforeSettleDurable)),
     ("files", Bug::Log(log::Bug::DeleteNamedSegment)),
     ("files", Bug::Log(log::Bug::TakeEarlierUse)),
+    ("files", Bug::Log(log::Bug::ReuseKeptFile)),
+    ("files", Bug::Log(log::Bug::RemoveKeptFile)),
     ("groups", Bug::Log(log::Bug::IgnoreGroupCommit)),
     ("groups", Bug::Log(log::Bug::WithdrawFirstOnly)),
     ("groups", Bug::Log(log::Bug::CutGroupByCheckpoint)),

@@ -170,6 +170,7 @@ fn vary(log: &Options, random: &mut Random) -> Options {
         unretired_max: 2 + random.below(2) as usize,
         fill_after: [2 << 10, 16 << 10, 1 << 20][random.below(3) as usize],
         unsynced_max: [2 << 10, 4 << 20][random.below(2) as usize],
+        keep_live_percent: [10, 75, 101][random.below(3) as usize],
         ..log.clone()
     }
 }

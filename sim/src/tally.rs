@@ -11,6 +11,7 @@ pub const NAMES: &[&str] = &[
     "EIO on sync",
     "EIO on write",
     "ENOSPC",
+    "WAL files that became segments",
     "WAL files used again",
     "WAL files without need removed",
     "acceptances answered",

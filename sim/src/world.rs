@@ -534,6 +534,7 @@ impl World {
         for stream in self.broker.streams.all() {
             let statistics = self.broker.log(stream.id()).inspect(|log| log.statistics().clone());
             self.tally.add("retirements", statistics.retirements);
+            self.tally.add("WAL files that became segments", statistics.files_kept);
             self.tally.add("segments rewritten", statistics.segments_rewritten);
         }
     }

@@ -20,6 +20,7 @@ struct Counts {
     removed: [usize; 3],
     in_recovery: usize,
     rewrites: u64,
+    files_kept: u64,
 }
 
 impl Counts {
@@ -46,6 +47,7 @@ fn run(options: &Options, seed: u64) -> Result<World, String> {
 fn cut_everywhere(options: &Options, seed: u64, counts: &mut Counts) -> Result<(), String> {
     let world = run(options, seed)?;
     counts.rewrites += world.log.statistics().rewrites;
+    counts.files_kept += world.log.statistics().files_kept;
     if let Some(fault) = world.history.faults.first() {
         return Err(format!("order check: {fault}"));
     }
@@ -133,11 +135,29 @@ fn nothing_confirmed_is_lost_at_any_power_cut() {
         }
     }
     println!("{counts:?}");
-    let Counts { moments, recoveries, cuts, removed, in_recovery, rewrites } = counts;
+    let Counts { moments, recoveries, cuts, removed, in_recovery, rewrites, .. } = counts;
     assert!(rewrites > 2, "{rewrites} rewrites");
     assert!(moments >= 400 && recoveries > moments && in_recovery > moments);
     assert!(cuts > 0, "no batch was torn");
     assert!(removed.iter().all(|count| *count > 0), "not every kind of leftover was met: {removed:?}");
+}
+
+/// Options with which many retired files become segments.
+fn keeping() -> Options {
+    Options { keep_live_percent: 20, ..options() }
+}
+
+#[test]
+fn nothing_confirmed_is_lost_where_files_are_kept() {
+    let mut counts = Counts::default();
+    for seed in 1..=2 {
+        if let Err(text) = cut_everywhere(&keeping(), seed, &mut counts) {
+            panic!("seed {seed}: {text}");
+        }
+    }
+    println!("{counts:?}");
+    assert!(counts.files_kept > 2 && counts.rewrites > 2, "{counts:?}");
+    assert!(counts.removed.iter().all(|count| *count > 0), "{counts:?}");
 }
 
 #[test]
@@ -171,7 +191,11 @@ fn a_failing_disk_ends_the_log_and_confirms_nothing_more() {
 
 /// The check that catches a bug.
 fn caught(bug: Bug) -> String {
-    let options = Options { bug: Some(bug), ..options() };
+    caught_with(options(), bug)
+}
+
+fn caught_with(options: Options, bug: Bug) -> String {
+    let options = Options { bug: Some(bug), ..options };
     for seed in 1..=5 {
         let found = catch_unwind(AssertUnwindSafe(|| cut_everywhere(&options, seed, &mut Counts::default())));
         match found {
@@ -184,9 +208,9 @@ fn caught(bug: Bug) -> String {
 }
 
 /// As [`caught`], for a bug that is planted in the thread instead of the options.
-fn caught_in_thread(bug: Bug) -> String {
+fn caught_in_thread(options: Options, bug: Bug) -> String {
     Bug::plant(Some(bug));
-    let found = catch_unwind(|| caught(bug));
+    let found = catch_unwind(|| caught_with(options, bug));
     Bug::plant(None);
     found.unwrap_or_else(|_| panic!("{bug:?} was not caught"))
 }
@@ -218,5 +242,15 @@ fn a_confirm_at_append_is_caught() {
 
 #[test]
 fn a_chunk_dropped_by_its_first_message_is_caught() {
-    println!("{}", caught_in_thread(Bug::DropChunkByFirst));
+    println!("{}", caught_in_thread(options(), Bug::DropChunkByFirst));
+}
+
+#[test]
+fn a_kept_file_that_is_used_again_is_caught() {
+    println!("{}", caught_in_thread(keeping(), Bug::ReuseKeptFile));
+}
+
+#[test]
+fn a_kept_file_that_recovery_removes_is_caught() {
+    println!("{}", caught_in_thread(keeping(), Bug::RemoveKeptFile));
 }

@@ -17,6 +17,8 @@ struct Growing {
     reached: Option<u64>,
     /// Offset in the file of the run that the last point refers to.
     point_at: u64,
+    /// Bytes of the records of its messages.
+    length: u64,
 }
 
 /// Numbers at which a log's next part begins in a segment, because another file holds messages in between.
@@ -100,6 +102,7 @@ impl FileIndex {
         index.last = index.last.max(run.last());
         index.messages += run.count as u64;
         index.bytes += run.length as u64 - run.records() * RECORD_HEADER_BYTES as u64;
+        log.length += u64::from(run.length);
     }
 
     pub(crate) fn log(&self, log: LogId) -> Option<&LogIndex> {
@@ -114,6 +117,12 @@ impl FileIndex {
     /// Every log with records in the file.
     pub(crate) fn logs(&self) -> impl Iterator<Item = (LogId, &LogIndex)> {
         self.logs.iter().map(|(log, growing)| (*log, &growing.index))
+    }
+
+    /// Every log with messages in the file, and the bytes of their records.
+    pub(crate) fn messages(&self) -> impl Iterator<Item = (LogId, &LogIndex, u64)> {
+        let logs = self.logs.iter().map(|(log, growing)| (*log, &growing.index, growing.length));
+        logs.filter(|(_, index, _)| index.messages > 0)
     }
 
     /// The parts, in order of logs and numbers.

@@ -1,5 +1,7 @@
 //! The state of a log as its owner knows it.
 
+use std::borrow::Cow;
+
 use roaring::RoaringTreemap;
 
 use crate::types::{LogId, Position};
@@ -25,4 +27,14 @@ pub struct LiveState {
     pub elsewhere: RoaringTreemap,
     /// The rest of the ledger; for [`LogId::METADATA`] the encoded model.
     pub state: Vec<u8>,
+}
+
+impl LiveState {
+    /// The live messages whose bytes are stored in this log.
+    pub(crate) fn stored_here(&self) -> Cow<'_, RoaringTreemap> {
+        match self.elsewhere.is_empty() {
+            true => Cow::Borrowed(&self.live),
+            false => Cow::Owned(&self.live - &self.elsewhere),
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The names of the files in a data directory.
 
 /// A file of this WAL.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Name {
     Wal(u64),
     Segment(u64),

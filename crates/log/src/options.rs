@@ -17,6 +17,9 @@ pub struct Options {
     pub reserve_bytes: usize,
     /// Bodies of this size and more are referenced instead of copied.
     pub inline_below: usize,
+    /// A WAL file of which this part is live, in percent, becomes a segment as it is, and isn't copied. Over 100, none
+    /// does. The rest of such a file stays on the disk until less than half of it is live, and it is rewritten.
+    pub keep_live_percent: u64,
     /// Logs with fewer live bytes than this in a retired file go to the mixed segment.
     pub mixed_below: u64,
     /// Bytes reserved in a file of their own for a full disk. `None` means two and a half WAL files: a new WAL file,
@@ -61,6 +64,7 @@ impl Default for Options {
             buffer_bytes: 16 << 20,
             reserve_bytes: 1 << 20,
             inline_below: 4096,
+            keep_live_percent: 75,
             mixed_below: 256 << 10,
             disk_reserve: None,
             unretired_max: 4,
@@ -148,6 +152,10 @@ pub enum Bug {
     OmitUnsynced,
     /// A retirement or rewrite doesn't copy a chunk whose first message is dead, although others aren't.
     DropChunkByFirst,
+    /// A WAL file that became a segment is used again for the log.
+    ReuseKeptFile,
+    /// Recovery removes WAL files below the first one that it replays, although they became segments.
+    RemoveKeptFile,
 }
 
 #[cfg(feature = "planted-bugs")]

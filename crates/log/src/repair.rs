@@ -13,8 +13,8 @@ use crate::format::Identity;
 use crate::format::batch::RecordRun;
 use crate::format::batch_check::Batch;
 use crate::format::checkpoint::Header;
-use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::RecordKind;
+use crate::format::segment_index::LogIndex;
 use crate::index::{Breaks, FileIndex};
 use crate::live_state::LiveState;
 use crate::names::Name;
@@ -53,34 +53,23 @@ pub fn repair(
     survivors: &mut dyn Survivors,
 ) -> Result<(), StorageError> {
     let files = dump::files(from, options)?;
-    let breaks = breaks(from, options, &files)?;
+    let used = files.iter().filter(|file| !verified.unused.contains(file));
+    let sources: Vec<Source<'_>> = used.filter_map(|file| Source::of(file, options, verified)).collect();
+    let breaks = breaks(from, options, &sources)?;
     let mut copy = Copy { to, options, breaks, writer: None, next_id: 1, length: 0, segments: Vec::new() };
-    let mut next_file = 1;
-    for file in files.iter().filter(|file| !verified.unused.contains(file)) {
-        let length = disk::length(from, file)?;
-        let (identity, end) = match Name::parse(file, options.wal_id) {
-            Some(Name::Segment(id)) => {
-                (Identity::segment(options.node_id, options.wal_id, id), segment::batches_end(from, file, length)?)
-            }
-            Some(Name::Wal(sequence)) => {
-                // After it there may be whole batches that a power cut left beside a torn one.
-                let end = verified.ends.get(file).copied().unwrap_or(FILE_HEADER_BYTES);
-                (Identity::wal(options.node_id, options.wal_id, sequence), end)
-            }
-            _ => continue,
-        };
-        let mut walk = Walk::new(from, file, identity, end);
+    for source in &sources {
+        let mut walk = source.walk(from)?;
         while let Some(piece) = walk.next()? {
             if let Piece::Batch { batch, bytes, .. } = piece {
                 copy.batch(&batch, &bytes, survivors)?;
             }
         }
     }
-    for file in &files {
-        if let Some(Name::Wal(sequence)) = Name::parse(file, options.wal_id) {
-            next_file = next_file.max(sequence + 1);
-        }
-    }
+    let sequences = files.iter().filter_map(|file| match Name::parse(file, options.wal_id) {
+        Some(Name::Wal(sequence)) => Some(sequence),
+        _ => None,
+    });
+    let next_file = sequences.max().map_or(1, |last| last + 1);
     copy.finish_segment()?;
     let states: BTreeMap<LogId, LiveState> = survivors.states().into_iter().map(|state| (state.log, state)).collect();
     let header = Header {
@@ -108,30 +97,80 @@ pub fn repair(
     Ok(())
 }
 
+/// A file to copy messages from.
+struct Source<'a> {
+    file: &'a str,
+    identity: Identity,
+    kind: SourceKind,
+}
+
+enum SourceKind {
+    /// A segment; of one whose batches are in a WAL file, that file is a source, too.
+    Segment(u64),
+    /// A WAL file that a start would replay, and where its batches end. Behind it there may be whole batches that a power
+    /// cut left beside a torn one.
+    Replayed(u64),
+    /// A WAL file that became a segment.
+    Kept,
+}
+
+impl<'a> Source<'a> {
+    fn of(file: &'a str, options: &Options, verified: &Verified) -> Option<Source<'a>> {
+        let (identity, kind) = match Name::parse(file, options.wal_id)? {
+            Name::Segment(id) => (Identity::segment(options.node_id, options.wal_id, id), SourceKind::Segment(id)),
+            Name::Wal(sequence) => {
+                let kind = verified.ends.get(file).map_or(SourceKind::Kept, |end| SourceKind::Replayed(*end));
+                (Identity::wal(options.node_id, options.wal_id, sequence), kind)
+            }
+            Name::Checkpoint(_) => return None,
+        };
+        Some(Source { file, identity, kind })
+    }
+
+    fn walk(&self, from: &'a dyn Disk) -> Result<Walk<'a>, StorageError> {
+        let length = disk::length(from, self.file)?;
+        let end = match self.kind {
+            SourceKind::Segment(_) => segment::batches_end(from, self.file, length)?,
+            SourceKind::Replayed(end) => end,
+            SourceKind::Kept => length,
+        };
+        Ok(Walk::new(from, self.file, self.identity, end))
+    }
+
+    /// The parts of a segment, and of the file of one; none of a file that would be replayed.
+    fn parts(&self, from: &'a dyn Disk, options: &Options) -> Result<Vec<(LogId, LogIndex)>, StorageError> {
+        match self.kind {
+            SourceKind::Replayed(_) => return Ok(Vec::new()),
+            SourceKind::Kept => {}
+            SourceKind::Segment(id) => {
+                let length = disk::length(from, self.file)?;
+                match segment::load(from, options.node_id, options.wal_id, id, length) {
+                    Ok(loaded) if loaded.segment.is_kept_file() => return Ok(Vec::new()),
+                    Ok(loaded) => return Ok(loaded.parts),
+                    Err(segment::LoadError::Disk(error)) => return Err(error.into()),
+                    Err(segment::LoadError::Damaged(..)) => {}
+                }
+            }
+        }
+        let mut index = FileIndex::of_segment(Breaks::default());
+        let mut walk = self.walk(from)?;
+        while let Some(piece) = walk.next()? {
+            if let Piece::Batch { offset, batch, .. } = piece {
+                let records_at = offset + batch.header.prefix_bytes();
+                batch.runs.iter().for_each(|run| index.note_run(offset, records_at, 0, run));
+            }
+        }
+        Ok(index.into_parts())
+    }
+}
+
 /// The numbers at which parts begin in the existing segments, and those after the last number of each log: the
 /// messages are copied in this order, whatever their numbers.
-fn breaks(from: &dyn Disk, options: &Options, files: &[String]) -> Result<Breaks, StorageError> {
+fn breaks(from: &dyn Disk, options: &Options, sources: &[Source<'_>]) -> Result<Breaks, StorageError> {
     let mut parts: Vec<(LogId, u64, u64)> = Vec::new();
-    for file in files {
-        let Some(Name::Segment(id)) = Name::parse(file, options.wal_id) else { continue };
-        let length = disk::length(from, file)?;
-        let loaded = match segment::load(from, options.node_id, options.wal_id, id, length) {
-            Ok(loaded) => loaded.parts,
-            Err(segment::LoadError::Disk(error)) => return Err(error.into()),
-            Err(segment::LoadError::Damaged(..)) => {
-                let mut index = FileIndex::of_segment(Breaks::default());
-                let identity = Identity::segment(options.node_id, options.wal_id, id);
-                let mut walk = Walk::new(from, file, identity, segment::batches_end(from, file, length)?);
-                while let Some(piece) = walk.next()? {
-                    if let Piece::Batch { offset, batch, .. } = piece {
-                        let records_at = offset + batch.header.prefix_bytes();
-                        batch.runs.iter().for_each(|run| index.note_run(offset, records_at, 0, run));
-                    }
-                }
-                index.into_parts()
-            }
-        };
-        parts.extend(loaded.iter().map(|(log, index)| (*log, index.first, index.last)));
+    for source in sources {
+        let found = source.parts(from, options)?;
+        parts.extend(found.iter().map(|(log, index)| (*log, index.first, index.last)));
     }
     parts.sort_unstable();
     let mut breaks = Breaks::default();

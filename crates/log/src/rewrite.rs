@@ -239,7 +239,7 @@ mod tests {
         }
         let identity = Identity::segment(1, 0, id);
         let segment = Segment::new(format!("s{id}").into(), identity, 0, content.len() as u64 * 40_000);
-        NewSegment { id, segment, parts: index.into_parts(), dead: FxHashMap::default() }
+        NewSegment { id, segment, parts: index.into_parts(), dead: FxHashMap::default(), gone: FxHashMap::default() }
     }
 
     #[derive(Default)]

@@ -13,10 +13,11 @@ use crate::error::DiskError;
 use crate::format::Identity;
 use crate::format::batch::RecordRun;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use crate::format::segment_index::LogIndex;
 use crate::format::segment_index::{self, FOOTER_BYTES, Footer};
 use crate::index::{Breaks, FileIndex};
 use crate::names::Name;
-use crate::store::{NewSegment, Segment};
+use crate::store::{IndexFile, NewSegment, Segment};
 use crate::types::{LogId, Payload};
 
 /// Bytes written between syncs, so that no single sync takes long.
@@ -144,20 +145,69 @@ impl SegmentWriter {
     pub(crate) fn finish(mut self, disk: &dyn Disk) -> Result<NewSegment, DiskError> {
         self.flush(disk)?;
         let parts = self.index.into_parts();
-        let index = segment_index::encode(&parts);
-        let footer = Footer {
-            index_offset: self.end,
-            salt: self.identity.salt,
-            parts: parts.len() as u32,
-            index_crc: crc32c::crc32c(&index),
-        };
-        disk::write(disk, &self.name, self.end, &[&index, &footer.encode()])?;
-        if !planted!(SkipSegmentSync) {
-            disk::sync(disk, &self.name)?;
-        }
-        let length = self.end + (index.len() + FOOTER_BYTES) as u64;
+        let length = write_index(disk, &self.name, self.end, &self.identity, &parts)?;
         let segment = Segment::new(self.name, self.identity, self.end, length);
-        Ok(NewSegment { id: self.id, segment, parts, dead: self.dead })
+        Ok(NewSegment { id: self.id, segment, parts, dead: self.dead, gone: FxHashMap::default() })
+    }
+}
+
+/// Writes index and footer at `offset`, where the file ends, and syncs it. Returns the length of the file.
+fn write_index(
+    disk: &dyn Disk,
+    name: &str,
+    offset: u64,
+    identity: &Identity,
+    parts: &[(LogId, LogIndex)],
+) -> Result<u64, DiskError> {
+    let index = segment_index::encode(parts);
+    let footer = Footer {
+        index_offset: offset,
+        salt: identity.salt,
+        parts: parts.len() as u32,
+        index_crc: crc32c::crc32c(&index),
+    };
+    disk::write(disk, name, offset, &[&index, &footer.encode()])?;
+    if !planted!(SkipSegmentSync) {
+        disk::sync(disk, name)?;
+    }
+    Ok(offset + (index.len() + FOOTER_BYTES) as u64)
+}
+
+/// A WAL file that becomes a segment as it is.
+#[derive(Debug)]
+pub(crate) struct KeptFile {
+    pub sequence: u64,
+    pub name: Arc<str>,
+    pub identity: Identity,
+    /// End of its batches.
+    pub end: u64,
+    /// Its length on disk.
+    pub length: u64,
+    /// The clones of this by which it is read.
+    pub pin: Arc<()>,
+    /// Of each log, how many of its messages in the file are dead.
+    pub gone: FxHashMap<LogId, u64>,
+}
+
+impl KeptFile {
+    /// Writes the file with the index of the segment `id`, whose parts these are. Its name isn't durable yet.
+    pub(crate) fn finish(
+        self,
+        disk: &dyn Disk,
+        id: u64,
+        mut parts: Vec<(LogId, LogIndex)>,
+    ) -> Result<NewSegment, DiskError> {
+        parts.sort_unstable_by_key(|(log, _)| *log);
+        let Identity { node_id, wal_id, .. } = self.identity;
+        let name: Arc<str> = Name::Segment(id).text(wal_id).into();
+        let identity = Identity::segment(node_id, wal_id, id);
+        let header = FileHeader::of_kept_file(&identity, id, self.sequence, self.end);
+        disk::create(disk, &name, 0)?;
+        disk::write(disk, &name, 0, &[&header.encode()])?;
+        let length = write_index(disk, &name, FILE_HEADER_BYTES, &identity, &parts)?;
+        let segment = Segment::new(self.name, self.identity, self.end, self.length);
+        let segment = segment.of_kept_file(IndexFile { name, length }, self.pin);
+        Ok(NewSegment { id, segment, parts, dead: FxHashMap::default(), gone: self.gone })
     }
 }
 
@@ -192,8 +242,13 @@ pub(crate) fn load(disk: &dyn Disk, node_id: u64, wal_id: u16, id: u64, length: 
         let reason = format!("the file has {found} bytes, the checkpoint says {length}");
         return Err(LoadError::Damaged(found.min(length)..found.max(length), reason));
     }
-    let header = disk::read(disk, &name, 0, FILE_HEADER_BYTES as usize)?;
-    if FileHeader::decode(&header) != Some(FileHeader::new(FileKind::Segment, &identity, id, 0)) {
+    let header = FileHeader::decode(&disk::read(disk, &name, 0, FILE_HEADER_BYTES as usize)?);
+    let kept = header.filter(|header| header.batches_in > 0);
+    let expected = match &kept {
+        Some(kept) => FileHeader::of_kept_file(&identity, id, kept.batches_in, kept.length),
+        None => FileHeader::new(FileKind::Segment, &identity, id, 0),
+    };
+    if header != Some(expected) {
         return Err(damaged(0..FILE_HEADER_BYTES, "the file header is wrong"));
     }
     let footer_at = length - FOOTER_BYTES as u64;
@@ -204,8 +259,24 @@ pub(crate) fn load(disk: &dyn Disk, node_id: u64, wal_id: u16, id: u64, length: 
     let index = disk::read(disk, &name, footer.index_offset, index_length)?;
     let parts = segment_index::decode(&index, &footer)
         .ok_or_else(|| damaged(footer.index_offset..footer_at, "the index is wrong"))?;
-    let segment = Segment::new(name, identity, footer.index_offset, length);
-    Ok(NewSegment { id, segment, parts, dead: FxHashMap::default() })
+    let segment = match kept {
+        Some(header) => load_kept(disk, &header, IndexFile { name, length })?,
+        None => Segment::new(name, identity, footer.index_offset, length),
+    };
+    Ok(NewSegment { id, segment, parts, dead: FxHashMap::default(), gone: FxHashMap::default() })
+}
+
+/// Looks at the WAL file that has the batches of the segment with this header. Each batch says by itself that it belongs to that
+/// file, so that its own header isn't needed.
+fn load_kept(disk: &dyn Disk, header: &FileHeader, index_file: IndexFile) -> Result<Segment, LoadError> {
+    let identity = Identity::wal(header.node_id, header.wal_id, header.batches_in);
+    let name: Arc<str> = Name::Wal(header.batches_in).text(header.wal_id).into();
+    let length = disk::length(disk, &name)?;
+    if length < header.length {
+        let reason = format!("{name}, which has its batches, ends at {length} instead of {}", header.length);
+        return Err(LoadError::Damaged(length..header.length, reason));
+    }
+    Ok(Segment::new(name, identity, header.length, length).of_kept_file(index_file, Arc::new(())))
 }
 
 /// End of a segment's batches according to its footer; without a valid footer, the end of the file.

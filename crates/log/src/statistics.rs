@@ -19,6 +19,8 @@ pub struct Statistics {
     pub bytes_written: u64,
     /// WAL files retired.
     pub retirements: u64,
+    /// Of these, files that became segments as they were.
+    pub files_kept: u64,
     /// Messages copied to segments.
     pub messages_copied: u64,
     /// Payload bytes copied to segments.

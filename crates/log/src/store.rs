@@ -12,15 +12,18 @@ use crate::format::Identity;
 use crate::format::segment_index::LogIndex;
 use crate::types::{LogId, Position};
 
-/// A segment file.
+/// A segment.
 #[derive(Debug)]
 pub(crate) struct Segment {
+    /// The file with its batches.
     pub name: Arc<str>,
     pub identity: Identity,
     /// End of its batches.
     pub end: u64,
     /// Its length on disk.
     pub length: u64,
+    /// If its batches are in a WAL file that was kept: the file with its index.
+    index_file: Option<IndexFile>,
     /// Live messages in it, as of the last time that their owners were asked.
     pub live: u64,
     /// Payload bytes of the live messages, estimated from the average of each part, and of all messages in it.
@@ -33,6 +36,13 @@ pub(crate) struct Segment {
     pub pin: Arc<()>,
 }
 
+/// The file with the index of a segment whose batches are in a WAL file.
+#[derive(Clone, Debug)]
+pub(crate) struct IndexFile {
+    pub name: Arc<str>,
+    pub length: u64,
+}
+
 impl Segment {
     /// A segment that counts as empty until it is added to the store.
     pub(crate) fn new(name: Arc<str>, identity: Identity, end: u64, length: u64) -> Segment {
@@ -42,6 +52,7 @@ impl Segment {
             identity,
             end,
             length,
+            index_file: None,
             live: 0,
             live_bytes: 0,
             bytes: 0,
@@ -49,6 +60,21 @@ impl Segment {
             is_damaged: false,
             pin,
         }
+    }
+
+    /// The same for a WAL file that becomes a segment as it is. Who reads it by the `pin` of the WAL goes on reading it.
+    pub(crate) fn of_kept_file(self, index_file: IndexFile, pin: Arc<()>) -> Segment {
+        Segment { index_file: Some(index_file), pin, ..self }
+    }
+
+    /// Whether its batches are in a WAL file.
+    pub(crate) fn is_kept_file(&self) -> bool {
+        self.index_file.is_some()
+    }
+
+    /// The file that has its id in its name, and the length by which a checkpoint knows it.
+    pub(crate) fn named_file(&self) -> (&Arc<str>, u64) {
+        self.index_file.as_ref().map_or((&self.name, self.length), |file| (&file.name, file.length))
     }
 
     /// The part of its length that belongs to live messages.
@@ -72,6 +98,8 @@ pub(crate) struct NewSegment {
     pub parts: Vec<(LogId, LogIndex)>,
     /// Messages in it that were dead when their chunks were copied; none if the segment was loaded.
     pub dead: FxHashMap<LogId, RoaringTreemap>,
+    /// Of each log, how many other messages in it were dead when it was made: those of a WAL file that was kept.
+    pub gone: FxHashMap<LogId, u64>,
 }
 
 impl NewSegment {
@@ -161,13 +189,14 @@ impl Store {
         }
     }
 
-    /// Adds a segment, all of whose messages count as live until [`Store::count_live`].
+    /// Adds a segment, whose other messages than those count as live until [`Store::count_live`].
     pub(crate) fn add(&mut self, new: NewSegment) {
         let dead: Vec<u64> = new.parts.iter().map(|(log, index)| new.dead_in(*log, index)).collect();
-        let NewSegment { id, segment, parts, .. } = new;
+        let NewSegment { id, segment, parts, gone, .. } = new;
         self.segments.insert(id, segment);
         for ((log, index), dead) in parts.into_iter().zip(dead) {
-            let live = index.messages.saturating_sub(dead);
+            let gone = gone.get(&log).copied().unwrap_or(0);
+            let live = index.messages.saturating_sub(dead + gone);
             self.add_part(log, Part { segment: id, live, dead, index });
         }
     }
@@ -266,6 +295,11 @@ impl Store {
         gone.into_iter().for_each(|log| self.remove_log(log));
     }
 
+    /// The names of the WAL files that became segments.
+    pub(crate) fn kept_files(&self) -> impl Iterator<Item = &str> {
+        self.segments.values().filter(|segment| segment.is_kept_file()).map(|segment| &*segment.name)
+    }
+
     pub(crate) fn has_log(&self, log: LogId) -> bool {
         self.parts.contains_key(&log)
     }
@@ -306,7 +340,7 @@ mod tests {
 
     fn segment(id: u64, parts: Vec<(LogId, LogIndex)>) -> NewSegment {
         let segment = Segment::new(format!("s{id}").into(), Identity::segment(0, 0, id), 0, 1000);
-        NewSegment { id, segment, parts, dead: FxHashMap::default() }
+        NewSegment { id, segment, parts, dead: FxHashMap::default(), gone: FxHashMap::default() }
     }
 
     fn index(first: u64, last: u64) -> LogIndex {

@@ -112,12 +112,15 @@ pub(crate) struct WalFiles {
     pub next_sequence: u64,
     /// Value of [`Options::fill_after`].
     fill_after: u64,
+    /// The last file that was retired became a segment, so that there is none to reuse.
+    pub keeps_files: bool,
 }
 
 impl WalFiles {
     pub(crate) fn new(options: &Options, full: VecDeque<WalFile>, current: WalFile) -> WalFiles {
         WalFiles {
             fill_after: options.fill_after,
+            keeps_files: false,
             next_sequence: current.sequence + 1,
             full,
             current,
@@ -176,7 +179,9 @@ impl WalFiles {
     /// one is slow.
     pub(crate) fn wants_spare(&self) -> bool {
         let half_full = self.current.end * 2 > self.current.length;
-        let is_time = self.wanted.is_some() || half_full || self.is_slow();
+        // A new file is filled with zeros, which takes its time.
+        let is_early = self.keeps_files && self.retired.is_empty() && self.current.end >= self.fill_after;
+        let is_time = self.wanted.is_some() || half_full || is_early || self.is_slow();
         self.preparing.is_none() && self.spare.is_none() && is_time
     }
 
@@ -348,6 +353,18 @@ mod tests {
         files.filled(false);
         assert!(!files.is_preparing() && files.fill().is_none(), "without space for zeros it is used as it is");
         assert!(files.advance(100));
+    }
+
+    #[test]
+    fn a_new_file_is_prepared_early_when_retired_ones_are_kept() {
+        let (mut files, _) = files();
+        files.current.written = files.current.length;
+        files.current.end = 3000;
+        assert!(!files.wants_spare());
+        files.keeps_files = true;
+        assert!(files.wants_spare());
+        files.current.end = 1000;
+        assert!(!files.wants_spare(), "no load yet");
     }
 
     #[test]

@@ -9,11 +9,14 @@ mod small_log;
 use std::io;
 use std::ops::Range;
 
+use bytes::Bytes;
 use driver::{Driver, Ledgers, body, check};
 use leveret_log::format::file_header::FILE_HEADER_BYTES;
 use leveret_log::format::{Identity, batch_check};
 use leveret_log::{Damage, Disk, Event, Hit, MemoryDisk, StorageError, Wait, recover, verify};
-use small_log::{CHUNKS, LOGS, OpenOutcome, closed, expected, start, tiny, used};
+use small_log::{CHUNKS, LOGS, OpenOutcome, closed, closed_with_a_kept_file, expected, expected_in, start, tiny, used};
+
+const FIRST_FILE: &str = "wal-0000-0000000000000001";
 
 /// A disk on which one bit of one file is read wrong.
 struct FlippedDisk<'a> {
@@ -74,11 +77,25 @@ fn every_flipped_bit_is_found_by_a_check_that_names_its_file() {
     let chunk = body(CHUNKS, 8, 60);
     let has_chunk = |name: &str| disk.content(name).unwrap().windows(60).any(|bytes| *bytes == chunk[..]);
     assert!(used.iter().any(|(name, _)| name.starts_with("segment-") && has_chunk(name)), "no chunk was copied");
-    assert!(check(&disk, &tiny()).unwrap().is_sound());
+    assert_check_finds_each(&disk, &used);
+}
+
+#[test]
+fn a_check_finds_every_flipped_bit_of_a_kept_file_and_its_index() {
+    let disk = closed_with_a_kept_file();
+    let mut used = used(&disk);
+    used.retain(|(name, _)| name.starts_with("segment-") || *name == FIRST_FILE);
+    assert_eq!(used.len(), 2, "{used:?}");
+    assert_check_finds_each(&disk, &used);
+}
+
+/// Asserts that a check finds every flipped bit in these bytes.
+fn assert_check_finds_each(disk: &MemoryDisk, used: &[(String, Range<usize>)]) {
+    assert!(check(disk, &tiny()).unwrap().is_sound());
     let mut bits = 0;
-    for (name, range) in &used {
+    for (name, range) in used {
         for bit in range.start as u64 * 8..range.end as u64 * 8 {
-            let flipped = FlippedDisk { disk: &disk, file: name, bit };
+            let flipped = FlippedDisk { disk, file: name, bit };
             let found = verify(&flipped, &tiny(), &mut Ledgers::default());
             match found {
                 Ok(found) => {
@@ -97,18 +114,37 @@ fn every_flipped_bit_is_found_by_a_check_that_names_its_file() {
 #[test]
 fn a_start_or_a_read_finds_every_flipped_bit() {
     let disk = closed();
-    let expected = expected();
-    assert_eq!(start(&disk, &expected), OpenOutcome::Silent);
-    for (name, range) in used(&disk) {
+    assert_start_or_read_finds_each(&disk, &expected(), |name| name.starts_with("segment-"));
+}
+
+#[test]
+fn a_start_or_a_read_finds_every_flipped_bit_of_a_kept_file() {
+    let disk = closed_with_a_kept_file();
+    // Without a checkpoint, a start replays all files, since none is gone.
+    let is_only_read =
+        |name: &str| name.starts_with("segment-") || name.starts_with("checkpoint-") || name == FIRST_FILE;
+    assert_start_or_read_finds_each(&disk, &expected_in(disk.clone()), is_only_read);
+}
+
+/// Asserts that no flipped bit changes what is read without a word. Those of some files are only found by reads.
+fn assert_start_or_read_finds_each(
+    disk: &MemoryDisk,
+    expected: &[Vec<(u64, Bytes)>],
+    is_only_read: impl Fn(&str) -> bool,
+) {
+    assert_eq!(start(disk, expected), OpenOutcome::Silent);
+    for (name, range) in used(disk) {
         let content = disk.content(&name).unwrap();
         for at in range {
             let flipped = disk.clone();
             let mut content = content.clone();
             content[at] ^= 1 << (at % 8);
             flipped.put(&name, content);
-            let outcome = start(&flipped, &expected);
-            let only_read = name.starts_with("segment-");
-            assert!(outcome != OpenOutcome::Silent || only_read, "{name}, byte {at}: nothing was said at the start");
+            let outcome = start(&flipped, expected);
+            assert!(
+                outcome != OpenOutcome::Silent || is_only_read(&name),
+                "{name}, byte {at}: nothing was said at the start"
+            );
         }
     }
 }
@@ -134,7 +170,7 @@ fn killed() -> (MemoryDisk, String, Vec<Range<usize>>) {
         }
         driver.settle_down();
     }
-    let name = "wal-0000-0000000000000001".to_owned();
+    let name = FIRST_FILE.to_owned();
     let content = driver.disk.content(&name).unwrap();
     let identity = Identity::wal(5, 0, 1);
     let mut batches = Vec::new();

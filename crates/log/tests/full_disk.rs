@@ -14,7 +14,8 @@ const B: LogId = LogId(2);
 const SECOND: Nanos = 1_000_000_000;
 
 fn tiny() -> Options {
-    Options { file_bytes: 16 << 10, mixed_below: 3 << 10, survey_interval: 100_000_000, ..small() }
+    let keep_live_percent = Options::default().keep_live_percent;
+    Options { file_bytes: 16 << 10, mixed_below: 3 << 10, survey_interval: 100_000_000, keep_live_percent, ..small() }
 }
 
 /// Runs both lanes for this long.

@@ -41,13 +41,22 @@ pub struct FileHeader {
     pub sequence: u64,
     /// Salt of this use of the file.
     pub salt: u64,
-    /// Length of the file when it was created; for a body file, of the body.
+    /// Length of the file when it was created; for a body file, of the body; for a segment whose batches are in a WAL
+    /// file, their end there.
     pub length: u64,
+    /// Of a segment: sequence of the WAL file that has its batches; 0 if it has them itself.
+    pub batches_in: u64,
 }
 
 impl FileHeader {
     pub(crate) fn new(kind: FileKind, identity: &Identity, sequence: u64, length: u64) -> Self {
-        FileHeader { kind, node_id: identity.node_id, wal_id: identity.wal_id, sequence, salt: identity.salt, length }
+        let Identity { node_id, wal_id, salt, .. } = *identity;
+        FileHeader { kind, node_id, wal_id, sequence, salt, length, batches_in: 0 }
+    }
+
+    /// The header of a segment whose batches are in this WAL file, up to `end`.
+    pub(crate) fn of_kept_file(identity: &Identity, id: u64, file: u64, end: u64) -> Self {
+        FileHeader { batches_in: file, ..FileHeader::new(FileKind::Segment, identity, id, end) }
     }
 
     /// The 512 bytes.
@@ -61,6 +70,7 @@ impl FileHeader {
         put(&mut bytes, 16, &self.sequence.to_le_bytes());
         put(&mut bytes, 24, &self.salt.to_le_bytes());
         put(&mut bytes, 32, &self.length.to_le_bytes());
+        put(&mut bytes, 40, &self.batches_in.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..USED - 4]);
         put(&mut bytes, USED - 4, &crc.to_le_bytes());
         bytes
@@ -74,7 +84,7 @@ impl FileHeader {
             [FileKind::Wal, FileKind::Segment, FileKind::Body].into_iter().find(|kind| bytes[..4] == *kind.magic())?;
         let whole = u16_at(bytes, 4) == VERSION
             && u32_at(bytes, USED - 4) == crc32c::crc32c(&bytes[..USED - 4])
-            && is_zero(&bytes[40..USED - 4])
+            && is_zero(&bytes[48..USED - 4])
             && is_zero(&bytes[USED..]);
         whole.then(|| FileHeader {
             kind,
@@ -83,6 +93,7 @@ impl FileHeader {
             sequence: u64_at(bytes, 16),
             salt: u64_at(bytes, 24),
             length: u64_at(bytes, 32),
+            batches_in: u64_at(bytes, 40),
         })
     }
 }
@@ -94,13 +105,15 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_found() {
         let header = FileHeader::new(FileKind::Wal, &Identity::wal(3, 1, 9), 9, 1 << 20);
-        let bytes = header.encode();
-        assert_eq!(FileHeader::decode(&bytes), Some(header));
-        assert_eq!(FileHeader::decode(&bytes[..511]), None);
-        for bit in 0..bytes.len() * 8 {
-            let mut bytes = bytes;
-            bytes[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(FileHeader::decode(&bytes), None, "bit {bit}");
+        for header in [header, FileHeader::of_kept_file(&Identity::segment(3, 1, 7), 7, 9, 60 << 10)] {
+            let bytes = header.encode();
+            assert_eq!(FileHeader::decode(&bytes), Some(header));
+            assert_eq!(FileHeader::decode(&bytes[..511]), None);
+            for bit in 0..bytes.len() * 8 {
+                let mut bytes = bytes;
+                bytes[bit / 8] ^= 1 << (bit % 8);
+                assert_eq!(FileHeader::decode(&bytes), None, "bit {bit}");
+            }
         }
     }
 }

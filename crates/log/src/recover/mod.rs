@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use roaring::RoaringTreemap;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::checkpoint::{self, Unusable};
 use crate::disk::{self, Disk};
@@ -187,6 +187,8 @@ pub(crate) struct Recovery<'a> {
     covered: FxHashMap<LogId, Covered>,
     out_of_space: bool,
     lost: LostSegments,
+    /// A segment's file exists and can't be loaded.
+    has_damaged_segment: bool,
     /// If no checkpoint can be read: sequence of the newest one, and the reason.
     bad_checkpoint: Option<(u64, Unusable)>,
     /// Content of the `closed-` file of the last clean stop.
@@ -236,6 +238,7 @@ impl<'a> Recovery<'a> {
             bad_checkpoint: None,
             out_of_space: false,
             lost: LostSegments::default(),
+            has_damaged_segment: false,
             closed: None,
             is_check: false,
         }
@@ -413,10 +416,13 @@ impl<'a> Recovery<'a> {
         match again(again(load())) {
             Ok(segment) => self.store.add(segment),
             Err(segment::LoadError::Disk(error)) => return Err(error.into()),
-            Err(segment::LoadError::Damaged(range, reason)) if self.is_check => {
-                self.report.damaged.push(Damage::new(&name, range, Hit::Any, reason));
+            Err(segment::LoadError::Damaged(range, reason)) => {
+                self.has_damaged_segment = true;
+                match self.is_check {
+                    true => self.report.damaged.push(Damage::new(&name, range, Hit::Any, reason)),
+                    false => self.lost.segments.push((name, 0..length, reason)),
+                }
             }
-            Err(segment::LoadError::Damaged(_, reason)) => self.lost.segments.push((name, 0..length, reason)),
         }
         Ok(())
     }
@@ -529,15 +535,25 @@ impl<'a> Recovery<'a> {
             }
             disk::sync_directory(self.disk)?;
         }
+        let set_aside = |name: &str| disk::rename(self.disk, name, &format!("damaged-{name}"));
         for (name, ..) in self.lost.segments.iter().filter(|(.., reason)| reason != MISSING) {
-            disk::rename(self.disk, name, &format!("damaged-{name}"))?;
+            set_aside(name)?;
         }
         for name in names {
             let text = name.text(wal_id);
+            if self.may_be_kept(name) {
+                set_aside(&text)?;
+                continue;
+            }
             disk::remove(self.disk, &text)?;
             self.report.removed.push(text);
         }
         Ok(())
+    }
+
+    /// Whether this file may have the batches of a segment whose index can't be read.
+    pub(crate) fn may_be_kept(&self, name: Name) -> bool {
+        self.has_damaged_segment && matches!(name, Name::Wal(sequence) if sequence < self.found.floor)
     }
 
     /// Files that no start needs: WAL files below the floor or without a batch, all checkpoints but the one in force,
@@ -546,11 +562,14 @@ impl<'a> Recovery<'a> {
         let is_kept = |sequence: &u64| full.iter().any(|file| file.sequence == *sequence);
         let current = self.store.checkpoint.as_ref().and_then(|file| Name::parse(&file.name, self.options.wal_id));
         let checkpoints = self.found.checkpoints.iter().map(|sequence| Name::Checkpoint(*sequence));
+        let segments: FxHashSet<Name> =
+            self.store.kept_files().filter_map(|name| Name::parse(name, self.options.wal_id)).collect();
+        let is_segment = |name: &Name| segments.contains(name) && !planted!(RemoveKeptFile);
         let wal = self.found.wal.iter().filter(|sequence| !is_kept(sequence));
         let orphans = self.found.segments.iter().filter(|id| self.named.binary_search(id).is_err());
         checkpoints
             .filter(|name| Some(*name) != current)
-            .chain(wal.map(|sequence| Name::Wal(*sequence)))
+            .chain(wal.map(|sequence| Name::Wal(*sequence)).filter(|name| !is_segment(name)))
             .chain(orphans.map(|id| Name::Segment(*id)))
             .collect()
     }

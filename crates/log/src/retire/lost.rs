@@ -50,7 +50,7 @@ impl Losses {
             let Some(state) = states.get(log) else {
                 continue;
             };
-            let mut missing = &state.live - &state.elsewhere;
+            let mut missing = state.stored_here().into_owned();
             missing.remove_range(..index.first);
             missing.remove_range(index.last.saturating_add(1)..);
             if let Some(kept) = self.kept.get(log) {

@@ -15,11 +15,14 @@ use crate::log::Log;
 use crate::step::Step;
 use crate::store::{CheckpointFile, Segment};
 use crate::types::{LogId, Nanos, Position};
+use crate::wal::WalFile;
 
 pub(crate) mod gate;
+mod keep;
 mod lost;
 pub(crate) mod worker;
 
+use keep::Keep;
 use worker::{Copied, CopiedPart, Limits, Origin, Progress, Worker};
 
 /// Most logs in one [`Job::Live`]: their owners' locks are taken one after the other in one go.
@@ -48,6 +51,8 @@ pub(crate) struct Retirement {
     part: Option<CopiedPart>,
     /// The end of the WAL's last file when copying began; 0 if another may follow it.
     began_at: u64,
+    /// The WAL file became a segment.
+    is_file_kept: bool,
     old_checkpoint: Option<Arc<str>>,
     /// Every log was asked, because the checkpoint in force can't be read.
     asks_all: bool,
@@ -79,6 +84,7 @@ impl Retirement {
             copied: Copied::default(),
             part: None,
             began_at: 0,
+            is_file_kept: false,
             old_checkpoint: None,
             asks_all: false,
         }
@@ -146,7 +152,12 @@ impl Log {
             known: file.known.clone(),
             _pin: None,
         });
-        let worker = Worker::new(self.limits(), origin.into_iter().collect(), touched, self.store.next_segment.clone());
+        let mut worker =
+            Worker::new(self.limits(), origin.into_iter().collect(), touched, self.store.next_segment.clone());
+        // On a full disk, the log goes on in the retired file.
+        worker.keep = file
+            .filter(|_| !self.space.is_out)
+            .and_then(|file| Keep::new(file, self.options.keep_live_percent, |log| !self.forgotten.contains_key(&log)));
         let what = if has_file { MoveSource::File } else { MoveSource::Garbage };
         self.retirement = Some(Retirement::new(what, ask, worker, now));
         true
@@ -254,7 +265,7 @@ impl Log {
             header,
             node_id: self.options.node_id,
             wal_id: self.options.wal_id,
-            segments: segments.map(|(id, segment)| (*id, segment.length)).collect(),
+            segments: segments.map(|(id, segment)| (*id, segment.named_file().1)).collect(),
             old: self.store.checkpoint.clone(),
             removed: retirement.removed.clone(),
         };
@@ -282,11 +293,16 @@ impl Log {
         let (pinned, free): (Vec<Segment>, Vec<Segment>) =
             mem::take(&mut self.store.superfluous).into_iter().partition(Segment::is_pinned);
         self.store.superfluous = pinned;
-        let put_away = |segment: Segment| match segment.is_damaged {
-            true => set_aside(&segment.name),
-            false => Step::Remove(segment.name),
-        };
-        free.into_iter().map(put_away).collect()
+        let mut steps = Vec::new();
+        for segment in free {
+            let (own, _) = segment.named_file();
+            steps.extend(segment.is_kept_file().then(|| Step::Remove(own.clone())));
+            steps.push(match segment.is_damaged {
+                true => set_aside(&segment.name),
+                false => Step::Remove(segment.name),
+            });
+        }
+        steps
     }
 
     /// Whether the retired file is damaged and therefore kept for inspection.
@@ -343,10 +359,7 @@ impl Log {
                 "log {} has a live message from its next number on",
                 state.log
             );
-            match state.elsewhere.is_empty() {
-                true => self.store.count_live(state.log, &state.live),
-                false => self.store.count_live(state.log, &(&state.live - &state.elsewhere)),
-            }
+            self.store.count_live(state.log, &state.stored_here());
         }
         let left_out = asked.iter().filter(|log| answered.binary_search(log).is_err());
         for log in left_out {
@@ -363,8 +376,10 @@ impl Log {
             Progress::More(part) => retirement.part = Some(part),
             Progress::Copied(mut copied) => {
                 if slot == Slot::Retirement {
+                    retirement.is_file_kept = copied.segments.iter().any(|new| new.segment.is_kept_file());
                     mem::take(&mut copied.segments).into_iter().for_each(|segment| self.store.add(segment));
                 }
+                self.statistics.files_kept += u64::from(retirement.is_file_kept);
                 self.statistics.messages_copied += copied.messages;
                 self.statistics.bytes_copied += copied.bytes;
                 let damaged = copied.damaged.iter().map(|error| ReadError {
@@ -460,7 +475,10 @@ impl Log {
             messages: retirement.copied.messages,
             bytes: retirement.copied.bytes,
         });
-        if !keeps_file {
+        self.wal.keeps_files = retirement.is_file_kept;
+        if planted!(ReuseKeptFile) {
+            self.wal.retired.push(WalFile { pin: Arc::new(()), ..file });
+        } else if !keeps_file && !retirement.is_file_kept {
             self.wal.retired.push(file);
         }
     }

@@ -21,6 +21,7 @@ use crate::format::{Identity, RUN_BYTES_MAX};
 use crate::index::Breaks;
 use crate::live_state::LiveState;
 use crate::names::Name;
+use crate::retire::keep::Keep;
 use crate::retire::lost::Losses;
 use crate::scan::{READS_MAX, Window};
 use crate::segment::SegmentWriter;
@@ -95,6 +96,8 @@ pub(crate) struct Worker {
     pub states: BTreeMap<LogId, LiveState>,
     /// The numbers at which the parts of logs begin in the new segments.
     pub breaks: Breaks,
+    /// The WAL file to retire, if it may become a segment as it is.
+    pub keep: Option<Keep>,
     limits: Limits,
     /// Files to copy from; the first one is being copied.
     origins: VecDeque<Origin>,
@@ -143,6 +146,7 @@ impl Worker {
         Worker {
             states: BTreeMap::new(),
             breaks: Breaks::default(),
+            keep: None,
             limits,
             origins,
             touched,
@@ -177,7 +181,7 @@ impl Worker {
             return vec![checkpoint.name()];
         }
         let (node, writers) = (self.copied.segments.drain(..), std::mem::take(&mut self.writers));
-        let mut names: Vec<Arc<str>> = node.map(|written| written.segment.name).collect();
+        let mut names: Vec<Arc<str>> = node.map(|written| written.segment.named_file().0.clone()).collect();
         names.extend(writers.into_values().map(|writer| writer.name));
         names.extend(self.begun.take());
         names
@@ -191,6 +195,14 @@ impl Worker {
         if let Some(checkpoint) = &mut self.checkpoint {
             let done = checkpoint.step(disk, &self.states)?;
             return Ok(done.map_or(Progress::More(self.part()), Progress::Checkpoint));
+        }
+        if let Some(keep) = self.keep.take()
+            && let Some((file, parts)) = keep.decide(&self.states)
+        {
+            self.origins.clear();
+            let id = self.next_segment.fetch_add(1, Ordering::Relaxed);
+            self.begun = Some(Name::Segment(id).text(self.limits.wal_id).into());
+            self.copied.segments.push(file.finish(disk, id, parts)?);
         }
         self.choose_own();
         if !self.copy(disk)? {

@@ -90,7 +90,8 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
             verified.batch = looked.batch;
             verified.ends = looked.files.iter().map(|file| (file.name.to_string(), file.end)).collect();
             let unused = recovery.leftovers(&looked.files);
-            verified.unused = unused.iter().map(|name| name.text(options.wal_id)).collect();
+            let unused = unused.into_iter().filter(|name| !recovery.may_be_kept(*name));
+            verified.unused = unused.map(|name| name.text(options.wal_id)).collect();
             // A file without a whole batch isn't in use, but this one explains something.
             verified.unused.retain(|name| verified.torn.as_ref().is_none_or(|torn| torn.file != *name));
             for id in recovery.named_segments() {

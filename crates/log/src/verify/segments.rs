@@ -11,6 +11,7 @@ use crate::names::Name;
 use crate::options::Options;
 use crate::recover::{Damage, Hit, Replay};
 use crate::segment;
+use crate::types::LogId;
 use crate::walk::{Piece, Walk};
 
 /// Checks a segment that the checkpoint names and whose file exists.
@@ -21,15 +22,22 @@ pub(super) fn verify(
     alive: &mut AliveLogs<'_>,
     damaged: &mut Vec<Damage>,
 ) -> Result<(), DiskError> {
-    let name = Name::Segment(id).text(options.wal_id);
-    let identity = Identity::segment(options.node_id, options.wal_id, id);
-    let length = disk::length(disk, &name)?;
+    let own = Name::Segment(id).text(options.wal_id);
+    let length = disk::length(disk, &own)?;
     // A wrong index was reported with the checkpoint; then the batches themselves say where they end.
     let loaded = segment::load(disk, options.node_id, options.wal_id, id, length);
-    let (end, index) = match loaded {
-        Ok(loaded) => (loaded.segment.end, Some(loaded.parts)),
+    let (name, identity, end, index) = match loaded {
+        Ok(loaded) => {
+            let segment = loaded.segment;
+            if segment.is_kept_file() {
+                verify_header(disk, &segment.name, damaged)?;
+            }
+            (segment.name.to_string(), segment.identity, segment.end, Some(loaded.parts))
+        }
         Err(segment::LoadError::Disk(error)) => return Err(error),
-        Err(segment::LoadError::Damaged(..)) => (length, None),
+        Err(segment::LoadError::Damaged(..)) => {
+            (own.clone(), Identity::segment(options.node_id, options.wal_id, id), length, None)
+        }
     };
     let before = damaged.len();
     let mut rebuilt = FileIndex::of_segment(index.as_deref().map(Breaks::of).unwrap_or_default());
@@ -51,10 +59,17 @@ pub(super) fn verify(
             }
         }
     }
-    let rebuilt = rebuilt.into_parts();
-    if let Some(parts) = index.filter(|parts| damaged.len() == before && *parts != rebuilt) {
-        let hit = Hit::Logs(parts.into_iter().map(|(log, _)| log).collect());
-        damaged.push(Damage::new(&name, end..length, hit, "the index isn't that of the messages"));
+    let mut rebuilt = rebuilt.into_parts();
+    if let Some(parts) = index.filter(|_| damaged.len() == before) {
+        // The index of a WAL file that was kept leaves out logs without a live message.
+        let mut logs: Vec<LogId> = parts.iter().map(|(log, _)| *log).collect();
+        logs.dedup();
+        rebuilt.retain(|(log, _)| logs.binary_search(log).is_ok());
+        if parts != rebuilt {
+            let index_at = if name == own { end } else { FILE_HEADER_BYTES };
+            let reason = "the index isn't that of the messages";
+            damaged.push(Damage::new(&own, index_at..length, Hit::Logs(logs), reason));
+        }
     }
     Ok(())
 }
@@ -66,6 +81,16 @@ fn found(batch: &Batch, alive: &mut AliveLogs<'_>) {
     }
 }
 
+/// Checks the header of a file, without which its batches can be read all the same.
+fn verify_header(disk: &dyn Disk, name: &str, damaged: &mut Vec<Damage>) -> Result<(), DiskError> {
+    let header = disk::read(disk, name, 0, FILE_HEADER_BYTES as usize)?;
+    if FileHeader::decode(&header).is_none() && !is_zero(&header) {
+        let nobody = Hit::Logs(Vec::new());
+        damaged.push(Damage::new(name, 0..FILE_HEADER_BYTES, nobody, "the file header is wrong"));
+    }
+    Ok(())
+}
+
 /// Checks header and batches of a file by themselves.
 pub(super) fn verify_alone(
     disk: &dyn Disk,
@@ -73,11 +98,7 @@ pub(super) fn verify_alone(
     identity: Identity,
     damaged: &mut Vec<Damage>,
 ) -> Result<(), DiskError> {
-    let nobody = || Hit::Logs(Vec::new());
-    let header = disk::read(disk, name, 0, FILE_HEADER_BYTES as usize)?;
-    if FileHeader::decode(&header).is_none() && !is_zero(&header) {
-        damaged.push(Damage::new(name, 0..FILE_HEADER_BYTES, nobody(), "the file header is wrong"));
-    }
+    verify_header(disk, name, damaged)?;
     let length = disk::length(disk, name)?;
     let mut walk = Walk::new(disk, name, identity, length);
     while let Some(piece) = walk.next()? {

@@ -150,12 +150,14 @@ pub(crate) struct Driver {
     pub(crate) report: Report,
 }
 
+/// Small files, whose live messages are copied when they are retired.
 pub(crate) fn small() -> Options {
     Options {
         file_bytes: 64 << 10,
         buffer_bytes: 256 << 10,
         reserve_bytes: 16 << 10,
         mixed_below: 8 << 10,
+        keep_live_percent: 101,
         node_id: 77,
         ..Options::default()
     }

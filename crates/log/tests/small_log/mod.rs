@@ -61,9 +61,33 @@ pub(crate) fn closed() -> MemoryDisk {
     driver.close()
 }
 
+/// A log of the same kind whose first WAL file became a segment, closed cleanly.
+pub(crate) fn closed_with_a_kept_file() -> MemoryDisk {
+    let mut driver = Driver::open(MemoryDisk::new(), tiny());
+    for number in 1..100 {
+        for (log, length) in LOGS.into_iter().zip([700, 100]) {
+            driver.publish(log, &[body(log, number, length)], Wait::Confirm);
+        }
+        driver.publish_chunk(CHUNKS, 4, 60, Wait::Confirm);
+        // In batches of several, because each is padded.
+        if number % 5 == 0 {
+            driver.settle_down();
+        }
+        if driver.log.statistics().files_kept > 0 {
+            return driver.close();
+        }
+    }
+    panic!("no file was kept: {:?}", driver.log.statistics());
+}
+
 /// The messages of [`closed`] and of logs filled by [`fill`].
 pub(crate) fn expected() -> Vec<Vec<(u64, Bytes)>> {
-    let driver = Driver::open(closed(), tiny());
+    expected_in(closed())
+}
+
+/// The messages in a log that was closed.
+pub(crate) fn expected_in(closed: MemoryDisk) -> Vec<Vec<(u64, Bytes)>> {
+    let driver = Driver::open(closed, tiny());
     assert!(driver.report.clean, "{:?}", driver.report);
     ALL.iter().map(|log| driver.read(*log, 0, 4000)).collect()
 }
