@@ -483,6 +483,7 @@ impl Log {
         let unsynced = self.commit.unsynced.take().expect("a sync is of what is written");
         self.statistics.note_sync(now.saturating_sub(self.commit.job_started));
         if unsynced.is_sync_wanted || !unsynced.is_told {
+            self.wal.current.waits += u64::from(unsynced.is_sync_wanted);
             self.commit.end_round(unsynced.waiting, now);
         } else {
             // No caller waited for it.

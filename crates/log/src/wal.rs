@@ -14,6 +14,8 @@ use crate::types::Position;
 
 /// Zeros that one job writes: the most that the commit lane waits for when it needs the file.
 const FILL_BYTES: u64 = 1 << 20;
+/// Most bytes between two syncs that somebody waits for. With more, zeros cost more than what those syncs take longer.
+const BYTES_PER_WAIT_MAX: u64 = 1 << 20;
 
 /// A WAL file.
 #[derive(Debug)]
@@ -29,6 +31,8 @@ pub(crate) struct WalFile {
     /// allocated, so that a sync of bytes written there also waits for the file system's journal, and takes twice as
     /// long.
     pub written: u64,
+    /// Syncs of it that somebody waited for.
+    pub waits: u64,
     pub index: FileIndex,
     /// Position of the last record of its last batch; 0 if it has none.
     pub last_position: Position,
@@ -72,6 +76,7 @@ impl WalFile {
             length,
             end: FILE_HEADER_BYTES,
             written: 0,
+            waits: 0,
             index: FileIndex::default(),
             last_position: 0,
             last_batch: 0,
@@ -185,11 +190,14 @@ impl WalFiles {
         self.preparing.is_none() && self.spare.is_none() && is_time
     }
 
-    /// Whether the next file has parts that were never written, and there is time to fill them.
+    /// Whether the next file has parts that were never written, there is time to fill them, and somebody waits for the
+    /// syncs that this makes faster.
     pub(crate) fn wants_fill(&self) -> bool {
         let is_written = |spare: &WalFile| spare.written >= spare.length;
         let is_soon_needed = self.wanted.is_some() || self.current.room() < self.current.length / 8;
-        !self.filling && !is_soon_needed && self.spare.as_ref().is_some_and(|spare| !is_written(spare))
+        let is_worth_it = self.current.waits * BYTES_PER_WAIT_MAX >= self.current.end;
+        let is_time = is_worth_it && !is_soon_needed && !self.filling;
+        is_time && self.spare.as_ref().is_some_and(|spare| !is_written(spare))
     }
 
     /// The steps that write the next piece of zeros.
@@ -289,7 +297,7 @@ mod tests {
 
     fn files() -> (WalFiles, Options) {
         let options = Options { file_bytes: 64 << 10, fill_after: 2000, ..Options::default() };
-        let current = WalFile::new(&options, 1, options.file_bytes);
+        let current = WalFile { waits: 1, ..WalFile::new(&options, 1, options.file_bytes) };
         (WalFiles::new(&options, VecDeque::new(), current), options)
     }
 
@@ -365,6 +373,18 @@ mod tests {
         assert!(files.wants_spare());
         files.current.end = 1000;
         assert!(!files.wants_spare(), "no load yet");
+    }
+
+    #[test]
+    fn zeros_are_not_worth_it_if_nobody_waits_for_syncs() {
+        let (mut files, options) = files();
+        files.current.waits = 0;
+        files.current.end = 2000;
+        files.prepare(&options, true).unwrap();
+        files.prepared();
+        assert_eq!(files.fill(), None);
+        files.current.waits = 1;
+        assert!(files.fill().is_some());
     }
 
     #[test]
