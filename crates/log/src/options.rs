@@ -72,7 +72,7 @@ impl Default for Options {
             survey_interval: 3_000 * MILLISECOND,
             lazy_flush: 50 * MILLISECOND,
             unsynced_max: 4 << 20,
-            small_write_bytes_max: 64 << 10,
+            small_write_bytes_max: 256 << 10,
             sync_idle: MILLISECOND,
             confirm_delay_max: 200 * MICROSECOND,
             node_id: 0,
