@@ -42,6 +42,7 @@ mod log;
 mod memory_disk;
 mod names;
 mod options;
+mod pin;
 mod read;
 mod recover;
 mod repair;

@@ -11,6 +11,7 @@ use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun
 use crate::format::record::{self, RECORD_HEADER_BYTES};
 use crate::format::segment_index::{LogIndex, Point};
 use crate::format::{Identity, RUN_BYTES_MAX};
+use crate::pin::Pin;
 use crate::scan::Window;
 use crate::types::LogId;
 use crate::wal::Known;
@@ -78,7 +79,7 @@ pub struct Skimmed<'a> {
 pub enum Skim {
     /// Reads and returns it.
     Take,
-    /// Leaves it in its file, if the disk lends that and never writes to it again; takes it otherwise.
+    /// Leaves it in its file, if the disk lends that; takes it otherwise. Nothing else is written there afterwards.
     Lend,
     /// Goes on with the next one.
     Skip,
@@ -93,11 +94,9 @@ pub struct ReadPlan {
     from: u64,
     max_bytes: usize,
     name: Arc<str>,
-    _pin: Arc<()>,
+    pin: Pin,
     identity: Identity,
     end: u64,
-    /// Whether nothing is written to the file any more.
-    is_closed: bool,
     last: u64,
     points: Vec<Point>,
     /// The numbers to read, in ascending runs of first and last; empty if all from `from` on are read.
@@ -108,7 +107,7 @@ pub struct ReadPlan {
 /// A file to read from.
 pub(crate) struct ReadSource<'a> {
     pub name: &'a Arc<str>,
-    pub pin: &'a Arc<()>,
+    pub pin: &'a Pin,
     pub identity: Identity,
     pub end: u64,
     pub index: &'a LogIndex,
@@ -123,10 +122,9 @@ impl ReadPlan {
             from,
             max_bytes,
             name: source.name.clone(),
-            _pin: source.pin.clone(),
+            pin: source.pin.clone(),
             identity: source.identity,
             end: source.end,
-            is_closed: source.known.is_none(),
             last: source.index.last,
             points: source.index.points_from(from, POINTS_MAX).to_vec(),
             only: Vec::new(),
@@ -145,10 +143,9 @@ impl ReadPlan {
             from,
             max_bytes,
             name,
-            _pin: pin,
+            pin,
             identity: source.identity,
             end: source.end,
-            is_closed: source.known.is_none(),
             last,
             points,
             only,
@@ -416,14 +413,14 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
     /// The payload of a run that is one record, in its file.
     fn lend(&self, run: &RecordRun, at: u64) -> Result<Option<Lent>, ReadError> {
         let (plan, at) = (self.plan, at + RECORD_HEADER_BYTES as u64);
-        if !plan.is_closed {
-            return Ok(None);
-        }
         let length = u64::from(run.length).saturating_sub(RECORD_HEADER_BYTES as u64);
         let lent = self.disk.lend(&plan.name, at, length);
         let lent = lent
             .map_err(|error| ReadError::from_disk(DiskError::new(Operation::Read, &plan.name, at, error), plan.log))?;
-        Ok(lent.map(|file| Lent { file, at, length }))
+        Ok(lent.map(|file| {
+            plan.pin.note_lent();
+            Lent { file, at, length }
+        }))
     }
 
     fn table(&mut self, at: u64, length: usize) -> Result<Bytes, ReadError> {

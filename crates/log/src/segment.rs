@@ -17,6 +17,7 @@ use crate::format::segment_index::LogIndex;
 use crate::format::segment_index::{self, FOOTER_BYTES, Footer};
 use crate::index::{Breaks, FileIndex};
 use crate::names::Name;
+use crate::pin::Pin;
 use crate::store::{IndexFile, NewSegment, Segment};
 use crate::types::{LogId, Payload};
 
@@ -184,7 +185,7 @@ pub(crate) struct KeptFile {
     /// Its length on disk.
     pub length: u64,
     /// The clones of this by which it is read.
-    pub pin: Arc<()>,
+    pub pin: Pin,
     /// Of each log, how many of its messages in the file are dead.
     pub gone: FxHashMap<LogId, u64>,
 }
@@ -276,7 +277,7 @@ fn load_kept(disk: &dyn Disk, header: &FileHeader, index_file: IndexFile) -> Res
         let reason = format!("{name}, which has its batches, ends at {length} instead of {}", header.length);
         return Err(LoadError::Damaged(length..header.length, reason));
     }
-    Ok(Segment::new(name, identity, header.length, length).of_kept_file(index_file, Arc::new(())))
+    Ok(Segment::new(name, identity, header.length, length).of_kept_file(index_file, Pin::default()))
 }
 
 /// End of a segment's batches according to its footer; without a valid footer, the end of the file.

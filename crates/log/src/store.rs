@@ -10,6 +10,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::format::Identity;
 use crate::format::segment_index::LogIndex;
+use crate::pin::Pin;
 use crate::types::{LogId, Position};
 
 /// A segment.
@@ -33,7 +34,7 @@ pub(crate) struct Segment {
     logs: Vec<LogId>,
     /// Damage was found in it; it is kept for inspection.
     pub is_damaged: bool,
-    pub pin: Arc<()>,
+    pub pin: Pin,
 }
 
 /// The file with the index of a segment whose batches are in a WAL file.
@@ -46,7 +47,6 @@ pub(crate) struct IndexFile {
 impl Segment {
     /// A segment that counts as empty until it is added to the store.
     pub(crate) fn new(name: Arc<str>, identity: Identity, end: u64, length: u64) -> Segment {
-        let pin = Arc::new(());
         Segment {
             name,
             identity,
@@ -58,12 +58,12 @@ impl Segment {
             bytes: 0,
             logs: Vec::new(),
             is_damaged: false,
-            pin,
+            pin: Pin::default(),
         }
     }
 
     /// The same for a WAL file that becomes a segment as it is. Who reads it by the `pin` of the WAL goes on reading it.
-    pub(crate) fn of_kept_file(self, index_file: IndexFile, pin: Arc<()>) -> Segment {
+    pub(crate) fn of_kept_file(self, index_file: IndexFile, pin: Pin) -> Segment {
         Segment { index_file: Some(index_file), pin, ..self }
     }
 
@@ -86,7 +86,7 @@ impl Segment {
     }
 
     pub(crate) fn is_pinned(&self) -> bool {
-        Arc::strong_count(&self.pin) > 1
+        self.pin.is_shared()
     }
 }
 

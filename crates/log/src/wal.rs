@@ -9,6 +9,7 @@ use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::index::FileIndex;
 use crate::names::Name;
 use crate::options::Options;
+use crate::pin::Pin;
 use crate::step::Step;
 use crate::types::Position;
 
@@ -39,8 +40,8 @@ pub(crate) struct WalFile {
     pub last_batch: u64,
     /// Damage that recovery found in it.
     pub known: Known,
-    /// Cloned by read plans: the file stays as it is while there are clones.
-    pub pin: Arc<()>,
+    /// Cloned by read plans.
+    pub pin: Pin,
 }
 
 /// Damage of a file that was already reported. Readers skip it in order to reach the records of other logs.
@@ -81,7 +82,7 @@ impl WalFile {
             last_position: 0,
             last_batch: 0,
             known: Known::default(),
-            pin: Arc::new(()),
+            pin: Pin::default(),
         }
     }
 
@@ -91,10 +92,6 @@ impl WalFile {
 
     pub(crate) fn header(&self) -> FileHeader {
         FileHeader::new(FileKind::Wal, &self.identity, self.sequence, self.length)
-    }
-
-    pub(crate) fn is_pinned(&self) -> bool {
-        Arc::strong_count(&self.pin) > 1
     }
 }
 
@@ -229,7 +226,7 @@ impl WalFiles {
         }
         let batch = self.wanted.unwrap_or(0);
         let length = options.file_bytes.max(FILE_HEADER_BYTES + batch);
-        let reusable = self.retired.iter().position(|old| old.length == length && !old.is_pinned());
+        let reusable = self.retired.iter().position(|old| old.length == length && old.pin.may_be_written());
         if reusable.is_none() && !may_create {
             return None;
         }
@@ -283,9 +280,9 @@ impl WalFiles {
 
     /// The steps that remove a retired file that isn't needed: one is kept for reuse.
     pub(crate) fn discard(&mut self, options: &Options) -> Option<Vec<Step>> {
-        let fit = |file: &WalFile| file.length == options.file_bytes;
+        let fit = |file: &WalFile| file.length == options.file_bytes && file.pin.may_be_written();
         let kept = self.retired.iter().position(fit);
-        let at = (0..self.retired.len()).find(|at| Some(*at) != kept && !self.retired[*at].is_pinned())?;
+        let at = (0..self.retired.len()).find(|at| Some(*at) != kept && !self.retired[*at].pin.is_shared())?;
         let file = self.retired.swap_remove(at);
         Some(vec![Step::Remove(file.name)])
     }
@@ -440,6 +437,19 @@ mod tests {
         assert_eq!(files.give_up_preparing(), None);
         let steps = files.prepare(&options, false).unwrap();
         assert!(matches!(&steps[0], Step::Rename(from, _) if &**from == "wal-0000-0000000000000003"));
+    }
+
+    #[test]
+    fn a_file_of_which_parts_were_lent_is_removed() {
+        let (mut files, options) = files();
+        files.current.end = 40_000;
+        files.retired.push(WalFile::new(&options, 0, options.file_bytes));
+        let pin = files.retired[0].pin.clone();
+        assert_eq!(files.discard(&options), None, "it is being read");
+        pin.note_lent();
+        drop(pin);
+        assert!(matches!(&files.prepare(&options, true).unwrap()[0], Step::Create(..)));
+        assert!(matches!(&files.discard(&options).unwrap()[..], [Step::Remove(_)]));
     }
 
     #[test]

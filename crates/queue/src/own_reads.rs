@@ -17,7 +17,14 @@ pub(crate) trait ReadRun {
     fn messages(&self) -> u64;
     /// Its memory in bytes, which stays the same.
     fn read_memory(&self) -> u64;
+    /// What it counts when the consumer asks whether to read on: bytes in memory.
+    fn weight(&self) -> u64 {
+        self.read_memory()
+    }
 }
+
+/// So many bytes that stay in their file count as one in memory: they take none, but the page cache has them.
+const FILE_BYTES_PER_BYTE: u64 = 4;
 
 impl ReadRun for Batch {
     fn messages(&self) -> u64 {
@@ -37,6 +44,10 @@ impl ReadRun for SharedChunk {
     fn read_memory(&self) -> u64 {
         self.held_bytes()
     }
+
+    fn weight(&self) -> u64 {
+        self.held_bytes().max(self.chunk_bytes() / FILE_BYTES_PER_BYTE)
+    }
 }
 
 /// The messages read for a consumer, and its read that is under way.
@@ -44,6 +55,8 @@ impl ReadRun for SharedChunk {
 pub(crate) struct OwnReads<B: ReadRun = Batch> {
     /// With the number of the first of each batch; ascending.
     loaded: VecDeque<Loaded<B>>,
+    /// Sum of their weights.
+    weight: u64,
     /// The first number of the read that is under way.
     reading: Option<u64>,
 }
@@ -70,7 +83,7 @@ impl<B: ReadRun> Drop for Loaded<B> {
 
 impl<B: ReadRun> Default for OwnReads<B> {
     fn default() -> Self {
-        Self { loaded: VecDeque::new(), reading: None }
+        Self { loaded: VecDeque::new(), weight: 0, reading: None }
     }
 }
 
@@ -88,10 +101,13 @@ impl<B: ReadRun> OwnReads<B> {
         }
         if let Some((first, _)) = runs.first() {
             // A message that came back may have a lower number than messages read earlier; those are read again then.
-            self.loaded.retain(|loaded| loaded.end() <= *first);
+            while let Some(loaded) = self.loaded.pop_back_if(|loaded| loaded.end() > *first) {
+                self.weight -= loaded.batch.weight();
+            }
         }
         for (first, batch) in runs {
             budget.take(batch.read_memory());
+            self.weight += batch.weight();
             self.loaded.push_back(Loaded { first, batch, budget: budget.clone() });
         }
         true
@@ -113,9 +129,9 @@ impl<B: ReadRun> OwnReads<B> {
         self.loaded.get(at).map(|loaded| (loaded.first, &loaded.batch))
     }
 
-    /// Memory of all batches that were read, in bytes.
-    pub(crate) fn memory(&self) -> u64 {
-        self.loaded.iter().map(|loaded| loaded.batch.read_memory()).sum()
+    /// The weight of all batches that were read: their memory, where nothing is left in files.
+    pub(crate) fn weight(&self) -> u64 {
+        self.weight
     }
 
     /// The batch that was read and holds `number`.
@@ -127,9 +143,50 @@ impl<B: ReadRun> OwnReads<B> {
 
     /// Frees batches that hold lower numbers only.
     pub(crate) fn free_below(&mut self, next: u64) {
-        while self.loaded.pop_front_if(|loaded| loaded.end() <= next).is_some() {}
+        while let Some(loaded) = self.loaded.pop_front_if(|loaded| loaded.end() <= next) {
+            self.weight -= loaded.batch.weight();
+        }
         if self.loaded.is_empty() && self.loaded.capacity() > IDLE_BATCHES_MAX {
             self.loaded = VecDeque::new();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_message::chunk::FilePart;
+    use leveret_message::{BatchBuilder, Envelope};
+
+    use super::*;
+
+    fn chunk(messages: usize) -> SharedChunk {
+        let mut builder = BatchBuilder::default();
+        (0..messages).for_each(|_| builder.push(&Envelope::default(), b"\0\0", &[7; 1000]));
+        SharedChunk::of(&builder.finish())
+    }
+
+    /// Otherwise a reader of chunks that stay in files would read on and on, and look through all of them each time.
+    #[test]
+    fn what_stays_in_a_file_counts_for_reading_ahead() {
+        let budget = Arc::new(MemoryBudget::new(1 << 20));
+        let whole = chunk(40);
+        let part = FilePart { file: Arc::new(()), at: 0, length: whole.chunk_bytes() as u32 + 4 };
+        let in_file = SharedChunk::in_file(*whole.header(), &[], &part).expect("it is as long");
+        assert_eq!(in_file.held_bytes(), 0);
+        assert!((10_000..12_000).contains(&in_file.weight()), "{}", in_file.weight());
+        let mut reads = OwnReads::default();
+        let in_file = Arc::new(in_file);
+        let expected = in_file.weight();
+        reads.wait(0);
+        assert!(reads.loaded(0, vec![(0, in_file.clone()), (40, in_file.clone())], &budget));
+        assert_eq!(reads.weight(), 2 * expected);
+        // What was read from an earlier place on replaces what follows it.
+        reads.wait(40);
+        assert!(reads.loaded(40, vec![(40, in_file.clone()), (80, in_file.clone())], &budget));
+        assert_eq!(reads.weight(), 3 * expected);
+        reads.free_below(80);
+        assert_eq!(reads.weight(), expected);
+        reads.free_below(120);
+        assert_eq!((reads.weight(), budget.used()), (0, 0));
     }
 }

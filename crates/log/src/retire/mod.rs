@@ -12,6 +12,7 @@ use crate::format::segment_index::LogIndex;
 use crate::job::{Event, Job, Next, RetireJob};
 use crate::live_state::LiveState;
 use crate::log::Log;
+use crate::pin::Pin;
 use crate::step::Step;
 use crate::store::{CheckpointFile, Segment};
 use crate::types::{LogId, Nanos, Position};
@@ -477,7 +478,7 @@ impl Log {
         });
         self.wal.keeps_files = retirement.is_file_kept;
         if planted!(ReuseKeptFile) {
-            self.wal.retired.push(WalFile { pin: Arc::new(()), ..file });
+            self.wal.retired.push(WalFile { pin: Pin::default(), ..file });
         } else if !keeps_file && !retirement.is_file_kept {
             self.wal.retired.push(file);
         }

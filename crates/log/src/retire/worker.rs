@@ -21,6 +21,7 @@ use crate::format::{Identity, RUN_BYTES_MAX};
 use crate::index::Breaks;
 use crate::live_state::LiveState;
 use crate::names::Name;
+use crate::pin::Pin;
 use crate::retire::keep::Keep;
 use crate::retire::lost::Losses;
 use crate::scan::{READS_MAX, Window};
@@ -77,7 +78,7 @@ pub(crate) struct Origin {
     pub end: u64,
     pub known: Known,
     /// Keeps a segment, which another move's checkpoint may take out of use meanwhile.
-    pub _pin: Option<Arc<()>>,
+    pub _pin: Option<Pin>,
 }
 
 /// Options of the copies.

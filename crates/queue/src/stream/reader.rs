@@ -18,7 +18,7 @@ use crate::own_reads::OwnReads;
 use crate::stream::tail::Tail;
 use crate::stream_filter::StreamFilter;
 
-/// A reader with fewer bytes than this in memory asks for the next read while it is given the rest.
+/// A reader with fewer bytes than this in memory, by their weight, asks for the next read while it is given the rest.
 const READ_AHEAD_BYTES: u64 = 128 << 10;
 
 /// A consumer and its position.
@@ -254,8 +254,8 @@ impl Reader {
     fn read_ahead(&self, tail: &Tail, end: u64) -> Option<u64> {
         let from = self.scanned;
         let has_reads = self.next < from && from < end && self.reads.is_able();
-        let memory = pass!(&self.reads, own => own.memory());
-        (has_reads && memory < READ_AHEAD_BYTES && tail.find(from).is_none()).then_some(from)
+        let weight = pass!(&self.reads, own => own.weight());
+        (has_reads && weight < READ_AHEAD_BYTES && tail.find(from).is_none()).then_some(from)
     }
 
     /// Asks for a read ahead, if it is time for one. Returns the offset from which on.
