@@ -1,6 +1,7 @@
 //! Reading stored messages back, outside the log's lock.
 
 use std::any::Any;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -22,6 +23,8 @@ const POINTS_MAX: usize = 64;
 const TABLE_CHUNK: usize = 16 << 10;
 /// The same where only some messages, or the beginnings of chunks, are read: most of what follows isn't wanted.
 const SKIMMED_TABLE_CHUNK: usize = 4 << 10;
+/// The same behind a chunk that was lent, which is so long that little of what follows is with it.
+const LENT_TABLE_CHUNK: usize = 1 << 10;
 /// Largest chunk in which records are read; the payloads share a chunk's memory.
 const RECORD_CHUNK_MAX: usize = 256 << 10;
 
@@ -203,6 +206,7 @@ impl ReadPlan {
             bytes: 0,
             seen: self.from,
             next: 0,
+            lent: None,
         };
         for (at, point) in self.points.iter().enumerate() {
             match reading.window(point, self.points.get(at + 1)) {
@@ -241,6 +245,14 @@ struct Reading<'a, D> {
     seen: u64,
     /// Index of the first run of [`ReadPlan::only`] that isn't behind the reading.
     next: usize,
+    /// The bytes lent last, of the plan's file.
+    lent: Option<LentRange>,
+}
+
+/// Bytes of a file that are lent.
+struct LentRange {
+    file: Arc<dyn Any + Send + Sync>,
+    range: Range<u64>,
 }
 
 impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
@@ -334,6 +346,7 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
                     }
                 }
                 Skim::Skip => {
+                    self.lent = None;
                     self.seen = run.last() + 1;
                     self.bytes += self.head_bytes;
                     return Ok(self.bytes < plan.max_bytes && run.last() != plan.last);
@@ -411,22 +424,31 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
     }
 
     /// The payload of a run that is one record, in its file.
-    fn lend(&self, run: &RecordRun, at: u64) -> Result<Option<Lent>, ReadError> {
+    fn lend(&mut self, run: &RecordRun, at: u64) -> Result<Option<Lent>, ReadError> {
         let (plan, at) = (self.plan, at + RECORD_HEADER_BYTES as u64);
         let length = u64::from(run.length).saturating_sub(RECORD_HEADER_BYTES as u64);
-        let lent = self.disk.lend(&plan.name, at, length);
-        let lent = lent
-            .map_err(|error| ReadError::from_disk(DiskError::new(Operation::Read, &plan.name, at, error), plan.log))?;
-        Ok(lent.map(|file| {
+        let is_there = |lent: &LentRange| lent.range.contains(&at) && at + length <= lent.range.end;
+        if !self.lent.as_ref().is_some_and(is_there) {
+            // One call for all that is wanted costs less than one for each chunk, once it is clear that chunks follow each other.
+            let wanted = if self.lent.is_some() { plan.max_bytes.saturating_sub(self.bytes) as u64 } else { 0 };
+            let end = (at + wanted).min(plan.end).max(at + length);
+            let lent = self.disk.lend(&plan.name, at, end - at).map_err(|error| {
+                ReadError::from_disk(DiskError::new(Operation::Read, &plan.name, at, error), plan.log)
+            })?;
+            self.lent = lent.map(|file| LentRange { file, range: at..end });
             plan.pin.note_lent();
-            Lent { file, at, length }
-        }))
+        }
+        Ok(self.lent.as_ref().map(|lent| Lent { file: lent.file.clone(), at, length }))
     }
 
     fn table(&mut self, at: u64, length: usize) -> Result<Bytes, ReadError> {
         let plan = self.plan;
         let is_sparse = self.head_bytes > 0 || !plan.only.is_empty();
-        let chunk = if is_sparse { SKIMMED_TABLE_CHUNK } else { TABLE_CHUNK };
+        let chunk = match is_sparse {
+            true if self.lent.is_some() => LENT_TABLE_CHUNK,
+            true => SKIMMED_TABLE_CHUNK,
+            false => TABLE_CHUNK,
+        };
         self.tables
             .fetch(self.disk, &plan.name, at, length, chunk, plan.end)
             .map_err(|error| ReadError::from_disk(error, plan.log))
