@@ -11,6 +11,7 @@ use crate::names::Name;
 use crate::options::Options;
 use crate::pin::Pin;
 use crate::step::Step;
+use crate::store::Segment;
 use crate::types::Position;
 
 /// Zeros that one job writes: the most that the commit lane waits for when it needs the file.
@@ -278,6 +279,19 @@ impl WalFiles {
         self.spare = self.preparing.take();
     }
 
+    /// Takes back a file that had become a segment and has no live message any more, if it can be used again and there is
+    /// no other. Returns whether it did.
+    pub(crate) fn take_back(&mut self, options: &Options, segment: &Segment) -> bool {
+        let Some(Name::Wal(sequence)) = Name::parse(&segment.name, options.wal_id) else { return false };
+        let fits = segment.length == options.file_bytes && segment.pin.may_be_written();
+        if !fits || !self.retired.is_empty() {
+            return false;
+        }
+        let file = WalFile::new(options, sequence, segment.length);
+        self.retired.push(WalFile { written: segment.end, end: segment.end, ..file });
+        true
+    }
+
     /// The steps that remove a retired file that isn't needed: one is kept for reuse.
     pub(crate) fn discard(&mut self, options: &Options) -> Option<Vec<Step>> {
         let fit = |file: &WalFile| file.length == options.file_bytes && file.pin.may_be_written();
@@ -450,6 +464,26 @@ mod tests {
         drop(pin);
         assert!(matches!(&files.prepare(&options, true).unwrap()[0], Step::Create(..)));
         assert!(matches!(&files.discard(&options).unwrap()[..], [Step::Remove(_)]));
+    }
+
+    #[test]
+    fn a_file_that_was_a_segment_is_used_again_if_none_else_is_there() {
+        let (mut files, options) = files();
+        let segment = |sequence: u64, length| {
+            let identity = Identity::wal(0, 0, sequence);
+            Segment::new(Name::Wal(sequence).text(0).into(), identity, length, length)
+        };
+        assert!(!files.take_back(&options, &segment(1, 4096)), "it is too short");
+        let lent = segment(1, options.file_bytes);
+        lent.pin.note_lent();
+        assert!(!files.take_back(&options, &lent));
+        assert!(files.take_back(&options, &segment(2, options.file_bytes)));
+        assert!(!files.take_back(&options, &segment(3, options.file_bytes)), "one is enough");
+        files.current.end = 40_000;
+        let steps = files.prepare(&options, true).unwrap();
+        assert!(matches!(&steps[0], Step::Rename(from, _) if &**from == "wal-0000-0000000000000002"), "{steps:?}");
+        files.prepared();
+        assert_eq!(files.fill(), None, "all of it was written before");
     }
 
     #[test]

@@ -296,8 +296,13 @@ impl Log {
         self.store.superfluous = pinned;
         let mut steps = Vec::new();
         for segment in free {
-            let (own, _) = segment.named_file();
-            steps.extend(segment.is_kept_file().then(|| Step::Remove(own.clone())));
+            if segment.is_kept_file() {
+                steps.push(Step::Remove(segment.named_file().0.clone()));
+                // A file of the log again, which saves filling a new one.
+                if !segment.is_damaged && self.wal.take_back(&self.options, &segment) {
+                    continue;
+                }
+            }
             steps.push(match segment.is_damaged {
                 true => set_aside(&segment.name),
                 false => Step::Remove(segment.name),
