@@ -115,10 +115,16 @@ impl Dump<'_> {
 
     fn line(&self, found: &Dumped<'_>) -> Map<String, Value> {
         let line = match found {
-            Dumped::File(header) => json!({
-                "what": "file", "sequence": header.sequence, "node_id": header.node_id,
-                "salt": format!("{:016x}", header.salt), "length": header.length,
-            }),
+            Dumped::File(header) => {
+                let mut line = json!({
+                    "what": "file", "sequence": header.sequence, "node_id": header.node_id,
+                    "salt": format!("{:016x}", header.salt), "length": header.length,
+                });
+                if header.batches_in > 0 {
+                    line["batches_in"] = json!(header.batches_in);
+                }
+                line
+            }
             Dumped::Batch { offset, header } => {
                 let mut line = json!({
                     "what": "batch", "offset": offset, "sequence": header.sequence,
