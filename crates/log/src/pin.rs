@@ -1,4 +1,4 @@
-//! Who uses a file.
+//! The use of a file by readers and senders.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
@@ -12,7 +12,7 @@ impl Pin {
     /// Whether there are clones.
     pub(crate) fn is_shared(&self) -> bool {
         let is_shared = Arc::strong_count(&self.0) > 1;
-        // What the owner of the last clone did comes before what follows.
+        // Everything that the owner of the last clone did comes before what follows.
         fence(Ordering::Acquire);
         is_shared
     }

@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_was_a_segment_is_used_again_if_none_else_is_there() {
+    fn a_file_that_was_a_segment_is_used_again_if_no_other_is() {
         let (mut files, options) = files();
         let segment = |sequence: u64, length| {
             let identity = Identity::wal(0, 0, sequence);

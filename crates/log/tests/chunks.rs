@@ -472,7 +472,7 @@ fn a_chunk_without_a_message_is_refused() {
 }
 
 #[test]
-fn chunks_stay_in_a_file_to_which_nothing_else_is_written_any_more() {
+fn chunks_stay_in_files_to_which_nothing_else_is_written() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     for length in [200, 9000, 1] {
         driver.publish_chunk(A, 10, length, Wait::Confirm);

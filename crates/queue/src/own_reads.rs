@@ -17,13 +17,13 @@ pub(crate) trait ReadRun {
     fn messages(&self) -> u64;
     /// Its memory in bytes, which stays the same.
     fn read_memory(&self) -> u64;
-    /// What it counts when the consumer asks whether to read on: bytes in memory.
+    /// The bytes that it counts as when the consumer asks whether to read on: those in memory.
     fn weight(&self) -> u64 {
         self.read_memory()
     }
 }
 
-/// So many bytes that stay in their file count as one in memory: they take none, but the page cache has them.
+/// Number of bytes that stay in their file and count as one in memory: only the page cache has them.
 const FILE_BYTES_PER_BYTE: u64 = 4;
 
 impl ReadRun for Batch {
@@ -167,7 +167,7 @@ mod tests {
 
     /// Otherwise a reader of chunks that stay in files would read on and on, and look through all of them each time.
     #[test]
-    fn what_stays_in_a_file_counts_for_reading_ahead() {
+    fn chunks_that_stay_in_a_file_count_for_reading_ahead() {
         let budget = Arc::new(MemoryBudget::new(1 << 20));
         let whole = chunk(40);
         let part = FilePart { file: Arc::new(()), at: 0, length: whole.chunk_bytes() as u32 + 4 };
@@ -180,7 +180,7 @@ mod tests {
         reads.wait(0);
         assert!(reads.loaded(0, vec![(0, in_file.clone()), (40, in_file.clone())], &budget));
         assert_eq!(reads.weight(), 2 * expected);
-        // What was read from an earlier place on replaces what follows it.
+        // Messages read from an earlier place on replace all that follow it.
         reads.wait(40);
         assert!(reads.loaded(40, vec![(40, in_file.clone()), (80, in_file.clone())], &budget));
         assert_eq!(reads.weight(), 3 * expected);
