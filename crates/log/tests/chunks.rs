@@ -3,15 +3,15 @@
 #[allow(dead_code)]
 mod driver;
 
-use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
+use driver::copies::Copies;
 use driver::watched::Watched;
-use driver::{Driver, Ledgers, body, check, small};
+use driver::{Driver, body, check, small};
 use leveret_log::format::record::RecordKind;
 use leveret_log::{
-    Disk, Dumped, Event, GroupId, LiveState, LogId, MemoryDisk, Numbers, Options, Payload, SettleRange, SettleReason,
-    Skim, StoredMessage, Survivors, Wait, dump, files, repair, verify,
+    Disk, Dumped, Event, GroupId, LogId, MemoryDisk, Numbers, Options, Payload, SettleRange, SettleReason, Skim,
+    StoredMessage, Wait, dump, files, repair, verify,
 };
 
 /// A log of chunks.
@@ -392,39 +392,6 @@ fn a_retirement_reports_a_damaged_chunk_with_its_numbers() {
     assert_eq!((error.log, &error.file), (A, &name));
     assert!(error.to_string().contains("8 messages between the numbers 22 and 29 are lost"), "{error}");
     assert_eq!(shape(&driver.read_stored(A, 0, 100)), [(0, 10), (10, 10), (30, 10), (40, 10)]);
-}
-
-/// The owners of all logs, and the messages that were copied.
-#[derive(Default)]
-struct Copies {
-    ledgers: Ledgers,
-    copied: BTreeMap<LogId, Vec<u64>>,
-}
-
-impl Survivors for Copies {
-    fn is_alive(&self, log: LogId, number: u64) -> bool {
-        self.ledgers.0.get(&log).is_some_and(|ledger| ledger.live.contains_key(&number))
-    }
-
-    fn copied(&mut self, log: LogId, number: u64, _: &[u8]) {
-        self.copied.entry(log).or_default().push(number);
-    }
-
-    fn copied_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
-        assert_eq!(payload[4..], body(log, first, payload.len() - 4)[..]);
-        let numbers = first..first + u64::from(messages);
-        let live: Vec<u64> = numbers.filter(|number| self.is_alive(log, *number)).collect();
-        self.copied.entry(log).or_default().extend(live);
-    }
-
-    fn states(&mut self) -> Vec<LiveState> {
-        let state = |(log, numbers): (LogId, Vec<u64>)| {
-            let next = self.ledgers.0[&log].next;
-            LiveState { log, next, live: numbers.into_iter().collect(), ..LiveState::default() }
-        };
-        let metadata = LiveState::default();
-        std::iter::once(metadata).chain(std::mem::take(&mut self.copied).into_iter().map(state)).collect()
-    }
 }
 
 #[test]

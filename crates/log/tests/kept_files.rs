@@ -5,9 +5,10 @@ mod driver;
 
 use std::collections::BTreeMap;
 
+use driver::copies::Copies;
 use driver::watched::Watched;
-use driver::{Driver, Ledgers, body, check, small};
-use leveret_log::{Disk, Hit, LiveState, LogId, MemoryDisk, Options, Skim, Survivors, Wait, repair, verify};
+use driver::{Driver, body, check, small};
+use leveret_log::{Disk, Hit, LogId, MemoryDisk, Options, Skim, Wait, repair, verify};
 
 const A: LogId = LogId(1);
 const B: LogId = LogId(2);
@@ -184,38 +185,6 @@ fn chunks_are_lent_out_of_a_kept_file() {
     let mut driver = driver;
     fill(&mut driver, 3);
     assert_eq!(driver.disk.content("wal-0000-0000000000000001").unwrap(), before);
-}
-
-/// Copies what is live.
-#[derive(Default)]
-struct Copies {
-    ledgers: Ledgers,
-    copied: BTreeMap<LogId, Vec<u64>>,
-}
-
-impl Survivors for Copies {
-    fn is_alive(&self, log: LogId, number: u64) -> bool {
-        self.ledgers.0.get(&log).is_some_and(|ledger| ledger.live.contains_key(&number))
-    }
-
-    fn copied(&mut self, log: LogId, number: u64, _: &[u8]) {
-        self.copied.entry(log).or_default().push(number);
-    }
-
-    fn copied_chunk(&mut self, log: LogId, first: u64, messages: u16, _: &[u8]) {
-        let numbers = first..first + u64::from(messages);
-        let live: Vec<u64> = numbers.filter(|number| self.is_alive(log, *number)).collect();
-        self.copied.entry(log).or_default().extend(live);
-    }
-
-    fn states(&mut self) -> Vec<LiveState> {
-        let state = |(log, numbers): (LogId, Vec<u64>)| {
-            let next = self.ledgers.0[&log].next;
-            LiveState { log, next, live: numbers.into_iter().collect(), ..LiveState::default() }
-        };
-        let copied = std::mem::take(&mut self.copied);
-        std::iter::once(LiveState::default()).chain(copied.into_iter().map(state)).collect()
-    }
 }
 
 /// Without its index, a kept file still has all messages: a start reports them and puts both aside, a repaired copy has them.

@@ -1,5 +1,6 @@
 //! Runs a log's jobs and keeps a naive model of the log's content.
 
+pub(crate) mod copies;
 pub(crate) mod watched;
 
 use std::collections::BTreeMap;
