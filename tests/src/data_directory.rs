@@ -28,6 +28,31 @@ pub fn files(directory: &Path) -> BTreeMap<String, Vec<u8>> {
     entries.map(|entry| read(entry.expect("an entry"))).collect()
 }
 
+/// The files with the messages that have left the log of a node, which may be running, and where those end: segments, and
+/// log files that became segments.
+///
+/// # Panics
+/// When the directory can't be read.
+pub fn stored_files(directory: &Path) -> Vec<(PathBuf, u64)> {
+    let store = directory.join("store");
+    let mut found = Vec::new();
+    for entry in fs::read_dir(&store).expect("a data directory").flatten() {
+        let name = entry.file_name().into_string().expect("a name of the log's");
+        // A file may be removed meanwhile.
+        let Some(content) =
+            fs::read(entry.path()).ok().filter(|bytes| name.starts_with("segment-") && bytes.len() > 512)
+        else {
+            continue;
+        };
+        let field = |at: usize| u64::from_le_bytes(content[at..at + 8].try_into().expect("8 bytes"));
+        found.push(match (field(40), field(32)) {
+            (0, _) => (entry.path(), content.len() as u64),
+            (file, end) => (store.join(format!("wal-{}-{file:016x}", &name[8..12])), end),
+        });
+    }
+    found
+}
+
 /// Copies a data directory, without the files that only a running node needs.
 ///
 /// # Panics

@@ -7,8 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use leveret_tests::broker::is_given;
+use leveret_tests::data_directory::stored_files;
 use leveret_tests::node::{Node, Options};
-use leveret_tests::wire::{Wire, Writer, method, method_frame, publish};
+use leveret_tests::wire::{Confirmed, Wire, Writer, method, method_frame, publish};
 use leveret_tests::{PATIENCE, conservation};
 use serde_json::json;
 
@@ -34,24 +35,37 @@ fn files(directory: &Path, prefix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// A stopped node with two queues of this type whose messages are in segments, and the segment with a message of the first
-/// one.
-fn stopped_with_segments(queue_type: &str) -> (Node, PathBuf) {
+/// A stopped node with two queues of this type whose messages are in segments, and the file with a message of the first one:
+/// a segment of its own if `copied`, or a log file that became a segment.
+fn stopped_with_segments(queue_type: &str, copied: bool) -> (Node, PathBuf) {
     let mut node = Node::start(Options::new().set("debug.wal_file_bytes", "64KiB"));
     let mut wire = Wire::open(node.amqp());
-    for queue in ["hurt", "well"] {
-        let body = json!({"durable": true, "arguments": {"x-queue-type": queue_type}});
+    let arguments = json!({"x-queue-type": queue_type});
+    for (queue, arguments) in [("hurt", &arguments), ("well", &arguments), ("short", &json!({"x-max-length": 1}))] {
+        let body = json!({"durable": true, "arguments": arguments});
         assert_eq!(node.http().put(&format!("/api/queues/%2F/{queue}"), &body).expect("an answer").status, 201);
     }
     wire.confirm_select(1);
-    let both = |number| ["hurt", "well"].map(|queue| publish(1, "", queue, &body(queue, number), true, true)).concat();
-    wire.send(&(0..MESSAGES).flat_map(both).collect::<Vec<u8>>());
-    wire.confirms(2 * MESSAGES);
+    // A file with many messages that are dead soon is copied.
+    let others = if copied { 2 } else { 0 };
+    let mut confirmed = Confirmed::default();
+    for number in 0..MESSAGES {
+        let queues = ["hurt", "well"].into_iter().chain(std::iter::repeat_n("short", others));
+        wire.send(
+            &queues.flat_map(|queue| publish(1, "", queue, &body(queue, number), true, true)).collect::<Vec<u8>>(),
+        );
+        while confirmed.count() < (number + 1) * (2 + others as u64) {
+            confirmed.wait(&mut wire);
+        }
+    }
     drop(wire);
     node.terminate();
     let wanted = body("hurt", 20);
     let holds = |path: &PathBuf| fs::read(path).expect("a segment").windows(1024).any(|bytes| *bytes == wanted[..]);
-    let segment = files(node.directory(), "segment-").into_iter().find(holds).expect("it reached a segment");
+    let mut stored = stored_files(node.directory()).into_iter().map(|(path, _)| path);
+    let segment = stored.find(holds).expect("it reached a segment");
+    let is_own = segment.file_name().expect("a name").to_string_lossy().starts_with("segment-");
+    assert_eq!(is_own, copied, "{}", segment.display());
     (node, segment)
 }
 
@@ -124,7 +138,7 @@ fn a_segment_without_its_index_stops_the_queue_of_its_messages() {
     if is_given() {
         return;
     }
-    let (mut node, segment) = stopped_with_segments("classic");
+    let (mut node, segment) = stopped_with_segments("classic", true);
     let name = segment.file_name().expect("a name").to_string_lossy().into_owned();
     let mut bytes = fs::read(&segment).expect("the segment");
     let last = bytes.len() - 1;
@@ -163,24 +177,25 @@ fn a_segment_without_its_index_stops_the_queue_of_its_messages() {
 
 #[test]
 fn a_corrupted_message_stops_its_queue_when_it_is_read() {
-    is_found_when_it_is_read("classic");
+    is_found_when_it_is_read("classic", true);
+    is_found_when_it_is_read("classic", false);
 }
 
 #[test]
 fn a_corrupted_message_stops_its_quorum_queue() {
-    is_found_when_it_is_read("quorum");
+    is_found_when_it_is_read("quorum", false);
 }
 
 #[test]
 fn a_corrupted_chunk_stops_its_stream_when_it_is_read() {
-    is_found_when_it_is_read("stream");
+    is_found_when_it_is_read("stream", false);
 }
 
-fn is_found_when_it_is_read(queue_type: &str) {
+fn is_found_when_it_is_read(queue_type: &str, copied: bool) {
     if is_given() {
         return;
     }
-    let (mut node, segment) = stopped_with_segments(queue_type);
+    let (mut node, segment) = stopped_with_segments(queue_type, copied);
     let name = segment.file_name().expect("a name").to_string_lossy().into_owned();
     let mut bytes = fs::read(&segment).expect("the segment");
     let wanted = body("hurt", 20);

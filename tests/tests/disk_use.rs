@@ -6,6 +6,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use leveret_tests::broker::is_given;
+use leveret_tests::data_directory::stored_files;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::{Wire, method, publish};
 use leveret_tests::{PATIENCE, conservation};
@@ -15,19 +16,11 @@ const MESSAGES: u64 = 3000;
 const HELD: u64 = 50;
 const BODY: usize = 1024;
 
-/// Bytes of the segments anywhere in a data directory.
+/// Bytes of the segments in a data directory.
 fn segment_bytes(directory: &Path) -> u64 {
-    let entries = fs::read_dir(directory).expect("the data directory").flatten();
-    let size = |entry: fs::DirEntry| {
-        let path = entry.path();
-        if path.is_dir() {
-            return segment_bytes(&path);
-        }
-        let is_segment = entry.file_name().to_string_lossy().starts_with("segment-");
-        // It may be deleted while we read the directory.
-        entry.metadata().map_or(0, |metadata| if is_segment { metadata.len() } else { 0 })
-    };
-    entries.map(size).sum()
+    // It may be deleted while we look.
+    let length = |path| fs::metadata(path).map_or(0, |metadata| metadata.len());
+    stored_files(directory).into_iter().map(|(path, _)| length(path)).sum()
 }
 
 fn body(number: u64) -> Vec<u8> {

@@ -1,11 +1,11 @@
 //! The sizes that streams are compared by: bytes of a short message in a segment, memory of a consumer, reads of the disk.
 
 use std::fs;
-use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use leveret_tests::PATIENCE;
+use leveret_tests::data_directory::stored_files;
 use leveret_tests::node::{Node, Options};
 use leveret_tests::stream::{OffsetSpec, StreamClient};
 use rustix::fs::{Advice, fadvise};
@@ -24,25 +24,13 @@ fn small_node() -> Option<Node> {
     node_with(Options::new().set("debug.wal_file_bytes", 1 << 20))
 }
 
-/// The files of segments in a data directory.
-fn segments(directory: &Path) -> Vec<std::path::PathBuf> {
-    let mut found = Vec::new();
-    for entry in fs::read_dir(directory).expect("the data directory").flatten() {
-        let path = entry.path();
-        match path.is_dir() {
-            true => found.extend(segments(&path)),
-            false if entry.file_name().to_string_lossy().starts_with("segment-") => found.push(path),
-            false => {}
-        }
-    }
-    found
-}
-
 /// How often these bytes occur in segments, and how long those are.
 fn count_in_segments(node: &Node, wanted: &[u8]) -> (u64, u64) {
     let (mut count, mut bytes) = (0, 0);
-    // A file may be removed meanwhile.
-    for content in segments(node.directory()).iter().filter_map(|path| fs::read(path).ok()) {
+    for (path, end) in stored_files(node.directory()) {
+        // A file may be removed meanwhile.
+        let Ok(content) = fs::read(path) else { continue };
+        let content = &content[..content.len().min(end as usize)];
         count += content.windows(wanted.len()).filter(|window| *window == wanted).count() as u64;
         bytes += content.len() as u64;
     }
@@ -123,7 +111,7 @@ fn the_disk_is_read_once_for_a_thousand_consumers() {
     let (_, bytes) = publish_into_segments(&node, &[b'x'; 200], (20_000, 100), 6_000);
     // Nothing is in the node's memory, nor in the page cache.
     node.restart();
-    for path in segments(node.directory()) {
+    for (path, _) in stored_files(node.directory()) {
         let file = fs::File::open(path).expect("nothing is removed any more");
         file.sync_all().expect("it can be synced");
         fadvise(&file, 0, None, Advice::DontNeed).expect("it can be advised");
