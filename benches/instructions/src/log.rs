@@ -78,10 +78,17 @@ fn run_jobs(log: &mut Log, disk: &MemoryDisk, now: u64, state: &LiveState) {
     }
 }
 
-/// A full file with only live messages.
+/// A full file with only live messages, which are copied all the same.
 pub(crate) fn retire() -> u64 {
     let disk = MemoryDisk::new();
-    let options = Options { file_bytes: 64 << 10, unretired_max: 2, fill_after: u64::MAX, ..Options::default() };
+    let keep_live_percent = 101;
+    let options = Options {
+        file_bytes: 64 << 10,
+        unretired_max: 2,
+        fill_after: u64::MAX,
+        keep_live_percent,
+        ..Options::default()
+    };
     let (mut log, _) = recover(&disk, options, &mut Nobody, 0).expect("a new log");
     let (mut now, mut next) = (0, 1);
     while log.statistics().retirements == 0 {
