@@ -38,12 +38,11 @@ pub fn stored_files(directory: &Path) -> Vec<(PathBuf, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(&store).expect("a data directory").flatten() {
         let name = entry.file_name().into_string().expect("a name of the log's");
-        // A file may be removed meanwhile.
-        let Some(content) =
-            fs::read(entry.path()).ok().filter(|bytes| name.starts_with("segment-") && bytes.len() > 512)
-        else {
+        if !name.starts_with("segment-") {
             continue;
-        };
+        }
+        // A file may be removed meanwhile.
+        let Some(content) = fs::read(entry.path()).ok().filter(|bytes| bytes.len() > 512) else { continue };
         let field = |at: usize| u64::from_le_bytes(content[at..at + 8].try_into().expect("8 bytes"));
         found.push(match (field(40), field(32)) {
             (0, _) => (entry.path(), content.len() as u64),

@@ -435,8 +435,10 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
             let lent = self.disk.lend(&plan.name, at, end - at).map_err(|error| {
                 ReadError::from_disk(DiskError::new(Operation::Read, &plan.name, at, error), plan.log)
             })?;
-            self.lent = lent.map(|file| LentRange { file, range: at..end });
-            plan.pin.note_lent();
+            self.lent = lent.map(|file| {
+                plan.pin.note_lent();
+                LentRange { file, range: at..end }
+            });
         }
         Ok(self.lent.as_ref().map(|lent| Lent { file: lent.file.clone(), at, length }))
     }

@@ -291,7 +291,7 @@ pub(crate) fn batches_end(disk: &dyn Disk, name: &str, length: u64) -> Result<u6
 mod tests {
     use super::*;
     use crate::memory_disk::MemoryDisk;
-    use crate::read::{ReadPlan, ReadSource};
+    use crate::read::{ReadPlan, ReadSource, Skim};
 
     fn write(disk: &MemoryDisk) -> NewSegment {
         let mut writer = SegmentWriter::create(disk, 5, 0, 3, 4096, Breaks::default()).unwrap();
@@ -332,6 +332,25 @@ mod tests {
         }
         let even: Vec<u64> = (1..=250).map(|n| n * 2).collect();
         assert_eq!(numbers, even);
+    }
+
+    #[test]
+    fn a_file_may_be_written_again_if_the_disk_lends_nothing() {
+        let disk = MemoryDisk::new();
+        let mut writer = SegmentWriter::create(&disk, 5, 0, 3, 4096, Breaks::default()).unwrap();
+        writer.push_chunk(&disk, LogId(1), 0, 10, &Bytes::from(vec![7; 9000]), 64 << 10).unwrap();
+        let NewSegment { segment, parts, .. } = writer.finish(&disk).unwrap();
+        let source = ReadSource {
+            name: &segment.name,
+            pin: &segment.pin,
+            identity: segment.identity,
+            end: segment.end,
+            index: &parts[0].1,
+            known: None,
+        };
+        let (found, _) = ReadPlan::new(LogId(1), 0, 100_000, &source).skim(&disk, 20, |_| Skim::Lend).unwrap();
+        assert!(found.len() == 1 && found[0].lent.is_none(), "{found:?}");
+        assert!(segment.pin.may_be_written());
     }
 
     #[test]
