@@ -239,8 +239,6 @@ const LARGE_FROM: usize = 1000;
 /// lock.
 const TRIES: u32 = 3;
 
-const NANOS_PER_MS: u64 = 1_000_000;
-
 /// The copy of an exchange's last messages that a change asks for.
 fn history_of(topology: &Topology, change: &Change) -> Option<HistoryCopy> {
     let Change::Bound(binding) = change else { return None };
@@ -258,7 +256,7 @@ impl Registry {
         notices: Arc<Notices>,
         now: Now,
     ) -> Self {
-        let epoch_ms = now.wall_ms - now.monotonic / NANOS_PER_MS;
+        let epoch_ms = now.wall_ms_at(0);
         let now = now.monotonic;
         let topology = model.topology().clone();
         let mut queues = imbl::OrdMap::new();

@@ -26,7 +26,7 @@ use crate::payload::decode_beginning;
 use crate::queues::{Encoding, payload_view};
 use crate::stream::make_way;
 use crate::streams_open::StreamPlace;
-use crate::time::{iso8601, wall_ms};
+use crate::time::iso8601;
 
 /// Messages in a second, unless asked for.
 const RATE: u32 = 10;
@@ -255,7 +255,7 @@ impl Watcher {
                 Passage::Put => "put",
                 Passage::Delivered { .. } => "delivered",
             },
-            "time": iso8601(wall_ms(self.api.node().clock().now(), copy.at)),
+            "time": iso8601(self.api.node().clock().now().wall_ms_at(copy.at)),
             "exchange": text(&copy.exchange),
             "routing_key": copy.routing_keys.first().map(text),
             "routing_keys": copy.routing_keys.iter().map(text).collect::<Vec<_>>(),

@@ -1,7 +1,5 @@
 //! Times in the API's format.
 
-use leveret_broker::Now;
-
 use crate::api::Api;
 
 /// Formats milliseconds since 1970 like `2026-11-21T09:59:18.123+00:00`.
@@ -21,15 +19,10 @@ pub(crate) fn iso8601(wall_ms: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ms:03}+00:00")
 }
 
-/// The wall time of a time of the monotonic clock.
-pub(crate) fn wall_ms(now: Now, monotonic: u64) -> u64 {
-    now.wall_ms.saturating_sub(now.monotonic.saturating_sub(monotonic) / 1_000_000)
-}
-
 /// The time of the last activity, given by the monotonic clock; the start of the node if there was none.
 pub(crate) fn idle_since(api: &Api, used: u64) -> String {
     let now = api.node().clock().now();
-    iso8601(wall_ms(now, if used == 0 { now.monotonic.saturating_sub(api.uptime_ms() * 1_000_000) } else { used }))
+    iso8601(now.wall_ms_at(if used == 0 { now.monotonic.saturating_sub(api.uptime_ms() * 1_000_000) } else { used }))
 }
 
 #[cfg(test)]
@@ -47,11 +40,5 @@ mod tests {
         ] {
             assert_eq!(iso8601(ms), text);
         }
-    }
-
-    #[test]
-    fn a_moment_before_now() {
-        let now = Now { monotonic: 5_000_000_000, wall_ms: 100_000 };
-        assert_eq!(wall_ms(now, 4_000_000_000), 99_000);
     }
 }

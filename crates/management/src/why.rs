@@ -12,7 +12,7 @@ use leveret_model::{Overflow, QueueId};
 use serde_json::{Value, json};
 
 use crate::api::Api;
-use crate::time::{iso8601, wall_ms};
+use crate::time::iso8601;
 
 /// Time after which a consumer with one message is slow, and unacknowledged messages are a pile.
 const LONG: u64 = 1_000_000_000;
@@ -45,7 +45,7 @@ impl Finding {
     fn view(&self, now: Now) -> Value {
         json!({
             "code": self.code,
-            "since": self.since.map(|since| iso8601(wall_ms(now, since))),
+            "since": self.since.map(|since| iso8601(now.wall_ms_at(since))),
             "seconds": self.since.map(|since| now.monotonic.saturating_sub(since) as f64 / 1e9),
             "cause": self.cause,
         })

@@ -5,19 +5,22 @@ use leveret_broker::{Nanos, Now};
 /// How often both clocks are read at start.
 const READINGS: usize = 16;
 
+const NANOS_PER_MS: u32 = 1_000_000;
+
 /// The node's only clock.
 ///
 /// Wall time is read once, at start, and advanced by the monotonic clock, so that a jump of the system's clock neither
 /// expires nor revives a message.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
+    /// Where a millisecond of wall time began, so that milliseconds of both clocks change at once, as [`Now`] promises.
     start: Instant,
-    /// Time from the Unix epoch to the start.
-    start_wall: Duration,
+    /// Wall time of the start, in milliseconds since the Unix epoch.
+    start_wall_ms: u64,
 }
 
 impl Clock {
-    /// Starts at zero, now.
+    /// Starts at less than a millisecond, now.
     #[must_use]
     pub fn start() -> Self {
         Self::closest((0..READINGS).map(|_| {
@@ -31,15 +34,16 @@ impl Clock {
     /// The clock of the reading that took the least time. A reading is the instant before it, the wall time, and how long it took: the
     /// clock is ahead of the system's by at most that, and a thread that loses its core in between would be ahead by milliseconds.
     fn closest(readings: impl Iterator<Item = (Instant, Duration, Duration)>) -> Self {
-        let (start, start_wall, _) = readings.min_by_key(|(.., took)| *took).expect("it is read at least once");
-        Self { start, start_wall }
+        let (instant, wall, _) = readings.min_by_key(|(.., took)| *took).expect("it is read at least once");
+        let since_ms = Duration::from_nanos(u64::from(wall.subsec_nanos() % NANOS_PER_MS));
+        Self { start: instant - since_ms, start_wall_ms: millis(wall) }
     }
 
     /// Monotonic and wall time, from one reading.
     #[must_use]
     pub fn now(&self) -> Now {
         let elapsed = self.start.elapsed();
-        Now { monotonic: nanos(elapsed), wall_ms: millis(self.start_wall + elapsed) }
+        Now { monotonic: nanos(elapsed), wall_ms: self.start_wall_ms + millis(elapsed) }
     }
 
     /// Nanoseconds since the start.
@@ -72,8 +76,20 @@ mod tests {
         let clock = Clock::start();
         let (first, second) = (clock.now(), clock.now());
         assert!(second.monotonic >= first.monotonic);
-        let (wall, monotonic) = (second.wall_ms - first.wall_ms, second.monotonic - first.monotonic);
-        assert!(wall.abs_diff(monotonic / 1_000_000) <= 1, "{wall} ms, {monotonic} ns");
+        assert_eq!(second.wall_ms_at(first.monotonic), first.wall_ms);
+    }
+
+    /// A queue counts milliseconds from monotonic zero. If that were within a millisecond of wall time, a message would be delivered, or
+    /// expire, a part of a millisecond early.
+    #[test]
+    fn milliseconds_of_both_times_begin_together() {
+        let at = Duration::new(1_000, 999_700_000);
+        let clock = Clock::closest([(Instant::now(), at, Duration::ZERO)].into_iter());
+        let start = clock.now().wall_ms_at(0);
+        assert_eq!(start, 1_000_999);
+        for _ in 0..100_000 {
+            assert_eq!(clock.now().wall_ms_at(0), start);
+        }
     }
 
     /// A client that looks at the system's clock sees its message stored no earlier than it was sent.
@@ -94,7 +110,7 @@ mod tests {
         let readings = [(0, 7, ms(8)), (8, 8, Duration::from_nanos(60)), (9, 14, ms(6))];
         let readings = readings.into_iter().map(|(before, at, took)| (begin + ms(before), wall(at), took));
         let clock = Clock::closest(readings);
-        assert_eq!((clock.start - begin, clock.start_wall), (ms(8), wall(8)));
+        assert_eq!((clock.start - begin, clock.start_wall_ms), (ms(8), 1_000_008));
     }
 
     #[test]

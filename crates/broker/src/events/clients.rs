@@ -30,7 +30,6 @@ fn opened(node: &str, view: &ConnectionView, now: Now) -> HeaderTable {
     let encryption = peer.encryption.as_ref();
     let certificate = peer.certificate();
     let of_tls = |text: fn(&crate::Encryption) -> &'static str| encryption.map_or("", text);
-    let age_ms = now.monotonic.saturating_sub(view.connected) / 1_000_000;
     let mut event = Event::new()
         .text("type", "network")
         .text("pid", process(node, client.id.0, 0))
@@ -56,7 +55,7 @@ fn opened(node: &str, view: &ConnectionView, now: Now) -> HeaderTable {
         .number("frame_max", view.frame_max)
         .number("channel_max", view.channel_max)
         .arguments("client_properties", &view.client_properties)
-        .number("connected_at", now.wall_ms.saturating_sub(age_ms))
+        .number("connected_at", now.wall_ms_at(view.connected))
         .text("node", node)
         .by(&client.user);
     if let Some(container) = &view.container_id {

@@ -10,7 +10,7 @@ use crate::api::Api;
 use crate::history::{Ranges, Subject};
 use crate::queues::waiting;
 use crate::statistics::{details, put};
-use crate::time::{idle_since, wall_ms};
+use crate::time::idle_since;
 use crate::why;
 
 /// The label of the protocol whose connections have publishers and subscriptions.
@@ -50,7 +50,7 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
         "state": view.status.state.name(),
         "wait": view.status.wait.map(|wait| waiting(wait, now)),
         "why": why::of_connection(api, view.status.wait, view.paced_by, now),
-        "connected_at": wall_ms(now, view.connected),
+        "connected_at": now.wall_ms_at(view.connected),
         "channels": view.channel_count(),
         "channel_max": view.channel_max,
         "frame_max": view.frame_max,

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::api::Api;
 use crate::history::{Ranges, Subject};
 use crate::statistics::put;
-use crate::time::{idle_since, iso8601, wall_ms};
+use crate::time::{idle_since, iso8601};
 use crate::why;
 
 /// The counters summed up in `deliver_get`.
@@ -378,7 +378,7 @@ pub(crate) fn consumer_view(api: &Api, queue: &QueueRef, consumer: &ConsumerStat
 pub(crate) fn waiting(wait: QueueWait, now: Now) -> Value {
     json!({
         "reason": wait.reason.code(),
-        "since": iso8601(wall_ms(now, wait.since)),
+        "since": iso8601(now.wall_ms_at(wait.since)),
         "seconds": now.monotonic.saturating_sub(wait.since) as f64 / 1e9,
     })
 }
