@@ -96,12 +96,13 @@ fn a_protocol_joins_without_a_change_elsewhere() {
     assert_eq!(client.hear(), "message 0 one", "its credit is one");
     assert_eq!(client.ask("ack 0"), "ok");
 
-    let broker = node.handle().broker().clone();
-    broker.set_alarm(AlarmSource::Memory, true);
+    // Forced, so that no measurement clears it before the client is told.
+    let handle = node.handle();
+    handle.force_alarm(AlarmSource::Memory, true);
     assert_eq!(client.hear(), "blocked");
     client.send("publish work three");
     assert!(get(http, "/api/connections").contains("\"protocol\":\"TOY 1\""));
-    broker.set_alarm(AlarmSource::Memory, false);
+    handle.force_alarm(AlarmSource::Memory, false);
     assert_eq!((client.hear(), client.hear()), ("unblocked".into(), "confirmed 3".into()));
 
     let pages = get(scraped, "/metrics");
