@@ -10,73 +10,21 @@ use leveret_message::ComparedBy;
 use leveret_model::Deduplication;
 use rustc_hash::FxHashMap;
 
+use crate::compared::{Compared, Comparison, RecoveredCompared};
 use crate::offered::Offered;
 
-/// Bytes of an id in a checkpoint.
-const ENTRY_BYTES: usize = 32;
-
-/// The id of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    id: u128,
-    /// The number of the message.
-    number: u64,
-    /// When it was received, in milliseconds since the Unix epoch.
-    at_ms: u64,
-    /// Whether the message survives a restart.
-    durable: bool,
-}
+/// Comparison by the ids of messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ById;
 
 /// Ids as recovery finds them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecoveredIds(VecDeque<Entry>);
+pub type RecoveredIds = RecoveredCompared<ById>;
 
-impl RecoveredIds {
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Notes the id of a message whose record is replayed. A message that the checkpoint knows is passed over.
-    pub fn replay(&mut self, number: u64, id: u128, at_ms: u64) {
-        if self.0.back().is_none_or(|last| last.number < number) {
-            self.0.push_back(Entry { id, number, at_ms, durable: true });
-            if self.0.len() > Deduplication::SIZE_MAX as usize {
-                self.0.pop_front();
-            }
+impl Comparison for ById {
+    fn shorten(entries: &mut VecDeque<Compared>) {
+        if entries.len() > Deduplication::SIZE_MAX as usize {
+            entries.pop_front();
         }
-    }
-
-    /// A message whose record was replayed isn't part of the queue, because its group isn't whole.
-    pub fn withdraw(&mut self, number: u64) {
-        if let Ok(place) = self.0.binary_search_by_key(&number, |entry| entry.number) {
-            self.0.remove(place);
-        }
-    }
-
-    /// Appends its form in a checkpoint: number of ids u32, and for each id u128, number u64, time u64.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.0.len() as u32).to_le_bytes());
-        for entry in &self.0 {
-            out.extend_from_slice(&entry.id.to_le_bytes());
-            out.extend_from_slice(&entry.number.to_le_bytes());
-            out.extend_from_slice(&entry.at_ms.to_le_bytes());
-        }
-    }
-
-    /// The ids that these bytes begin with, and the bytes behind them.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (count, rest) = bytes.split_first_chunk::<4>()?;
-        let length = usize::try_from(u32::from_le_bytes(*count)).ok()?.checked_mul(ENTRY_BYTES)?;
-        let (entries, rest) = rest.split_at_checked(length)?;
-        let (mut ids, mut entries) = (Self::default(), entries);
-        while let Some((id, behind)) = entries.split_first_chunk::<16>() {
-            let (number, behind) = behind.split_first_chunk::<8>()?;
-            let (at_ms, behind) = behind.split_first_chunk::<8>()?;
-            ids.replay(u64::from_le_bytes(*number), u128::from_le_bytes(*id), u64::from_le_bytes(*at_ms));
-            entries = behind;
-        }
-        Some((ids, rest))
     }
 }
 
@@ -86,7 +34,7 @@ pub(crate) struct Duplicates {
     size: usize,
     ttl_ms: Option<u64>,
     /// In the order of the messages.
-    entries: VecDeque<Entry>,
+    entries: VecDeque<Compared>,
     /// Number and time of the last message with an id.
     latest: FxHashMap<u128, (u64, u64)>,
     dropped: u64,
@@ -96,7 +44,7 @@ impl Duplicates {
     pub(crate) fn new(options: &Deduplication, recovered: RecoveredIds, next: u64) -> Self {
         let (size, ttl_ms) = (options.size as usize, options.ttl_ms);
         let mut duplicates = Self { size, ttl_ms, entries: VecDeque::new(), latest: FxHashMap::default(), dropped: 0 };
-        recovered.0.into_iter().for_each(|entry| duplicates.push(entry));
+        recovered.into_iter().for_each(|entry| duplicates.push(entry));
         duplicates.trim(next);
         duplicates
     }
@@ -132,12 +80,12 @@ impl Duplicates {
 
     /// Notes the id of a message that was submitted. Messages from number `next` on aren't applied.
     pub(crate) fn note(&mut self, number: u64, offered: Offered, durable: bool, next: u64) {
-        self.push(Entry { id: offered.by.id, number, at_ms: offered.at_ms, durable });
+        self.push(Compared { id: offered.by.id, number, value: offered.at_ms, durable });
         self.trim(next);
     }
 
-    fn push(&mut self, entry: Entry) {
-        self.latest.insert(entry.id, (entry.number, entry.at_ms));
+    fn push(&mut self, entry: Compared) {
+        self.latest.insert(entry.id, (entry.number, entry.value));
         self.entries.push_back(entry);
     }
 
@@ -163,18 +111,19 @@ impl Duplicates {
         if kept < self.entries.len() {
             self.entries.truncate(kept);
             self.latest.clear();
-            self.latest.extend(self.entries.iter().map(|entry| (entry.id, (entry.number, entry.at_ms))));
+            self.latest.extend(self.entries.iter().map(|entry| (entry.id, (entry.number, entry.value))));
         }
     }
 
     /// The ids of messages below `next` that survive a restart.
     pub(crate) fn durable(&self, next: u64) -> RecoveredIds {
-        RecoveredIds(self.entries.iter().filter(|entry| entry.durable && entry.number < next).copied().collect())
+        let durable = self.entries.iter().filter(|entry| entry.durable && entry.number < next);
+        durable.copied().collect::<VecDeque<_>>().into()
     }
 
     /// All ids, for a machine that goes on with the queue.
     pub(crate) fn all(&self) -> RecoveredIds {
-        RecoveredIds(self.entries.clone())
+        self.entries.clone().into()
     }
 }
 
@@ -260,7 +209,7 @@ mod tests {
         known.durable(3).encode(&mut bytes);
         bytes.push(5);
         let (mut ids, rest) = RecoveredIds::decode(&bytes).expect("it was encoded");
-        assert_eq!((rest, ids.0.len()), (&[5][..], 2));
+        assert_eq!((rest, ids.len()), (&[5][..], 2));
         for end in 0..bytes.len() - 1 {
             assert_eq!(RecoveredIds::decode(&bytes[..end]), None);
         }

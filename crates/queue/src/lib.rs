@@ -18,6 +18,7 @@ mod beginning;
 mod blocked_letters;
 mod clock;
 mod comebacks;
+mod compared;
 mod consumer;
 mod consumer_id;
 mod consumers;

@@ -8,92 +8,38 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
+use crate::compared::{Compared, Comparison, RecoveredCompared};
 use crate::offered::Offered;
 use crate::planted::{Bug, is_planted};
 
 /// Most publishers of a queue. The one whose last message is the oldest is forgotten for a new one.
 pub(crate) const PUBLISHERS_MAX: usize = 1_000;
-/// Bytes of an entry in a checkpoint.
-const ENTRY_BYTES: usize = 32;
 /// Number of entries from which on recovery merges those of a publisher.
 const MERGED_FROM: usize = 200_000;
 
-/// A numbered message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
-    publisher: u128,
-    /// Its number there.
-    sequence: u64,
-    /// Its number in the queue.
-    number: u64,
-    /// Whether it survives a restart.
-    durable: bool,
-}
+/// Comparison by the numbers of publishers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BySequence;
 
-/// Numbered messages as recovery finds them, in their order in the queue.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecoveredSequences(VecDeque<Entry>);
+/// Numbered messages as recovery finds them.
+pub type RecoveredSequences = RecoveredCompared<BySequence>;
 
-impl RecoveredSequences {
-    /// Whether there is none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Notes a message whose record is replayed. One that the checkpoint knows is passed over.
-    pub fn replay(&mut self, number: u64, publisher: u128, sequence: u64) {
-        if self.0.back().is_none_or(|last| last.number < number) {
-            self.0.push_back(Entry { publisher, sequence, number, durable: true });
-            if self.0.len() >= MERGED_FROM {
-                self.merge();
-            }
+impl Comparison for BySequence {
+    /// Of the older half, keeps the last message of each publisher.
+    fn shorten(entries: &mut VecDeque<Compared>) {
+        if entries.len() < MERGED_FROM {
+            return;
         }
-    }
-
-    /// Of the older half, keeps the last message of each publisher. The newer half may still be withdrawn.
-    fn merge(&mut self) {
-        let newer = self.0.split_off(self.0.len() / 2);
-        let mut last: BTreeMap<u128, Entry> = BTreeMap::new();
-        for entry in std::mem::take(&mut self.0) {
-            let highest = last.get(&entry.publisher).map_or(0, |last| last.sequence);
-            last.insert(entry.publisher, Entry { sequence: entry.sequence.max(highest), ..entry });
+        let newer = entries.split_off(entries.len() / 2);
+        let mut last: BTreeMap<u128, Compared> = BTreeMap::new();
+        for entry in std::mem::take(entries) {
+            let highest = last.get(&entry.id).map_or(0, |last| last.value);
+            last.insert(entry.id, Compared { value: entry.value.max(highest), ..entry });
         }
-        let mut kept: Vec<Entry> = last.into_values().collect();
+        let mut kept: Vec<Compared> = last.into_values().collect();
         kept.sort_unstable_by_key(|entry| entry.number);
-        self.0.extend(kept);
-        self.0.extend(newer);
-    }
-
-    /// A message whose record was replayed isn't part of the queue, because its group isn't whole.
-    pub fn withdraw(&mut self, number: u64) {
-        if let Ok(place) = self.0.binary_search_by_key(&number, |entry| entry.number) {
-            self.0.remove(place);
-        }
-    }
-
-    /// Appends its form in a checkpoint: number of entries u32, and for each the publisher u128, number in the queue u64, number u64.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&(self.0.len() as u32).to_le_bytes());
-        for entry in &self.0 {
-            out.extend_from_slice(&entry.publisher.to_le_bytes());
-            out.extend_from_slice(&entry.number.to_le_bytes());
-            out.extend_from_slice(&entry.sequence.to_le_bytes());
-        }
-    }
-
-    /// The entries that these bytes begin with, and the bytes behind them.
-    pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (count, rest) = bytes.split_first_chunk::<4>()?;
-        let length = usize::try_from(u32::from_le_bytes(*count)).ok()?.checked_mul(ENTRY_BYTES)?;
-        let (mut entries, rest) = rest.split_at_checked(length)?;
-        let mut all = Self::default();
-        while let Some((publisher, behind)) = entries.split_first_chunk::<16>() {
-            let (number, behind) = behind.split_first_chunk::<8>()?;
-            let (sequence, behind) = behind.split_first_chunk::<8>()?;
-            all.replay(u64::from_le_bytes(*number), u128::from_le_bytes(*publisher), u64::from_le_bytes(*sequence));
-            entries = behind;
-        }
-        Some((all, rest))
+        entries.extend(kept);
+        entries.extend(newer);
     }
 }
 
@@ -112,7 +58,7 @@ struct Publisher {
 #[derive(Debug, Default)]
 pub(crate) struct Sequences {
     /// Messages that aren't known to be applied, in order.
-    pending: VecDeque<Entry>,
+    pending: VecDeque<Compared>,
     /// The highest numbers among these.
     submitted: FxHashMap<u128, u64>,
     publishers: FxHashMap<u128, Publisher>,
@@ -124,7 +70,7 @@ pub(crate) struct Sequences {
 impl Sequences {
     pub(crate) fn new(recovered: RecoveredSequences, next: u64) -> Self {
         let mut sequences = Self::default();
-        recovered.0.into_iter().for_each(|entry| sequences.push(entry));
+        recovered.into_iter().for_each(|entry| sequences.push(entry));
         sequences.settle(next);
         sequences
     }
@@ -165,14 +111,14 @@ impl Sequences {
     /// Notes a message that was submitted. Messages from number `next` on aren't applied.
     pub(crate) fn note(&mut self, number: u64, offered: Offered, durable: bool, next: u64) {
         if let Some(sequence) = offered.by.sequence {
-            self.push(Entry { publisher: offered.by.id, sequence, number, durable });
+            self.push(Compared { id: offered.by.id, number, value: sequence, durable });
             self.settle(next);
         }
     }
 
-    fn push(&mut self, entry: Entry) {
-        let highest = self.submitted.entry(entry.publisher).or_default();
-        *highest = entry.sequence.max(*highest);
+    fn push(&mut self, entry: Compared) {
+        let highest = self.submitted.entry(entry.id).or_default();
+        *highest = entry.value.max(*highest);
         self.pending.push_back(entry);
     }
 
@@ -188,8 +134,8 @@ impl Sequences {
         }
     }
 
-    fn apply(&mut self, entry: Entry) {
-        let Entry { publisher, sequence, number, durable } = entry;
+    fn apply(&mut self, entry: Compared) {
+        let Compared { id: publisher, value: sequence, number, durable } = entry;
         let before = self.publishers.get(&publisher).copied();
         before.iter().for_each(|before| _ = self.by_number.remove(&before.number));
         let highest = before.map_or(sequence, |before| before.sequence.max(sequence));
@@ -220,7 +166,7 @@ impl Sequences {
         if is_planted(Bug::ForgetPublishers) {
             return RecoveredSequences::default();
         }
-        applied.entries(|publisher| publisher.durable.into_iter().map(|of| (of, true)).collect())
+        applied.entries(|publisher| publisher.durable.into_iter().map(|of| (of, true)).collect()).into()
     }
 
     /// All of them, for a machine that goes on with the queue.
@@ -230,18 +176,18 @@ impl Sequences {
             let volatile = (publisher.durable != Some(last)).then_some((last, false));
             publisher.durable.map(|of| (of, true)).into_iter().chain(volatile).collect()
         });
-        all.0.extend(&self.pending);
-        all
+        all.extend(&self.pending);
+        all.into()
     }
 
-    fn entries(&self, of: impl Fn(&Publisher) -> Vec<((u64, u64), bool)>) -> RecoveredSequences {
-        let mut entries: Vec<Entry> = Vec::with_capacity(self.publishers.len());
+    fn entries(&self, of: impl Fn(&Publisher) -> Vec<((u64, u64), bool)>) -> VecDeque<Compared> {
+        let mut entries: Vec<Compared> = Vec::with_capacity(self.publishers.len());
         for (publisher, known) in &self.publishers {
-            let entry = |((sequence, number), durable)| Entry { publisher: *publisher, sequence, number, durable };
+            let entry = |((sequence, number), durable)| Compared { id: *publisher, number, value: sequence, durable };
             entries.extend(of(known).into_iter().map(entry));
         }
         entries.sort_unstable_by_key(|entry| entry.number);
-        RecoveredSequences(entries.into())
+        entries.into()
     }
 }
 
@@ -324,14 +270,14 @@ mod tests {
         assert_eq!(offer(&mut again, 4, &[(1, 4), (1, 5), (2, 7), (2, 8)], 4), [1, 3]);
         let mut converted = Sequences::new(known.all(), 2);
         assert_eq!(offer(&mut converted, 4, &[(1, 5), (2, 7), (2, 8)], 4), [2], "in memory it goes on");
-        assert_eq!(converted.durable(4).0.len(), 2);
+        assert_eq!(converted.durable(4).len(), 2);
     }
 
     #[test]
     fn recovery_merges_what_is_old() {
         let mut all = RecoveredSequences::default();
         (0..MERGED_FROM as u64).for_each(|number| all.replay(number, (number % 3).into(), number));
-        assert_eq!(all.0.len(), MERGED_FROM / 2 + 3);
+        assert_eq!(all.len(), MERGED_FROM / 2 + 3);
         let mut known = Sequences::new(all, u64::MAX);
         let last = MERGED_FROM as u64 - 1;
         assert_eq!(
