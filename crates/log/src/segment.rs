@@ -17,7 +17,6 @@ use crate::format::segment_index::LogIndex;
 use crate::format::segment_index::{self, FOOTER_BYTES, Footer};
 use crate::index::{Breaks, FileIndex};
 use crate::names::Name;
-use crate::pin::Pin;
 use crate::store::{IndexFile, NewSegment, Segment};
 use crate::types::{LogId, Payload};
 
@@ -177,15 +176,10 @@ fn write_index(
 /// A WAL file that becomes a segment as it is.
 #[derive(Debug)]
 pub(crate) struct KeptFile {
+    /// Its place among the WAL's files.
     pub sequence: u64,
-    pub name: Arc<str>,
-    pub identity: Identity,
-    /// End of its batches.
-    pub end: u64,
-    /// Its length on disk.
-    pub length: u64,
-    /// The clones of this by which it is read.
-    pub pin: Pin,
+    /// The segment without the file with its index. Who reads it by the pin of the WAL goes on reading it.
+    pub segment: Segment,
     /// Of each log, how many of its messages in the file are dead.
     pub gone: FxHashMap<LogId, u64>,
 }
@@ -199,15 +193,14 @@ impl KeptFile {
         mut parts: Vec<(LogId, LogIndex)>,
     ) -> Result<NewSegment, DiskError> {
         parts.sort_unstable_by_key(|(log, _)| *log);
-        let Identity { node_id, wal_id, .. } = self.identity;
+        let Identity { node_id, wal_id, .. } = self.segment.identity;
         let name: Arc<str> = Name::Segment(id).text(wal_id).into();
         let identity = Identity::segment(node_id, wal_id, id);
-        let header = FileHeader::of_kept_file(&identity, id, self.sequence, self.end);
+        let header = FileHeader::of_kept_file(&identity, id, self.sequence, self.segment.end);
         disk::create(disk, &name, 0)?;
         disk::write(disk, &name, 0, &[&header.encode()])?;
         let length = write_index(disk, &name, FILE_HEADER_BYTES, &identity, &parts)?;
-        let segment = Segment::new(self.name, self.identity, self.end, self.length);
-        let segment = segment.of_kept_file(IndexFile { name, length }, self.pin);
+        let segment = self.segment.of_kept_file(IndexFile { name, length });
         Ok(NewSegment { id, segment, parts, dead: FxHashMap::default(), gone: self.gone })
     }
 }
@@ -277,7 +270,7 @@ fn load_kept(disk: &dyn Disk, header: &FileHeader, index_file: IndexFile) -> Res
         let reason = format!("{name}, which has its batches, ends at {length} instead of {}", header.length);
         return Err(LoadError::Damaged(length..header.length, reason));
     }
-    Ok(Segment::new(name, identity, header.length, length).of_kept_file(index_file, Pin::default()))
+    Ok(Segment::new(name, identity, header.length, length).of_kept_file(index_file))
 }
 
 /// End of a segment's batches according to its footer; without a valid footer, the end of the file.

@@ -62,9 +62,9 @@ impl Segment {
         }
     }
 
-    /// The same for a WAL file that becomes a segment as it is. Who reads it by the `pin` of the WAL goes on reading it.
-    pub(crate) fn of_kept_file(self, index_file: IndexFile, pin: Pin) -> Segment {
-        Segment { index_file: Some(index_file), pin, ..self }
+    /// The same for a WAL file that becomes a segment as it is.
+    pub(crate) fn of_kept_file(self, index_file: IndexFile) -> Segment {
+        Segment { index_file: Some(index_file), ..self }
     }
 
     /// Whether its batches are in a WAL file.

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use crate::format::segment_index::LogIndex;
 use crate::live_state::LiveState;
 use crate::segment::KeptFile;
+use crate::store::Segment;
 use crate::types::LogId;
 use crate::wal::WalFile;
 
@@ -38,10 +39,10 @@ impl Keep {
         if bytes < bytes_min || !file.known.is_empty() {
             return None;
         }
-        let WalFile { sequence, identity, end, length, .. } = *file;
-        let (name, pin, gone) = (file.name.clone(), file.pin.clone(), FxHashMap::default());
+        let mut segment = Segment::new(file.name.clone(), file.identity, file.end, file.length);
+        segment.pin = file.pin.clone();
         Some(Keep {
-            file: KeptFile { sequence, name, identity, end, length, pin, gone },
+            file: KeptFile { sequence: file.sequence, segment, gone: FxHashMap::default() },
             parts: with_messages().map(|(log, index, length)| Part { log, index: index.clone(), length }).collect(),
             bytes_min,
         })
