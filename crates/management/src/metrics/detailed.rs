@@ -80,17 +80,14 @@ pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mu
     if has_info {
         page.add(queues::INFO.objects(PREFIX, rows.clone()));
     }
-    let others = [
-        &queues::DELIVERY,
-        &queues::PUBLISHED,
-        &queues::PUBLISHED_BY_EXCHANGE,
-        &queues::STREAM_CONSUMERS,
-        &queues::RAFT,
-    ];
+    let others = [&queues::DELIVERY, &queues::PUBLISHED, &queues::PUBLISHED_BY_EXCHANGE, &queues::STREAM_CONSUMERS];
     for group in others {
         if query.asks(group) {
             page.add(group.objects(PREFIX, rows.clone()));
         }
+    }
+    if query.asks(&queues::RAFT) {
+        page.add(queues::RAFT.objects(PREFIX, Arc::new(queues::RaftLog::of(&rows))));
     }
     if query.asks(&exchanges::EXCHANGES) {
         let rows = Arc::new(exchanges::rows(snapshot, &query.vhosts));

@@ -148,11 +148,10 @@ impl Port {
         let snapshot = self.api.broker().registry.snapshot_full();
         let rows = Arc::new(queues::rows(&snapshot, &[], None));
         let groups = [&queues::COARSE, &queues::SIZES, &queues::INFO, &queues::DELIVERY, &queues::PUBLISHED];
-        for group in
-            groups.into_iter().chain([&queues::PUBLISHED_BY_EXCHANGE, &queues::STREAM_CONSUMERS, &queues::RAFT])
-        {
+        for group in groups.into_iter().chain([&queues::PUBLISHED_BY_EXCHANGE, &queues::STREAM_CONSUMERS]) {
             page.add(group.objects(PREFIX, rows.clone()));
         }
+        page.add(queues::RAFT.objects(PREFIX, Arc::new(queues::RaftLog::of(&rows))));
         page.add(own::OF_QUEUES.objects(own::PREFIX, rows));
         let connections = Arc::new(connections);
         for group in [&clients::BYTES, &clients::CONNECTIONS] {

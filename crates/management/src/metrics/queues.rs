@@ -217,41 +217,55 @@ pub(super) const STREAM_CONSUMERS: Group<QueueRef> = Group {
     )],
 };
 
-/// The part of a queue's status that only a quorum queue has.
-fn quorum(queue: &QueueRef) -> Option<QuorumStatus> {
-    (queue.info().queue_type() == QueueType::Quorum).then(|| queue.status().quorum).flatten()
+/// A quorum queue's log.
+pub(super) struct RaftLog {
+    queue: QueueRef,
+    status: QuorumStatus,
+}
+
+impl RaftLog {
+    /// Those of the quorum queues among these, each asked once.
+    pub(super) fn of(queues: &[QueueRef]) -> Vec<Self> {
+        let quorum = queues.iter().filter(|queue| queue.info().queue_type() == QueueType::Quorum);
+        quorum.filter_map(|queue| Some(Self { queue: queue.clone(), status: queue.status().quorum? })).collect()
+    }
 }
 
 /// The log of a quorum queue, by the names of Raft's. A position is the number of messages up to there since the queue was declared.
-pub(super) const RAFT: Group<QueueRef> = Group {
+pub(super) const RAFT: Group<RaftLog> = Group {
     name: "ra_metrics",
     labels: LABELS,
-    label: labels,
+    label: |log| labels(&log.queue),
     families: &[
-        Of::each("raft_term", Counter, "The term of a quorum queue: 1, as it has one member", |queue| {
-            quorum(queue).map(|_| 1u64.into())
+        Family::each("raft_term", Counter, "The term of a quorum queue: 1, as it has one member", |_| {
+            Some(1u64.into())
         }),
-        Of::each(
+        Family::each(
             "raft_commit_index",
             Counter,
             "The position up to which a quorum queue has its messages for good",
             next,
         ),
-        Of::each("raft_last_applied", Gauge, "The position up to which a quorum queue has taken in its messages", next),
-        Of::each(
+        Family::each(
+            "raft_last_applied",
+            Gauge,
+            "The position up to which a quorum queue has taken in its messages",
+            next,
+        ),
+        Family::each(
             "raft_last_written_index",
             Counter,
             "The position up to which a quorum queue's messages are on disk",
             next,
         ),
-        Of::each("raft_snapshot_index", Counter, "The position of a quorum queue's oldest message", |queue| {
-            quorum(queue).map(|quorum| quorum.low.into())
+        Family::each("raft_snapshot_index", Counter, "The position of a quorum queue's oldest message", |log| {
+            Some(log.status.low.into())
         }),
     ],
 };
 
-fn next(queue: &QueueRef) -> Option<Sample> {
-    quorum(queue).map(|quorum| quorum.next.into())
+fn next(log: &RaftLog) -> Option<Sample> {
+    Some(log.status.next.into())
 }
 
 /// The share of consumers that could take a message now.
