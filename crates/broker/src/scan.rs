@@ -82,15 +82,15 @@ pub(crate) fn scan(
             Err(_) => break,
         };
         looked += skipped * SKIPPED_BYTES;
-        for chunk in &chunks {
-            let bytes = chunk.lent.as_ref().map_or(chunk.payload.len(), |lent| lent.length as usize);
+        for chunk in chunks {
+            let (bytes, behind) = (chunk.bytes(), chunk.last() + 1);
             looked += bytes;
             match finding.look(chunk) {
                 Ok(()) => found += bytes,
                 Err(reason) if end == from => return Err(reason),
                 Err(_) => return Ok(finding.finish(end)),
             }
-            end = chunk.last() + 1;
+            end = behind;
         }
         end = seen;
     }
@@ -135,32 +135,32 @@ impl<'a> Finding<'a> {
     }
 
     /// Takes the wanted messages of a chunk.
-    fn look(&mut self, stored: &StoredMessage) -> Result<(), String> {
-        let damaged = |error: chunk::ChunkError| format!("the chunk with message {}: {error}", stored.number);
-        let wrong_number = |found: u64| {
-            Err(format!("the chunk with message {} has {found} messages, expected {}", stored.number, stored.messages))
-        };
+    fn look(&mut self, stored: StoredMessage) -> Result<(), String> {
+        let StoredMessage { number, messages, payload, lent } = stored;
+        let damaged = |error: chunk::ChunkError| format!("the chunk with message {number}: {error}");
+        let wrong_number =
+            |found: u64| Err(format!("the chunk with message {number} has {found} messages, expected {messages}"));
         let filter = self.scan.filter.as_deref();
         if self.scan.whole_chunks {
-            let chunk = match &stored.lent {
-                Some(lent) => chunk_in(lent, &stored.payload),
-                None => chunk::of_stored(&stored.payload).and_then(|bytes| SharedChunk::decode(&bytes)),
+            let chunk = match &lent {
+                Some(lent) => chunk_in(lent, &payload),
+                None => chunk::of_stored(payload).and_then(SharedChunk::decode),
             };
             let chunk = chunk.map_err(damaged)?;
-            if chunk.len() != u64::from(stored.messages) {
+            if chunk.len() != u64::from(messages) {
                 return wrong_number(chunk.len());
             }
-            self.chunks.push((stored.number, Arc::new(chunk)));
+            self.chunks.push((number, Arc::new(chunk)));
             return Ok(());
         }
-        let bytes = chunk::of_stored(&stored.payload).map_err(damaged)?;
+        let bytes = chunk::of_stored(payload).map_err(damaged)?;
         let batch = chunk::decode(&bytes, self.name).map_err(damaged)?;
-        if batch.len() != usize::from(stored.messages) {
+        if batch.len() != usize::from(messages) {
             return wrong_number(batch.len() as u64);
         }
         match filter.filter(|filter| filter.looks_at_messages()) {
-            Some(filter) => self.keep_matches(stored.number, &batch, filter),
-            None => self.keep(stored.number, batch),
+            Some(filter) => self.keep_matches(number, &batch, filter),
+            None => self.keep(number, batch),
         }
         Ok(())
     }

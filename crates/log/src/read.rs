@@ -4,7 +4,7 @@ use std::any::Any;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use crate::disk::Disk;
 use crate::error::{DiskError, Operation, ReadError};
@@ -65,6 +65,12 @@ impl StoredMessage {
     #[must_use]
     pub fn last(&self) -> u64 {
         self.number + (u64::from(self.messages) - 1)
+    }
+
+    /// Length of the whole payload in bytes.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.lent.as_ref().map_or(self.payload.len(), |lent| lent.length as usize)
     }
 }
 
@@ -199,9 +205,7 @@ impl ReadPlan {
             disk,
             head_bytes,
             decide,
-            tables: Window::default(),
-            heads: Window::default(),
-            records: Window::default(),
+            windows: Windows::default(),
             found: Vec::new(),
             bytes: 0,
             seen: self.from,
@@ -236,9 +240,7 @@ struct Reading<'a, D> {
     /// Bytes of a chunk that `decide` gets; 0 if it isn't asked.
     head_bytes: usize,
     decide: D,
-    tables: Window,
-    heads: Window,
-    records: Window,
+    windows: Windows,
     found: Vec<StoredMessage>,
     bytes: usize,
     /// The number behind the last message that was read or skipped.
@@ -247,6 +249,26 @@ struct Reading<'a, D> {
     next: usize,
     /// The bytes lent last, of the plan's file.
     lent: Option<LentRange>,
+}
+
+/// What was read of the file.
+#[derive(Default)]
+struct Windows {
+    tables: Window,
+    heads: Window,
+    records: Window,
+}
+
+impl Windows {
+    /// Where the beginning of a chunk is: often among the bytes of the run table before it, or among those that were read with the
+    /// chunk before it.
+    fn of_head(&mut self, at: u64, length: usize) -> &mut Window {
+        match (self.tables.holds(at, length), self.records.holds(at, length)) {
+            (true, _) => &mut self.tables,
+            (_, true) => &mut self.records,
+            _ => &mut self.heads,
+        }
+    }
 }
 
 /// Bytes of a file that are lent.
@@ -272,13 +294,13 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
                 continue;
             }
             let bytes = self.table(batch, BATCH_HEADER_BYTES)?;
-            let header = BatchHeader::decode(&bytes, &plan.identity, plan.end - batch)
+            let header = BatchHeader::decode(bytes, &plan.identity, plan.end - batch)
                 .ok_or_else(|| plan.error(batch, BATCH_HEADER_BYTES as u64, "a batch header is wrong"))?;
             let seed = plan.identity.batch_seed(header.sequence);
             while row < header.runs {
                 let at = batch + BATCH_HEADER_BYTES as u64 + row as u64 * RUN_BYTES as u64;
                 let bytes = self.table(at, RUN_BYTES)?;
-                let Some(run) = RecordRun::decode(&bytes, seed, header.record_bytes) else {
+                let Some(run) = RecordRun::decode(bytes, seed, header.record_bytes) else {
                     if plan.known.is_faulty(batch) {
                         row += 1;
                         continue;
@@ -334,11 +356,11 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
     fn run(&mut self, run: &RecordRun, at: u64, seed: u32) -> Result<bool, ReadError> {
         let plan = self.plan;
         if self.head_bytes > 0 && run.kind.is_whole_run() {
-            let (decision, head) = self.decide(run, at)?;
-            match decision {
+            match self.decide(run, at)? {
                 Skim::Take => {}
                 Skim::Lend => {
                     if let Some(lent) = self.lend(run, at)? {
+                        let head = self.head(run, at)?;
                         (self.seen, self.bytes) = (run.last() + 1, self.bytes + lent.length as usize);
                         let (number, messages) = (run.first, run.count);
                         self.found.push(StoredMessage { number, messages, payload: head, lent: Some(lent) });
@@ -376,6 +398,7 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
                 self.bytes += record.payload.len();
                 self.seen = last + 1;
                 let payload = match plan.only.is_empty() {
+                    true if index + 1 == run.records() => part_of(std::mem::take(&mut bytes), payload..start),
                     true => bytes.slice(payload..start),
                     // The others that were read with it aren't kept in memory.
                     false => Bytes::copy_from_slice(record.payload),
@@ -407,20 +430,30 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
 
     fn records(&mut self, at: u64, length: usize, chunk: usize) -> Result<Bytes, ReadError> {
         let plan = self.plan;
-        let bytes = self.records.fetch(self.disk, &plan.name, at, length, chunk, plan.end);
+        let bytes = self.windows.records.fetch(self.disk, &plan.name, at, length, chunk, plan.end);
         bytes.map_err(|error| ReadError::from_disk(error, plan.log))
     }
 
-    /// Whether to read a chunk. Its beginning is often among the bytes of the run table before it, or among those that were read with the
-    /// chunk before it.
-    fn decide(&mut self, run: &RecordRun, at: u64) -> Result<(Skim, Bytes), ReadError> {
-        let (plan, at) = (self.plan, at + RECORD_HEADER_BYTES as u64);
-        let length = self.head_bytes.min((run.length as usize).saturating_sub(RECORD_HEADER_BYTES));
-        let window = [&mut self.tables, &mut self.records].into_iter().find(|window| window.holds(at, length));
-        let window = window.unwrap_or(&mut self.heads);
-        let bytes = window.fetch(self.disk, &plan.name, at, length, length, plan.end);
+    /// Whether to read a chunk.
+    fn decide(&mut self, run: &RecordRun, at: u64) -> Result<Skim, ReadError> {
+        let (plan, (at, length)) = (self.plan, self.place_of_head(run, at));
+        let window = self.windows.of_head(at, length);
+        let bytes = window.view(self.disk, &plan.name, at, length, length, plan.end);
         let bytes = bytes.map_err(|error| ReadError::from_disk(error, plan.log))?;
-        Ok(((self.decide)(Skimmed { number: run.first, bytes: &bytes }), bytes))
+        Ok((self.decide)(Skimmed { number: run.first, bytes }))
+    }
+
+    /// The beginning of a chunk.
+    fn head(&mut self, run: &RecordRun, at: u64) -> Result<Bytes, ReadError> {
+        let (plan, (at, length)) = (self.plan, self.place_of_head(run, at));
+        let window = self.windows.of_head(at, length);
+        let bytes = window.fetch(self.disk, &plan.name, at, length, length, plan.end);
+        bytes.map_err(|error| ReadError::from_disk(error, plan.log))
+    }
+
+    fn place_of_head(&self, run: &RecordRun, at: u64) -> (u64, usize) {
+        let length = self.head_bytes.min((run.length as usize).saturating_sub(RECORD_HEADER_BYTES));
+        (at + RECORD_HEADER_BYTES as u64, length)
     }
 
     /// The payload of a run that is one record, in its file.
@@ -443,7 +476,7 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
         Ok(self.lent.as_ref().map(|lent| Lent { file: lent.file.clone(), at, length }))
     }
 
-    fn table(&mut self, at: u64, length: usize) -> Result<Bytes, ReadError> {
+    fn table(&mut self, at: u64, length: usize) -> Result<&[u8], ReadError> {
         let plan = self.plan;
         let is_sparse = self.head_bytes > 0 || !plan.only.is_empty();
         let chunk = match is_sparse {
@@ -451,8 +484,16 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
             true => SKIMMED_TABLE_CHUNK,
             false => TABLE_CHUNK,
         };
-        self.tables
-            .fetch(self.disk, &plan.name, at, length, chunk, plan.end)
+        self.windows
+            .tables
+            .view(self.disk, &plan.name, at, length, chunk, plan.end)
             .map_err(|error| ReadError::from_disk(error, plan.log))
     }
+}
+
+/// A part of `bytes`, the owner of which it becomes.
+fn part_of(mut bytes: Bytes, range: Range<usize>) -> Bytes {
+    bytes.truncate(range.end);
+    bytes.advance(range.start);
+    bytes
 }

@@ -1,5 +1,7 @@
 //! Buffered reading of a file, without a system call for every few bytes.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 
 use crate::disk::{self, Disk};
@@ -70,6 +72,34 @@ impl Window {
         chunk: usize,
         end: u64,
     ) -> Result<Bytes, DiskError> {
+        let range = self.bring(disk, file, offset, length, chunk, end)?;
+        Ok(self.chunk.slice(range))
+    }
+
+    /// The same to look at: who only looks at a few bytes needn't count as their owner.
+    pub(crate) fn view(
+        &mut self,
+        disk: &dyn Disk,
+        file: &str,
+        offset: u64,
+        length: usize,
+        chunk: usize,
+        end: u64,
+    ) -> Result<&[u8], DiskError> {
+        let range = self.bring(disk, file, offset, length, chunk, end)?;
+        Ok(&self.chunk[range])
+    }
+
+    /// Where the bytes at `offset` are in the chunk, which is read if it doesn't have them.
+    fn bring(
+        &mut self,
+        disk: &dyn Disk,
+        file: &str,
+        offset: u64,
+        length: usize,
+        chunk: usize,
+        end: u64,
+    ) -> Result<Range<usize>, DiskError> {
         if !self.holds(offset, length) {
             let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
             let wanted = length.max(chunk).min(rest);
@@ -84,8 +114,7 @@ impl Window {
             self.taken += wanted;
         }
         let start = (offset - self.at) as usize;
-        let stop = (start + length).min(self.chunk.len());
-        Ok(self.chunk.slice(start..stop))
+        Ok(start..(start + length).min(self.chunk.len()))
     }
 }
 

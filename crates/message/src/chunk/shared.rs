@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::{CHECKSUM_BYTES, ChunkBuilder};
 use super::{Chunk, ChunkError, ChunkHeader, HEADER_BYTES, messages, stored_head_of};
@@ -78,10 +78,11 @@ impl SharedChunk {
     ///
     /// # Errors
     /// [`ChunkError`] if they aren't exactly one chunk.
-    pub fn decode(bytes: &Bytes) -> Result<Self, ChunkError> {
-        let header = ChunkHeader::decode(bytes)?;
+    pub fn decode(mut bytes: Bytes) -> Result<Self, ChunkError> {
+        let header = ChunkHeader::decode(&bytes)?;
         header.check_length(bytes.len())?;
-        let rest = Rest::Memory(bytes.slice(HEADER_BYTES..));
+        bytes.advance(HEADER_BYTES);
+        let rest = Rest::Memory(bytes);
         Ok(Self { header, rest, is_plain: false, stream: None, messages: OnceLock::new() })
     }
 

@@ -1,7 +1,7 @@
 //! A chunk as it is stored: behind a checksum of its header and its Bloom filter, by which a search can skip a chunk
 //! without reading the rest.
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 
 use super::{Chunk, ChunkError, ChunkHeader, FILTER_BYTES_MAX, HEADER_BYTES};
 
@@ -38,8 +38,10 @@ pub fn skim(stored: &[u8]) -> Option<(ChunkHeader, &[u8])> {
 ///
 /// # Errors
 /// [`ChunkError::Truncated`] if there are too few bytes. Nothing else is checked.
-pub fn of_stored(stored: &Bytes) -> Result<Bytes, ChunkError> {
-    within_stored(stored).map(|chunk| stored.slice_ref(chunk))
+pub fn of_stored(mut stored: Bytes) -> Result<Bytes, ChunkError> {
+    within_stored(&stored)?;
+    stored.advance(CHECKSUM_BYTES);
+    Ok(stored)
 }
 
 /// As [`of_stored`], of borrowed bytes.
@@ -71,10 +73,7 @@ mod tests {
         let stored = [&stored_head(&chunk)[..], chunk.rest(), b"more"].concat();
         let (header, found) = skim(&stored).expect("it is sound");
         assert_eq!((header.first, found), (77, bloom(&chunk.to_bytes()).expect("a filter")));
-        assert_eq!(
-            of_stored(&Bytes::from(stored.clone())).expect("a chunk"),
-            [&chunk.to_bytes()[..], b"more"].concat()
-        );
+        assert_eq!(of_stored(Bytes::from(stored.clone())).expect("a chunk"), [&chunk.to_bytes()[..], b"more"].concat());
         let covered = CHECKSUM_BYTES + header.data_at();
         for bit in 0..8 * stored.len() {
             let mut damaged = stored.clone();
