@@ -251,7 +251,7 @@ struct Reading<'a, D> {
     lent: Option<LentRange>,
 }
 
-/// What was read of the file.
+/// The parts of the file that were read last.
 #[derive(Default)]
 struct Windows {
     tables: Window,

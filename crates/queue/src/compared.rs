@@ -1,4 +1,4 @@
-//! What a queue compares new messages with, as recovery finds it and a checkpoint keeps it.
+//! Earlier messages that a queue compares new ones with, as recovery finds them and a checkpoint keeps them.
 
 use std::collections::VecDeque;
 use std::collections::vec_deque::IntoIter;

@@ -224,7 +224,7 @@ pub(super) struct RaftLog {
 }
 
 impl RaftLog {
-    /// Those of the quorum queues among these, each asked once.
+    /// The logs of the quorum queues among these, each asked once.
     pub(super) fn of(queues: &[QueueRef]) -> Vec<Self> {
         let quorum = queues.iter().filter(|queue| queue.info().queue_type() == QueueType::Quorum);
         quorum.filter_map(|queue| Some(Self { queue: queue.clone(), status: queue.status().quorum? })).collect()
