@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use leveret_log::{Disk, Lent, LogId, Skim, Skimmed, StoredMessage};
-use leveret_message::chunk::{self, FilePart, SKIM_BYTES, SharedChunk};
+use leveret_message::chunk::{self, FilePart, Joining, SKIM_BYTES, SharedChunk};
 use leveret_message::{Batch, BatchBuilder};
 use leveret_queue::{Scan, StreamFilter};
 
@@ -27,7 +27,7 @@ pub struct Scanned {
     /// The messages that are wanted, in runs, each with the offset of its first message. The first chunk may begin before the offset
     /// that was asked for.
     pub runs: Vec<(u64, Arc<Batch>)>,
-    /// The same for [`Scan::whole_chunks`].
+    /// The same for [`Scan::whole_chunks`]; short chunks that follow each other are joined.
     pub chunks: Vec<(u64, Arc<SharedChunk>)>,
     /// The offset behind the last message that was looked at; where the scan began if it found no chunk.
     pub end: u64,
@@ -48,6 +48,7 @@ struct Finding<'a> {
     wall_ms: u64,
     runs: Vec<(u64, Arc<Batch>)>,
     chunks: Vec<(u64, Arc<SharedChunk>)>,
+    joining: Joining,
     /// Messages of small chunks, and the offset of the first of them.
     few: BatchBuilder,
     few_from: u64,
@@ -108,8 +109,8 @@ fn chunk_in(lent: &Lent, head: &[u8]) -> Result<SharedChunk, chunk::ChunkError> 
 
 impl<'a> Finding<'a> {
     fn new(scan: &'a Scan, name: &'a str, wall_ms: u64) -> Self {
-        let (runs, chunks, few) = (Vec::new(), Vec::new(), BatchBuilder::default());
-        Self { scan, name, since_ms: scan.since_ms, wall_ms, runs, chunks, few, few_from: 0 }
+        let (runs, chunks, joining, few) = (Vec::new(), Vec::new(), Joining::default(), BatchBuilder::default());
+        Self { scan, name, since_ms: scan.since_ms, wall_ms, runs, chunks, joining, few, few_from: 0 }
     }
 
     /// Whether a chunk has to be read, by its header and its Bloom filter. If those are damaged it is read, which tells.
@@ -150,7 +151,7 @@ impl<'a> Finding<'a> {
             if chunk.len() != u64::from(messages) {
                 return wrong_number(chunk.len());
             }
-            self.chunks.push((number, Arc::new(chunk)));
+            self.joining.push(number, chunk, &mut self.chunks);
             return Ok(());
         }
         let bytes = chunk::of_stored(payload).map_err(damaged)?;
@@ -203,6 +204,7 @@ impl<'a> Finding<'a> {
 
     fn finish(mut self, end: u64) -> Scanned {
         self.end_few();
+        self.joining.finish(&mut self.chunks);
         Scanned { runs: self.runs, chunks: self.chunks, end, since_ms: self.since_ms }
     }
 }

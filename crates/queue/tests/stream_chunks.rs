@@ -26,6 +26,8 @@ struct Rig {
     link: Arc<Recorder>,
     position: u64,
     reads: Vec<(ConsumerId, u64)>,
+    /// When the next chunk is received.
+    received_ms: u64,
 }
 
 fn queue(recovered: Recovered) -> Queue {
@@ -38,7 +40,7 @@ fn queue(recovered: Recovered) -> Queue {
 impl Rig {
     fn new() -> Self {
         let queue = queue(Recovered::none(0));
-        Self { queue, link: Arc::default(), position: 0, reads: Vec::new() }
+        Self { queue, link: Arc::default(), position: 0, reads: Vec::new(), received_ms: 0 }
     }
 
     fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
@@ -59,7 +61,7 @@ impl Rig {
         if let ChunkSubmission::Accepted(submission) = answer {
             self.position += 1;
             let place = Placement::At(Place::new(self.position));
-            let chunk = chunk(messages, writer);
+            let chunk = chunk(messages, writer, self.received_ms);
             self.with(|queue, effects| queue.submitted_chunk(submission, chunk, writer, place, 0, effects));
         }
         answer
@@ -73,6 +75,14 @@ impl Rig {
     fn publish(&mut self, messages: u16) {
         self.submit(messages, None);
         self.apply();
+    }
+
+    /// Publishes chunks at times that are so far apart that each is sent alone.
+    fn publish_apart(&mut self, chunks: &[u16]) {
+        for messages in chunks {
+            self.received_ms += 1_000;
+            self.publish(*messages);
+        }
     }
 
     fn subscribe(&mut self, id: u64, start: StreamStart, group: Option<GroupMember>) {
@@ -115,13 +125,14 @@ impl Rig {
         assert_eq!(asked, from);
         let end = chunks.last().map_or(from, |(first, messages)| first + u64::from(*messages));
         let read = StoredRead::Scan { reader, from, end, since_ms: None };
-        let chunks = chunks.iter().map(|(first, messages)| (*first, chunk(*messages, None))).collect();
+        let chunks = chunks.iter().map(|(first, messages)| (*first, chunk(*messages, None, 0))).collect();
         self.with(|queue, effects| queue.loaded_chunks(read, chunks, 0, effects));
     }
 }
 
-fn chunk(messages: u16, writer: Option<&WriterRun>) -> Arc<SharedChunk> {
+fn chunk(messages: u16, writer: Option<&WriterRun>, received_ms: u64) -> Arc<SharedChunk> {
     let mut builder = ChunkBuilder::new(16);
+    builder.note_time(received_ms);
     for _ in 0..messages {
         builder.push_entry(b"\0\0\0\x06\0\x53\x75\xa0\x01x", 1).expect("it is small");
     }
@@ -137,9 +148,7 @@ fn run(first: u64, last: u64) -> WriterRun {
 fn a_reader_gets_one_chunk_for_each_credit() {
     let mut rig = Rig::new();
     rig.subscribe(1, StreamStart::First, None);
-    for messages in [3, 1, 2, 5] {
-        rig.publish(messages);
-    }
+    rig.publish_apart(&[3, 1, 2, 5]);
     assert_eq!(rig.take(1, 1 << 20), (vec![], TurnEnd::Done), "it has no credit");
     rig.grant(1, 0, 2);
     assert_eq!(rig.signals(), [Signal::Scheduled(1)]);
@@ -149,6 +158,27 @@ fn a_reader_gets_one_chunk_for_each_credit() {
     assert_eq!(rig.take(1, 1 << 20), (vec![6], TurnEnd::Done));
     rig.publish(1);
     assert_eq!(rig.take(1, 1 << 20), (vec![11], TurnEnd::Done));
+}
+
+/// A client that grants one chunk at a time, far away, gets more than a message for each round trip.
+#[test]
+fn short_chunks_of_about_one_time_take_one_credit() {
+    let mut rig = Rig::new();
+    rig.subscribe(1, StreamStart::First, None);
+    for received_ms in [0, 40, 100, 101, 101] {
+        rig.received_ms = received_ms;
+        rig.publish(2);
+    }
+    rig.grant(1, 0, 1);
+    let mut out = Vec::new();
+    rig.with(|queue, effects| queue.take_chunks(ConsumerId(1), 1 << 20, 0, &mut out, effects));
+    let shown: Vec<_> = out.iter().map(|taken| (taken.first, taken.joins)).collect();
+    assert_eq!(shown, [(0, false), (2, true), (4, true)]);
+    rig.grant(1, 1, 1);
+    assert_eq!(rig.take(1, 1), (vec![6], TurnEnd::Done), "a turn is over before it would join the next one");
+    rig.grant(1, 2, 1);
+    assert_eq!(rig.take(1, 1 << 20), (vec![8], TurnEnd::Done));
+    assert!(rig.reads.is_empty(), "nothing is read for a reader without credit");
 }
 
 #[test]

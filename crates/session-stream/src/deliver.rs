@@ -1,9 +1,10 @@
 //! Deliveries: chunks that scheduled subscriptions take, written as they are stored.
 
+use leveret_broker::Output;
 use leveret_broker::settings::TURN_BYTES_MAX;
 use leveret_broker::time::Now;
-use leveret_message::chunk::{HEADER_BYTES, SentEntries};
-use leveret_queue::TurnEnd;
+use leveret_message::chunk::{HEADER_BYTES, Joined, SentEntries};
+use leveret_queue::{TakenChunk, TurnEnd};
 use leveret_stream_protocol::answers;
 
 use super::session::Session;
@@ -37,22 +38,48 @@ impl Session {
         let bytes = TURN_BYTES_MAX.saturating_sub(self.client.output.len()) as u64;
         let turn = subscription.queue.take_chunks(subscription.id, bytes, now.monotonic, &mut self.taken);
         let mut messages = 0;
-        for taken in self.taken.drain(..) {
-            let (head, entries) = taken.chunk.sent(taken.first);
-            let length = u32::try_from(HEADER_BYTES + entries.len()).expect("a chunk is shorter");
-            let out = self.client.output.buffer();
-            answers::deliver_head(out, self.deliver_version, id, turn.committed, length);
-            out.extend_from_slice(&head);
-            match entries {
-                SentEntries::Memory(entries) => out.extend_from_slice(entries),
-                SentEntries::File(entries) => self.client.output.push_file(entries.clone()),
+        for taken in self.taken.chunk_by(|_, next| next.joins) {
+            let (client, to) = (&mut self.client, (self.deliver_version, id, turn.committed));
+            match taken {
+                [one] => write(&mut client.output, to, one),
+                _ => write_joined(&mut client.output, to, taken),
             }
             subscription.sent = subscription.sent.wrapping_add(1);
             subscription.credit = subscription.credit.saturating_sub(1);
-            messages += taken.chunk.len();
+            messages += taken.iter().map(|taken| taken.chunk.len()).sum::<u64>();
         }
+        self.taken.clear();
         subscription.consumed += messages;
         self.client.counters.stream_delivered_no_ack.add(messages);
         turn.end
     }
+}
+
+/// Writes a chunk as it is stored to a subscription: the version of its frame, its id, and the last chunk that is committed.
+fn write(output: &mut Output, (version, id, committed): (u16, u8, u64), taken: &TakenChunk) {
+    let (head, entries) = taken.chunk.sent(taken.first);
+    let length = u32::try_from(HEADER_BYTES + entries.len()).expect("a chunk is shorter");
+    let out = output.buffer();
+    answers::deliver_head(out, version, id, committed, length);
+    out.extend_from_slice(&head);
+    match entries {
+        SentEntries::Memory(entries) => out.extend_from_slice(entries),
+        SentEntries::File(entries) => output.push_file(entries.clone()),
+    }
+}
+
+/// Writes short chunks as one.
+fn write_joined(output: &mut Output, (version, id, committed): (u16, u8, u64), taken: &[TakenChunk]) {
+    let mut joined = Joined::new(taken[0].first, &taken[0].chunk).expect("others were joined to it");
+    for TakenChunk { first, chunk, .. } in &taken[1..] {
+        assert!(joined.join(*first, chunk), "it was joined when it was taken");
+    }
+    let out = output.buffer();
+    let length = u32::try_from(joined.chunk_bytes()).expect("it is short");
+    answers::deliver_head(out, version, id, committed, length);
+    let head_at = out.len();
+    out.extend_from_slice(&[0; HEADER_BYTES]);
+    taken.iter().for_each(|taken| out.extend_from_slice(taken.chunk.entries()));
+    let (head, entries) = out[head_at..].split_at_mut(HEADER_BYTES);
+    head.copy_from_slice(&joined.head(entries));
 }

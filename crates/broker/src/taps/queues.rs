@@ -74,7 +74,7 @@ impl Taps {
     pub(crate) fn taken_chunks(&self, queue: &Queue, taken: &[TakenChunk], now: Nanos) {
         if self.watch_queues() {
             let passage = Passage::Delivered { redelivered: false };
-            for TakenChunk { first, chunk } in taken {
+            for TakenChunk { first, chunk, .. } in taken {
                 self.passed_chunk(queue.id, passage, chunk, Some(*first), now);
             }
         }

@@ -99,6 +99,16 @@ impl SharedChunk {
         Ok(Self { header, rest, is_plain: false, stream: None, messages: OnceLock::new() })
     }
 
+    /// A chunk that has nothing but these entries behind its header.
+    pub(super) fn in_memory(header: ChunkHeader, entries: Bytes) -> Self {
+        Self { header, rest: Rest::Memory(entries), is_plain: false, stream: None, messages: OnceLock::new() }
+    }
+
+    /// Whether its entries are in memory.
+    pub fn is_in_memory(&self) -> bool {
+        matches!(self.rest, Rest::Memory(_))
+    }
+
     /// The same chunk, which comes over the stream protocol to this stream.
     #[must_use]
     pub fn published_to(self, stream: Arc<str>) -> Self {

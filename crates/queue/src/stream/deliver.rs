@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_message::Batch;
-use leveret_message::chunk::SharedChunk;
+use leveret_message::chunk::{Joined, SharedChunk};
 
 use crate::Nanos;
 use crate::answers::TurnEnd;
@@ -24,6 +24,8 @@ pub struct TakenChunk {
     pub first: u64,
     /// The chunk.
     pub chunk: Arc<SharedChunk>,
+    /// Whether it is sent as a part of the one before it, and needs no credit.
+    pub joins: bool,
 }
 
 /// The end of a turn in which chunks were handed out.
@@ -81,7 +83,8 @@ impl StreamQueue {
         if is_done { TurnEnd::Done } else { TurnEnd::More }
     }
 
-    /// Hands out whole chunks to a scheduled reader that takes them: about `bytes`, but at least one.
+    /// Hands out whole chunks to a scheduled reader that takes them: about `bytes`, but at least one. Short ones that follow each other
+    /// are joined.
     pub fn take_chunks(
         &mut self,
         id: ConsumerId,
@@ -192,17 +195,31 @@ impl Turn<'_> {
     fn deliver_chunks(&mut self, reader: &mut Reader, out: &mut Vec<TakenChunk>) -> (Option<u64>, bool) {
         let (_, end) = self.offsets;
         let (mut read, mut pauses, mut bytes_left) = (None, false, self.bytes);
-        while reader.consumer.is_eligible() && bytes_left > 0 {
+        let mut joined: Option<Joined> = None;
+        while bytes_left > 0 {
+            let has_credit = reader.consumer.is_eligible();
+            if !has_credit && joined.is_none() {
+                break;
+            }
             match reader.find_chunk(self.tail, self.offsets, &mut self.work) {
                 NextChunk::Found { first, chunk, submitted } => {
+                    let joins = joined.as_mut().is_some_and(|joined| joined.join(first, &chunk));
+                    if !joins {
+                        if !has_credit {
+                            break;
+                        }
+                        reader.consumer.handed(1);
+                        joined = Joined::new(first, &chunk);
+                    }
                     bytes_left = bytes_left.saturating_sub(chunk.chunk_bytes());
                     reader.advance(first + chunk.len());
-                    reader.consumer.handed(1);
                     if let Some(submitted) = submitted {
                         reader.consumer.record_latency(self.now.saturating_sub(submitted), chunk.len());
                     }
-                    out.push(TakenChunk { first, chunk });
+                    out.push(TakenChunk { first, chunk, joins });
                 }
+                // Not for a chunk that may need credit.
+                NextChunk::Read(_) if !has_credit => break,
                 NextChunk::Read(from) => {
                     read = reader.wait_for_read(from, end).then_some(from);
                     break;
