@@ -80,7 +80,14 @@ fn a_timestamp_begins_with_the_first_chunk_of_that_time() {
 fn ten_credits_bring_ten_chunks_at_most() {
     let Some(node) = node() else { return };
     let mut client = StreamClient::open(node.streams());
-    with_chunks(&mut client, 25);
+    client.create("s");
+    client.publisher(1, "", "s");
+    // So long that no two of them are sent as one.
+    let body = vec![b'b'; 40 << 10];
+    for id in 0..25 {
+        client.publish(1, [(id, &body)]);
+        client.confirms();
+    }
     client.subscribe(2, "s", OffsetSpec::First, 0);
     client.barrier();
     assert_eq!(client.subscriptions[&2].received, 0, "no chunk without credit");
@@ -94,12 +101,41 @@ fn ten_credits_bring_ten_chunks_at_most() {
     for _ in 0..3 {
         client.grant(2, u16::MAX);
     }
-    client.read_to(2, 250);
-    client.publish(1, numbered(250..=250));
-    client.read_to(2, 251);
+    client.read_to(2, 25);
+    client.publish(1, numbered(25..=25));
+    client.read_to(2, 26);
     client.grant(9, 1);
     client.barrier();
     assert_eq!(client.credit_refused, [(9, number(ResponseCode::SubscriptionIdDoesNotExist))]);
+    client.close();
+    finish(&node);
+}
+
+/// A client that is far away gets one chunk in the time of a round trip if it grants one at a time.
+#[test]
+fn chunks_of_one_message_need_few_credits() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    // Publishers that take turns: none of their messages are stored together.
+    [1, 2].into_iter().for_each(|publisher| client.publisher(publisher, "", "s"));
+    for id in 0..1000 {
+        [1, 2].into_iter().for_each(|publisher| client.publish(publisher, [(id, format!("{publisher}: {id}"))]));
+    }
+    // Some come while it reads, and some from the disk.
+    client.subscribe(3, "s", OffsetSpec::First, 0);
+    client.confirms();
+    while client.subscriptions[&3].next.unwrap_or(0) < 2000 {
+        let received = client.subscriptions[&3].received;
+        client.grant(3, 1);
+        client.wait("a chunk", |client| client.subscriptions[&3].received > received);
+    }
+    let received = client.subscriptions[&3].received;
+    assert!(received <= 200, "{received} chunks for 2000 messages");
+    let bodies = client.subscriptions[&3].bodies_from(0);
+    for (at, (offset, body)) in (0..).zip(bodies) {
+        assert_eq!((offset, body), (at, format!("{}: {}", at % 2 + 1, at / 2).into_bytes()));
+    }
     client.close();
     finish(&node);
 }
@@ -169,11 +205,11 @@ fn filters_leave_out_chunks_without_the_value() {
     client.confirms();
     for (properties, offsets) in [
         (&[("filter.0", "eu")][..], &[0, 3][..]),
-        (&[("filter.0", "us")], &[1, 6]),
-        (&[("filter.0", "eu"), ("filter.1", "asia")], &[0, 3, 4, 6]),
-        (&[("filter.0", "us"), ("match-unfiltered", "true")], &[1, 2, 5, 6]),
+        (&[("filter.0", "us")], &[1, 6, 7]),
+        (&[("filter.0", "eu"), ("filter.1", "asia")], &[0, 3, 4, 6, 7]),
+        (&[("filter.0", "us"), ("match-unfiltered", "true")], &[1, 2, 5, 6, 7]),
         (&[("filter.0", "nowhere")], &[]),
-        (&[("match-unfiltered", "true")], &[0, 1, 2, 3, 4, 5, 6]),
+        (&[("match-unfiltered", "true")], &[0, 1, 2, 3, 4, 5, 6, 7]),
     ] {
         assert_eq!(client.try_subscribe(2, "s", OffsetSpec::First, 100, properties), OK);
         // A last chunk that all of them want.
@@ -182,8 +218,9 @@ fn filters_leave_out_chunks_without_the_value() {
         client.publish_filtered(1, &all.map(|value| (id, value, &b"end"[..])));
         client.confirms();
         client.read_to(2, id + 4);
-        let firsts = client.subscriptions[&2].chunks.iter().map(|chunk| chunk.first).filter(|first| *first < 8);
-        assert_eq!(firsts.collect::<Vec<u64>>(), offsets, "{properties:?}");
+        let chunks = client.subscriptions[&2].chunks.iter();
+        let came = chunks.flat_map(|chunk| chunk.first..chunk.first + chunk.count).filter(|offset| *offset < 8);
+        assert_eq!(came.collect::<Vec<u64>>(), offsets, "{properties:?}");
         assert_eq!(client.unsubscribe(2), OK);
     }
     client.close();
