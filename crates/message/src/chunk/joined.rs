@@ -9,6 +9,8 @@ use super::{ChunkHeader, HEADER_BYTES, SharedChunk};
 
 /// Most bytes of entries of chunks that are joined.
 const ENTRIES_BYTES_MAX: u32 = 64 << 10;
+/// Longer chunks aren't joined as they come: to copy them takes longer than to handle each.
+const SHORT_BYTES_MAX: u32 = 1 << 10;
 /// Most milliseconds between the times of chunks that are joined: messages have no time but their chunk's. Long enough that a client
 /// with a credit of one keeps up with any rate where a round trip takes no longer.
 const SPAN_MS_MAX: u64 = 100;
@@ -67,7 +69,7 @@ impl Joined {
     }
 }
 
-/// Joins chunks as they come.
+/// Joins chunks that are very short as they come.
 #[derive(Debug, Default)]
 pub struct Joining(Option<Started>);
 
@@ -84,7 +86,9 @@ struct Started {
 impl Joining {
     /// Takes the next chunk, whose first message has this offset. Chunks that no others are joined to go to `out`.
     pub fn push(&mut self, first: u64, chunk: SharedChunk, out: &mut Vec<(u64, Arc<SharedChunk>)>) {
+        let is_short = chunk.header().data_length <= SHORT_BYTES_MAX;
         if let Some(Started { joined, chunk: before, entries }) = &mut self.0
+            && is_short
             && joined.join(first, &chunk)
         {
             if entries.is_empty() {
@@ -94,7 +98,7 @@ impl Joining {
             return;
         }
         self.finish(out);
-        match Joined::new(first, &chunk) {
+        match Joined::new(first, &chunk).filter(|_| is_short) {
             Some(joined) => self.0 = Some(Started { joined, chunk, entries: Vec::new() }),
             None => out.push((first, Arc::new(chunk))),
         }
@@ -146,7 +150,7 @@ mod tests {
         for (first, messages, ms) in [(0, 1, 0), (1, 2, 0), (3, 1, 200), (9, 1, 200), (10, 1, 200)] {
             joining.push(first, chunk(&vec![&b"body"[..]; messages], ms), &mut out);
         }
-        joining.push(11, chunk(&[&[0; 70 << 10]], 200), &mut out);
+        joining.push(11, chunk(&[&[0; 1 << 10]], 200), &mut out);
         joining.push(12, chunk(&[b"last"], 200), &mut out);
         joining.finish(&mut out);
         joining.finish(&mut out);
