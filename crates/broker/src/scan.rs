@@ -84,10 +84,10 @@ pub(crate) fn scan(
         };
         looked += skipped * SKIPPED_BYTES;
         for chunk in chunks {
-            let (bytes, behind) = (chunk.bytes(), chunk.last() + 1);
-            looked += bytes;
+            let (weight, behind) = (chunk.weight(), chunk.last() + 1);
+            looked += chunk.bytes();
             match finding.look(chunk) {
-                Ok(()) => found += bytes,
+                Ok(()) => found += weight,
                 Err(reason) if end == from => return Err(reason),
                 Err(_) => return Ok(finding.finish(end)),
             }

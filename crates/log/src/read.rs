@@ -25,6 +25,8 @@ const TABLE_CHUNK: usize = 16 << 10;
 const SKIMMED_TABLE_CHUNK: usize = 4 << 10;
 /// The same behind a chunk that was lent, which is so long that little of what follows is with it.
 const LENT_TABLE_CHUNK: usize = 1 << 10;
+/// Number of bytes that stay in their file and count as one that is read: nobody has to have memory for them.
+const LENT_BYTES_PER_BYTE: u64 = 4;
 /// Largest chunk in which records are read; the payloads share a chunk's memory.
 const RECORD_CHUNK_MAX: usize = 256 << 10;
 
@@ -71,6 +73,12 @@ impl StoredMessage {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.lent.as_ref().map_or(self.payload.len(), |lent| lent.length as usize)
+    }
+
+    /// The bytes that it counts as where a read is to be short: of those that were left in their file a part.
+    #[must_use]
+    pub fn weight(&self) -> usize {
+        self.lent.as_ref().map_or(self.payload.len(), |lent| (lent.length / LENT_BYTES_PER_BYTE) as usize)
     }
 }
 
@@ -361,9 +369,10 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
                 Skim::Lend => {
                     if let Some(lent) = self.lend(run, at)? {
                         let head = self.head(run, at)?;
-                        (self.seen, self.bytes) = (run.last() + 1, self.bytes + lent.length as usize);
                         let (number, messages) = (run.first, run.count);
-                        self.found.push(StoredMessage { number, messages, payload: head, lent: Some(lent) });
+                        let found = StoredMessage { number, messages, payload: head, lent: Some(lent) };
+                        (self.seen, self.bytes) = (run.last() + 1, self.bytes + found.weight());
+                        self.found.push(found);
                         return Ok(self.bytes < plan.max_bytes && run.last() < plan.last);
                     }
                 }
@@ -463,7 +472,8 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
         let is_there = |lent: &LentRange| lent.range.contains(&at) && at + length <= lent.range.end;
         if !self.lent.as_ref().is_some_and(is_there) {
             // One call for all that is wanted costs less than one for each chunk, once it is clear that chunks follow each other.
-            let wanted = if self.lent.is_some() { plan.max_bytes.saturating_sub(self.bytes) as u64 } else { 0 };
+            let left = plan.max_bytes.saturating_sub(self.bytes) as u64 * LENT_BYTES_PER_BYTE;
+            let wanted = if self.lent.is_some() { left } else { 0 };
             let end = (at + wanted).min(plan.end).max(at + length);
             let lent = self.disk.lend(&plan.name, at, end - at).map_err(|error| {
                 ReadError::from_disk(DiskError::new(Operation::Read, &plan.name, at, error), plan.log)
