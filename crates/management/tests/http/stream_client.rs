@@ -7,6 +7,9 @@ use std::time::Duration;
 use leveret_stream_protocol::client::{Publishing, ServerCommand, request};
 use leveret_stream_protocol::{OffsetSpec, next_frame};
 
+/// A message.
+const BODY: [u8; 8 << 10] = [b'm'; 8 << 10];
+
 pub(crate) struct StreamClient {
     socket: TcpStream,
     unread: Vec<u8>,
@@ -90,12 +93,13 @@ impl StreamClient {
         assert_eq!(self.call(|out, correlation| request::declare_publisher(out, correlation, 1, reference, stream)), 1);
     }
 
-    /// Publishes messages with these ids by publisher 1, as one chunk, and waits until they are confirmed.
+    /// Publishes messages with these ids by publisher 1, as one chunk, and waits until they are confirmed. Five of them are so long that
+    /// they aren't sent with the next chunk.
     pub(crate) fn publish(&mut self, ids: std::ops::RangeInclusive<u64>) {
         let mut left = ids.clone().count();
         self.send(|out| {
             let mut publishing = Publishing::begin(out, 1, 1);
-            ids.for_each(|id| publishing.message(out, id, &[], b"message"));
+            ids.for_each(|id| publishing.message(out, id, &[], &BODY));
             publishing.end(out);
         });
         while left > 0 {

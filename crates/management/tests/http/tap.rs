@@ -189,10 +189,10 @@ fn taps_have_a_limit_and_leave_nothing_behind() {
     drop((own, other));
     // The node notices the end of a connection on its own.
     let deadline = Instant::now() + Duration::from_secs(30);
-    while taps.count() > 0 {
-        assert!(Instant::now() < deadline, "{} taps are open", taps.count());
+    let left = || (taps.count(), taps.watch_queues(), taps.watch_exchanges());
+    while left() != (0, false, false) {
+        assert!(Instant::now() < deadline, "open taps, of queues, of exchanges: {:?}", left());
         std::thread::yield_now();
     }
-    assert!(!taps.watch_queues() && !taps.watch_exchanges());
     stage.node.stop("test");
 }
