@@ -15,11 +15,12 @@ const SHORT_BYTES_MAX: u32 = 1 << 10;
 /// with a credit of one keeps up with any rate where a round trip takes no longer.
 const SPAN_MS_MAX: u64 = 100;
 
-/// The header of chunks that are joined.
+/// The header of chunks that are joined. Its time is the earliest: a client that begins again at the time of one of the messages gets
+/// that one and all behind it.
 #[derive(Debug, Clone, Copy)]
 pub struct Joined {
     header: ChunkHeader,
-    earliest_ms: i64,
+    latest_ms: i64,
 }
 
 impl Joined {
@@ -27,7 +28,7 @@ impl Joined {
     pub fn new(first: u64, chunk: &SharedChunk) -> Option<Self> {
         let header = ChunkHeader { first, filter_length: 0, trailer_length: 0, ..*chunk.header() };
         let is_short = header.data_length < ENTRIES_BYTES_MAX && chunk.is_in_memory();
-        is_short.then_some(Self { header, earliest_ms: header.timestamp_ms })
+        is_short.then_some(Self { header, latest_ms: header.timestamp_ms })
     }
 
     /// Joins a chunk whose first message has this offset, if it follows and the whole stays short. Returns whether it did.
@@ -36,15 +37,15 @@ impl Joined {
         let entries = header.entries.checked_add(next.entries);
         let data_length = header.data_length.checked_add(next.data_length).filter(|sum| *sum <= ENTRIES_BYTES_MAX);
         let (Some(entries), Some(data_length)) = (entries, data_length) else { return false };
-        let earliest_ms = self.earliest_ms.min(next.timestamp_ms);
-        let latest_ms = header.timestamp_ms.max(next.timestamp_ms);
+        let earliest_ms = header.timestamp_ms.min(next.timestamp_ms);
+        let latest_ms = self.latest_ms.max(next.timestamp_ms);
         let is_next = first == header.end() && next.epoch == header.epoch && chunk.is_in_memory();
         if !is_next || latest_ms.abs_diff(earliest_ms) > SPAN_MS_MAX {
             return false;
         }
         let messages = header.messages + next.messages;
-        self.header = ChunkHeader { entries, messages, data_length, timestamp_ms: latest_ms, ..*header };
-        self.earliest_ms = earliest_ms;
+        self.header = ChunkHeader { entries, messages, data_length, timestamp_ms: earliest_ms, ..*header };
+        self.latest_ms = latest_ms;
         true
     }
 
@@ -133,7 +134,7 @@ mod tests {
         assert!(joined.join(9, &chunks[1]) && joined.join(10, &chunks[2]));
         let entries: Vec<u8> = chunks.iter().flat_map(|chunk| chunk.entries().to_vec()).collect();
         let whole = joined.chunk(entries.into());
-        let expected = chunk(&[b"one", b"two", b"three", b"four"], 1_000);
+        let expected = chunk(&[b"one", b"two", b"three", b"four"], 900);
         let (head, entries) = whole.sent(7);
         assert_eq!(head, joined.head(whole.entries()));
         let SentEntries::Memory(entries) = entries else { panic!("it is in memory") };
