@@ -22,9 +22,13 @@ impl Module {
     /// # Panics
     /// When the module isn't installed.
     pub fn copy(client: &str, module: &str) -> Self {
-        let name = module.rsplit('/').next().unwrap_or(module);
+        Self::of(module.rsplit('/').next().unwrap_or(module), &folder(client, module))
+    }
+
+    /// Copies the folder of what has this name.
+    pub(crate) fn of(name: &str, folder: &Path) -> Self {
         let copy = tempfile::Builder::new().prefix(&format!("{name}-")).tempdir().expect("a temporary directory");
-        copy_folder(&folder(client, module), copy.path());
+        copy_folder(folder, copy.path());
         Self { copy }
     }
 

@@ -8,3 +8,4 @@ mod python;
 mod rabbit_hole;
 mod rabbitmq_amqp_go_client;
 mod rabbitmq_stream_go_client;
+mod rabbitmq_stream_rust_client;
