@@ -1,7 +1,5 @@
 //! Buffered reading of a file, without a system call for every few bytes.
 
-use std::ops::Range;
-
 use bytes::Bytes;
 
 use crate::disk::{self, Disk};
@@ -72,8 +70,9 @@ impl Window {
         chunk: usize,
         end: u64,
     ) -> Result<Bytes, DiskError> {
-        let range = self.bring(disk, file, offset, length, chunk, end)?;
-        Ok(self.chunk.slice(range))
+        let length = self.view(disk, file, offset, length, chunk, end)?.len();
+        let start = (offset - self.at) as usize;
+        Ok(self.chunk.slice(start..start + length))
     }
 
     /// The same to look at: who only looks at a few bytes needn't count as their owner.
@@ -86,20 +85,6 @@ impl Window {
         chunk: usize,
         end: u64,
     ) -> Result<&[u8], DiskError> {
-        let range = self.bring(disk, file, offset, length, chunk, end)?;
-        Ok(&self.chunk[range])
-    }
-
-    /// Where the bytes at `offset` are in the chunk, which is read if it doesn't have them.
-    fn bring(
-        &mut self,
-        disk: &dyn Disk,
-        file: &str,
-        offset: u64,
-        length: usize,
-        chunk: usize,
-        end: u64,
-    ) -> Result<Range<usize>, DiskError> {
         if !self.holds(offset, length) {
             let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
             let wanted = length.max(chunk).min(rest);
@@ -114,7 +99,8 @@ impl Window {
             self.taken += wanted;
         }
         let start = (offset - self.at) as usize;
-        Ok(start..(start + length).min(self.chunk.len()))
+        let stop = (start + length).min(self.chunk.len());
+        Ok(&self.chunk[start..stop])
     }
 }
 

@@ -1,4 +1,4 @@
-//! Deliveries: chunks that scheduled subscriptions take, written as they are stored.
+//! Deliveries: chunks that scheduled subscriptions take, written as they are stored, or short ones as one.
 
 use leveret_broker::Output;
 use leveret_broker::settings::TURN_BYTES_MAX;
