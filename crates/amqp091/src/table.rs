@@ -52,8 +52,14 @@ impl<'a> Table<'a> {
     /// The first value under `key`.
     #[must_use]
     pub fn lookup(&self, key: impl AsRef<[u8]>) -> Option<Value<'a>> {
-        let key = key.as_ref();
-        self.iter().find(|(name, _)| name.as_bytes() == key).map(|(_, value)| value)
+        let (key, mut reader) = (key.as_ref(), Reader::new(self.bytes));
+        while !reader.is_empty() {
+            if reader.short_string().ok()?.as_bytes() == key {
+                return Value::read_trusted(&mut reader);
+            }
+            Value::skip_trusted(&mut reader)?;
+        }
+        None
     }
 }
 

@@ -75,6 +75,13 @@ impl<'a> Reader<'a> {
         self.bytes(length as usize, "long string")
     }
 
+    /// Passes over this many bytes, if they are there.
+    #[inline(always)]
+    pub(crate) fn skip(&mut self, count: usize) -> Option<()> {
+        self.rest = self.rest.get(count..)?;
+        Some(())
+    }
+
     pub(crate) fn table(&mut self) -> Result<Table<'a>, DecodeError> {
         let length = self.long()?;
         Table::new(self.bytes(length as usize, "table")?)

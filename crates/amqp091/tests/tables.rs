@@ -117,4 +117,14 @@ proptest! {
             prop_assert_eq!(again.as_table().as_bytes().len(), noise.len());
         }
     }
+
+    #[test]
+    fn a_lookup_finds_the_first_of_its_name(table in support::table()) {
+        let encoded = table.encoded();
+        let table = encoded.as_table();
+        let named = |key: &[u8]| table.iter().find(|(name, _)| name.as_bytes() == key).map(|(_, value)| value);
+        for (key, _) in table.iter().chain(Table::new(b"\x0bno such keyV").unwrap().iter()) {
+            prop_assert_eq!(table.lookup(key), named(key.as_bytes()));
+        }
+    }
 }

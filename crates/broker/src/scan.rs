@@ -45,6 +45,10 @@ struct Finding<'a> {
     name: &'a str,
     /// Chunks from before this time are skipped, up to the first one that isn't older.
     since_ms: Option<u64>,
+    /// The offset up to which all were looked at, and that time for a scan that begins there. Chunks behind it may have been skimmed and
+    /// turn out to be damaged.
+    end: u64,
+    since_ms_at_end: Option<u64>,
     wall_ms: u64,
     runs: Vec<(u64, Arc<Batch>)>,
     chunks: Vec<(u64, Arc<SharedChunk>)>,
@@ -65,10 +69,10 @@ pub(crate) fn scan(
     disk: &dyn Disk,
     wall_ms: u64,
 ) -> Result<Scanned, String> {
-    let mut finding = Finding::new(scan, name, wall_ms);
-    let (mut end, mut found, mut looked) = (from, 0, 0);
+    let mut finding = Finding::new(from, scan, name, wall_ms);
+    let (mut found, mut looked) = (0, 0);
     while found < FOUND_BYTES && looked < LOOKED_BYTES {
-        let Some(plan) = stream.plan_read(log, end, FOUND_BYTES) else { break };
+        let Some(plan) = stream.plan_read(log, finding.end, FOUND_BYTES) else { break };
         let mut skipped = 0;
         let read = plan.skim(disk, SKIM_BYTES, |chunk| {
             let decision = finding.skim(&chunk);
@@ -76,9 +80,9 @@ pub(crate) fn scan(
             decision
         });
         let (chunks, seen) = match read {
-            Ok((_, seen)) if seen == end => break,
+            Ok((_, seen)) if seen == finding.end => break,
             Ok(read) => read,
-            Err(error) if end == from => return Err(error.to_string()),
+            Err(error) if finding.end == from => return Err(error.to_string()),
             // The next scan begins with the error.
             Err(_) => break,
         };
@@ -88,14 +92,14 @@ pub(crate) fn scan(
             looked += chunk.bytes();
             match finding.look(chunk) {
                 Ok(()) => found += weight,
-                Err(reason) if end == from => return Err(reason),
-                Err(_) => return Ok(finding.finish(end)),
+                Err(reason) if finding.end == from => return Err(reason),
+                Err(_) => return Ok(finding.finish()),
             }
-            end = behind;
+            finding.reached(behind);
         }
-        end = seen;
+        finding.reached(seen);
     }
-    Ok(finding.finish(end))
+    Ok(finding.finish())
 }
 
 /// A chunk whose entries stay in their file, of which these are the first bytes.
@@ -108,9 +112,16 @@ fn chunk_in(lent: &Lent, head: &[u8]) -> Result<SharedChunk, chunk::ChunkError> 
 }
 
 impl<'a> Finding<'a> {
-    fn new(scan: &'a Scan, name: &'a str, wall_ms: u64) -> Self {
+    fn new(from: u64, scan: &'a Scan, name: &'a str, wall_ms: u64) -> Self {
+        let since_ms = scan.since_ms;
         let (runs, chunks, joining, few) = (Vec::new(), Vec::new(), Joining::default(), BatchBuilder::default());
-        Self { scan, name, since_ms: scan.since_ms, wall_ms, runs, chunks, joining, few, few_from: 0 }
+        let (end, since_ms_at_end) = (from, since_ms);
+        Self { scan, name, since_ms, end, since_ms_at_end, wall_ms, runs, chunks, joining, few, few_from: 0 }
+    }
+
+    /// All chunks before this offset were looked at.
+    fn reached(&mut self, end: u64) {
+        (self.end, self.since_ms_at_end) = (end, self.since_ms);
     }
 
     /// Whether a chunk has to be read, by its header and its Bloom filter. If those are damaged it is read, which tells.
@@ -202,10 +213,10 @@ impl<'a> Finding<'a> {
         }
     }
 
-    fn finish(mut self, end: u64) -> Scanned {
+    fn finish(mut self) -> Scanned {
         self.end_few();
         self.joining.finish(&mut self.chunks);
-        Scanned { runs: self.runs, chunks: self.chunks, end, since_ms: self.since_ms }
+        Scanned { runs: self.runs, chunks: self.chunks, end: self.end, since_ms: self.since_ms_at_end }
     }
 }
 
@@ -226,12 +237,25 @@ mod tests {
     #[test]
     fn a_withdrawn_chunk_doesnt_end_the_search_for_a_time() {
         let scan = Scan { since_ms: Some(50), gaps: vec![1..3, 5..6], ..Scan::default() };
-        let mut finding = Finding::new(&scan, "s", 0);
+        let mut finding = Finding::new(0, &scan, "s", 0);
         // After a crash the clock was set back.
         let chunks = [(0, 10), (1, 60), (3, 20), (4, 50), (5, 70), (6, 20)];
         let decisions = chunks.map(|(number, ms)| finding.skim(&Skimmed { number, bytes: &head(ms) }));
         use Skim::{Skip, Take};
         assert_eq!(decisions, [Skip, Skip, Skip, Take, Skip, Take]);
-        assert_eq!(finding.finish(7).since_ms, None, "the next scan takes older chunks, too");
+        finding.reached(7);
+        assert_eq!(finding.finish().since_ms, None, "the next scan takes older chunks, too");
+    }
+
+    #[test]
+    fn a_damaged_chunk_doesnt_end_the_search_for_a_time() {
+        let scan = Scan { since_ms: Some(50), ..Scan::default() };
+        let mut finding = Finding::new(0, &scan, "s", 0);
+        finding.reached(1);
+        let skim = |finding: &mut Finding<'_>, number, ms| finding.skim(&Skimmed { number, bytes: &head(ms) });
+        assert_eq!([skim(&mut finding, 1, 10), skim(&mut finding, 2, 60)], [Skim::Skip, Skim::Take]);
+        // What is read of chunk 2 is an error. The next scan skips chunk 1 again, and ends at the error.
+        let Scanned { end, since_ms, .. } = finding.finish();
+        assert_eq!((end, since_ms), (1, Some(50)));
     }
 }

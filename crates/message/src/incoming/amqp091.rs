@@ -44,9 +44,10 @@ impl<'a> FurtherKeys<'a> {
     /// # Errors
     /// [`InvalidKeys`].
     pub fn of(headers: Table<'a>) -> Result<Option<Self>, InvalidKeys> {
-        let mut further = Self { has_blind: headers.lookup(BCC).is_some(), ..Self::default() };
-        for (name, keys) in [(CC, &mut further.seen), (BCC, &mut further.blind)] {
-            let Some(value) = headers.lookup(name) else { continue };
+        let (seen, blind) = (headers.lookup(CC), headers.lookup(BCC));
+        let mut further = Self { has_blind: blind.is_some(), ..Self::default() };
+        for (name, value, keys) in [(CC, seen, &mut further.seen), (BCC, blind, &mut further.blind)] {
+            let Some(value) = value else { continue };
             let Value::Array(array) = value else {
                 return Err(InvalidKeys::Header { name, kind: value.type_name() });
             };

@@ -354,6 +354,8 @@ impl Rig {
             // It may also end within a chunk.
             let end = end.saturating_sub(most as u64 * 7 % 4).max(end.min(*from + 1));
             runs.retain(|(first, _)| *first < end);
+            // Only a chunk in front of that end can have ended the search for a time. None of those readers has a filter.
+            let since_ms = if runs.is_empty() { scan.since_ms } else { since_ms };
             *answer = Some((runs, end, since_ms));
         }
     }
