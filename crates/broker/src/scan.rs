@@ -254,7 +254,7 @@ mod tests {
         finding.reached(1);
         let skim = |finding: &mut Finding<'_>, number, ms| finding.skim(&Skimmed { number, bytes: &head(ms) });
         assert_eq!([skim(&mut finding, 1, 10), skim(&mut finding, 2, 60)], [Skim::Skip, Skim::Take]);
-        // What is read of chunk 2 is an error. The next scan skips chunk 1 again, and ends at the error.
+        // Chunk 2 proves damaged when it is read. The next scan skips chunk 1 again, and ends at the error.
         let Scanned { end, since_ms, .. } = finding.finish();
         assert_eq!((end, since_ms), (1, Some(50)));
     }
