@@ -72,6 +72,7 @@ pub const BUGS: &[(&str, Bug)] = &[
     ("concurrency", Bug::Queue(queue::Bug::ApplyOutOfOrder)),
     ("streams", Bug::Broker(broker::Bug::ConfirmChunkEarly)),
     ("streams", Bug::Broker(broker::Bug::StoreRepeats)),
+    ("streams", Bug::Broker(broker::Bug::LoseJoined)),
     ("streams", Bug::Queue(queue::Bug::DropTooMuch)),
     ("streams", Bug::Queue(queue::Bug::OffByOne)),
     ("streams", Bug::Queue(queue::Bug::SkipOffset)),

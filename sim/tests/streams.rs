@@ -527,6 +527,7 @@ fn planted_bugs_of_streams_are_caught() {
         Bug::Queue(queue::Bug::SkipOffset),
         Bug::Queue(queue::Bug::ForgetLastStretch),
         Bug::Broker(broker::Bug::ConfirmChunkEarly),
+        Bug::Broker(broker::Bug::LoseJoined),
         Bug::Log(log::Bug::IgnoreGroupCommit),
     ];
     cuts::assert_caught(&bugs, 0..6, |seed| cut(seed, 3));

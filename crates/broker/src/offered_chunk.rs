@@ -1,10 +1,11 @@
 //! Messages on their way into a stream: they become one chunk before the stream's lock is taken, whichever protocol they came by.
 
-use leveret_log::{LogId, Payload};
+use leveret_log::{JoinChunks, LogId, Payload};
 use leveret_message::Batch;
-use leveret_message::chunk::{CHECKSUM_BYTES, ChunkBuilder, HEADER_BYTES, SharedChunk};
+use leveret_message::chunk::{CHECKSUM_BYTES, ChunkBuilder, HEADER_BYTES, SharedChunk, complete_joined, join_stored};
 
-use crate::streams::Record;
+use crate::planted::{Bug, is_planted};
+use crate::streams::ChunkOf;
 
 /// The first bytes of a chunk as it is stored.
 pub(crate) type StoredHead = [u8; CHECKSUM_BYTES + HEADER_BYTES];
@@ -21,8 +22,27 @@ pub(crate) fn chunk_of(batch: &Batch, index: u32, count: u32, filter_bytes: u8) 
     builder.finish().into()
 }
 
+/// Joins short chunks of a stream while they wait to be written.
+#[derive(Debug)]
+pub(crate) struct Joins;
+
+impl JoinChunks for Joins {
+    fn join(&self, data: &mut Vec<u8>, at: usize, next: &Payload<'_>) -> bool {
+        let length = data.len();
+        let is_joined = next.body.is_some_and(|rest| join_stored(data, at, next.head, rest));
+        if is_planted(Bug::LoseJoined) {
+            data.truncate(length);
+        }
+        is_joined
+    }
+
+    fn complete(&self, chunk: &mut [u8]) {
+        complete_joined(chunk);
+    }
+}
+
 /// The record of a chunk, whose first message gets this offset; `head` is [`SharedChunk::stored_head`] of it.
-pub(crate) fn record<'a>(log: LogId, first: u64, chunk: &'a SharedChunk, head: &'a StoredHead) -> Record<'a> {
+pub(crate) fn record<'a>(log: LogId, first: u64, chunk: &'a SharedChunk, head: &'a StoredHead) -> ChunkOf<'a> {
     let messages = u16::try_from(chunk.len()).expect("a chunk has no more messages than a record");
-    Record::Chunk { log, first, messages, payload: Payload { head, body: Some(chunk.rest()) } }
+    ChunkOf { log, first, messages, payload: Payload { head, body: Some(chunk.rest()) } }
 }

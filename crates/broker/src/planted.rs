@@ -22,6 +22,8 @@ pub enum Bug {
     AcceptWhenWritten,
     /// A chunk of a stream is confirmed when it is written.
     ConfirmChunkEarly,
+    /// A chunk that becomes part of the one before it is left out.
+    LoseJoined,
     /// Messages that a named publisher sends again are confirmed at once.
     ConfirmRepeatEarly,
     /// Messages that a named publisher sends again are stored again.

@@ -7,7 +7,7 @@ use crate::error::DiskError;
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
 use crate::format::record::{self, Head, RECORD_HEADER_BYTES, RecordKind};
 use crate::format::{Identity, RUN_BYTES_MAX, SECTOR, pad};
-use crate::types::{LogId, Payload, Position};
+use crate::types::{JoinChunks, LogId, Payload, Position};
 
 /// A large body that isn't copied: it belongs after `body_at` bytes of the buffer. Its record's checksum is computed
 /// when the batch is written, outside the log's lock.
@@ -27,6 +27,8 @@ pub(crate) struct Builder {
     data: Vec<u8>,
     runs: Vec<RecordRun>,
     references: Vec<Reference>,
+    /// Records of chunks that others were joined to: they have no checksums yet.
+    joined: Vec<(usize, &'static dyn JoinChunks)>,
 }
 
 /// Buffers to reuse.
@@ -66,6 +68,7 @@ impl Builder {
             data: memory.data,
             runs: memory.runs,
             references: Vec::new(),
+            joined: Vec::new(),
         }
     }
 
@@ -115,6 +118,46 @@ impl Builder {
         let head = Head { kind: RecordKind::Chunk, detail: 0, group };
         let length = self.record_with_body(head, payload);
         self.count(log, RecordKind::Chunk, first, messages, length);
+    }
+
+    /// Joins a chunk to the one before it. False, with nothing changed, if the batch doesn't end with a chunk of this log, or if it is
+    /// no part of the other.
+    pub(crate) fn joined_chunk(
+        &mut self,
+        log: LogId,
+        messages: u16,
+        payload: &Payload<'_>,
+        join: &'static dyn JoinChunks,
+    ) -> bool {
+        let Some(run) = self.runs.last_mut().filter(|run| run.kind == RecordKind::Chunk && run.log == log) else {
+            return false;
+        };
+        // Without bodies that aren't copied, the buffer is as long as all records.
+        let (record_at, before) = (run.offset as usize, self.data.len());
+        if !self.references.is_empty() || record::is_in_group(&self.data[record_at..]) {
+            return false;
+        }
+        let Some(count) = run.count.checked_add(messages) else { return false };
+        if !join.join(&mut self.data, record_at + RECORD_HEADER_BYTES, payload) {
+            return false;
+        }
+        let more = (self.data.len() - before) as u32;
+        (run.count, run.length) = (count, run.length + more);
+        self.header.record_bytes += u64::from(more);
+        if self.joined.last().is_none_or(|(at, _)| *at != record_at) {
+            self.joined.push((record_at, join));
+        }
+        true
+    }
+
+    /// Completes chunks that others were joined to, and their records.
+    fn complete_joined(&mut self) {
+        for (record_at, join) in std::mem::take(&mut self.joined) {
+            let run = self.runs.partition_point(|run| (run.offset as usize) < record_at);
+            let record = &mut self.data[record_at..record_at + self.runs[run].length as usize];
+            join.complete(&mut record[RECORD_HEADER_BYTES..]);
+            record::complete(record, self.seed);
+        }
     }
 
     /// Appends a record whose body isn't copied if it is large. Returns the length of the record.
@@ -198,6 +241,7 @@ impl Builder {
     /// Closes the batch. The `unsynced` batches right before it aren't durable yet.
     pub(crate) fn seal(mut self, unsynced: u32) -> Sealed {
         assert!(self.header.records > 0, "a batch without a record");
+        self.complete_joined();
         self.header.runs = self.runs.len() as u32;
         self.header.unsynced = unsynced;
         Sealed { header: self.header, seed: self.seed, data: self.data, runs: self.runs, references: self.references }

@@ -10,7 +10,8 @@ use crate::types::{LogId, Position};
 ///
 /// The state must reflect every settle and control record of the log up to `position` and none after it, and every
 /// message below `next` (live, if it is in `live`) and none from `next` on. Appended records that aren't durable yet
-/// may be reflected or not. It is taken under the lock that the log's appends are made under.
+/// may be reflected or not, but for a chunk that others [may be joined to](crate::Log::append_joining_chunk): as long as it isn't
+/// written, it mustn't be. The state is taken under the lock that the log's appends are made under.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LiveState {
     /// The log.

@@ -21,7 +21,7 @@ use crate::space::Space;
 use crate::statistics::Statistics;
 use crate::store::Store;
 use crate::survey::Survey;
-use crate::types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
+use crate::types::{ChunkRecord, JoinChunks, LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
 use crate::wal::WalFiles;
 
 /// Most sealed batches that may wait. Callers check the room only before a publish, and one publish of a large body
@@ -159,6 +159,30 @@ impl Log {
     ) -> Position {
         self.put_chunk(log, first, messages, None, &payload);
         self.appended_records(1, wait, now)
+    }
+
+    /// As [`Log::append_chunk`], for a chunk that may become part of the record of the chunk before it, if that is the last record and
+    /// waits to be written. Both have the same position then, and are durable, read, kept and withdrawn together.
+    ///
+    /// # Panics
+    /// As [`Log::append_chunk`].
+    pub fn append_joining_chunk(
+        &mut self,
+        log: LogId,
+        first: u64,
+        messages: u16,
+        payload: &Payload<'_>,
+        join: &'static dyn JoinChunks,
+        wait: Wait,
+        now: Nanos,
+    ) -> ChunkRecord {
+        assert!(messages > 0, "a chunk without a message");
+        self.make_room(payload.len());
+        let is_joined = self.active.joined_chunk(log, messages, payload, join);
+        if !is_joined {
+            self.active.chunk(log, first, messages, None, payload);
+        }
+        ChunkRecord { position: self.appended_records(1, wait, now), is_joined }
     }
 
     pub(crate) fn put_chunk(

@@ -1,5 +1,7 @@
 //! The types of the crate's interface: logs, positions, payloads, and settles (records of messages that leave a log).
 
+use std::fmt::Debug;
+
 use bytes::Bytes;
 
 /// Id of a log: the records of one queue, the metadata, or the messages that several queues share. The id of a deleted
@@ -56,6 +58,24 @@ impl Payload<'_> {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+}
+
+/// Knowledge of chunks, which the log hasn't: several that follow each other in a batch may become one record.
+pub trait JoinChunks: Debug + Sync {
+    /// Joins a chunk to the one that `data` ends with, from byte `at` on. Returns false, with nothing changed, if they don't become one.
+    fn join(&self, data: &mut Vec<u8>, at: usize, next: &Payload<'_>) -> bool;
+
+    /// Completes a chunk that others were joined to: no further one comes.
+    fn complete(&self, chunk: &mut [u8]);
+}
+
+/// The record of an appended chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ChunkRecord {
+    /// The record's position.
+    pub position: Position,
+    /// Whether it is that of the chunk before.
+    pub is_joined: bool,
 }
 
 /// The guarantee that the appending caller waits for.

@@ -10,8 +10,8 @@ use driver::watched::Watched;
 use driver::{Driver, body, check, small};
 use leveret_log::format::record::RecordKind;
 use leveret_log::{
-    Disk, Dumped, Event, GroupId, LogId, MemoryDisk, Numbers, Options, Payload, SettleRange, SettleReason, Skim,
-    StoredMessage, Wait, dump, files, repair, verify,
+    ChunkRecord, Disk, Dumped, Event, GroupId, JoinChunks, LogId, MemoryDisk, Numbers, Options, Payload, SettleRange,
+    SettleReason, Skim, StoredMessage, Wait, dump, files, repair, verify,
 };
 
 /// A log of chunks.
@@ -233,6 +233,90 @@ fn put_chunk(driver: &mut Driver, group: GroupId, messages: u16, length: usize) 
     let payload = Payload { head: b"head", body: Some(&body(A, first, length)) };
     ledger.position = driver.log.append_chunk_in(group, A, first, messages, payload, driver.now);
     first..ledger.next
+}
+
+/// Joins chunks of at most ten bytes. A chunk has a byte at its beginning that is set to the number of all bytes when it is completed.
+#[derive(Debug)]
+struct ShortOnes;
+
+impl JoinChunks for ShortOnes {
+    fn join(&self, data: &mut Vec<u8>, at: usize, next: &Payload<'_>) -> bool {
+        assert!(matches!(data[at], b'?'), "a chunk begins there, and isn't complete");
+        let body = next.body.expect("it has one");
+        if body.len() > 10 {
+            return false;
+        }
+        data.extend_from_slice(body);
+        true
+    }
+
+    fn complete(&self, chunk: &mut [u8]) {
+        assert_eq!(chunk[0], b'?', "it is completed once");
+        chunk[0] = chunk.len() as u8;
+    }
+}
+
+fn put_joining(driver: &mut Driver, messages: u16, body: &'static [u8]) -> ChunkRecord {
+    let ledger = driver.ledgers.0.entry(A).or_default();
+    let payload = Payload { head: b"?", body: Some(&body.into()) };
+    let record =
+        driver.log.append_joining_chunk(A, ledger.next, messages, &payload, &ShortOnes, Wait::Confirm, driver.now);
+    let bytes = if record.is_joined { body.len() } else { body.len() + 1 };
+    ledger.add_chunk(ledger.next, messages, bytes);
+    ledger.position = record.position;
+    record
+}
+
+#[test]
+fn chunks_that_follow_each_other_in_a_batch_become_one_record() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    let record = |position, is_joined| ChunkRecord { position, is_joined };
+    assert_eq!(put_joining(&mut driver, 2, b"one"), record(1, false));
+    assert_eq!(put_joining(&mut driver, 3, b"two"), record(1, true));
+    assert_eq!(put_joining(&mut driver, 1, b"three"), record(1, true));
+    assert_eq!(put_joining(&mut driver, 1, b"longer than the others"), record(2, false));
+    driver.publish(B, &[body(B, 1, 60)], Wait::Confirm);
+    assert_eq!(put_joining(&mut driver, 1, b"behind"), record(4, false), "another record is between them");
+    assert_eq!(put_joining(&mut driver, 4, b"last"), record(4, true));
+    driver.settle_down();
+    assert_eq!(put_joining(&mut driver, 1, b"later"), record(5, false), "the one before is written already");
+    let group = driver.log.begin_group();
+    put_chunk(&mut driver, group, 1, 9);
+    assert_eq!(put_joining(&mut driver, 1, b"outside"), record(7, false), "a group is withdrawn by itself");
+    driver.publish_chunk(A, 1, 6000, Wait::Confirm);
+    assert_eq!(put_joining(&mut driver, 1, b"x"), record(9, false), "that one isn't copied");
+    driver.settle_down();
+
+    let expected: [(u64, u16, &[u8]); 7] = [
+        (0, 6, b"\x0conetwothree"),
+        (6, 1, b"?longer than the others"),
+        (7, 5, b"\x0bbehindlast"),
+        (12, 1, b"?later"),
+        (14, 1, b"?outside"),
+        (15, 1, b"head"),
+        (16, 1, b"?x"),
+    ];
+    let assert_stored = |driver: &Driver| {
+        let stored = driver.read_stored(A, 0, 100);
+        let found = stored.iter().filter(|chunk| chunk.number != 13);
+        let found: Vec<_> =
+            found.map(|chunk| (chunk.number, chunk.messages, &chunk.payload[..chunk.payload.len().min(23)])).collect();
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_eq!((found.0, found.1), (expected.0, expected.1));
+            assert!(found.2.starts_with(expected.2), "{:?} is no {:?}", found.2, expected.2);
+        }
+        assert_eq!(found.len(), expected.len());
+    };
+    assert_stored(&driver);
+    let before = (driver.ledgers.0[&A].next, driver.ledgers.0[&A].live.len());
+    let mut driver = Driver::open(driver.disk.clone(), small());
+    assert!(driver.report.damaged.is_empty(), "{:?}", driver.report);
+    // The number of the group's chunk stays used.
+    assert_eq!((driver.ledgers.0[&A].next, driver.ledgers.0[&A].live.len()), before);
+    assert_stored(&driver);
+    retire(&mut driver, 3);
+    assert_stored(&driver);
+    assert!(check(&driver.disk, &small()).unwrap().is_sound());
 }
 
 #[test]

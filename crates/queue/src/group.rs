@@ -37,6 +37,8 @@ pub enum Placement<'a> {
     Volatile,
     /// At this place of the queue's commit stream.
     At(Place),
+    /// In the record of the chunk before them, which is at this place: a chunk of a stream that became part of it.
+    Joined(Place),
     /// In a group: they, and all that come after them, wait until it is closed and its commit record durable.
     In(&'a Arc<GroupPlace>),
 }

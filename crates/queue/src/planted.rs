@@ -36,6 +36,8 @@ pub enum Bug {
     DropTooMuch,
     /// A stream's reader begins one message late.
     OffByOne,
+    /// A chunk that became part of the one before it is counted with a header of its own.
+    CountJoinedTwice,
     /// A stream that comes back leaves out an offset.
     SkipOffset,
     /// A checkpoint omits the last stretch of a stream's index.

@@ -10,7 +10,7 @@ use crate::stream_rig::{Filtered, LATE_MS, ReaderPlan, Rig};
 
 #[derive(Debug, Clone)]
 enum Step {
-    Publish(Vec<(usize, bool)>, u64),
+    Publish(Vec<(usize, bool)>, u64, bool),
     Apply(u64),
     Withdraw,
     Add(ReaderPlan),
@@ -64,7 +64,8 @@ fn chunk() -> impl Strategy<Value = Vec<(usize, bool)>> {
 
 fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
-        8 => (chunk(), 0..LATE_MS).prop_map(|(messages, late_ms)| Step::Publish(messages, late_ms)),
+        8 => (chunk(), prop_oneof![Just(0), 0..LATE_MS], any::<bool>())
+            .prop_map(|(messages, late_ms, joins)| Step::Publish(messages, late_ms, joins)),
         6 => (0u64..3).prop_map(Step::Apply),
         1 => Just(Step::Withdraw),
         4 => reader().prop_map(Step::Add),
@@ -88,7 +89,7 @@ fn step() -> impl Strategy<Value = Step> {
 fn run(rig: &mut Rig, steps: Vec<Step>) {
     for step in steps {
         match step {
-            Step::Publish(messages, late_ms) => rig.publish(&messages, late_ms),
+            Step::Publish(messages, late_ms, joins) => rig.publish(&messages, late_ms, joins),
             Step::Apply(behind) => rig.apply(behind),
             Step::Withdraw => rig.withdraw(),
             Step::Add(plan) => rig.add(plan),
@@ -154,7 +155,7 @@ mod planted {
 
     #[test]
     fn every_planted_bug_is_found() {
-        for bug in [Bug::DropTooMuch, Bug::OffByOne, Bug::SkipMatch, Bug::ApplyOutOfOrder] {
+        for bug in [Bug::CountJoinedTwice, Bug::DropTooMuch, Bug::OffByOne, Bug::SkipMatch, Bug::ApplyOutOfOrder] {
             assert!(is_found(bug), "{bug:?} isn't found");
         }
     }

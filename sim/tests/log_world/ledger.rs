@@ -67,6 +67,15 @@ impl Ledgers {
         }
     }
 
+    /// Takes back the last chunk of a log, whose payload has this length.
+    pub(crate) fn forget_last_chunk(&mut self, log: LogId, first: u64, length: usize) {
+        let ledger = self.0.get_mut(&log).expect("it has a chunk");
+        for number in first..std::mem::replace(&mut ledger.next, first) {
+            ledger.live.remove(&number);
+            ledger.bytes -= length as u64;
+        }
+    }
+
     fn messages_with(&mut self, log: LogId, first: u64, messages: u16, length: usize, payload: Option<&Bytes>) {
         if let Some(ledger) = self.0.get_mut(&log) {
             for number in first..first + u64::from(messages) {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use leveret_log::{
-    Done, Event, Job, Lane, Log, LogId, Nanos, Next, Options, Payload, Position, SettleRange, SettleReason, Step,
-    StorageError, Wait, recover,
+    Done, Event, Job, JoinChunks, Lane, LiveState, Log, LogId, Nanos, Next, Options, Payload, Position, SettleRange,
+    SettleReason, Step, StorageError, Wait, recover,
 };
 use leveret_sim::disk::SimDisk;
 use leveret_sim::lanes::next_job_of;
@@ -56,6 +56,26 @@ pub(crate) fn chunk_head(first: u64, messages: u16) -> [u8; 10] {
     head[..8].copy_from_slice(&first.to_le_bytes());
     head[8..].copy_from_slice(&messages.to_le_bytes());
     head
+}
+
+/// Joins chunks of up to a thousand bytes: their bodies, behind a head that counts the messages of all.
+#[derive(Debug)]
+struct Summed;
+
+impl JoinChunks for Summed {
+    fn join(&self, data: &mut Vec<u8>, at: usize, next: &Payload<'_>) -> bool {
+        let body = next.body.expect("it has one");
+        if body.len() > 1000 {
+            return false;
+        }
+        let count = |head: &[u8]| u16::from_le_bytes([head[8], head[9]]);
+        let sum = count(&data[at..]) + count(next.head);
+        data[at + 8..at + 10].copy_from_slice(&sum.to_le_bytes());
+        data.extend_from_slice(body);
+        true
+    }
+
+    fn complete(&self, _: &mut [u8]) {}
 }
 
 pub(crate) fn options() -> Options {
@@ -169,14 +189,32 @@ impl World {
     }
 
     fn publish_chunk(&mut self, log: LogId) {
+        for _ in 0..=self.random.below(2) {
+            self.publish_one_chunk(log);
+        }
+    }
+
+    fn publish_one_chunk(&mut self, log: LogId) {
         let first = self.ledgers.0[&log].next;
         let messages = 1 + self.random.below(12) as u16;
         // A longer run than those that are copied at once.
         let body = if self.random.below(40) == 0 { Bytes::from(vec![7; 90_000]) } else { self.body() };
         let head = chunk_head(first, messages);
         let payload = Payload { head: &head, body: Some(&body) };
-        let position = self.log.append_chunk(log, first, messages, payload, Wait::Confirm, self.now);
-        let payload = [&head[..], &body].concat().into();
+        let chunk = self.log.append_joining_chunk(log, first, messages, &payload, &Summed, Wait::Confirm, self.now);
+        let position = chunk.position;
+        let (first, messages, payload) = match chunk.is_joined {
+            false => (first, messages, [&head[..], &body].concat().into()),
+            true => {
+                let Some(LedgerRecord::Chunk(joined, begin, before, payload)) = self.history.records.pop() else {
+                    panic!("the record before it is a chunk");
+                };
+                assert_eq!((joined, begin + u64::from(before)), (log, first), "it is the one before it");
+                self.ledgers.forget_last_chunk(log, begin, payload.len());
+                let messages = before + messages;
+                (begin, messages, [&chunk_head(begin, messages)[..], &payload[10..], &body].concat().into())
+            }
+        };
         self.record(LedgerRecord::Chunk(log, first, messages, payload), position);
     }
 
@@ -237,8 +275,7 @@ impl World {
         let result = match &job {
             Job::Live { logs } => {
                 self.gate = self.log.appended();
-                let last = |log: &LogId| self.last.get(log).copied().unwrap_or(0);
-                Ok(Done::Live(logs.iter().filter_map(|log| self.ledgers.state(*log, last(log))).collect()))
+                Ok(Done::Live(logs.iter().filter_map(|log| self.state(*log)).collect()))
             }
             job => {
                 self.check_gate(job);
@@ -253,6 +290,19 @@ impl World {
         }
         self.note_durable();
         Ok(true)
+    }
+
+    /// The state of a log. A chunk that waits to be written isn't a part of it: others may still be joined to it.
+    fn state(&self, log: LogId) -> Option<LiveState> {
+        let state = self.ledgers.state(log, self.last.get(&log).copied().unwrap_or(0))?;
+        if !has_chunks(log) {
+            return Some(state);
+        }
+        let durable = &self.history.records[..self.log.durable() as usize];
+        let mut ledgers = Ledgers::default();
+        durable.iter().for_each(|record| ledgers.apply(record));
+        let last = durable.iter().rposition(|record| record.log() == log).map_or(0, |at| at as Position + 1);
+        Some(ledgers.state(log, last).unwrap_or(LiveState { log, ..LiveState::default() }))
     }
 
     /// Checks that nothing is unlinked or recycled before the records that made it obsolete are durable.

@@ -14,9 +14,10 @@ use leveret_queue::{
 
 use super::{PublishedIn, QueueHandle};
 use crate::group::Group;
-use crate::offered_chunk;
+use crate::offered_chunk::{self, Joins};
 use crate::planted::{Bug, is_planted};
 use crate::published::{ChunkPublished, Published};
+use crate::streams::Record;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
 
@@ -69,9 +70,13 @@ impl QueueHandle {
             let wait = if written { Wait::Written } else { Wait::Confirm };
             let head = chunk.stored_head(submission.first);
             let record = offered_chunk::record(self.log_id, submission.first, chunk, &head);
-            let ticket = self.stream.append(record, wait);
+            let (ticket, is_joined) = match chunk.is_plain() {
+                true => self.stream.append_joining(record, &Joins, wait),
+                false => (self.stream.append(Record::Chunk(record), wait), false),
+            };
             self.last_record.set(ticket.place());
-            queue.submitted_chunk(submission, chunk.clone(), writer, Placement::At(ticket.place()), now, effects);
+            let placement = if is_joined { Placement::Joined(ticket.place()) } else { Placement::At(ticket.place()) };
+            queue.submitted_chunk(submission, chunk.clone(), writer, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
                 queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);
             }
@@ -124,7 +129,7 @@ impl QueueHandle {
             };
             let head = chunk.stored_head(submission.first);
             let record = offered_chunk::record(self.log_id, submission.first, &chunk, &head);
-            self.last_record.set(group.append(record).place());
+            self.last_record.set(group.append(Record::Chunk(record)).place());
             queue.submitted_chunk(submission, chunk.clone(), None, Placement::In(group.place()), now, effects);
             Some(PublishedIn { accepted: count, ticket: self.pending_ticket(queue) })
         });

@@ -9,12 +9,12 @@ pub mod waits;
 
 use std::sync::Arc;
 
-use leveret_log::{GroupId, LogId, ReadPlan, Wait};
+use leveret_log::{GroupId, JoinChunks, LogId, ReadPlan, Wait};
 use leveret_model::{Home, Queue};
 use leveret_queue::{Place, WaitReason, Watermarks};
 
 pub use self::local::LocalStream;
-pub use self::record::Record;
+pub use self::record::{ChunkOf, Record};
 use crate::outbox::Outbox;
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::wait_for::WaitFor;
@@ -42,6 +42,10 @@ pub trait CommitStream: Send + Sync {
 
     /// Appends a record. The caller may hold one queue's lock; it calls [`CommitStream::announce`] after releasing it.
     fn append(&self, record: Record<'_>, wait: Wait) -> Ticket;
+
+    /// Appends a chunk, which may become part of the record of the one before it, as `join` knows. Returns whether it did: both have
+    /// the same ticket then.
+    fn append_joining(&self, chunk: ChunkOf<'_>, join: &'static dyn JoinChunks, wait: Wait) -> (Ticket, bool);
 
     /// Appends a record as part of a group, which the first one begins.
     fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket;

@@ -115,6 +115,19 @@ pub(crate) fn append(bytes: &mut Vec<u8>, seed: u32, head: Head, parts: [&[u8]; 
     at
 }
 
+/// Gives a record whose payload has changed its length and its checksum.
+pub(crate) fn complete(record: &mut [u8], seed: u32) {
+    let length = (record.len() - RECORD_HEADER_BYTES) as u32;
+    record[4..8].copy_from_slice(&length.to_le_bytes());
+    let crc = crc32c::crc32c_append(seed, &record[4..]);
+    record[..4].copy_from_slice(&crc.to_le_bytes());
+}
+
+/// Whether the record at the start of `bytes`, which is whole, is part of a group.
+pub(crate) fn is_in_group(bytes: &[u8]) -> bool {
+    u16_at(bytes, 10) & FLAG_GROUP != 0
+}
+
 /// Gives the record at the start of `bytes`, which is valid, the checksum for another batch, and takes it out of its
 /// group. Returns the bytes after it.
 #[inline]

@@ -130,6 +130,11 @@ impl SharedChunk {
         &self.header
     }
 
+    /// Whether it is known to have no sub-batches, of which a chunk has a limited number of bytes.
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
     /// Number of messages.
     pub fn len(&self) -> u64 {
         self.header.messages.into()

@@ -50,8 +50,17 @@ use crate::writers::{WriterRun, Writers};
 /// A chunk that was submitted and isn't part of the stream yet.
 struct PendingChunk {
     chunk: Arc<SharedChunk>,
+    /// It is stored as part of the chunk before it.
+    is_joined: bool,
     /// Its publisher and the number of its last message, if it has a name.
     writer: Option<Box<(Arc<str>, u64)>>,
+}
+
+/// A chunk as it is stored, with those that became part of it.
+struct StoredChunk {
+    first: u64,
+    bytes: u64,
+    at_ms: u64,
 }
 
 /// Its messages are never looked at one by one: only messages that will be delayed are.
@@ -189,17 +198,22 @@ impl StreamQueue {
     ) {
         let Submission { first, accepted: count } = submission;
         assert!(u64::from(count) == chunk.len(), "a stream takes whole chunks");
+        let is_joined = matches!(placement, Placement::Joined(_)) && !is_planted(Bug::CountJoinedTwice);
         let place = match placement {
-            Placement::At(place) => Awaited::At(place),
+            Placement::At(place) | Placement::Joined(place) => Awaited::At(place),
             Placement::In(group) => Awaited::Group(group.clone()),
             Placement::Volatile => unreachable!("the messages of a stream are logged"),
         };
-        let (bytes, delayed) = (chunk.chunk_bytes(), Vec::new());
-        let batch = PendingChunk { chunk, writer: writer.map(|writer| Box::new((writer.name.clone(), writer.last))) };
+        // Header and filter of a joined chunk are those of the one before.
+        let bytes = if is_joined { u64::from(chunk.header().data_length) } else { chunk.chunk_bytes() };
+        let delayed = Vec::new();
+        let writer = writer.map(|writer| Box::new((writer.name.clone(), writer.last)));
+        let batch = PendingChunk { chunk, is_joined, writer };
         let pending =
             Pending { place, first, batch, index: 0, count, bytes, awaited: 0, durable: true, submitted, delayed };
         if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {
-            self.admit(pending);
+            let stored = self.admit(pending);
+            self.note_stored(Some(stored));
             self.after_growth(submitted, effects);
             return;
         }
@@ -208,22 +222,30 @@ impl StreamQueue {
 
     /// Phase two: all chunks that its commit stream has written become part of the stream; those of a group have to be durable.
     pub fn apply(&mut self, reached: Watermarks, effects: &mut Effects) {
-        let mut newest = None;
+        let (mut newest, mut stored) = (None, None);
         self.pending.begin(reached);
         while let Some(pending) = self.pending.pop_reached(reached) {
             newest = Some(pending.submitted);
-            self.admit(pending);
+            let is_joined = pending.batch.is_joined;
+            let chunk = self.admit(pending);
+            match &mut stored {
+                // They have the same place, so that all of a record comes in one call.
+                Some(StoredChunk { bytes, .. }) if is_joined => *bytes += chunk.bytes,
+                _ => self.note_stored(stored.replace(chunk)),
+            }
         }
+        self.note_stored(stored);
         if let Some(submitted) = newest {
             self.after_growth(submitted, effects);
         }
     }
 
-    fn admit(&mut self, pending: Pending<PendingChunk>) {
+    /// Makes a chunk part of the stream, all but the index. Returns what the index says of it.
+    fn admit(&mut self, pending: Pending<PendingChunk>) -> StoredChunk {
         let Pending { first, batch, count, bytes, submitted, .. } = pending;
-        let PendingChunk { chunk, writer } = batch;
+        let PendingChunk { chunk, writer, .. } = batch;
         self.ledger.accept(first, u64::from(count), bytes);
-        self.index.add(first, bytes, chunk.received_ms(), self.retention.size());
+        let stored = StoredChunk { first, bytes, at_ms: chunk.received_ms() };
         if let Some(writer) = writer {
             let (name, last) = *writer;
             self.writers.apply(&name, last, chunk.received_ms());
@@ -234,6 +256,13 @@ impl StreamQueue {
             self.tail.push(first, chunk, submitted);
         }
         self.published = submitted;
+        stored
+    }
+
+    fn note_stored(&mut self, chunk: Option<StoredChunk>) {
+        if let Some(StoredChunk { first, bytes, at_ms }) = chunk {
+            self.index.add(first, bytes, at_ms, self.retention.size());
+        }
     }
 
     fn after_growth(&mut self, now: Nanos, effects: &mut Effects) {

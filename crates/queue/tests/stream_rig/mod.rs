@@ -69,6 +69,8 @@ pub(crate) struct Rig {
     end: u64,
     /// Chunks on disk, also those that aren't applied yet, or never will be.
     store: BTreeMap<u64, Arc<Batch>>,
+    /// The messages of the last one, and its time.
+    last_chunk: (Vec<(Vec<u8>, Option<&'static str>)>, u64),
     checkpoint: Option<Checkpoint>,
     /// Runs that have left since.
     left: Vec<Run>,
@@ -110,6 +112,7 @@ impl Rig {
             low: 0,
             end: 0,
             store: BTreeMap::new(),
+            last_chunk: (Vec::new(), 0),
             checkpoint: None,
             left: Vec::new(),
             readers: BTreeMap::new(),
@@ -174,8 +177,9 @@ impl Rig {
         self.low = first.unwrap_or(self.end);
     }
 
-    /// Publishes a chunk: the body size of each message, and whether its subject is `x`.
-    pub(crate) fn publish(&mut self, messages: &[(usize, bool)], late_ms: u64) {
+    /// Publishes a chunk: the body size of each message, and whether its subject is `x`. The log makes it a part of the one before it if
+    /// that waits to be written, and has the same time.
+    pub(crate) fn publish(&mut self, messages: &[(usize, bool)], late_ms: u64, joins: bool) {
         let time_ms = self.now_ms - if self.has_limits() { 0 } else { late_ms };
         self.newest_ms = self.newest_ms.max(time_ms);
         let serial = self.serial;
@@ -185,7 +189,8 @@ impl Rig {
             body.resize(8 + size, 0);
             (body, if *is_x { Some("x") } else { Some("y") })
         });
-        let (batch, now) = (chunk(time_ms, bodies), self.now_ms * MS);
+        let bodies: Vec<_> = bodies.collect();
+        let (batch, now) = (chunk(time_ms, bodies.iter().cloned()), self.now_ms * MS);
         let Some(ChunkSubmission::Accepted(submission)) = self.queue.submit_chunk(batch.len() as u32, None, now) else {
             panic!("it isn't closed");
         };
@@ -193,10 +198,23 @@ impl Rig {
         for (at, (_, is_x)) in messages.iter().enumerate() {
             self.messages.push(Known { serial: serial + at as u64, time_ms, is_x: *is_x, is_gap: false });
         }
-        self.store.insert(submission.first, batch.clone());
-        self.position += 1;
-        let place = Placement::At(Place::new(self.position));
-        self.pending.push_back((self.position, self.messages.len() as u64));
+        let end = self.messages.len() as u64;
+        let place = match self.pending.back_mut().filter(|_| joins && self.last_chunk.1 == time_ms) {
+            Some(last) => {
+                last.1 = end;
+                self.last_chunk.0.extend(bodies);
+                let whole = chunk(time_ms, self.last_chunk.0.iter().cloned());
+                *self.store.values_mut().next_back().expect("it isn't applied") = whole;
+                Placement::Joined(Place::new(self.position))
+            }
+            None => {
+                self.position += 1;
+                self.pending.push_back((self.position, end));
+                self.last_chunk = (bodies, time_ms);
+                self.store.insert(submission.first, batch.clone());
+                Placement::At(Place::new(self.position))
+            }
+        };
         let chunk = Arc::new(SharedChunk::of(&batch));
         self.with(|queue, effects| queue.submitted_chunk(submission, chunk, None, place, now, effects));
     }
