@@ -1,11 +1,13 @@
 //! Messages on their way into a stream: they become one chunk before the stream's lock is taken, whichever protocol they came by.
 
-use leveret_log::{JoinChunks, LogId, Payload};
+use leveret_log::{JoinChunks, LogId, NewChunk, Payload, Wait};
 use leveret_message::Batch;
 use leveret_message::chunk::{CHECKSUM_BYTES, ChunkBuilder, HEADER_BYTES, SharedChunk, complete_joined, join_stored};
 
+use leveret_queue::{Place, Placement};
+
 use crate::planted::{Bug, is_planted};
-use crate::streams::ChunkOf;
+use crate::streams::{Record, StreamRef};
 
 /// The first bytes of a chunk as it is stored.
 pub(crate) type StoredHead = [u8; CHECKSUM_BYTES + HEADER_BYTES];
@@ -41,8 +43,26 @@ impl JoinChunks for Joins {
     }
 }
 
+/// Appends a chunk to its stream's log. Returns the place of its record, and its placement for the queue.
+pub(crate) fn append(
+    stream: &StreamRef,
+    (log, first): (LogId, u64),
+    chunk: &SharedChunk,
+    wait: Wait,
+) -> (Place, Placement<'static>) {
+    let head = chunk.stored_head(first);
+    let record = record(log, first, chunk, &head);
+    if !chunk.is_plain() {
+        let place = stream.append(Record::Chunk(record), wait).place();
+        return (place, Placement::At(place));
+    }
+    let (ticket, is_joined) = stream.append_joining(record, &Joins, wait);
+    let place = ticket.place();
+    (place, if is_joined { Placement::Joined(place) } else { Placement::At(place) })
+}
+
 /// The record of a chunk, whose first message gets this offset; `head` is [`SharedChunk::stored_head`] of it.
-pub(crate) fn record<'a>(log: LogId, first: u64, chunk: &'a SharedChunk, head: &'a StoredHead) -> ChunkOf<'a> {
+pub(crate) fn record<'a>(log: LogId, first: u64, chunk: &'a SharedChunk, head: &'a StoredHead) -> NewChunk<'a> {
     let messages = u16::try_from(chunk.len()).expect("a chunk has no more messages than a record");
-    ChunkOf { log, first, messages, payload: Payload { head, body: Some(chunk.rest()) } }
+    NewChunk { log, first, messages, payload: Payload { head, body: Some(chunk.rest()) } }
 }

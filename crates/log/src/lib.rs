@@ -79,5 +79,5 @@ pub use repair::{Survivors, repair};
 pub use roaring::RoaringTreemap;
 pub use statistics::Statistics;
 pub use step::Step;
-pub use types::{ChunkRecord, JoinChunks, LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
+pub use types::{ChunkRecord, JoinChunks, LogId, Nanos, NewChunk, Payload, Position, SettleRange, SettleReason, Wait};
 pub use verify::{Owners, Verified, look, verify};

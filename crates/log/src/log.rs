@@ -21,7 +21,9 @@ use crate::space::Space;
 use crate::statistics::Statistics;
 use crate::store::Store;
 use crate::survey::Survey;
-use crate::types::{ChunkRecord, JoinChunks, LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
+use crate::types::{
+    ChunkRecord, JoinChunks, LogId, Nanos, NewChunk, Payload, Position, SettleRange, SettleReason, Wait,
+};
 use crate::wal::WalFiles;
 
 /// Most sealed batches that may wait. Callers check the room only before a publish, and one publish of a large body
@@ -168,19 +170,17 @@ impl Log {
     /// As [`Log::append_chunk`].
     pub fn append_joining_chunk(
         &mut self,
-        log: LogId,
-        first: u64,
-        messages: u16,
-        payload: &Payload<'_>,
+        chunk: &NewChunk<'_>,
         join: &'static dyn JoinChunks,
         wait: Wait,
         now: Nanos,
     ) -> ChunkRecord {
-        assert!(messages > 0, "a chunk without a message");
+        let NewChunk { log, first, messages, payload } = chunk;
+        assert!(*messages > 0, "a chunk without a message");
         self.make_room(payload.len());
-        let is_joined = self.active.joined_chunk(log, messages, payload, join);
+        let is_joined = self.active.joined_chunk(*log, *messages, payload, join);
         if !is_joined {
-            self.active.chunk(log, first, messages, None, payload);
+            self.active.chunk(*log, *first, *messages, None, payload);
         }
         ChunkRecord { position: self.appended_records(1, wait, now), is_joined }
     }

@@ -60,6 +60,19 @@ impl Payload<'_> {
     }
 }
 
+/// A chunk that is to be appended: messages of a log that are all in one payload.
+#[derive(Clone, Copy, Debug)]
+pub struct NewChunk<'a> {
+    /// The log.
+    pub log: LogId,
+    /// Number of the first message.
+    pub first: u64,
+    /// Number of messages, at least 1.
+    pub messages: u16,
+    /// The bytes of the chunk.
+    pub payload: Payload<'a>,
+}
+
 /// Knowledge of chunks, which the log hasn't: several that follow each other in a batch may become one record.
 pub trait JoinChunks: Debug + Sync {
     /// Joins a chunk to the one that `data` ends with, from byte `at` on. Returns false, with nothing changed, if they don't become one.

@@ -10,8 +10,8 @@ use driver::watched::Watched;
 use driver::{Driver, body, check, small};
 use leveret_log::format::record::RecordKind;
 use leveret_log::{
-    ChunkRecord, Disk, Dumped, Event, GroupId, JoinChunks, LogId, MemoryDisk, Numbers, Options, Payload, SettleRange,
-    SettleReason, Skim, StoredMessage, Wait, dump, files, repair, verify,
+    ChunkRecord, Disk, Dumped, Event, GroupId, JoinChunks, LogId, MemoryDisk, NewChunk, Numbers, Options, Payload,
+    SettleRange, SettleReason, Skim, StoredMessage, Wait, dump, files, repair, verify,
 };
 
 /// A log of chunks.
@@ -259,8 +259,8 @@ impl JoinChunks for ShortOnes {
 fn put_joining(driver: &mut Driver, messages: u16, body: &'static [u8]) -> ChunkRecord {
     let ledger = driver.ledgers.0.entry(A).or_default();
     let payload = Payload { head: b"?", body: Some(&body.into()) };
-    let record =
-        driver.log.append_joining_chunk(A, ledger.next, messages, &payload, &ShortOnes, Wait::Confirm, driver.now);
+    let chunk = NewChunk { log: A, first: ledger.next, messages, payload };
+    let record = driver.log.append_joining_chunk(&chunk, &ShortOnes, Wait::Confirm, driver.now);
     let bytes = if record.is_joined { body.len() } else { body.len() + 1 };
     ledger.add_chunk(ledger.next, messages, bytes);
     ledger.position = record.position;

@@ -68,6 +68,8 @@ pub enum NoConsumer {
     Gone,
     /// The stream keeps offsets of as many names as it may.
     TooManyNames,
+    /// Its group is one of another partition.
+    OtherPartition,
 }
 
 /// How a turn of a consumer ended.

@@ -133,6 +133,7 @@ impl Session {
             self.client.account.give(Kind::Consumers, 1);
             return Err(match reason {
                 NoConsumer::Gone => Refused::no_queue(&self.client.vhost, &name).into(),
+                NoConsumer::OtherPartition => unreachable!("groups have subscriptions of the stream protocol only"),
                 NoConsumer::TooManyNames => precondition(too_many_names(queue.info())),
                 NoConsumer::Exclusive => {
                     let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);

@@ -329,6 +329,7 @@ impl Connection {
                     let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
                     Failure::link(condition::RESOURCE_LOCKED, text)
                 }
+                NoConsumer::OtherPartition => unreachable!("groups have subscriptions of the stream protocol only"),
                 NoConsumer::TooManyNames => {
                     Failure::link(condition::RESOURCE_LIMIT_EXCEEDED, too_many_names(queue.info()))
                 }

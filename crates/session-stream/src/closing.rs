@@ -10,6 +10,15 @@ const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
 /// The correlation id of our `Close`.
 const CLOSE_CORRELATION: u32 = 1;
 
+/// The answer to a refused login, or to a vhost that may not be entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RefusedLogin {
+    /// To `SaslAuthenticate`.
+    Secret { correlation: u32, code: ResponseCode },
+    /// To `Open`.
+    Vhost { correlation: u32 },
+}
+
 impl Session {
     /// `Close` by the client.
     pub(crate) fn close_by_client(&mut self, correlation: u32, now: Now) {
@@ -19,22 +28,54 @@ impl Session {
         self.phase = StreamPhase::Finished;
     }
 
-    /// Closes the connection for a reason, which the client is told if it is open.
+    /// Closes the connection because of what the client sent, which it is told in RabbitMQ's words if the connection is open.
     pub(crate) fn close_for(&mut self, code: ResponseCode, why: &str, now: Now) {
         if matches!(self.phase, StreamPhase::Closing | StreamPhase::Finished) {
             return;
         }
-        self.told().failed(self.state(), why);
+        let reason = match code {
+            ResponseCode::FrameTooLarge => "frame too large",
+            _ => "unknown frame",
+        };
+        self.told().failed(self.state(), &format!("{reason}: {why}"));
         self.refused.count(code);
         let was_open = self.phase == StreamPhase::Open;
         self.begin_end(now);
         if was_open {
-            answers::close(self.client.output.buffer(), CLOSE_CORRELATION, code, why);
+            answers::close(self.client.output.buffer(), CLOSE_CORRELATION, code, reason);
             self.phase = StreamPhase::Closing;
             self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
         } else {
             self.phase = StreamPhase::Finished;
         }
+    }
+
+    /// Ends the connection for a reason of this side. No `Close` says so: the Java client takes one for the wish that it stay away, and
+    /// comes back only to a node that it has lost.
+    pub(crate) fn cut(&mut self, reason: &str, now: Now) {
+        self.told().cut(reason, now);
+        self.begin_end(now);
+        self.phase = StreamPhase::Finished;
+    }
+
+    /// Refuses a login or a vhost: the answer comes late, so that passwords can't be tried in quick succession.
+    pub(crate) fn refuse_later(&mut self, refusal: RefusedLogin, why: &str, now: Now) {
+        self.told().failed(self.state(), why);
+        self.begin_end(now);
+        self.client.delay_refusal(now);
+        self.phase = StreamPhase::Refused(refusal);
+    }
+
+    /// Answers a refused login or vhost, and ends the connection.
+    pub(crate) fn end_refused(&mut self, refusal: RefusedLogin) {
+        let out = self.client.output.buffer();
+        match refusal {
+            RefusedLogin::Secret { correlation, code } => answers::sasl_authenticated(out, correlation, code, None),
+            RefusedLogin::Vhost { correlation } => {
+                answers::opened(out, correlation, ResponseCode::VhostAccessFailure, &[]);
+            }
+        }
+        self.phase = StreamPhase::Finished;
     }
 
     /// Ends publishers and subscriptions, at most 512: that needs no parts.

@@ -6,6 +6,7 @@ use leveret_broker::time::{Now, SECOND};
 use leveret_model::{Action, authorize};
 use leveret_stream_protocol::{Pairs, ResponseCode, answers};
 
+use super::closing::RefusedLogin;
 use super::session::{Session, StreamPhase};
 
 /// The owners of the program.
@@ -46,7 +47,9 @@ impl Session {
             Err(code) => *code,
         };
         self.refused.count(code);
-        answers::sasl_authenticated(self.client.output.buffer(), correlation, code, None);
+        if code == ResponseCode::Ok {
+            answers::sasl_authenticated(self.client.output.buffer(), correlation, code, None);
+        }
         match (code, checked) {
             (ResponseCode::Ok, Ok(_)) if is_renewal => self.renewed(now),
             (ResponseCode::Ok, Ok(user)) => {
@@ -58,9 +61,14 @@ impl Session {
             }
             _ => {
                 let why = format!("a login by mechanism {mechanism} was refused: {code}");
-                self.told().failed(self.state(), &why);
-                self.begin_end(now);
-                self.phase = StreamPhase::Finished;
+                let refusal = RefusedLogin::Secret { correlation, code };
+                // These say nothing of a password.
+                if matches!(code, ResponseCode::SaslMechanismNotSupported | ResponseCode::SaslError) {
+                    self.told().failed(self.state(), &why);
+                    self.begin_end(now);
+                    return self.end_refused(refusal);
+                }
+                self.refuse_later(refusal, &why, now);
             }
         }
     }
@@ -134,13 +142,8 @@ impl Session {
     /// `Open`: enters a vhost.
     pub(crate) fn open(&mut self, correlation: u32, vhost: &str, now: Now) {
         if let Err(why) = self.enter(vhost) {
-            let code = ResponseCode::VhostAccessFailure;
-            self.refused.count(code);
-            answers::opened(self.client.output.buffer(), correlation, code, &[]);
-            self.told().failed(self.state(), &why);
-            self.begin_end(now);
-            self.phase = StreamPhase::Finished;
-            return;
+            self.refused.count(ResponseCode::VhostAccessFailure);
+            return self.refuse_later(RefusedLogin::Vhost { correlation }, &why, now);
         }
         self.phase = StreamPhase::Open;
         self.client.deadline = None;

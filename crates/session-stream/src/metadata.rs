@@ -19,7 +19,7 @@ impl Session {
         let vhost = &self.client.vhost;
         let may = |action: Action<'_>| self.client.authorize(action).is_ok();
         let code_of = |name: &str| match snapshot.topology.queue(vhost, name) {
-            Some(_) if !may(Action::Read(Resource::Queue(name))) && !may(Action::Write(Resource::Queue(name))) => {
+            _ if !may(Action::Read(Resource::Queue(name))) && !may(Action::Write(Resource::Queue(name))) => {
                 ResponseCode::AccessRefused
             }
             Some(queue) if queue.queue_type() == QueueType::Stream => match snapshot.queue(vhost, name) {

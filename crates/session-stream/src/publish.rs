@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::{ChunkPublished, QueueRef};
 use leveret_broker::time::Now;
-use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, NotAdded, SharedChunk};
+use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, NotAdded, SUB_BATCH, SharedChunk};
 use leveret_queue::{WaitReason, WriterRun};
 use leveret_session::driven::Steps as _;
 use leveret_stream_protocol::{DecodeError, Publish, PublishedMessage, ResponseCode};
@@ -23,8 +23,23 @@ pub(crate) struct Run {
     serial: u64,
     /// The ids of the chunk's entries.
     ids: PublishingIds,
-    /// Messages that only have to be confirmed: they are in the stream already, by their numbers, or are empty sub-batches.
+    /// Messages that only have to be confirmed: they are in the stream already, by their numbers.
     known: PublishingIds,
+}
+
+/// Whether readers can take the messages of an entry.
+#[inline]
+fn is_plausible(entry: &[u8]) -> bool {
+    let is_message = |first: &u8| *first < SUB_BATCH;
+    entry.first().is_some_and(is_message) || is_plausible_batch(entry)
+}
+
+#[inline(never)]
+fn is_plausible_batch(entry: &[u8]) -> bool {
+    match Entries::within(entry, 1).next_entry() {
+        Ok(Some(Entry::SubBatch(batch))) => batch.is_plausible(),
+        _ => false,
+    }
 }
 
 impl Session {
@@ -65,9 +80,9 @@ impl Session {
             self.client.counters.published(message.entry.len() as u64);
             self.unconfirmed += 1;
             let is_known = is_numbered && self.is_known(id, message.id);
-            if is_known || message.messages == 0 {
+            if is_known {
                 self.run_of(id, serial).known.push(message.id);
-            } else if message.uncompressed > self.settings.uncompressed_max {
+            } else if message.uncompressed > self.settings.uncompressed_max || !is_plausible(message.entry) {
                 self.refuse(id, ResponseCode::PreconditionFailed, message.id);
             } else {
                 self.add(id, serial, publish.version, &message, now);

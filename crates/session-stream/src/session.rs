@@ -18,6 +18,7 @@ use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 use leveret_stream_protocol::{FrameError, Request, ResponseCode, answers, key, next_frame};
 use rustc_hash::FxHashMap;
 
+use super::closing::RefusedLogin;
 use super::confirms::Confirming;
 use super::held::InputHold;
 use super::open_connections::{Counted, OpenConnections};
@@ -25,7 +26,7 @@ use super::publish::Run;
 use super::publishers::DeclaredPublisher;
 use super::refused::RefusedCounts;
 use super::settings::StreamSettings;
-use super::subscriptions::{Subscribe, Subscription};
+use super::subscriptions::{ActivityUpdate, Subscribe, Subscription, UPDATE_SECONDS};
 use super::super_streams::CreateSuperStream;
 
 /// The state of a connection.
@@ -37,6 +38,8 @@ pub(crate) enum StreamPhase {
     Authenticated,
     /// `Open` is expected.
     Tuned,
+    /// The login or the vhost is refused; the answer waits.
+    Refused(RefusedLogin),
     /// The connection is open.
     Open,
     /// `Close` was sent; only its answer is handled.
@@ -72,8 +75,8 @@ pub(crate) struct Session {
     pub(crate) subscriptions: BTreeMap<u8, Subscription>,
     /// Ids of subscriptions by the keys of their consumers.
     pub(crate) subscription_ids: FxHashMap<u64, u8>,
-    /// Changes of activity that the client hasn't answered: the key of the consumer, and whether it became active.
-    pub(crate) updates: FxHashMap<u32, (u64, bool)>,
+    /// Changes of activity that the client hasn't answered.
+    pub(crate) updates: FxHashMap<u32, ActivityUpdate>,
     /// Number of changes of activity that it was told, which is the next correlation id.
     pub(crate) updates_sent: u32,
     /// Streams that the client publishes to: the key of the registration, and the number of publishers.
@@ -199,7 +202,7 @@ impl Session {
             }
             Request::ConsumerUpdated { correlation, start, .. } => self.updated(correlation, start, now),
             Request::Tune { .. } | Request::Open { .. } => {
-                self.close_for(ResponseCode::UnknownFrame, "unknown frame: the connection is open already", now);
+                self.close_for(ResponseCode::UnknownFrame, "the connection is open already", now);
             }
         }
     }
@@ -231,7 +234,7 @@ impl Steps for Session {
     }
 
     fn is_over(&self) -> bool {
-        self.phase == StreamPhase::Finished
+        matches!(self.phase, StreamPhase::Refused(_) | StreamPhase::Finished)
     }
 
     fn is_closed(&self) -> bool {
@@ -257,11 +260,11 @@ impl Steps for Session {
             Ok(Some(found)) => found,
             Ok(None) => return driven::Frame::Waits,
             Err(error) => {
-                let (code, beginning) = match error {
-                    FrameError::TooLarge { .. } => (ResponseCode::FrameTooLarge, "frame too large"),
-                    FrameError::TooSmall { .. } => (ResponseCode::UnknownFrame, "unknown frame"),
+                let code = match error {
+                    FrameError::TooLarge { .. } => ResponseCode::FrameTooLarge,
+                    FrameError::TooSmall { .. } => ResponseCode::UnknownFrame,
                 };
-                self.close_for(code, &format!("{beginning}: {error}"), now);
+                self.close_for(code, &error.to_string(), now);
                 return driven::Frame::Broken;
             }
         };
@@ -274,7 +277,7 @@ impl Steps for Session {
         let request = match Request::decode(&frame) {
             Ok(request) => request,
             Err(error) => {
-                self.close_for(ResponseCode::UnknownFrame, &format!("unknown frame: {error}"), now);
+                self.close_for(ResponseCode::UnknownFrame, &error.to_string(), now);
                 return driven::Frame::Used(length);
             }
         };
@@ -282,11 +285,8 @@ impl Steps for Session {
             self.client.budget.spend(CONTROL);
             if !self.early(&request, now) {
                 let name = key::name(frame.key).unwrap_or("an unknown command");
-                self.close_for(
-                    ResponseCode::UnknownFrame,
-                    &format!("unknown frame: {name} came before the connection was open"),
-                    now,
-                );
+                let why = format!("{name} came before the connection was open");
+                self.close_for(ResponseCode::UnknownFrame, &why, now);
             }
             return driven::Frame::Used(length);
         }
@@ -295,7 +295,7 @@ impl Steps for Session {
                 Ok(true) => driven::Frame::Used(length),
                 Ok(false) => driven::Frame::Waits,
                 Err(error) => {
-                    self.close_for(ResponseCode::UnknownFrame, &format!("unknown frame: {error}"), now);
+                    self.close_for(ResponseCode::UnknownFrame, &error.to_string(), now);
                     driven::Frame::Used(length)
                 }
             };
@@ -320,7 +320,7 @@ impl Steps for Session {
         true
     }
 
-    fn signal(&mut self, signal: Signal, _now: Now) {
+    fn signal(&mut self, signal: Signal, now: Now) {
         match signal {
             Signal::Scheduled(key) => self.client.scheduled.push_back(key),
             Signal::Cancelled(key) => {
@@ -330,7 +330,7 @@ impl Steps for Session {
             }
             Signal::Activity { key, active, change, .. } => {
                 if self.phase == StreamPhase::Open {
-                    self.activity(key, active, change);
+                    self.activity(key, active, change, now);
                 }
             }
             // Nothing of this protocol asks for these.
@@ -349,17 +349,15 @@ impl Steps for Session {
     }
 
     fn close_for_maintenance(&mut self, now: Now) {
-        self.close_for(ResponseCode::StreamNotAvailable, IN_MAINTENANCE, now);
+        self.cut(IN_MAINTENANCE, now);
     }
 
     fn shed(&mut self, reason: &str, now: Now) {
-        self.told().cut(reason, now);
-        self.begin_end(now);
-        self.phase = StreamPhase::Finished;
+        self.cut(reason, now);
     }
 
     fn close(&mut self, reason: &str, now: Now) {
-        self.close_for(ResponseCode::InternalError, reason, now);
+        self.cut(reason, now);
     }
 
     fn durable(&mut self, now: Now) {
@@ -381,10 +379,15 @@ impl Steps for Session {
     }
 
     fn deadline_passed(&mut self, now: Now) {
-        if self.phase != StreamPhase::Closing {
-            self.told().cut(HANDSHAKE_TIMEOUT, now);
+        match self.phase {
+            StreamPhase::Refused(refusal) => self.end_refused(refusal),
+            StreamPhase::Closing => self.phase = StreamPhase::Finished,
+            StreamPhase::Open => self.cut(&format!("no answer to a consumer update within {UPDATE_SECONDS} s"), now),
+            _ => {
+                self.told().cut(HANDSHAKE_TIMEOUT, now);
+                self.phase = StreamPhase::Finished;
+            }
         }
-        self.phase = StreamPhase::Finished;
     }
 
     fn fell_silent(&mut self, now: Now) {
@@ -414,7 +417,7 @@ impl Steps for Session {
 
     fn cut_off(&mut self, now: Now) -> Option<WaitFor> {
         match self.phase {
-            StreamPhase::Closing | StreamPhase::Finished => {}
+            StreamPhase::Closing | StreamPhase::Refused(_) | StreamPhase::Finished => {}
             _ => self.told().lost(now),
         }
         let held = self.end_hold();

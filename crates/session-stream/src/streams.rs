@@ -39,7 +39,7 @@ pub(crate) fn arguments_of(given: Pairs<'_>) -> Result<(Arguments, Vec<&str>), S
     Ok((arguments, unknown))
 }
 
-/// Whether a name can be one of a stream: RabbitMQ refuses the others as well.
+/// Whether a name can be one of a stream. RabbitMQ takes blank ones, too, which nobody can tell from none.
 pub(crate) fn is_name(name: &str) -> bool {
     !name.trim().is_empty() && name.len() <= 255 && !name.starts_with("amq.")
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
-use leveret_broker::time::Now;
+use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_model::{Action, Arguments, Value};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, GroupMember, StreamFilter, StreamOptions, StreamStart,
@@ -12,7 +12,7 @@ use leveret_queue::{
 use leveret_stream_protocol::{OffsetSpec, Pairs, ResponseCode, answers, key};
 
 use super::publishers::REFERENCE_BYTES_MAX;
-use super::session::Session;
+use super::session::{Session, StreamPhase};
 
 /// A subscription.
 pub(crate) struct Subscription {
@@ -29,6 +29,18 @@ pub(crate) struct Subscription {
     pub starved: bool,
     /// The number of the last change of its activity that its client was told.
     pub told: u32,
+}
+
+/// How long a client may take to answer that a consumer became active or has to step down, in seconds.
+pub(crate) const UPDATE_SECONDS: u64 = 60;
+
+/// A change of a consumer's activity that its client was told.
+pub(crate) struct ActivityUpdate {
+    /// The consumer's key.
+    key: u64,
+    active: bool,
+    /// When its connection is closed if there is no answer.
+    until: Nanos,
 }
 
 /// A command to subscribe.
@@ -76,11 +88,11 @@ impl Session {
 
     fn new_subscription(&mut self, subscribe: &Subscribe<'_>, now: Now) -> Result<(), ResponseCode> {
         let Subscribe { id, stream, properties, .. } = *subscribe;
-        let queue = self.stream(stream, Action::Consume(stream))?;
         let name = properties.get("name");
         if name.is_some_and(|name| name.len() > REFERENCE_BYTES_MAX) {
             return Err(ResponseCode::PreconditionFailed);
         }
+        let queue = self.stream(stream, Action::Consume(stream))?;
         if self.subscriptions.contains_key(&id) {
             return Err(ResponseCode::SubscriptionIdAlreadyExists);
         }
@@ -132,6 +144,10 @@ impl Session {
             self.client.account.give(Kind::Consumers, 1);
             return Err(match reason {
                 NoConsumer::Gone => ResponseCode::StreamDoesNotExist,
+                NoConsumer::OtherPartition => {
+                    self.tell_refused("Subscribe", "its group is one of another super stream, or of none");
+                    ResponseCode::PreconditionFailed
+                }
                 NoConsumer::TooManyNames | NoConsumer::Exclusive => ResponseCode::PreconditionFailed,
             });
         }
@@ -170,7 +186,7 @@ impl Session {
     }
 
     /// A stream tells a member of a group whether it is active; `change` numbers what it tells.
-    pub(crate) fn activity(&mut self, key: u64, active: bool, change: u32) {
+    pub(crate) fn activity(&mut self, key: u64, active: bool, change: u32, now: Now) {
         let Some(id) = self.subscription_ids.get(&key).copied() else { return };
         let Some(subscription) = self.subscriptions.get_mut(&id) else { return };
         // Signals of two cores may overtake each other.
@@ -181,20 +197,28 @@ impl Session {
         let correlation = self.updates_sent;
         self.updates_sent = self.updates_sent.wrapping_add(1);
         // Only the last one counts, and a client that answers none must not fill the memory.
-        self.updates.retain(|_, (of, _)| *of != key);
-        self.updates.insert(correlation, (key, active));
+        self.updates.retain(|_, update| update.key != key);
+        let until = now.monotonic + UPDATE_SECONDS * SECOND;
+        self.updates.insert(correlation, ActivityUpdate { key, active, until });
+        self.note_updates();
         answers::consumer_update(self.client.output.buffer(), correlation, id, active);
     }
 
     /// The client's answer to that.
     pub(crate) fn updated(&mut self, correlation: u32, start: OffsetSpec, now: Now) {
-        let Some((key, active)) = self.updates.remove(&correlation) else { return };
+        let Some(ActivityUpdate { key, active, .. }) = self.updates.remove(&correlation) else { return };
+        self.note_updates();
         let subscription = self.subscription_ids.get(&key).and_then(|id| self.subscriptions.get(id));
         let Some(Subscription { queue, id, .. }) = subscription else { return };
         match active {
             true => queue.activated(*id, (start != OffsetSpec::None).then(|| start_of(start)), now.monotonic),
             false => queue.stepped_down(*id),
         }
+    }
+
+    /// Notes when the client is late with its next answer. The group of a consumer that became active rests until it comes.
+    fn note_updates(&mut self) {
+        self.client.deadline = self.updates.values().map(|update| update.until).min();
     }
 
     /// `Unsubscribe`.
@@ -213,6 +237,10 @@ impl Session {
     pub(crate) fn forget_subscription(&mut self, id: u8) -> Option<Subscription> {
         let subscription = self.subscriptions.remove(&id)?;
         self.subscription_ids.remove(&subscription.id.0);
+        self.updates.retain(|_, update| update.key != subscription.id.0);
+        if self.phase == StreamPhase::Open {
+            self.note_updates();
+        }
         self.client.account.give(Kind::Consumers, 1);
         self.client.counters.consumers_closed.increment();
         Some(subscription)

@@ -3,16 +3,21 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use leveret_broker::headers::NoHeaders;
+use leveret_broker::route;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_model::super_stream::{PlannedSuperStream, is_super_stream, partitions};
-use leveret_model::{Action, Command, DeleteExchange, Resource};
+use leveret_model::{Action, Command, DeleteExchange, Resource, Value, without_line_ends};
 use leveret_stream_protocol::{Pairs, ResponseCode, Strings, answers, key};
 
 use super::held::DurableAnswer;
 use super::refusal::code_of;
 use super::session::Session;
 use super::streams::is_name;
+
+/// The argument that says on which node a new stream is.
+const LEADER_LOCATOR: &str = "x-queue-leader-locator";
 
 /// A partition of a super stream, and its routing key.
 type Partition = (Arc<str>, Box<[u8]>);
@@ -61,8 +66,12 @@ impl Session {
     pub(crate) fn route(&mut self, correlation: u32, routing_key: &str, super_stream: &str) {
         let may = [Action::Write(Resource::Exchange(super_stream))];
         let (code, found) = self.partitions_for(super_stream, &may);
-        let streams: Vec<&str> =
-            found.iter().filter(|(_, key)| **key == *routing_key.as_bytes()).map(|(stream, _)| &**stream).collect();
+        let snapshot = self.client.broker.registry.snapshot();
+        // The exchange may be of any type.
+        let routed = route::own(&snapshot, &self.client.vhost, super_stream, routing_key.as_bytes(), &NoHeaders);
+        let is_routed =
+            |stream: &str| routed.iter().flat_map(|queues| queues.iter()).any(|queue| *queue.info().name == *stream);
+        let streams: Vec<&str> = found.iter().map(|(stream, _)| &**stream).filter(|stream| is_routed(stream)).collect();
         self.refused.count(code);
         answers::streams(self.client.output.buffer(), key::ROUTE, correlation, code, streams.into_iter());
     }
@@ -98,6 +107,8 @@ impl Session {
         let CreateSuperStream { name, partitions, binding_keys, .. } = *create;
         let most = self.settings.partitions_max;
         let mut names = HashSet::new();
+        let name = &*without_line_ends(name);
+        let streams: Vec<Arc<str>> = partitions.iter().map(|stream| without_line_ends(stream).into()).collect();
         if !is_name(name) {
             return Err(ResponseCode::PreconditionFailed);
         }
@@ -108,14 +119,18 @@ impl Session {
                 format!("{streams} partitions with {keys} binding keys, expected 1 to {most} of both"),
             ));
         }
-        if let Some(wrong) = partitions.iter().find(|stream| !is_name(stream) || !names.insert(*stream)) {
+        if let Some(wrong) = streams.iter().find(|stream| !is_name(stream) || !names.insert(*stream)) {
             return Err(refused(self, format!("the partition '{wrong}' is there twice, or isn't a name")));
         }
-        let arguments = self.checked(command, create.arguments)?;
+        let mut arguments = self.checked(command, create.arguments)?;
+        if arguments.get(LEADER_LOCATOR).is_none() {
+            // As RabbitMQ sets it, so that a declaration with the same arguments fits.
+            arguments = arguments.with(LEADER_LOCATOR, Value::from("balanced"));
+        }
         let plan = PlannedSuperStream {
             vhost: self.client.vhost.clone(),
             name: name.into(),
-            partitions: partitions.iter().map(Arc::from).zip(binding_keys.iter().map(Box::from)).collect(),
+            partitions: streams.into_iter().zip(binding_keys.iter().map(Box::from)).collect(),
             arguments,
         };
         let permits: Result<Vec<_>, _> = plan.actions().map(|action| self.client.authorize(action)).collect();
@@ -149,9 +164,13 @@ impl Session {
 
     fn end_super_stream(&mut self, name: &str, now: Now) -> Result<(Ticket, Vec<Arc<str>>), ResponseCode> {
         let refused = |refused| code_of(&refused);
-        let permit = self.client.authorize(Action::DeleteExchange(name)).map_err(refused)?;
         let topology = self.client.broker.registry.staged_topology();
         let exchange = topology.exchange(&self.client.vhost, name).filter(|exchange| is_super_stream(exchange));
+        // Nobody may delete exchanges with reserved names: that says nothing of this one.
+        if exchange.is_none() && name.starts_with("amq.") {
+            return Err(ResponseCode::StreamDoesNotExist);
+        }
+        let permit = self.client.authorize(Action::DeleteExchange(name)).map_err(refused)?;
         let exchange = exchange.ok_or(ResponseCode::StreamDoesNotExist)?;
         let mut streams: Vec<Arc<str>> = Vec::new();
         for binding in partitions(&topology, exchange) {

@@ -16,7 +16,7 @@ impl Session {
             StreamPhase::Begin => "starting",
             StreamPhase::Authenticated | StreamPhase::Tuned => "tuning",
             StreamPhase::Open => "running",
-            StreamPhase::Closing => "closing",
+            StreamPhase::Refused(_) | StreamPhase::Closing => "closing",
             StreamPhase::Finished => "closed",
         }
     }

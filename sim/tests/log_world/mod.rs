@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use leveret_log::{
-    Done, Event, Job, JoinChunks, Lane, LiveState, Log, LogId, Nanos, Next, Options, Payload, Position, SettleRange,
-    SettleReason, Step, StorageError, Wait, recover,
+    Done, Event, Job, JoinChunks, Lane, LiveState, Log, LogId, Nanos, NewChunk, Next, Options, Payload, Position,
+    SettleRange, SettleReason, Step, StorageError, Wait, recover,
 };
 use leveret_sim::disk::SimDisk;
 use leveret_sim::lanes::next_job_of;
@@ -201,7 +201,8 @@ impl World {
         let body = if self.random.below(40) == 0 { Bytes::from(vec![7; 90_000]) } else { self.body() };
         let head = chunk_head(first, messages);
         let payload = Payload { head: &head, body: Some(&body) };
-        let chunk = self.log.append_joining_chunk(log, first, messages, &payload, &Summed, Wait::Confirm, self.now);
+        let chunk = NewChunk { log, first, messages, payload };
+        let chunk = self.log.append_joining_chunk(&chunk, &Summed, Wait::Confirm, self.now);
         let position = chunk.position;
         let (first, messages, payload) = match chunk.is_joined {
             false => (first, messages, [&head[..], &body].concat().into()),

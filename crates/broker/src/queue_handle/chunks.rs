@@ -14,7 +14,7 @@ use leveret_queue::{
 
 use super::{PublishedIn, QueueHandle};
 use crate::group::Group;
-use crate::offered_chunk::{self, Joins};
+use crate::offered_chunk;
 use crate::planted::{Bug, is_planted};
 use crate::published::{ChunkPublished, Published};
 use crate::streams::Record;
@@ -68,14 +68,9 @@ impl QueueHandle {
             };
             let written = self.is_written(queue) || is_planted(Bug::ConfirmChunkEarly) && !queue.awaits_group();
             let wait = if written { Wait::Written } else { Wait::Confirm };
-            let head = chunk.stored_head(submission.first);
-            let record = offered_chunk::record(self.log_id, submission.first, chunk, &head);
-            let (ticket, is_joined) = match chunk.is_plain() {
-                true => self.stream.append_joining(record, &Joins, wait),
-                false => (self.stream.append(Record::Chunk(record), wait), false),
-            };
-            self.last_record.set(ticket.place());
-            let placement = if is_joined { Placement::Joined(ticket.place()) } else { Placement::At(ticket.place()) };
+            let at = (self.log_id, submission.first);
+            let (place, placement) = offered_chunk::append(&self.stream, at, chunk, wait);
+            self.last_record.set(place);
             queue.submitted_chunk(submission, chunk.clone(), writer, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
                 queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);

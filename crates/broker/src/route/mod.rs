@@ -330,13 +330,7 @@ fn queues_of(
 }
 
 /// The queues of a message of the broker itself, which may publish to internal exchanges; `None` if there is no such exchange.
-pub(crate) fn own(
-    snapshot: &Snapshot,
-    vhost: &str,
-    exchange: &str,
-    key: &[u8],
-    headers: &dyn Headers,
-) -> Option<RouteQueues> {
+pub fn own(snapshot: &Snapshot, vhost: &str, exchange: &str, key: &[u8], headers: &dyn Headers) -> Option<RouteQueues> {
     queues_of(snapshot, vhost, exchange, &[key], headers).ok().map(|(queues, _)| queues)
 }
 

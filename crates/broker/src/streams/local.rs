@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use leveret_log::{
-    ChunkRecord, DiskError, Done, Event as LogEvent, GroupId, Job, JobId, JoinChunks, Lane, Log, LogId, Next, Position,
-    ReadError, ReadPlan, StorageError, Wait,
+    ChunkRecord, DiskError, Done, Event as LogEvent, GroupId, Job, JobId, JoinChunks, Lane, Log, LogId, NewChunk, Next,
+    Position, ReadError, ReadPlan, StorageError, Wait,
 };
 use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
 use parking_lot::{Mutex, RwLock};
 
-use super::{ChunkOf, CommitStream, Record, Waiter};
+use super::{CommitStream, Record, Waiter};
 use crate::allowance::Allowance;
 use crate::outbox::{Event, Wake};
 use crate::planted::{Bug, is_planted};
@@ -301,10 +301,9 @@ impl CommitStream for LocalStream {
         self.ticket(self.with_log(|log, now| record.append_to(log, wait, now)))
     }
 
-    fn append_joining(&self, chunk: ChunkOf<'_>, join: &'static dyn JoinChunks, wait: Wait) -> (Ticket, bool) {
-        let ChunkOf { log: of, first, messages, payload } = chunk;
+    fn append_joining(&self, chunk: NewChunk<'_>, join: &'static dyn JoinChunks, wait: Wait) -> (Ticket, bool) {
         let ChunkRecord { position, is_joined } =
-            self.with_log(|log, now| log.append_joining_chunk(of, first, messages, &payload, join, wait, now));
+            self.with_log(|log, now| log.append_joining_chunk(&chunk, join, wait, now));
         (self.ticket(position), is_joined)
     }
 

@@ -9,12 +9,12 @@ pub mod waits;
 
 use std::sync::Arc;
 
-use leveret_log::{GroupId, JoinChunks, LogId, ReadPlan, Wait};
+use leveret_log::{GroupId, JoinChunks, LogId, NewChunk, ReadPlan, Wait};
 use leveret_model::{Home, Queue};
 use leveret_queue::{Place, WaitReason, Watermarks};
 
 pub use self::local::LocalStream;
-pub use self::record::{ChunkOf, Record};
+pub use self::record::Record;
 use crate::outbox::Outbox;
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::wait_for::WaitFor;
@@ -45,7 +45,7 @@ pub trait CommitStream: Send + Sync {
 
     /// Appends a chunk, which may become part of the record of the one before it, as `join` knows. Returns whether it did: both have
     /// the same ticket then.
-    fn append_joining(&self, chunk: ChunkOf<'_>, join: &'static dyn JoinChunks, wait: Wait) -> (Ticket, bool);
+    fn append_joining(&self, chunk: NewChunk<'_>, join: &'static dyn JoinChunks, wait: Wait) -> (Ticket, bool);
 
     /// Appends a record as part of a group, which the first one begins.
     fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket;

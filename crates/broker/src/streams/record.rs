@@ -1,7 +1,7 @@
 //! Records, as queues and the control plane append them.
 
 use bytes::Bytes;
-use leveret_log::{GroupId, Log, LogId, Payload, Position, SettleRange, SettleReason, Wait};
+use leveret_log::{GroupId, Log, LogId, NewChunk, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::Batch;
 
 use crate::time::Nanos;
@@ -36,7 +36,7 @@ pub enum Record<'a> {
         payload: &'a [u8],
     },
     /// Several messages of a log that are one record, as streams have them.
-    Chunk(ChunkOf<'a>),
+    Chunk(NewChunk<'a>),
     /// Messages left a log.
     Settle {
         /// The log.
@@ -57,19 +57,6 @@ pub enum Record<'a> {
     },
 }
 
-/// A chunk of a log.
-#[derive(Debug, Clone, Copy)]
-pub struct ChunkOf<'a> {
-    /// The log.
-    pub log: LogId,
-    /// Number of the first message.
-    pub first: u64,
-    /// Number of messages.
-    pub messages: u16,
-    /// The bytes of the chunk; a large body isn't copied.
-    pub payload: Payload<'a>,
-}
-
 impl Record<'_> {
     /// Appends it to a log.
     #[inline]
@@ -81,7 +68,7 @@ impl Record<'_> {
             Self::References { log, first, messages, payload } => {
                 to.append_references(log, first, messages, payload, wait, now)
             }
-            Self::Chunk(ChunkOf { log, first, messages, payload }) => {
+            Self::Chunk(NewChunk { log, first, messages, payload }) => {
                 to.append_chunk(log, first, messages, payload, wait, now)
             }
             Self::Settle { log, reason, ranges } => to.append_settle(log, reason, ranges, wait, now),
@@ -95,7 +82,7 @@ impl Record<'_> {
             Self::Messages { log, first, batch, index, count, instead } => {
                 to.append_messages_in(group, log, first, payloads(batch, index, count, instead), now)
             }
-            Self::Chunk(ChunkOf { log, first, messages, payload }) => {
+            Self::Chunk(NewChunk { log, first, messages, payload }) => {
                 to.append_chunk_in(group, log, first, messages, payload, now)
             }
             Self::Settle { log, reason, ranges } => to.append_settle_in(group, log, reason, ranges, now),
@@ -139,7 +126,7 @@ mod tests {
         let (head, body) = (stored_head(&small), small.rest().clone());
         let chunk = |first, messages| {
             let payload = Payload { head: &head, body: Some(&body) };
-            Record::Chunk(ChunkOf { log: LOG, first, messages, payload })
+            Record::Chunk(NewChunk { log: LOG, first, messages, payload })
         };
         assert_eq!(chunk(0, 3).append_to(&mut log, Wait::Confirm, 0), 1);
         let [committed, open] = [(); 2].map(|()| log.begin_group());

@@ -1,9 +1,9 @@
 //! The entries of a chunk as they are encoded.
 
-use super::{ChunkError, ChunkHeader};
+use super::{ChunkError, ChunkHeader, Compression};
 
-/// Bit 0 of an entry: it is a sub-batch.
-pub(super) const SUB_BATCH: u8 = 0x80;
+/// Bit 0 of the first byte of an entry: it is a sub-batch.
+pub const SUB_BATCH: u8 = 0x80;
 /// Bytes before the message of an entry.
 pub(super) const MESSAGE_HEAD: usize = 4;
 /// Bytes before the messages of a sub-batch.
@@ -29,6 +29,26 @@ pub struct SubBatch<'a> {
     pub uncompressed_length: u32,
     /// The messages, each as an entry, compressed.
     pub bytes: &'a [u8],
+}
+
+impl SubBatch<'_> {
+    /// Whether its messages can be what it announces, as far as can be said without decompressing them: readers can do nothing with
+    /// others.
+    pub fn is_plausible(&self) -> bool {
+        let shortest = MESSAGE_HEAD as u64 * u64::from(self.messages);
+        let is_whole = || {
+            let mut messages = Entries::within(self.bytes, self.messages);
+            let is_message = |entry| matches!(entry, Ok(Some(Entry::Message(_))));
+            (0..self.messages).all(|_| is_message(messages.next_entry())) && messages.next_entry() == Ok(None)
+        };
+        match Compression::from_code(self.compression) {
+            None => false,
+            Some(Compression::None) => {
+                self.messages > 0 && self.bytes.len() as u64 == u64::from(self.uncompressed_length) && is_whole()
+            }
+            Some(_) => self.messages > 0 && u64::from(self.uncompressed_length) >= shortest,
+        }
+    }
 }
 
 /// The entries of a chunk, in order.

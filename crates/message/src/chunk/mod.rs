@@ -54,7 +54,7 @@ use crate::batch::Batch;
 pub use bloom::{FILTER_BYTES_DEFAULT, FILTER_BYTES_MAX, FILTER_BYTES_MIN, bloom, may_match};
 pub use builder::{Chunk, ChunkBuilder, NotAdded};
 pub use compression::Compression;
-pub use entries::{Entries, Entry, SubBatch};
+pub use entries::{Entries, Entry, SUB_BATCH, SubBatch};
 pub use error::ChunkError;
 pub use header::{ChunkHeader, HEADER_BYTES};
 pub use joined::{Joined, Joining};

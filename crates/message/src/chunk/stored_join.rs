@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_chunk_is_left_alone() {
+    fn other_bytes_are_left_alone() {
         let next = chunk(8, &[(b"two", None)], 9);
         for mut bytes in [Vec::new(), vec![0; 3], vec![0; 100]] {
             assert!(!join(&mut bytes, 0, &next));

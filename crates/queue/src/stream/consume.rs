@@ -38,6 +38,9 @@ impl StreamQueue {
         if stream.tracking.is_some() && kept.is_none() && self.tracking.is_full() {
             return Err(NoConsumer::TooManyNames);
         }
+        if stream.group.as_ref().is_some_and(|member| !self.groups.takes(member)) {
+            return Err(NoConsumer::OtherPartition);
+        }
         let start = kept.map_or(stream.start, StreamStart::Offset);
         let (mut next, since_ms) = self.position(start);
         if stream.whole_chunks {

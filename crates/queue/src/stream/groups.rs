@@ -5,7 +5,7 @@
 //!
 //! A reader that becomes active is told so, and is served once its client has answered with the offset at which it goes on. One that has to
 //! step down is told, gets nothing more, and answers when it has stored its offset; then the next one becomes active. If it doesn't
-//! answer in time, that happens all the same: a partition never rests for the sake of a client that doesn't answer.
+//! answer in time, that happens all the same. The connection of one that doesn't answer that it is active is closed by its session.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,6 +72,11 @@ pub(super) struct Groups {
 }
 
 impl Groups {
+    /// Whether a member fits its group: it has come to the same partition, of which its turn depends.
+    pub(super) fn takes(&self, member: &GroupMember) -> bool {
+        self.by_name.get(&member.name).is_none_or(|group| group.partition == member.partition)
+    }
+
     /// Adds a member.
     pub(super) fn add(&mut self, member: &GroupMember, id: ConsumerId, now: Nanos) -> ActivityChanges {
         self.names.insert(id, member.name.clone());
@@ -180,6 +185,16 @@ mod tests {
         assert_eq!(groups.remove(a, 0), [(c, true)]);
         assert!(groups.is_active(c) && !groups.is_active(b));
         assert_eq!((groups.remove(c, 0), groups.by_name.len(), groups.names.len()), (vec![], 0, 0));
+    }
+
+    #[test]
+    fn a_member_comes_to_the_partition_of_its_group() {
+        let mut groups = Groups::default();
+        assert!(groups.takes(&member(None)) && groups.takes(&member(Some(1))));
+        groups.add(&member(Some(1)), ConsumerId(1), 0);
+        assert_eq!([None, Some(0), Some(1)].map(|partition| groups.takes(&member(partition))), [false, false, true]);
+        groups.remove(ConsumerId(1), 0);
+        assert!(groups.takes(&member(None)));
     }
 
     #[test]

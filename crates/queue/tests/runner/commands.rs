@@ -259,6 +259,7 @@ impl Bench {
             Ok(()) => {}
             Err(NoConsumer::Exclusive) => answers.insert(0, "refused: access to the queue is exclusive".to_owned()),
             Err(NoConsumer::TooManyNames) => answers.insert(0, "refused: too many names".to_owned()),
+            Err(NoConsumer::OtherPartition) => answers.insert(0, "refused: another partition".to_owned()),
             Err(NoConsumer::Gone) => answers.insert(0, "refused: the queue is gone".to_owned()),
         }
         Ok(answers)

@@ -44,6 +44,9 @@ struct Known {
     is_gap: bool,
 }
 
+/// The body of a message, and its subject.
+type Content = (Vec<u8>, Option<&'static str>);
+
 /// A read that was asked for.
 struct Read {
     id: u64,
@@ -70,7 +73,7 @@ pub(crate) struct Rig {
     /// Chunks on disk, also those that aren't applied yet, or never will be.
     store: BTreeMap<u64, Arc<Batch>>,
     /// The messages of the last one, and its time.
-    last_chunk: (Vec<(Vec<u8>, Option<&'static str>)>, u64),
+    last_chunk: (Vec<Content>, u64),
     checkpoint: Option<Checkpoint>,
     /// Runs that have left since.
     left: Vec<Run>,
