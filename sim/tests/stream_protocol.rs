@@ -138,10 +138,24 @@ impl Clients {
         let unnamed = self.note(world, count, None);
         let (first, messages) = (self.number(named.start), self.messages(named.clone()));
         let others = self.messages(unnamed.clone());
+        let last = first + count - 1;
+        // What it sends twice at once is confirmed twice, and isn't safe before it is on disk.
+        let again = self.random.below(3) == 0;
+        let asks = self.random.below(3) == 0;
         let end = world.links[self.steady.link].stream();
         end.publish(STEADY_ID, first, &messages);
-        end.publish(UNNAMED_ID, unnamed.start as u64, &others);
-        self.steady.confirmed(world, STEADY_ID, first + count - 1)?;
+        if again {
+            end.publish(STEADY_ID, last, &messages[messages.len() - 1..]);
+        }
+        if asks {
+            // Its messages came before the question.
+            let told = self.steady.sequence(world, STEADY, STREAM)?;
+            if told != last {
+                return wrong(format!("{STEADY} is told {told} behind {last}"));
+            }
+        }
+        world.links[self.steady.link].stream().publish(UNNAMED_ID, unnamed.start as u64, &others);
+        self.steady.confirmed(world, STEADY_ID, last)?;
         self.are_confirmed(world, named);
         self.steady.confirmed(world, UNNAMED_ID, unnamed.end as u64 - 1)?;
         self.are_confirmed(world, unnamed);

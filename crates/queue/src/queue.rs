@@ -214,7 +214,7 @@ impl Queue {
         }
     }
 
-    /// The number of the last message of a named publisher that is part of a stream.
+    /// The number of the last message of a stream's named publisher that was submitted, and may not be part of it yet.
     pub fn writer_sequence(&self, name: &str) -> Option<u64> {
         match self {
             Self::Stream(stream) => stream.writer_sequence(name),

@@ -48,6 +48,7 @@ impl Writers {
     }
 
     /// The number of the last message of a name that is part of the stream.
+    #[cfg(test)]
     pub(crate) fn applied(&self, name: &str) -> Option<u64> {
         self.names.get(name).and_then(|sequence| sequence.applied)
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::{ChunkPublished, QueueRef};
+use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, NotAdded, SUB_BATCH, SharedChunk};
 use leveret_queue::{WaitReason, WriterRun};
@@ -17,6 +18,9 @@ use super::session::Session;
 /// A chunk gets no further messages from this many bytes on: it is read and sent as a whole.
 const CHUNK_BYTES: usize = 1 << 20;
 
+/// A chunk of so many messages gets none with a filter value that it doesn't have.
+const APART_FROM: usize = 32;
+
 /// Messages of a publisher that are becoming a chunk.
 pub(crate) struct Run {
     publisher: u8,
@@ -25,6 +29,8 @@ pub(crate) struct Run {
     ids: PublishingIds,
     /// Messages that only have to be confirmed: they are in the stream already, by their numbers.
     known: PublishingIds,
+    /// The same behind entries of the chunk: they may be in the chunk itself, and aren't safe before it is.
+    repeated: PublishingIds,
 }
 
 /// Whether readers can take the messages of an entry.
@@ -73,6 +79,7 @@ impl Session {
             self.builder.set_filter_bytes(self.publishers[&id].filter_bytes);
         }
         if publish.version == 1 {
+            self.keep_apart(b"", now);
             self.builder.note_filter(b"");
         }
         for message in publish.messages() {
@@ -81,7 +88,8 @@ impl Session {
             self.unconfirmed += 1;
             let is_known = is_numbered && self.is_known(id, message.id);
             if is_known {
-                self.run_of(id, serial).known.push(message.id);
+                let run = self.run_of(id, serial);
+                if run.ids.is_empty() { run.known.push(message.id) } else { run.repeated.push(message.id) }
             } else if message.uncompressed > self.settings.uncompressed_max || !is_plausible(message.entry) {
                 self.refuse(id, ResponseCode::PreconditionFailed, message.id);
             } else {
@@ -92,8 +100,8 @@ impl Session {
     }
 
     fn run_of(&mut self, publisher: u8, serial: u64) -> &mut Run {
-        let (ids, known) = <(PublishingIds, PublishingIds)>::default();
-        self.run.get_or_insert(Run { publisher, serial, ids, known })
+        let [ids, known, repeated] = <[PublishingIds; 3]>::default();
+        self.run.get_or_insert(Run { publisher, serial, ids, known, repeated })
     }
 
     /// Whether a named publisher's message is in the stream already. If not, it is its last one from now on.
@@ -116,6 +124,7 @@ impl Session {
 
     #[inline]
     fn add(&mut self, id: u8, serial: u64, version: u16, message: &PublishedMessage<'_>, now: Now) {
+        let is_covered = version == 1 || self.keep_apart(message.filter, now);
         loop {
             match self.builder.push_entry(message.entry, message.messages) {
                 Ok(()) => break,
@@ -131,7 +140,7 @@ impl Session {
             }
         }
         self.run_of(id, serial).ids.push(message.id);
-        if version != 1 {
+        if !is_covered {
             self.builder.note_filter(message.filter);
         }
         if self.builder.data_bytes() >= CHUNK_BYTES {
@@ -142,20 +151,31 @@ impl Session {
         }
     }
 
+    /// Ends the run before a filter value that it doesn't have, once it is long enough: readers get whole chunks, and those that don't want
+    /// this value shouldn't get many of it with theirs. True if the run has the value.
+    fn keep_apart(&mut self, filter: &[u8], now: Now) -> bool {
+        let is_covered = self.builder.has_filter(filter);
+        if !is_covered && self.builder.len() >= APART_FROM {
+            self.flush_run(now);
+        }
+        is_covered
+    }
+
     /// Publishes what the last frames have collected.
     pub(crate) fn flush_run(&mut self, now: Now) {
-        let Some(Run { publisher: id, serial, ids, known }) = self.run.take() else { return };
+        let Some(Run { publisher: id, serial, ids, known, repeated }) = self.run.take() else { return };
         let Some(publisher) = self.publishers.get_mut(&id).filter(|publisher| publisher.serial == serial) else {
             // Its stream was deleted meanwhile, which the client was told.
             self.builder.finish();
-            self.unconfirmed -= ids.len() + known.len();
+            self.unconfirmed -= ids.len() + known.len() + repeated.len();
             return;
         };
-        publisher.published += ids.len() + known.len();
+        publisher.published += ids.len() + known.len() + repeated.len();
         let name = publisher.reference.clone().filter(|_| !is_planted(Bug::StoreRepeats));
         let queue = publisher.queue.clone();
         if !known.is_empty() {
-            let awaited = queue.awaited();
+            let is_early = is_planted(Bug::ConfirmRepeatEarly);
+            let awaited = if is_early { Awaited::default() } else { queue.awaited() };
             self.confirming.push(awaited.into(), Confirming { publisher: id, serial, ids: known });
         }
         if ids.is_empty() {
@@ -163,10 +183,30 @@ impl Session {
         }
         let writer = name.map(|name| writer_of(name, &ids));
         let chunk = finish_chunk(&mut self.builder, &queue, writer.as_ref(), now.wall_ms);
-        self.offer(Confirming { publisher: id, serial, ids }, &queue, chunk, writer, now);
+        let is_taken = self.offer(Confirming { publisher: id, serial, ids }, &queue, chunk, writer, now);
+        if repeated.is_empty() {
+            return;
+        }
+        let repeated = Confirming { publisher: id, serial, ids: repeated };
+        match is_taken {
+            true => self.confirming.push(queue.awaited().into(), repeated),
+            false => self.refuse_run(&repeated),
+        }
     }
 
-    /// Offers a chunk to its stream.
+    /// Refuses messages of a publisher whose stream doesn't take any.
+    fn refuse_run(&mut self, refused: &Confirming) {
+        let (id, count) = (refused.publisher, refused.ids.len());
+        self.unconfirmed -= count;
+        if let Some(publisher) = self.publishers.get_mut(&id) {
+            publisher.errored += count;
+            // They may be sent again.
+            publisher.last = None;
+        }
+        self.refuse_publishes(id, ResponseCode::StreamNotAvailable, refused.ids.iter());
+    }
+
+    /// Offers a chunk to its stream. False if it isn't taken.
     fn offer(
         &mut self,
         confirming: Confirming,
@@ -174,7 +214,7 @@ impl Session {
         chunk: Arc<SharedChunk>,
         writer: Option<WriterRun>,
         now: Now,
-    ) {
+    ) -> bool {
         let (id, serial, count) = (confirming.publisher, confirming.serial, confirming.ids.len());
         let published = match queue.publish_chunk(&chunk, writer.as_ref(), now.monotonic) {
             ChunkPublished::Offered(published) => published,
@@ -183,7 +223,7 @@ impl Session {
                 let (known, others) = self.split(&chunk, &confirming.ids, last);
                 self.confirming.push(awaited.into(), Confirming { publisher: id, serial, ids: known });
                 if others.is_empty() {
-                    return;
+                    return true;
                 }
                 let writer = writer.map(|writer| writer_of(writer.name, &others));
                 let chunk = finish_chunk(&mut self.builder, queue, writer.as_ref(), now.wall_ms);
@@ -191,11 +231,8 @@ impl Session {
             }
         };
         if published.accepted == 0 || published.is_gone {
-            self.unconfirmed -= count;
-            if let Some(publisher) = self.publishers.get_mut(&id) {
-                publisher.errored += count;
-            }
-            return self.refuse_publishes(id, ResponseCode::StreamNotAvailable, confirming.ids.iter());
+            self.refuse_run(&confirming);
+            return false;
         }
         let counters = &self.client.counters;
         counters.published_with_confirm.add(count);
@@ -203,6 +240,7 @@ impl Session {
         counters.enqueued.add(u64::from(published.accepted));
         self.client.undurable.note_published(published, queue, chunk.chunk_bytes());
         self.confirming.push(published.awaited.into(), confirming);
+        true
     }
 
     /// Puts the entries of a chunk with numbers above `last` into the builder. Returns the ids of the others, and of these.

@@ -113,6 +113,7 @@ impl Session {
         let found = self.stream(stream, Action::Read(Resource::Queue(stream)));
         match found {
             Ok(queue) => {
+                // In this order: what is waited for has the message with this number.
                 let sequence = queue.writer_sequence(reference).unwrap_or(0);
                 self.answer_when_durable(queue.awaited(), DurableAnswer::Sequence { correlation, sequence });
             }

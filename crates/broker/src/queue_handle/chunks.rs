@@ -162,7 +162,7 @@ impl QueueHandle {
         self.with(|queue, effects| queue.loaded_chunks(read, chunks, now, effects));
     }
 
-    /// The number of the last message of a named publisher that is part of the stream.
+    /// See [`Queue::writer_sequence`].
     pub(crate) fn writer_sequence(&self, name: &str) -> Option<u64> {
         self.inner.lock().writer_sequence(name)
     }

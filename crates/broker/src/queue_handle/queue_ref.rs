@@ -166,7 +166,7 @@ impl QueueRef {
         })
     }
 
-    /// The number of the last message of a stream's named publisher that is part of the stream.
+    /// See [`leveret_queue::Queue::writer_sequence`].
     pub fn writer_sequence(&self, name: &str) -> Option<u64> {
         pass!(self, queue => queue.writer_sequence(name))
     }

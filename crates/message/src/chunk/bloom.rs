@@ -41,6 +41,12 @@ impl Bloom {
         }
     }
 
+    /// Whether it has a value; an empty one stands for none.
+    pub(super) fn has(&self, value: &[u8]) -> bool {
+        let has = |bit: u32| self.bits[bit as usize / 8] & mask(bit) != 0;
+        if value.is_empty() { has(UNFILTERED) } else { bits_of(value, self.size).into_iter().all(has) }
+    }
+
     fn set(&mut self, bit: u32) {
         self.bits[bit as usize / 8] |= mask(bit);
     }

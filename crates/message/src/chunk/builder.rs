@@ -262,6 +262,11 @@ impl ChunkBuilder {
         self.filter.insert(Some(value));
     }
 
+    /// Whether the Bloom filter has this value; an empty one stands for none.
+    pub fn has_filter(&self, value: &[u8]) -> bool {
+        self.filter.has(value)
+    }
+
     /// Sets the size of the Bloom filter in bytes; less than 16 counts as 16.
     ///
     /// # Panics

@@ -8,6 +8,9 @@ const ENTRIES_BYTES_MAX: u32 = 64 << 10;
 /// Chunks with more bytes of entries stay alone: reading and sending each of them costs little by the byte.
 const SHORT_BYTES_MAX: u32 = 1 << 10;
 
+/// A chunk of more messages gets none with filter values that it doesn't have: readers get whole chunks, whatever they want of them.
+const MIXED_MAX: u32 = 32;
+
 /// Joins a chunk, given by its [head](super::SharedChunk::stored_head) and its [rest](super::SharedChunk::rest), to the stored one that
 /// `stored` ends with, from byte `at` on. Returns false, with nothing changed, if they don't become one: all messages of a chunk have
 /// the same time, and it has the sequence of one publisher.
@@ -23,6 +26,10 @@ pub fn join_stored(stored: &mut Vec<u8>, at: usize, head: &[u8], rest: &[u8]) ->
     let Some(joined) = joined(&header, &next) else { return false };
     let (bloom, entries) = rest.split_at(usize::from(next.filter_length));
     let head = at + CHECKSUM_BYTES..at + CHECKSUM_BYTES + HEADER_BYTES;
+    let has_all = || stored[head.end..].iter().zip(bloom).all(|(known, more)| known | more == *known);
+    if joined.messages > MIXED_MAX && !has_all() {
+        return false;
+    }
     for (known, more) in stored[head.end..].iter_mut().zip(bloom) {
         *known |= more;
     }

@@ -73,9 +73,9 @@ impl StreamQueue {
         self.readers.take_messages()
     }
 
-    /// The number of the last message of a named publisher that is part of the stream.
+    /// The number of the last message of a named publisher that was submitted.
     pub fn writer_sequence(&self, name: &str) -> Option<u64> {
-        self.writers.applied(name)
+        self.writers.submitted(name)
     }
 
     /// Messages that are ready, and those that aren't any more: none, since what one reader holds is there for the next.
