@@ -97,6 +97,12 @@ impl Link {
         self.task.drop_connection(now);
     }
 
+    /// Whether the broker has ended the connection.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.task.has_ended()
+    }
+
     /// Whether the client has bytes for the broker, and there is room.
     pub fn can_send(&mut self) -> bool {
         self.alive && !self.task.has_ended() && !self.end.output().is_empty() && !self.task.input.is_full()

@@ -46,6 +46,9 @@ const BROKEN_ID: u8 = 0;
 /// Time between records of an offset.
 const OFFSETS_NS: u64 = 50_000_000;
 
+/// In nanoseconds.
+const SECOND: u64 = 1_000_000_000;
+
 /// Number of changes that the disk had seen.
 type Stamp = usize;
 
@@ -395,6 +398,29 @@ fn nothing_is_lost_or_doubled_after_cuts_in_several_traces() {
         let cuts = cut(seed, 9).unwrap_or_else(|failure| panic!("{failure}"));
         println!("seed {seed}: {cuts} power cuts");
     }
+}
+
+/// A member of a group that doesn't answer that it is active holds it up for a minute, as in RabbitMQ; then its connection is closed.
+#[test]
+fn a_group_goes_on_without_a_member_that_is_silent_about_its_activity() {
+    let (mut world, _) = World::start(Arc::new(SimDisk::new()), small_log(), 1).expect("a world");
+    let world = &mut world;
+    let mut run = || -> Result<(), Failure> {
+        let mut members = [StreamScript::start(world)?, StreamScript::start(world)?];
+        members[0].create(world, STREAM, &[])?;
+        members[0].join(world, STREAM, READER)?;
+        members[0].active(world)?;
+        let told = world.clock.nanos();
+        members[1].join(world, STREAM, READER)?;
+        while world.clock.nanos() < told + 59 * SECOND {
+            world.step_until(told + 59 * SECOND)?;
+        }
+        assert!(!world.links[members[0].link].has_ended(), "it has a minute");
+        members[1].active(world)?;
+        assert!(world.links[members[0].link].has_ended() && world.clock.nanos() < told + 61 * SECOND);
+        Ok(())
+    };
+    run().unwrap_or_else(|failure| panic!("{failure}"));
 }
 
 #[test]

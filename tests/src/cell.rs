@@ -7,6 +7,7 @@
 //! | line | action | answer |
 //! | --- | --- | --- |
 //! | `ready kill` | the broker gets SIGKILL and starts again on the same directory and ports | `go` |
+//! | `ready restart` | the same after SIGTERM, and a proper end | `go` |
 //! | `ready term` | the broker gets SIGTERM | `go` |
 //! | `inject HEX` | these bytes go to the broker on the program's last connection | `done` |
 //! | `alarm WORDS` | the alarms `memory` or `disk` are raised, and others cleared | `done` |
@@ -258,6 +259,16 @@ fn obey(line: &str, broker: &mut Broker, tap: &Tap, peer: &mut Peer) -> Result<O
     match (words.next(), words.next()) {
         (Some("ready"), Some("kill")) => {
             broker.node().ok_or("only a broker of our own can be killed")?.restart();
+            Ok(Some("go".into()))
+        }
+        (Some("ready"), Some("restart")) => {
+            let node = broker.node().ok_or("only a broker of our own can be stopped")?;
+            node.ask_to_stop();
+            let status = node.terminate_asked();
+            if !status.success() {
+                return Err(format!("a node that was asked to stop ended with {status}"));
+            }
+            node.restart();
             Ok(Some("go".into()))
         }
         (Some("ready"), Some("term")) => {

@@ -37,11 +37,13 @@ impl Session {
         let options = arguments::arguments(declare.arguments)?;
         let dead_letter_exchange = options.get("x-dead-letter-exchange").and_then(|value| value.as_str());
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange })?;
+        // A classic queue that goes with its connection isn't durable, whatever was asked for. Other types refuse to be exclusive.
+        let is_classic = options.get("x-queue-type").is_none_or(|given| given.as_str() == Some("classic"));
         let declared = DeclareQueue {
             vhost: self.client.vhost.clone(),
             name: name.clone(),
             server_named: given.is_empty(),
-            durable: declare.durable,
+            durable: declare.durable && !(declare.exclusive && is_classic),
             auto_delete: declare.auto_delete,
             exclusive: declare.exclusive,
             connection: Some(self.client.id),

@@ -74,6 +74,23 @@ impl StreamScript {
         self.answered(world, key::CREATE)
     }
 
+    /// Joins a group of a stream, and doesn't answer what it is told then.
+    ///
+    /// # Errors
+    /// It is refused, or like [`StreamScript::until`].
+    pub fn join(&mut self, world: &mut World, stream: &str, group: &str) -> Result<(), Failure> {
+        world.links[self.link].stream().client.join(SUBSCRIPTION, stream, group);
+        self.answered(world, key::SUBSCRIBE)
+    }
+
+    /// Waits until its subscription becomes active.
+    ///
+    /// # Errors
+    /// Like [`StreamScript::until`].
+    pub fn active(&mut self, world: &mut World) -> Result<(), Failure> {
+        self.event(world, |event| matches!(event, StreamEvent::Activity { active: true, .. }).then_some(()))
+    }
+
     /// Declares a publisher, with a name unless that is empty.
     ///
     /// # Errors

@@ -296,12 +296,20 @@ async def deleted():
 
 
 async def reconnect():
+    await go_on("ready kill")
+
+
+async def restart():
+    await go_on("ready restart")
+
+
+async def go_on(what_happens):
     async with Producer(**options()) as producer:
         await producer.create_stream(prefix)
         await send(producer, prefix, bodies(0, 100), name="name", first=1)
         async with Reader(prefix) as reader:
             equal(await reader.take(100), bodies(0, 100), "before")
-            equal(await ask("ready kill"), "go", "the harness")
+            equal(await ask(what_happens), "go", "the harness")
     async with Producer(**options()) as producer:
         # It isn't known what was confirmed: all is sent again.
         await send(producer, prefix, bodies(0, 200), name="name", first=1)
@@ -314,7 +322,7 @@ SCENARIOS = {
     one.__name__: one
     for one in [
         publish, offsets, stored_offset, deduplication, filters, sub_batches, super_stream, single_active, wrong_password,
-        unknown_stream, deleted, reconnect,
+        unknown_stream, deleted, reconnect, restart,
     ]
 }
 try:

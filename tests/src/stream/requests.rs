@@ -282,15 +282,21 @@ impl StreamClient {
         assert_eq!(code, OK, "versions of deliveries");
     }
 
+    /// The partitions to which a super stream routes this key.
+    pub fn routes(&mut self, routing_key: &str, super_stream: &str) -> Vec<String> {
+        self.streams(|out, correlation| request::route(out, correlation, routing_key, super_stream))
+    }
+
     /// The partitions of a super stream; nothing if there is none.
     pub fn partitions(&mut self, super_stream: &str) -> Vec<String> {
-        self.call(
-            |out, correlation| request::partitions(out, correlation, super_stream),
-            |answer| match answer {
-                ServerCommand::Streams { streams, .. } => streams.iter().map(str::to_owned).collect(),
-                other => panic!("streams expected: {other:?}"),
-            },
-        )
+        self.streams(|out, correlation| request::partitions(out, correlation, super_stream))
+    }
+
+    fn streams(&mut self, ask: impl FnOnce(&mut Vec<u8>, u32)) -> Vec<String> {
+        self.call(ask, |answer| match answer {
+            ServerCommand::Streams { streams, .. } => streams.iter().map(str::to_owned).collect(),
+            other => panic!("streams expected: {other:?}"),
+        })
     }
 
     /// Host and port of the leader of a stream, or the code of its refusal.

@@ -35,6 +35,7 @@ const SCENARIOS: &[Scenario] = &[
     scenario("unknown_stream", "STREAM_DOES_NOT_EXIST"),
     scenario("deleted", "a consumer or publisher learns that its stream is gone"),
     scenario("reconnect", "goes on after kill -9, without a message lost or out of order").stops_the_broker(),
+    scenario("restart", "the same after a stop by SIGTERM and a start").stops_the_broker(),
 ];
 
 const fn scenario(name: &'static str, shows: &'static str) -> Scenario {

@@ -5,7 +5,7 @@ use leveret_tests::filters::{attach, filter};
 use leveret_tests::stream::{Compression, OffsetSpec, ResponseCode, StreamClient, data, number, sub_batch};
 use leveret_tests::wire::Wire;
 
-use super::{finish, node, numbered};
+use super::{bodies, finish, node, numbered};
 
 const ALL: [Compression; 5] =
     [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
@@ -83,6 +83,44 @@ fn a_named_publisher_repeats_a_sub_batch_without_effect() {
 }
 
 /// A mebibyte.
+#[test]
+fn a_sub_batch_that_no_reader_can_take_is_refused() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    client.publisher(1, "", "s");
+    let messages = [data(b"one"), data(b"two")];
+    let (length, bytes) = sub_batch(Compression::None, &messages);
+    let (inflated, zipped) = sub_batch(Compression::Gzip, &messages);
+    assert_eq!(inflated, length);
+    // Compression, number of messages, length when it is decompressed, bytes.
+    let wrong: [(u8, u16, u32, &[u8]); 9] = [
+        (0, 2, length + 1, &bytes),
+        (0, 2, 0, &bytes),
+        (0, 3, length, &bytes),
+        (0, 1, length, &bytes),
+        (0, 0, length, &bytes),
+        (0, 2, 20, &[0xff; 20]),
+        (1, 0, length, &zipped),
+        (1, 9, 35, &zipped),
+        (5, 2, length, &zipped),
+    ];
+    for (id, (compression, count, length, bytes)) in (1..).zip(wrong) {
+        client.publish_sub_batch(1, id, compression, count, length, bytes);
+    }
+    client.wait("refusals", StreamClient::is_answered);
+    let code = number(ResponseCode::PreconditionFailed);
+    assert_eq!(client.refused, (1..=9).map(|id| (1, id, code)).collect::<Vec<_>>());
+    // The next ones are taken, and nothing of the others is there.
+    client.refused.clear();
+    client.publish_sub_batch(1, 10, 0, 2, length, &bytes);
+    client.publish_sub_batch(1, 11, 1, 2, inflated, &zipped);
+    client.confirms();
+    assert_eq!(bodies(node.streams(), "s", 4), ["one", "two", "one", "two"]);
+    client.close();
+    finish(&node);
+}
+
 const MIB: u64 = 1 << 20;
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 use leveret_stream_protocol::client::request;
 use leveret_tests::node::Options;
-use leveret_tests::stream::{Closed, Login, OK, OffsetSpec, ResponseCode, StreamClient, number};
+use leveret_tests::stream::{Login, OK, OffsetSpec, ResponseCode, StreamClient, number};
 use serde_json::{Value, json};
 
 use super::{bodies, finish, node, node_with, numbered, texts};
@@ -65,13 +65,37 @@ fn the_deletion_of_a_vhost_closes_its_connections() {
     inside.confirms();
     let mut outside = StreamClient::open(node.streams());
     assert_eq!(http.delete("/api/vhosts/v").expect("an answer").status, 204);
-    let closed = inside.until_closed().expect("a reason");
-    assert_eq!(closed.reason, "vhost is deleted", "RabbitMQ closes without a word");
+    assert_eq!(inside.until_closed(), None, "it is dropped without a word");
     outside.barrier();
     let mut late = StreamClient::connect(node.streams());
     let refused = late.log_in(&Login { vhost: "v", ..Login::default() });
     assert_eq!(refused, Err(number(ResponseCode::VhostAccessFailure)));
     outside.close();
+    finish(&node);
+}
+
+#[test]
+fn an_operator_and_the_end_of_a_user_drop_connections() {
+    let Some(node) = node() else { return };
+    let http = node.http();
+    assert_eq!(http.put("/api/users/u", &json!({"password": "u", "tags": ""})).expect("an answer").status, 201);
+    let permissions = json!({"configure": ".*", "write": ".*", "read": ".*"});
+    assert_eq!(http.put("/api/permissions/%2F/u", &permissions).expect("an answer").status, 201);
+    let mut theirs = StreamClient::connect(node.streams());
+    theirs.log_in(&Login { user: "u", password: "u", ..Login::default() }).expect("a login");
+    theirs.barrier();
+    let mut own = StreamClient::open(node.streams());
+    own.barrier();
+    let listed = http.get("/api/stream/connections").expect("an answer").json();
+    let of = |user: &str| {
+        let all = listed.as_array().expect("a list");
+        all.iter().find(|row| row["user"] == *user).and_then(|row| row["name"].as_str()).expect("a name").to_owned()
+    };
+    let path = format!("/api/connections/{}", of("guest").replace(' ', "%20").replace('>', "%3E"));
+    assert_eq!(http.delete(&path).expect("an answer").status, 204);
+    assert_eq!(own.until_closed(), None, "by an operator");
+    assert_eq!(http.delete("/api/users/u").expect("an answer").status, 204);
+    assert_eq!(theirs.until_closed(), None, "with its user");
     finish(&node);
 }
 
@@ -117,9 +141,7 @@ fn maintenance_closes_connections_and_keeps_what_was_confirmed() {
     let overview = node.http().get("/api/overview").expect("an answer").json();
     let path = format!("/api/nodes/{}/maintenance", overview["node"].as_str().expect("a name"));
     assert_eq!(node.http().put(&path, &Value::Null).expect("an answer").status, 200);
-    let closed = client.until_closed().expect("a reason");
-    let code = number(ResponseCode::StreamNotAvailable);
-    assert_eq!(closed, Closed { code, reason: "Node was put into maintenance mode".to_owned() });
+    assert_eq!(client.until_closed(), None, "clients come back only if they lose the node");
     let refused = TcpStream::connect(node.streams()).expect_err("the listener is closed");
     assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
     assert_eq!(early.log_in(&Login::default()), Err(number(ResponseCode::VhostAccessFailure)));
@@ -129,7 +151,7 @@ fn maintenance_closes_connections_and_keeps_what_was_confirmed() {
 }
 
 #[test]
-fn a_stop_closes_connections_with_a_reason() {
+fn a_stop_drops_connections() {
     let Some(mut node) = node() else { return };
     let mut client = StreamClient::open(node.streams());
     client.create("s");
@@ -137,8 +159,7 @@ fn a_stop_closes_connections_with_a_reason() {
     client.publish(1, numbered(1..=50));
     client.confirms();
     node.ask_to_stop();
-    let closed = client.until_closed().expect("a reason");
-    assert!(!closed.reason.is_empty(), "{closed:?}");
+    assert_eq!(client.until_closed(), None, "clients come back only if they lose the node");
     assert!(node.terminate_asked().success());
     node.restart();
     let mut client = StreamClient::open(node.streams());

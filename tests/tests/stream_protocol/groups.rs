@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use leveret_stream_protocol::client::request;
 use leveret_tests::PATIENCE;
-use leveret_tests::stream::{OK, OffsetSpec, StreamClient};
+use leveret_tests::stream::{OK, OffsetSpec, ResponseCode, StreamClient, number};
+use serde_json::json;
 
 use super::{bodies, finish, node, numbered};
 
@@ -56,6 +57,50 @@ fn another_member_goes_on_where_the_active_one_was() {
     third.read_to(3, 10);
     assert_eq!(third.subscriptions[&3].chunks[0].first, 0, "where it subscribed");
     third.close();
+    finish(&node);
+}
+
+#[test]
+fn a_group_has_consumers_of_one_partition() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    create_super_stream(&mut client, "ss", &["ss-0".to_owned(), "ss-1".to_owned()]);
+    let refused = number(ResponseCode::PreconditionFailed);
+    join(&mut client, 1, "ss-0", None);
+    let of_super_stream: Vec<_> = GROUP.into_iter().chain([("super-stream", "ss")]).collect();
+    assert_eq!(client.try_subscribe(2, "ss-0", OffsetSpec::First, 10, &of_super_stream), refused);
+    join(&mut client, 2, "ss-1", Some("ss"));
+    assert_eq!(client.try_subscribe(3, "ss-1", OffsetSpec::First, 10, &GROUP), refused);
+    join(&mut client, 3, "ss-1", Some("ss"));
+    client.close();
+    finish(&node);
+}
+
+#[test]
+fn super_streams_have_rabbitmqs_names_routes_and_refusals() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    create_super_stream(&mut client, "ss\n", &["ss-\r\n0".to_owned(), "ss-1".to_owned()]);
+    assert_eq!(client.partitions("ss"), ["ss-0", "ss-1"]);
+    assert_eq!(client.routes("1", "ss"), ["ss-1"]);
+    let http = node.http();
+    let shown = http.get("/api/queues/%2F/ss-0").expect("an answer").json();
+    assert_eq!(shown["arguments"]["x-queue-leader-locator"], "balanced");
+    // Any exchange with streams routes by its type.
+    let exchange = json!({"type": "topic", "durable": true});
+    assert_eq!(http.put("/api/exchanges/%2F/topics", &exchange).expect("an answer").status, 201);
+    for (stream, key) in [("ss-0", "a.*"), ("ss-1", "*.b")] {
+        let path = format!("/api/bindings/%2F/e/topics/q/{stream}");
+        assert_eq!(http.post(&path, &json!({"routing_key": key})).expect("an answer").status, 201);
+    }
+    assert_eq!(client.routes("a.b", "topics"), ["ss-0", "ss-1"]);
+    assert_eq!(client.routes("a.c", "topics"), ["ss-0"]);
+    let missing = number(ResponseCode::StreamDoesNotExist);
+    for name in ["amq.direct", "amq.none", "none", "topics"] {
+        let code = client.code(|out, correlation| request::delete_super_stream(out, correlation, name));
+        assert_eq!(code, missing, "{name}");
+    }
+    client.close();
     finish(&node);
 }
 

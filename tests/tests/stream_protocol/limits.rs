@@ -2,7 +2,7 @@
 
 use leveret_stream_protocol::client::{ServerCommand, request};
 use leveret_tests::node::Options;
-use leveret_tests::stream::{Login, OK, OffsetSpec, ResponseCode, StreamClient, number};
+use leveret_tests::stream::{Closed, Login, OK, OffsetSpec, ResponseCode, StreamClient, number};
 use leveret_tests::wire::Wire;
 use serde_json::json;
 
@@ -49,8 +49,9 @@ fn frames_above_the_agreed_size_close_the_connection() {
     // The size alone is enough.
     client.send(&50_001_u32.to_be_bytes());
     let closed = client.until_closed().expect("a reason");
-    assert_eq!(closed.code, number(ResponseCode::FrameTooLarge));
-    assert!(closed.reason.contains("50001") && closed.reason.contains("50000"), "{closed:?}");
+    // In RabbitMQ's words, to which clients compare; the sizes are in the log.
+    let expected = Closed { code: number(ResponseCode::FrameTooLarge), reason: "frame too large".to_owned() };
+    assert_eq!(closed, expected);
     finish(&node);
 }
 

@@ -1,11 +1,16 @@
 //! Permissions: each command needs that of RabbitMQ.
 
+use std::time::{Duration, Instant};
+
 use leveret_stream_protocol::client::{ServerCommand, request};
 use leveret_tests::node::Node;
 use leveret_tests::stream::{Login, OK, OffsetSpec, ResponseCode, StreamClient, number};
 use serde_json::json;
 
 use super::{finish, node, numbered};
+
+/// Refused logins are answered no sooner.
+const REFUSED_AFTER: Duration = Duration::from_secs(3);
 
 const REFUSED: u16 = ResponseCode::AccessRefused as u16;
 
@@ -99,11 +104,34 @@ fn a_renewed_secret_ends_what_is_no_longer_allowed() {
 }
 
 #[test]
+fn metadata_and_listings_tell_what_their_user_may_know() {
+    let Some(node) = node() else { return };
+    let mut guest = StreamClient::open(node.streams());
+    guest.create("s");
+    let mut nobody = user(&node, "nobody", ["^$", "^$", "^$"]);
+    assert_eq!(["s", "none"].map(|stream| nobody.leader(stream)), [Err(REFUSED), Err(REFUSED)]);
+    // A monitor sees all connections, whatever it may do in their vhost.
+    let monitor = json!({"password": "stream-secret", "tags": "monitoring"});
+    assert_eq!(node.http().put("/api/users/monitor", &monitor).expect("an answer").status, 201);
+    for (list, count) in [("connections", 2), ("publishers", 0), ("consumers", 0)] {
+        let path = format!("/api/stream/{list}/%2F");
+        let listed = node.http().as_user("monitor", "stream-secret").get(&path).expect("an answer");
+        assert_eq!(listed.status, 200, "{path}");
+        assert_eq!(listed.json().as_array().expect("a list").len(), count, "{path}");
+    }
+    nobody.close();
+    guest.close();
+    finish(&node);
+}
+
+#[test]
 fn wrong_logins_are_refused_with_their_code() {
     let Some(node) = node() else { return };
     let login = |login: Login<'_>| StreamClient::connect(node.streams()).log_in(&login);
     let refused = number(ResponseCode::AuthenticationFailure);
+    let began = Instant::now();
     assert_eq!(login(Login { password: "wrong", ..Login::default() }), Err(refused));
+    assert!(began.elapsed() >= REFUSED_AFTER, "passwords can be tried in quick succession");
     assert_eq!(login(Login { user: "nobody", ..Login::default() }), Err(refused));
     assert_eq!(login(Login { vhost: "none", ..Login::default() }), Err(number(ResponseCode::VhostAccessFailure)));
     // A connection that was refused is closed.

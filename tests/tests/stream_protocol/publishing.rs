@@ -81,6 +81,26 @@ fn ids_that_go_back_are_confirmed_and_not_stored() {
 }
 
 #[test]
+fn a_name_is_told_the_number_of_its_last_message() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    client.publisher(1, "name", "s");
+    assert_eq!(client.last_id("name", "s"), 0);
+    // The question comes while the messages are being written. Another connection asks then, too.
+    let mut other = StreamClient::open(node.streams());
+    for last in (10..=300).step_by(10) {
+        client.publish(1, numbered(last - 9..=last));
+        assert_eq!(client.last_id("name", "s"), last);
+        assert_eq!(other.last_id("name", "s"), last);
+    }
+    client.confirms();
+    client.close();
+    other.close();
+    finish(&node);
+}
+
+#[test]
 fn connections_that_share_a_name_store_each_message_once() {
     let Some(node) = node() else { return };
     let mut clients = [(); 3].map(|()| StreamClient::open(node.streams()));

@@ -228,6 +228,30 @@ fn filters_leave_out_chunks_without_the_value() {
 }
 
 #[test]
+fn messages_of_other_values_come_in_chunks_of_their_own() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    client.publisher(1, "", "s");
+    // In one read of the broker, most probably.
+    for (at, value) in (0..30).zip(["eu", "us", ""].into_iter().cycle()) {
+        let ids = at * 100..(at + 1) * 100;
+        client.publish_filtered(1, &ids.map(|id| (id, value, value.as_bytes())).collect::<Vec<_>>());
+    }
+    client.confirms();
+    assert_eq!(client.try_subscribe(2, "s", OffsetSpec::First, 100, &[("filter.0", "us")]), OK);
+    client.publish_filtered(1, &[(3000, "us", b"last")]);
+    client.confirms();
+    client.read_to(2, 3001);
+    let came: Vec<_> = client.subscriptions[&2].bodies_from(0);
+    let wanted = came.iter().filter(|(_, body)| body == b"us").count();
+    assert_eq!(wanted, 1000);
+    assert!(came.len() < 1200, "{} messages for 1,001", came.len());
+    client.close();
+    finish(&node);
+}
+
+#[test]
 fn stored_offsets_belong_to_a_name_and_a_stream() {
     let Some(node) = node() else { return };
     let mut client = StreamClient::open(node.streams());

@@ -26,7 +26,7 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use leveret_broker::{KeptOffset, QuorumStatus};
-use leveret_model::QueueType;
+use leveret_model::{Action, QueueType};
 use serde_json::{Map, Value, json};
 
 use crate::call::{Call, HandlerResult, json};
@@ -63,6 +63,7 @@ pub(crate) async fn quorum_status(call: Call) -> HandlerResult {
 pub(crate) async fn stream_tracking(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
+    call.identity.permit(&snapshot.topology, call.word(0), Action::Consume(call.word(1)))?;
     if !queue.is_stream() {
         let text = "The stream leader is not available: it is a queue of another type";
         return Err(Error::Of(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", text.to_owned()));

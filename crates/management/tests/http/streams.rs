@@ -136,6 +136,14 @@ fn only_streams_have_tracking() {
     amqp.client.cancel(1, b"reader");
     amqp.until(|event| matches!(event, Event::CancelOk { .. }));
     assert_eq!(ask("log/tracking?type=offset"), (200, json!({"offsets": {"reader": 0}})));
+    // Only who may read the stream may know who reads it.
+    assert_eq!(stage.ask("PUT", "/api/users/user", r#"{"password": "user", "tags": "monitoring"}"#).0, 204);
+    let permit = |read: &str| json!({"configure": "", "write": "", "read": read}).to_string();
+    let as_user = || stage.ask_as(Some("user:user"), "GET", "/api/stream/%2F/log/tracking", "").0;
+    assert_eq!(stage.ask("PUT", "/api/permissions/%2F/user", &permit("^$")).0, 201);
+    assert_eq!(as_user(), 401);
+    assert_eq!(stage.ask("PUT", "/api/permissions/%2F/user", &permit("log")).0, 204);
+    assert_eq!(as_user(), 200);
     drop(amqp);
     stage.node.stop("test");
 }

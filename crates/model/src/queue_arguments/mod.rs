@@ -223,7 +223,9 @@ pub fn check_consumer_arguments(
             "x-consumer-timeout" if queue_type == QueueType::Quorum => {
                 common::not_negative(value).map_err(|wrong| wrong.refused(key, vhost, queue))?;
             }
-            "x-stream-filter" if queue_type == QueueType::Quorum => return Err(other_type(key, &place, queue_type)),
+            "x-stream-filter" | "x-stream-match-unfiltered" if queue_type != QueueType::Stream => {
+                return Err(other_type(key, &place, queue_type));
+            }
             "x-stream-offset" if queue_type == QueueType::Stream => {}
             "x-stream-offset" | "x-consumer-timeout" => return Err(other_type(key, &place, queue_type)),
             "x-priority" if queue_type == QueueType::Stream => return Err(other_type(key, &place, queue_type)),

@@ -98,6 +98,15 @@ pub enum StreamEvent {
         /// The subscription.
         subscription: u8,
     },
+    /// A subscription of a group has become active, or has to step down.
+    Activity {
+        /// The id of the answer.
+        correlation: u32,
+        /// The subscription.
+        subscription: u8,
+        /// Whether it is active.
+        active: bool,
+    },
     /// A stream isn't there any more.
     StreamGone {
         /// The code.
@@ -121,6 +130,8 @@ struct Subscription {
     credit: u32,
     /// The offset of the next chunk; `None` before the first one.
     next: Option<u64>,
+    /// It is a member of a group.
+    in_group: bool,
 }
 
 /// A client without a socket of its own.
@@ -225,9 +236,26 @@ impl Client {
 
     /// Subscribes to a stream.
     pub fn subscribe(&mut self, subscription: u8, stream: &str, start: OffsetSpec, credit: u16) {
+        self.subscribe_with(subscription, stream, (start, credit), Vec::new());
+    }
+
+    /// Joins a group of a stream, of which one subscription at a time is served.
+    pub fn join(&mut self, subscription: u8, stream: &str, group: &str) {
+        let properties = vec![("single-active-consumer", "true"), ("name", group)];
+        self.subscribe_with(subscription, stream, (OffsetSpec::First, 1), properties);
+    }
+
+    fn subscribe_with(
+        &mut self,
+        subscription: u8,
+        stream: &str,
+        (start, credit): (OffsetSpec, u16),
+        properties: Vec<(&str, &str)>,
+    ) {
         let correlation = self.ask(key::SUBSCRIBE);
-        self.subscriptions.insert(subscription, Subscription { credit: credit.into(), next: None });
-        request::subscribe(&mut self.output, correlation, subscription, stream, start, credit, Vec::new());
+        let in_group = !properties.is_empty();
+        self.subscriptions.insert(subscription, Subscription { credit: credit.into(), next: None, in_group });
+        request::subscribe(&mut self.output, correlation, subscription, stream, start, credit, properties);
     }
 
     /// Grants further chunks.
@@ -320,7 +348,12 @@ impl Client {
                 request::closed(&mut self.output, *correlation, ResponseCode::Ok.into());
                 events.push(StreamEvent::Closed { code: *code, reason: (*reason).to_owned() });
             }
-            ServerCommand::ConsumerUpdate { .. } => {
+            ServerCommand::ConsumerUpdate { correlation, subscription, is_active } => {
+                if self.subscriptions.get(subscription).is_some_and(|known| known.in_group) {
+                    let (correlation, subscription, active) = (*correlation, *subscription, *is_active);
+                    events.push(StreamEvent::Activity { correlation, subscription, active });
+                    return Ok(());
+                }
                 return Err(Violation::new(Rule::ServerMethod, "an update of a consumer that is in no group"));
             }
             ServerCommand::Response { key, correlation, code } => {

@@ -42,7 +42,8 @@ final class StreamsClient {
         Map.entry("wrong_password", StreamsClient::wrongPassword),
         Map.entry("unknown_stream", StreamsClient::unknownStream),
         Map.entry("deleted", StreamsClient::deleted),
-        Map.entry("reconnect", StreamsClient::reconnect)));
+        Map.entry("reconnect", () -> goOn("ready kill")),
+        Map.entry("restart", () -> goOn("ready restart"))));
   }
 
   private static EnvironmentBuilder builder() throws Exception {
@@ -334,13 +335,14 @@ final class StreamsClient {
     }
   }
 
-  private static void reconnect() throws Exception {
+  /** Goes on by itself after what is done to the broker. */
+  private static void goOn(String whatHappens) throws Exception {
     onStream((environment, stream) -> {
       Producer producer = environment.producerBuilder().stream(stream).name("name").build();
       BlockingQueue<String> seen = read(environment, stream, OffsetSpecification.first());
       send(producer, 0, Cell.numbered(0, 100));
       Cell.equal(take(seen, 100), List.of(Cell.numbered(0, 100)), "before");
-      Cell.ask("ready kill", "go");
+      Cell.ask(whatHappens, "go");
       // Until it is connected again, the client refuses messages by itself. Its name tells those that were stored all the same.
       long deadline = System.nanoTime() + Duration.ofMillis(Cell.PATIENCE_MS).toNanos();
       while (true) {
