@@ -142,7 +142,7 @@ impl Clients {
         let (first, messages) = (self.number(named.start), self.messages(named.clone()));
         let others = self.messages(unnamed.clone());
         let last = first + count - 1;
-        // What it sends twice at once is confirmed twice, and isn't safe before it is on disk.
+        // A message that it sends twice at once is confirmed twice, and isn't safe before it is on disk.
         let again = self.random.below(3) == 0;
         let asks = self.random.below(3) == 0;
         let end = world.links[self.steady.link].stream();
@@ -402,7 +402,7 @@ fn nothing_is_lost_or_doubled_after_cuts_in_several_traces() {
 
 /// A member of a group that doesn't answer that it is active holds it up for a minute, as in RabbitMQ; then its connection is closed.
 #[test]
-fn a_group_goes_on_without_a_member_that_is_silent_about_its_activity() {
+fn a_group_goes_on_without_a_member_that_doesnt_answer() {
     let (mut world, _) = World::start(Arc::new(SimDisk::new()), small_log(), 1).expect("a world");
     let world = &mut world;
     let mut run = || -> Result<(), Failure> {
