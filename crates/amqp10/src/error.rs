@@ -35,7 +35,7 @@ pub enum DecodeError {
         received: u8,
     },
     /// A frame body, section or state begins with a descriptor that isn't allowed in this place.
-    #[error("{place} begins with {problem}")]
+    #[error("{place}: {problem}")]
     Descriptor {
         /// The part being decoded.
         place: &'static str,

@@ -18,6 +18,16 @@ struct Reference {
     body: Bytes,
 }
 
+/// A chunk that others were joined to.
+#[derive(Debug)]
+struct JoinedChunk {
+    /// Where its record begins in the buffer.
+    record_at: usize,
+    /// Index of its run.
+    run: usize,
+    join: &'static dyn JoinChunks,
+}
+
 /// A batch that records are appended to.
 #[derive(Debug)]
 pub(crate) struct Builder {
@@ -27,8 +37,10 @@ pub(crate) struct Builder {
     data: Vec<u8>,
     runs: Vec<RecordRun>,
     references: Vec<Reference>,
-    /// Records of chunks that others were joined to: they have no checksums yet.
-    joined: Vec<(usize, &'static dyn JoinChunks)>,
+    /// Where the record of the last chunk begins in the buffer.
+    last_chunk: usize,
+    /// Chunks that others were joined to: they have no checksums yet.
+    joined: Vec<JoinedChunk>,
 }
 
 /// Buffers to reuse.
@@ -68,6 +80,7 @@ impl Builder {
             data: memory.data,
             runs: memory.runs,
             references: Vec::new(),
+            last_chunk: 0,
             joined: Vec::new(),
         }
     }
@@ -116,6 +129,7 @@ impl Builder {
     /// Appends `messages` messages numbered from `first` on, which are all in this payload.
     pub(crate) fn chunk(&mut self, log: LogId, first: u64, messages: u16, group: Option<u16>, payload: &Payload<'_>) {
         let head = Head { kind: RecordKind::Chunk, detail: 0, group };
+        self.last_chunk = self.data.len();
         let length = self.record_with_body(head, payload);
         self.count(log, RecordKind::Chunk, first, messages, length);
     }
@@ -132,28 +146,27 @@ impl Builder {
         let Some(run) = self.runs.last_mut().filter(|run| run.kind == RecordKind::Chunk && run.log == log) else {
             return false;
         };
-        // Without bodies that aren't copied, the buffer is as long as all records.
-        let (record_at, before) = (run.offset as usize, self.data.len());
-        if !self.references.is_empty() || record::is_in_group(&self.data[record_at..]) {
-            return false;
-        }
-        let Some(count) = run.count.checked_add(messages) else { return false };
-        if !join.join(&mut self.data, record_at + RECORD_HEADER_BYTES, payload) {
+        let (record_at, before) = (self.last_chunk, self.data.len());
+        // No other record follows it, and its body was copied.
+        let is_last = record_at + run.length as usize == before;
+        let Some(count) = run.count.checked_add(messages).filter(|_| is_last) else { return false };
+        if record::is_in_group(&self.data[record_at..])
+            || !join.join(&mut self.data, record_at + RECORD_HEADER_BYTES, payload)
+        {
             return false;
         }
         let more = (self.data.len() - before) as u32;
         (run.count, run.length) = (count, run.length + more);
         self.header.record_bytes += u64::from(more);
-        if self.joined.last().is_none_or(|(at, _)| *at != record_at) {
-            self.joined.push((record_at, join));
+        if self.joined.last().is_none_or(|last| last.record_at != record_at) {
+            self.joined.push(JoinedChunk { record_at, run: self.runs.len() - 1, join });
         }
         true
     }
 
     /// Completes chunks that others were joined to, and their records.
     fn complete_joined(&mut self) {
-        for (record_at, join) in std::mem::take(&mut self.joined) {
-            let run = self.runs.partition_point(|run| (run.offset as usize) < record_at);
+        for JoinedChunk { record_at, run, join } in std::mem::take(&mut self.joined) {
             let record = &mut self.data[record_at..record_at + self.runs[run].length as usize];
             join.complete(&mut record[RECORD_HEADER_BYTES..]);
             record::complete(record, self.seed);

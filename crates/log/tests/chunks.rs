@@ -285,6 +285,7 @@ fn chunks_that_follow_each_other_in_a_batch_become_one_record() {
     assert_eq!(put_joining(&mut driver, 1, b"outside"), record(7, false), "a group is withdrawn by itself");
     driver.publish_chunk(A, 1, 6000, Wait::Confirm);
     assert_eq!(put_joining(&mut driver, 1, b"x"), record(9, false), "that one isn't copied");
+    assert_eq!(put_joining(&mut driver, 2, b"yz"), record(9, true), "behind one that isn't");
     driver.settle_down();
 
     let expected: [(u64, u16, &[u8]); 7] = [
@@ -294,7 +295,7 @@ fn chunks_that_follow_each_other_in_a_batch_become_one_record() {
         (12, 1, b"?later"),
         (14, 1, b"?outside"),
         (15, 1, b"head"),
-        (16, 1, b"?x"),
+        (16, 3, b"\x04xyz"),
     ];
     let assert_stored = |driver: &Driver| {
         let stored = driver.read_stored(A, 0, 100);

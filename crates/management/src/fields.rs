@@ -118,6 +118,18 @@ pub(crate) fn tags(value: &Value) -> Result<Vec<std::sync::Arc<str>>, Error> {
     }
 }
 
+/// Checks the node on which something is to be created, if the request names one.
+///
+/// # Errors
+/// It isn't this one, which is the only member.
+pub(crate) fn check_node(body: &Map<String, Value>, own: &str) -> Result<(), Error> {
+    match text_or(body, "node", own)? {
+        "" => Ok(()),
+        node if node == own => Ok(()),
+        other => Err(Error::BadRequest(format!("Node {other} is not a cluster member"))),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -93,7 +93,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), &*without_line_ends(call.word(1)));
     let body = call.object()?;
     let keys = keys(&body)?;
-    check_node(&body, call.api.name())?;
+    fields::check_node(&body, call.api.name())?;
     let partitions = keys.into_iter().map(|key| (format!("{name}-{key}").into(), key.into_boxed_str())).collect();
     let plan = PlannedSuperStream { vhost: vhost.into(), name: name.into(), partitions, arguments: arguments(&body)? };
     let topology = call.staged();
@@ -130,14 +130,6 @@ fn keys(body: &Map<String, Value>) -> Result<Vec<String>, Error> {
             }
         }
         (None, Some(other)) => bad(format!("binding-keys is {other}, expected a text of keys separated by commas")),
-    }
-}
-
-fn check_node(body: &Map<String, Value>, own: &str) -> Result<(), Error> {
-    match fields::text_or(body, "node", own)? {
-        "" => Ok(()),
-        node if node == own => Ok(()),
-        other => Err(Error::BadRequest(format!("Node {other} is not a cluster member"))),
     }
 }
 

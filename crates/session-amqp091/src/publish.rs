@@ -240,17 +240,6 @@ impl Session {
         let Arriving { channel, exchange, routing_key, properties, .. } = *arriving;
         let flags = content_flags(properties);
         let headers = if flags & FLAG_HEADERS != 0 { headers(properties) } else { None };
-        let mut expiry_ms = 0;
-        if flags & (FLAG_USER_ID | FLAG_EXPIRATION) != 0 {
-            let decoded = Properties::decode(properties)?;
-            if let Some(user) = decoded.user_id {
-                let checked = self.client.broker.check_user_id(&self.client.user, user.as_bytes());
-                checked.map_err(precondition)?;
-            }
-            if let Some(text) = decoded.expiration {
-                expiry_ms = Envelope::expiry(now.wall_ms, time_to_live_ms(text.as_bytes()).map_err(precondition)?);
-            }
-        }
         let routed_by = || MessageHeaders(Headers::amqp091(headers).with(PropertiesAt::Amqp091(properties)));
         let mut rewritten = None;
         if flags & FLAG_REPLY_TO != 0 {
@@ -285,6 +274,18 @@ impl Session {
                 route::extended(&snapshot, &publisher, exchange, &keys, &routed_by())?
             }
         };
+        // Behind the exchange and its permission, as in RabbitMQ: who may not publish is told that.
+        let mut expiry_ms = 0;
+        if flags & (FLAG_USER_ID | FLAG_EXPIRATION) != 0 {
+            let decoded = Properties::decode(properties)?;
+            if let Some(text) = decoded.expiration {
+                expiry_ms = Envelope::expiry(now.wall_ms, time_to_live_ms(text.as_bytes()).map_err(precondition)?);
+            }
+            if let Some(user) = decoded.user_id {
+                let checked = self.client.broker.check_user_id(&self.client.user, user.as_bytes());
+                checked.map_err(precondition)?;
+            }
+        }
         route.check(routed_by)?;
         let properties = rewritten.as_deref().unwrap_or(properties);
         if properties.len() > self.properties_max() {

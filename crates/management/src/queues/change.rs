@@ -15,6 +15,7 @@ pub(crate) async fn declare(call: Call) -> HandlerResult {
     let arguments = fields::arguments(&body)?;
     let dead_letter_exchange = arguments.get("x-dead-letter-exchange").and_then(|value| value.as_str());
     let permit = call.permit(vhost, Action::DeclareQueue { queue: name, dead_letter_exchange })?;
+    fields::check_node(&body, call.api.name())?;
     let command = Command::DeclareQueue(DeclareQueue {
         vhost: vhost.into(),
         name: name.into(),

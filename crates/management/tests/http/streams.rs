@@ -110,6 +110,10 @@ fn requests_that_streams_do_not_have_are_refused() {
         (status, answer["reason"].as_str()),
         (400, Some("invalid property 'non-durable' for queue 'no' in vhost '/'"))
     );
+    assert_eq!(
+        stage.ask("PUT", "/api/queues/%2F/no", r#"{"node": "other@host"}"#),
+        bad("Node other@host is not a cluster member")
+    );
     // RabbitMQ ignores the condition.
     assert_eq!(stage.ask("DELETE", "/api/queues/%2F/log?if-empty=true", "").0, 400);
     assert_eq!(stage.ask("DELETE", "/api/queues/%2F/log", "").0, 204);

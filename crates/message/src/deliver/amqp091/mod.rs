@@ -77,9 +77,10 @@ fn with_overlay<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Cow<'a,
 
 #[cold]
 fn by_hub<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Amqp091<'a> {
-    // It was checked when the message was received.
     let Some((hub, body)) = Message::read(message) else {
-        return Amqp091 { properties: Cow::Borrowed(&[0, 0]), body: Cow::Borrowed(message.body) };
+        // Clients of the stream protocol may publish any bytes. Readers have to know where they are, to pass them.
+        let properties = plain::properties(&message.envelope, delivery.stream_offset);
+        return Amqp091 { properties: Cow::Owned(properties), body: Cow::Borrowed(message.body) };
     };
     let (body, is_encoded) = bytes_of(body);
     Amqp091 { properties: Cow::Owned(properties_of(&hub, delivery, is_encoded)), body }

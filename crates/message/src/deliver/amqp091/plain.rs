@@ -83,4 +83,17 @@ mod tests {
             }
         }
     }
+
+    #[test]
+    fn a_broken_message_of_a_stream_has_its_offset() {
+        let mut body = Vec::new();
+        write_data(&mut body, b"cut");
+        let (encoding, body) = (Encoding::Amqp10, &body[..body.len() - 1]);
+        let message = StoredMessage { encoding, body, ..StoredMessage::default() };
+        let delivery = Delivery { stream_offset: Some(7), ..Delivery::default() };
+        let delivered = to_amqp091(&message, &delivery);
+        let headers = leveret_amqp091::headers(&delivered.properties).expect("headers");
+        assert_eq!(headers.lookup(X_STREAM_OFFSET), Some(leveret_amqp091::Value::I64(7)));
+        assert_eq!(*delivered.body, *body, "the bytes as they are");
+    }
 }
