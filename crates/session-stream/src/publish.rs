@@ -33,19 +33,10 @@ pub(crate) struct Run {
     repeated: PublishingIds,
 }
 
-/// Whether readers can take the messages of an entry.
+/// Whether an entry is a message, and not a sub-batch.
 #[inline]
-fn is_plausible(entry: &[u8]) -> bool {
-    let is_message = |first: &u8| *first < SUB_BATCH;
-    entry.first().is_some_and(is_message) || is_plausible_batch(entry)
-}
-
-#[inline(never)]
-fn is_plausible_batch(entry: &[u8]) -> bool {
-    match Entries::within(entry, 1).next_entry() {
-        Ok(Some(Entry::SubBatch(batch))) => batch.is_plausible(),
-        _ => false,
-    }
+fn is_message(entry: &[u8]) -> bool {
+    entry.first().is_some_and(|first| *first < SUB_BATCH)
 }
 
 impl Session {
@@ -78,19 +69,32 @@ impl Session {
         if self.run.is_none() {
             self.builder.set_filter_bytes(self.publishers[&id].filter_bytes);
         }
+        if self.builder.has_sub_batches() {
+            // Sub-batches aren't in one chunk with what other frames have: some clients read no more of it than the first one.
+            self.flush_run(now);
+        }
+        let mut had = self.builder.len();
         if publish.version == 1 {
             self.keep_apart(b"", now);
             self.builder.note_filter(b"");
         }
         for message in publish.messages() {
             let message = message?;
+            let is_sub_batch = !is_message(message.entry);
+            if is_sub_batch && had > 0 {
+                self.flush_run(now);
+                had = 0;
+                if publish.version == 1 {
+                    self.builder.note_filter(b"");
+                }
+            }
             self.client.counters.published(message.entry.len() as u64);
             self.unconfirmed += 1;
             let is_known = is_numbered && self.is_known(id, message.id);
             if is_known {
                 let run = self.run_of(id, serial);
                 if run.ids.is_empty() { run.known.push(message.id) } else { run.repeated.push(message.id) }
-            } else if message.uncompressed > self.settings.uncompressed_max || !is_plausible(message.entry) {
+            } else if is_sub_batch && !self.takes_sub_batch(&message) {
                 self.refuse(id, ResponseCode::PreconditionFailed, message.id);
             } else {
                 self.add(id, serial, publish.version, &message, now);
@@ -99,9 +103,22 @@ impl Session {
         Ok(true)
     }
 
+    #[inline]
     fn run_of(&mut self, publisher: u8, serial: u64) -> &mut Run {
-        let [ids, known, repeated] = <[PublishingIds; 3]>::default();
-        self.run.get_or_insert(Run { publisher, serial, ids, known, repeated })
+        self.run.get_or_insert_with(|| {
+            let [ids, known, repeated] = <[PublishingIds; 3]>::default();
+            Run { publisher, serial, ids, known, repeated }
+        })
+    }
+
+    /// Whether readers can take the messages of a sub-batch.
+    #[inline(never)]
+    fn takes_sub_batch(&self, message: &PublishedMessage<'_>) -> bool {
+        let is_plausible = || match Entries::within(message.entry, 1).next_entry() {
+            Ok(Some(Entry::SubBatch(batch))) => batch.is_plausible(),
+            _ => false,
+        };
+        message.uncompressed <= self.settings.uncompressed_max && is_plausible()
     }
 
     /// Whether a named publisher's message is in the stream already. If not, it is its last one from now on.
@@ -153,6 +170,7 @@ impl Session {
 
     /// Ends the run before a filter value that it doesn't have, once it is long enough: readers get whole chunks, and those that don't want
     /// this value shouldn't get many of it with theirs. True if the run has the value.
+    #[inline(never)]
     fn keep_apart(&mut self, filter: &[u8], now: Now) -> bool {
         let is_covered = self.builder.has_filter(filter);
         if !is_covered && self.builder.len() >= APART_FROM {

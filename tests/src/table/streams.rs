@@ -18,6 +18,7 @@ const CLIENTS: &[ClientLibrary] = &[
         Program::Java { folder: "stream-java", main: "StreamsClient" },
     ),
     client("rstream", "rstream 1.1.1 (Python)", Program::Python("rstream/client.py")),
+    client("stream-js", "rabbitmq-stream-js-client 1.0.0 (node)", Program::Node("stream-js/client.js")),
 ];
 
 const OVER_TLS: &[&str] = &["publish"];

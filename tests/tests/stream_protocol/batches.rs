@@ -5,7 +5,7 @@ use leveret_tests::filters::{attach, filter};
 use leveret_tests::stream::{Compression, OffsetSpec, ResponseCode, StreamClient, data, number, sub_batch};
 use leveret_tests::wire::Wire;
 
-use super::{bodies, finish, node, numbered};
+use super::{finish, node, numbered};
 
 const ALL: [Compression; 5] =
     [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
@@ -83,6 +83,30 @@ fn a_named_publisher_repeats_a_sub_batch_without_effect() {
 }
 
 /// A mebibyte.
+/// The client for JavaScript reads no more of a chunk than its first sub-batch.
+#[test]
+fn sub_batches_of_different_frames_come_in_chunks_of_their_own() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    client.publisher(1, "", "s");
+    let (length, bytes) = sub_batch(Compression::None, &[data(b"one"), data(b"two")]);
+    for id in (1..).step_by(3).take(10) {
+        client.publish(1, [(id, "before")]);
+        client.publish_sub_batch(1, id + 1, 0, 2, length, &bytes);
+        client.publish_sub_batch(1, id + 2, 0, 2, length, &bytes);
+    }
+    client.confirms();
+    // As they were stored, and as they are sent together.
+    client.subscribe(2, "s", OffsetSpec::First, 100);
+    client.read_to(2, 50);
+    let chunks = &client.subscriptions[&2].chunks;
+    assert!(chunks.iter().all(|chunk| chunk.sub_batches.len() <= 1), "{chunks:?}");
+    assert!(chunks.iter().all(|chunk| chunk.sub_batches.is_empty() || chunk.count == 2), "{chunks:?}");
+    client.close();
+    finish(&node);
+}
+
 #[test]
 fn a_sub_batch_that_no_reader_can_take_is_refused() {
     let Some(node) = node() else { return };
@@ -116,7 +140,9 @@ fn a_sub_batch_that_no_reader_can_take_is_refused() {
     client.publish_sub_batch(1, 10, 0, 2, length, &bytes);
     client.publish_sub_batch(1, 11, 1, 2, inflated, &zipped);
     client.confirms();
-    assert_eq!(bodies(node.streams(), "s", 4), ["one", "two", "one", "two"]);
+    let mut amqp091 = Wire::open(node.amqp());
+    assert_eq!(bodies_over_amqp091(&mut amqp091, 4), [b"one", b"two", b"one", b"two"]);
+    amqp091.close();
     client.close();
     finish(&node);
 }

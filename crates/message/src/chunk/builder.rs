@@ -310,6 +310,11 @@ impl ChunkBuilder {
         if at == 0 { NotAdded::TooLong(length) } else { NotAdded::Full }
     }
 
+    /// Whether a sub-batch was added.
+    pub fn has_sub_batches(&self) -> bool {
+        self.has_sub_batches
+    }
+
     /// Number of messages so far.
     pub fn len(&self) -> usize {
         self.messages as usize

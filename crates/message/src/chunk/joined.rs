@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ChunkHeader, HEADER_BYTES, SharedChunk};
+use super::{ChunkHeader, HEADER_BYTES, SUB_BATCH, SharedChunk};
 
 /// Most bytes of entries of chunks that are joined.
 const ENTRIES_BYTES_MAX: u32 = 64 << 10;
@@ -14,6 +14,14 @@ const SHORT_BYTES_MAX: u32 = 1 << 10;
 /// Most milliseconds between the times of chunks that are joined: messages have no time but their chunk's. Long enough that a client
 /// with a credit of one keeps up with any rate where a round trip takes no longer.
 const SPAN_MS_MAX: u64 = 100;
+
+/// Whether a chunk can be joined with others: it is in memory, and seems to have no sub-batches. The client for JavaScript sees no more of
+/// a chunk than its first one.
+fn is_joinable(chunk: &SharedChunk) -> bool {
+    let header = chunk.header();
+    let has_messages = || u32::from(header.entries) == header.messages && chunk.entries().first() < Some(&SUB_BATCH);
+    chunk.is_in_memory() && has_messages()
+}
 
 /// The header of chunks that are joined. Its time is the earliest: a client that begins again at the time of one of the messages gets
 /// that one and all behind it.
@@ -27,8 +35,8 @@ impl Joined {
     /// A first chunk whose first message has this offset; `None` if no other can be joined to it.
     pub fn new(first: u64, chunk: &SharedChunk) -> Option<Self> {
         let header = ChunkHeader { first, filter_length: 0, trailer_length: 0, ..*chunk.header() };
-        let is_short = header.data_length < ENTRIES_BYTES_MAX && chunk.is_in_memory();
-        is_short.then_some(Self { header, latest_ms: header.timestamp_ms })
+        let is_short = header.data_length < ENTRIES_BYTES_MAX;
+        (is_short && is_joinable(chunk)).then_some(Self { header, latest_ms: header.timestamp_ms })
     }
 
     /// Joins a chunk whose first message has this offset, if it follows and the whole stays short. Returns whether it did.
@@ -39,8 +47,8 @@ impl Joined {
         let (Some(entries), Some(data_length)) = (entries, data_length) else { return false };
         let earliest_ms = header.timestamp_ms.min(next.timestamp_ms);
         let latest_ms = self.latest_ms.max(next.timestamp_ms);
-        let is_next = first == header.end() && next.epoch == header.epoch && chunk.is_in_memory();
-        if !is_next || latest_ms.abs_diff(earliest_ms) > SPAN_MS_MAX {
+        let is_next = first == header.end() && next.epoch == header.epoch;
+        if !is_next || !is_joinable(chunk) || latest_ms.abs_diff(earliest_ms) > SPAN_MS_MAX {
             return false;
         }
         let messages = header.messages + next.messages;
@@ -115,7 +123,7 @@ impl Joining {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ChunkBuilder, SentEntries};
+    use super::super::{ChunkBuilder, SentEntries, SubBatch};
     use super::*;
 
     /// A chunk of messages with these bodies, received at this time.
@@ -158,6 +166,21 @@ mod tests {
         let shown: Vec<_> = out.iter().map(|(first, chunk)| (*first, chunk.len(), chunk.bloom().len())).collect();
         assert_eq!(shown, [(0, 3, 0), (3, 1, 16), (9, 2, 0), (11, 1, 16), (12, 1, 16)]);
         assert_eq!(out[0].1.entries(), chunk(&[b"body", b"body", b"body"], 0).entries());
+    }
+
+    #[test]
+    fn chunks_with_sub_batches_stay_alone() {
+        let with_sub_batch = |messages| {
+            let mut builder = ChunkBuilder::new(16);
+            let sub_batch = SubBatch { compression: 1, messages, uncompressed_length: 9, bytes: b"zip" };
+            builder.push_sub_batch(&sub_batch, None, 1_000).expect("it is short");
+            SharedChunk::from(builder.finish())
+        };
+        for messages in [1, 2] {
+            assert!(Joined::new(7, &with_sub_batch(messages)).is_none());
+            let mut joined = Joined::new(7, &chunk(&[b"first"], 1_000)).expect("it is short");
+            assert!(!joined.join(8, &with_sub_batch(messages)));
+        }
     }
 
     #[test]

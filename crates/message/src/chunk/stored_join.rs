@@ -1,7 +1,7 @@
 //! Short chunks that follow each other, stored as one: those that several publishers send at once, and those of a publisher that sends
 //! one message at a time.
 
-use super::{CHECKSUM_BYTES, ChunkHeader, HEADER_BYTES, MESSAGES_MAX, stored_head_of};
+use super::{CHECKSUM_BYTES, ChunkHeader, HEADER_BYTES, MESSAGES_MAX, SUB_BATCH, stored_head_of};
 
 /// Most bytes of entries of a chunk that others are joined to.
 const ENTRIES_BYTES_MAX: u32 = 64 << 10;
@@ -13,7 +13,7 @@ const MIXED_MAX: u32 = 32;
 
 /// Joins a chunk, given by its [head](super::SharedChunk::stored_head) and its [rest](super::SharedChunk::rest), to the stored one that
 /// `stored` ends with, from byte `at` on. Returns false, with nothing changed, if they don't become one: all messages of a chunk have
-/// the same time, and it has the sequence of one publisher.
+/// the same time, and it has the sequence of one publisher. The next one has no sub-batches: the caller knows that.
 ///
 /// The joined chunk has no valid checksums before [`complete_joined`].
 pub fn join_stored(stored: &mut Vec<u8>, at: usize, head: &[u8], rest: &[u8]) -> bool {
@@ -24,6 +24,11 @@ pub fn join_stored(stored: &mut Vec<u8>, at: usize, head: &[u8], rest: &[u8]) ->
         return false;
     };
     let Some(joined) = joined(&header, &next) else { return false };
+    // Some clients read no more of a chunk that begins with a sub-batch.
+    let first_entry = stored.get(at + CHECKSUM_BYTES + header.data_at());
+    if u32::from(header.entries) != header.messages || first_entry >= Some(&SUB_BATCH) {
+        return false;
+    }
     let (bloom, entries) = rest.split_at(usize::from(next.filter_length));
     let head = at + CHECKSUM_BYTES..at + CHECKSUM_BYTES + HEADER_BYTES;
     let has_all = || stored[head.end..].iter().zip(bloom).all(|(known, more)| known | more == *known);
@@ -65,7 +70,7 @@ pub fn complete_joined(stored: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Chunk, ChunkBuilder, ChunkWriter, decode, of_stored, skim, stored_head};
+    use super::super::{Chunk, ChunkBuilder, ChunkWriter, SubBatch, decode, of_stored, skim, stored_head};
     use super::*;
 
     /// A chunk of messages with these bodies and filter values, whose first offset is `first`.
@@ -122,6 +127,13 @@ mod tests {
         assert!(!with(&chunk(8, &[(b"two", None)], 10)), "another time");
         assert!(!with(&chunk(8, &[(b"two", Some("value"))], 9)), "a filter");
         assert!(!with(&chunk(8, &[(&[0; SHORT_BYTES_MAX as usize], None)], 9)), "it is long");
+        for messages in [1, 2] {
+            let mut builder = ChunkBuilder::new(16);
+            let sub_batch = SubBatch { compression: 1, messages, uncompressed_length: 9, bytes: b"zip" };
+            builder.push_sub_batch(&sub_batch, None, 9).expect("it is short");
+            let mut first = stored(&builder.finish());
+            assert!(!join(&mut first, 0, &chunk(messages.into(), &[(b"two", None)], 9)), "a sub-batch");
+        }
         let mut builder = ChunkBuilder::new(16);
         builder.push_sections(b"sections", None, 9).expect("it is short");
         let mut named = builder.finish_of(Some(&ChunkWriter { name: "writer", sequence: 5 }));
