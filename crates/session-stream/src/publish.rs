@@ -6,7 +6,7 @@ use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::{ChunkPublished, QueueRef};
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
-use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, NotAdded, SUB_BATCH, SharedChunk};
+use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, NotAdded, SharedChunk};
 use leveret_queue::{WaitReason, WriterRun};
 use leveret_session::driven::Steps as _;
 use leveret_stream_protocol::{DecodeError, Publish, PublishedMessage, ResponseCode};
@@ -31,12 +31,6 @@ pub(crate) struct Run {
     known: PublishingIds,
     /// The same behind entries of the chunk: they may be in the chunk itself, and aren't safe before it is.
     repeated: PublishingIds,
-}
-
-/// Whether an entry is a message, and not a sub-batch.
-#[inline]
-fn is_message(entry: &[u8]) -> bool {
-    entry.first().is_some_and(|first| *first < SUB_BATCH)
 }
 
 impl Session {
@@ -80,8 +74,7 @@ impl Session {
         }
         for message in publish.messages() {
             let message = message?;
-            let is_sub_batch = !is_message(message.entry);
-            if is_sub_batch && had > 0 {
+            if message.is_sub_batch && had > 0 {
                 self.flush_run(now);
                 had = 0;
                 if publish.version == 1 {
@@ -94,7 +87,7 @@ impl Session {
             if is_known {
                 let run = self.run_of(id, serial);
                 if run.ids.is_empty() { run.known.push(message.id) } else { run.repeated.push(message.id) }
-            } else if is_sub_batch && !self.takes_sub_batch(&message) {
+            } else if message.is_sub_batch && !self.takes_sub_batch(&message) {
                 self.refuse(id, ResponseCode::PreconditionFailed, message.id);
             } else {
                 self.add(id, serial, publish.version, &message, now);

@@ -58,6 +58,8 @@ pub struct PublishedMessage<'a> {
     /// The message or sub-batch as a chunk has it: 4 bytes of size and the message, or 11 bytes of head and the
     /// messages.
     pub entry: &'a [u8],
+    /// Whether it is a sub-batch.
+    pub is_sub_batch: bool,
     /// 1, or the number of messages that the sub-batch announces.
     pub messages: u16,
     /// The uncompressed size that a sub-batch announces, else 0.
@@ -78,7 +80,7 @@ impl<'a> PublishedMessages<'a> {
         if head_bits & 0x8000_0000 == 0 {
             let entry = reader.take(ENTRY_HEAD + head_bits as usize, "message")?;
             self.rest = reader.rest();
-            return Ok(PublishedMessage { id, filter, entry, messages: 1, uncompressed: 0 });
+            return Ok(PublishedMessage { id, filter, entry, is_sub_batch: false, messages: 1, uncompressed: 0 });
         }
         let Some(&[_, m0, m1, u0, u1, u2, u3, s0, s1, s2, s3]) = rest.first_chunk::<BATCH_HEAD>() else {
             return Err(reader.truncated(BATCH_HEAD, "head of a sub-batch"));
@@ -87,7 +89,7 @@ impl<'a> PublishedMessages<'a> {
         let entry = reader.take(BATCH_HEAD + size as usize, "sub-batch")?;
         self.rest = reader.rest();
         let (messages, uncompressed) = (u16::from_be_bytes([m0, m1]), u32::from_be_bytes([u0, u1, u2, u3]));
-        Ok(PublishedMessage { id, filter, entry, messages, uncompressed })
+        Ok(PublishedMessage { id, filter, entry, is_sub_batch: true, messages, uncompressed })
     }
 }
 
@@ -126,10 +128,11 @@ mod tests {
     fn messages_and_sub_batches_keep_their_heads() {
         let publish = publish(1, 3, &[ID_7, HELLO, ID_7, BATCH, ID_7, &[0; 4]]).unwrap();
         assert_eq!((publish.publisher, publish.count), (5, 3));
-        let message = PublishedMessage { id: 7, filter: b"", entry: HELLO, messages: 1, uncompressed: 0 };
+        let message =
+            PublishedMessage { id: 7, filter: b"", entry: HELLO, is_sub_batch: false, messages: 1, uncompressed: 0 };
         let expected = [
             message,
-            PublishedMessage { entry: BATCH, messages: 3, uncompressed: 300, ..message },
+            PublishedMessage { entry: BATCH, is_sub_batch: true, messages: 3, uncompressed: 300, ..message },
             PublishedMessage { entry: &[0; 4], ..message },
         ];
         assert_eq!(publish.messages().collect::<Result<Vec<_>, _>>().unwrap(), expected);
@@ -138,8 +141,16 @@ mod tests {
     #[test]
     fn messages_of_version_2_have_filter_values() {
         let publish = publish(2, 2, &[ID_7, b"\x00\x02eu", HELLO, ID_7, &[0xFF, 0xFF], BATCH]).unwrap();
-        let message = PublishedMessage { id: 7, filter: b"eu", entry: HELLO, messages: 1, uncompressed: 0 };
-        let batch = PublishedMessage { filter: b"", entry: BATCH, messages: 3, uncompressed: 300, ..message };
+        let message =
+            PublishedMessage { id: 7, filter: b"eu", entry: HELLO, is_sub_batch: false, messages: 1, uncompressed: 0 };
+        let batch = PublishedMessage {
+            filter: b"",
+            entry: BATCH,
+            is_sub_batch: true,
+            messages: 3,
+            uncompressed: 300,
+            ..message
+        };
         assert_eq!(publish.messages().collect::<Result<Vec<_>, _>>().unwrap(), [message, batch]);
     }
 

@@ -3,7 +3,7 @@
 use super::{ChunkError, ChunkHeader, Compression};
 
 /// Bit 0 of the first byte of an entry: it is a sub-batch.
-pub const SUB_BATCH: u8 = 0x80;
+pub(super) const SUB_BATCH: u8 = 0x80;
 /// Bytes before the message of an entry.
 pub(super) const MESSAGE_HEAD: usize = 4;
 /// Bytes before the messages of a sub-batch.

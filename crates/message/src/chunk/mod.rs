@@ -54,7 +54,7 @@ use crate::batch::Batch;
 pub use bloom::{FILTER_BYTES_DEFAULT, FILTER_BYTES_MAX, FILTER_BYTES_MIN, bloom, may_match};
 pub use builder::{Chunk, ChunkBuilder, NotAdded};
 pub use compression::Compression;
-pub use entries::{Entries, Entry, SUB_BATCH, SubBatch};
+pub use entries::{Entries, Entry, SubBatch};
 pub use error::ChunkError;
 pub use header::{ChunkHeader, HEADER_BYTES};
 pub use joined::{Joined, Joining};
@@ -63,6 +63,7 @@ pub use stored::{CHECKSUM_BYTES, SKIM_BYTES, of_stored, skim, stored_head, withi
 pub use stored_join::{complete_joined, join_stored};
 pub use writer::{ChunkWriter, WRITER_NAME_BYTES_MAX, writer};
 
+use entries::SUB_BATCH;
 use stored::stored_head_of;
 
 /// Most messages of a chunk: a record of the log counts no more.
