@@ -203,7 +203,7 @@ fn numbered_messages_are_accepted_once() {
     let mut rig = Rig::new();
     assert!(matches!(rig.submit(3, Some(&run(1, 3))), ChunkSubmission::Accepted(_)));
     assert_eq!(rig.submit(2, Some(&run(3, 4))), ChunkSubmission::Behind(3), "before it is durable, too");
-    assert_eq!(rig.queue.writer_sequence("w"), None, "it isn't part of the stream yet");
+    assert_eq!(rig.queue.writer_sequence("w"), Some(3), "who is told that waits until it is part of the stream");
     rig.apply();
     assert_eq!((rig.queue.writer_sequence("w"), rig.queue.size().0), (Some(3), 3));
     assert!(matches!(rig.submit(1, Some(&run(9, 9))), ChunkSubmission::Accepted(_)));
