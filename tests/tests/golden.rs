@@ -85,7 +85,7 @@ fn streams_are_those_of_rabbitmq() {
 
 #[test]
 fn the_stream_protocol_is_that_of_rabbitmq() {
-    let node = Node::start(Options::new());
+    let node = Node::start(Options::new().set("debug.refused_login_delay_ms", 10));
     let ports = node.ports();
     let output = Command::new("python3")
         .arg(here().join("golden/stream-protocol.py"))

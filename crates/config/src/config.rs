@@ -124,6 +124,8 @@ pub struct Config {
     pub alarms_file: Option<String>,
     /// `debug.sync_delay_ms`: added to the duration of every sync. For tests.
     pub sync_delay_ms: f64,
+    /// `debug.refused_login_delay_ms`: after this time refused logins are answered. For tests.
+    pub refused_login_delay_ms: u64,
     /// `storage.reserve`: disk space reserved for a full disk, in bytes; `None` for two and a half files of the log.
     pub storage_reserve: Option<u64>,
     /// `debug.wal_file_bytes`: length of a file of the write-ahead log; `None` for one that suits the volume. For
@@ -337,6 +339,7 @@ impl Default for Config {
             total_memory_bytes: None,
             alarms_file: None,
             sync_delay_ms: 0.0,
+            refused_login_delay_ms: 3000,
             storage_reserve: None,
             wal_file_bytes: None,
             cores: None,

@@ -147,6 +147,7 @@ fn settings(config: &Config) -> Settings {
         node_name: node_name(config),
         default_vhost: config.default_user.vhost.clone(),
         auth_mechanisms: config.amqp10.mechanisms.clone(),
+        auth_failure_delay_ms: config.refused_login_delay_ms,
         anonymous_login: config
             .amqp10
             .anonymous_user

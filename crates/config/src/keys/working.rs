@@ -542,6 +542,16 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     key(
+        "debug.refused_login_delay_ms",
+        "number",
+        "3000",
+        "milliseconds after which refused logins are answered, for tests",
+        |config, _, value| {
+            config.refused_login_delay_ms = integer(value, 0, 60_000)?;
+            Ok(())
+        },
+    ),
+    key(
         "storage.reserve",
         "bytes",
         "two and a half files of the log",
