@@ -33,7 +33,7 @@ use std::{env, fs};
 use tempfile::TempDir;
 
 use crate::broker::{Broker, is_given};
-use crate::node::Options;
+use crate::node::{Node, Options};
 use crate::peer::Peer;
 use crate::table::Scenario;
 use crate::tap::Tap;
@@ -151,11 +151,7 @@ pub fn run_with(
     if verdict.is_ok() {
         if terminates_the_broker && let Some(node) = broker.node() {
             // It was asked to stop: it must end properly, and a restart shows which messages were kept.
-            let status = node.terminate_asked();
-            if !status.success() {
-                return Err(format!("a node that was asked to stop ended with {status}"));
-            }
-            node.restart();
+            restart_asked(node)?;
         }
         broker.finish(&format!("cell.{name}."));
     }
@@ -250,6 +246,16 @@ fn converse(child: &mut Child, broker: &mut Broker, tap: &Tap, peer: &mut Peer, 
     }
 }
 
+/// Starts a node again that was asked to stop, and has to end properly.
+fn restart_asked(node: &mut Node) -> Result<(), String> {
+    let status = node.terminate_asked();
+    if !status.success() {
+        return Err(format!("a node that was asked to stop ended with {status}"));
+    }
+    node.restart();
+    Ok(())
+}
+
 /// Executes a request line; other lines are ignored.
 fn obey(line: &str, broker: &mut Broker, tap: &Tap, peer: &mut Peer) -> Result<Option<String>, String> {
     if let Some(request) = line.strip_prefix("peer ") {
@@ -264,11 +270,7 @@ fn obey(line: &str, broker: &mut Broker, tap: &Tap, peer: &mut Peer) -> Result<O
         (Some("ready"), Some("restart")) => {
             let node = broker.node().ok_or("only a broker of our own can be stopped")?;
             node.ask_to_stop();
-            let status = node.terminate_asked();
-            if !status.success() {
-                return Err(format!("a node that was asked to stop ended with {status}"));
-            }
-            node.restart();
+            restart_asked(node)?;
             Ok(Some("go".into()))
         }
         (Some("ready"), Some("term")) => {

@@ -3,7 +3,6 @@
 use leveret_log::{JoinChunks, LogId, NewChunk, Payload, Wait};
 use leveret_message::Batch;
 use leveret_message::chunk::{CHECKSUM_BYTES, ChunkBuilder, HEADER_BYTES, SharedChunk, complete_joined, join_stored};
-
 use leveret_queue::{Place, Placement};
 
 use crate::planted::{Bug, is_planted};
@@ -26,7 +25,7 @@ pub(crate) fn chunk_of(batch: &Batch, index: u32, count: u32, filter_bytes: u8) 
 
 /// Joins short chunks of a stream while they wait to be written.
 #[derive(Debug)]
-pub(crate) struct Joins;
+struct Joins;
 
 impl JoinChunks for Joins {
     fn join(&self, data: &mut Vec<u8>, at: usize, next: &Payload<'_>) -> bool {

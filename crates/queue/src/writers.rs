@@ -47,12 +47,6 @@ impl Writers {
         self.names.get(name).and_then(|sequence| sequence.submitted)
     }
 
-    /// The number of the last message of a name that is part of the stream.
-    #[cfg(test)]
-    pub(crate) fn applied(&self, name: &str) -> Option<u64> {
-        self.names.get(name).and_then(|sequence| sequence.applied)
-    }
-
     /// The names that have messages in the stream, each with the number of its last one.
     pub(crate) fn all(&self) -> Vec<(Arc<str>, u64)> {
         self.names.iter().filter_map(|(name, sequence)| Some((name.clone(), sequence.applied?))).collect()
@@ -124,21 +118,26 @@ mod tests {
         WriterRun { name: name.into(), first, last }
     }
 
+    /// The number of the last message of a name that is part of the stream.
+    fn applied(writers: &Writers, name: &str) -> Option<u64> {
+        writers.names.get(name).and_then(|sequence| sequence.applied)
+    }
+
     #[test]
     fn a_number_counts_for_others_once_it_is_part_of_the_stream() {
         let mut writers = Writers::default();
         writers.submit(&run("a", 0, 9), 100);
-        assert_eq!((writers.submitted("a"), writers.applied("a"), writers.is_empty()), (Some(9), None, true));
+        assert_eq!((writers.submitted("a"), applied(&writers, "a"), writers.is_empty()), (Some(9), None, true));
         assert_eq!(writers.all(), []);
         writers.apply("a", 9, 100);
         writers.submit(&run("a", 10, 19), 200);
-        assert_eq!((writers.submitted("a"), writers.applied("a")), (Some(19), Some(9)));
+        assert_eq!((writers.submitted("a"), applied(&writers, "a")), (Some(19), Some(9)));
         assert_eq!(writers.all(), [("a".into(), 9)]);
         writers.withdraw();
-        assert_eq!((writers.submitted("a"), writers.applied("a")), (Some(9), Some(9)));
+        assert_eq!((writers.submitted("a"), applied(&writers, "a")), (Some(9), Some(9)));
         writers.submit(&run("b", 0, 0), 200);
         writers.withdraw();
-        assert_eq!((writers.names.len(), writers.applied("b")), (1, None));
+        assert_eq!((writers.names.len(), applied(&writers, "b")), (1, None));
     }
 
     #[test]
@@ -147,7 +146,7 @@ mod tests {
         let count = WRITERS_MAX as u64;
         (0..count).for_each(|at| writers.apply(&at.to_string(), at, 1000 - at));
         writers.submit(&run("new", 0, 5), 2000);
-        assert_eq!((writers.names.len(), writers.applied("254"), writers.applied("253")), (255, None, Some(253)));
+        assert_eq!((writers.names.len(), applied(&writers, "254"), applied(&writers, "253")), (255, None, Some(253)));
     }
 
     #[test]

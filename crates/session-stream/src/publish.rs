@@ -6,7 +6,7 @@ use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::{ChunkPublished, QueueRef};
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
-use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, NotAdded, SharedChunk};
+use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, MIXED_MESSAGES_MAX, NotAdded, SharedChunk};
 use leveret_queue::{WaitReason, WriterRun};
 use leveret_session::driven::Steps as _;
 use leveret_stream_protocol::{DecodeError, Publish, PublishedMessage, ResponseCode};
@@ -17,9 +17,6 @@ use super::session::Session;
 
 /// A chunk gets no further messages from this many bytes on: it is read and sent as a whole.
 const CHUNK_BYTES: usize = 1 << 20;
-
-/// A chunk of so many messages gets none with a filter value that it doesn't have.
-const APART_FROM: usize = 32;
 
 /// Messages of a publisher that are becoming a chunk.
 pub(crate) struct Run {
@@ -75,11 +72,8 @@ impl Session {
         for message in publish.messages() {
             let message = message?;
             if message.is_sub_batch && had > 0 {
-                self.flush_run(now);
+                self.next_chunk(publish.version, now);
                 had = 0;
-                if publish.version == 1 {
-                    self.builder.note_filter(b"");
-                }
             }
             self.client.counters.published(message.entry.len() as u64);
             self.unconfirmed += 1;
@@ -138,12 +132,7 @@ impl Session {
         loop {
             match self.builder.push_entry(message.entry, message.messages) {
                 Ok(()) => break,
-                Err(NotAdded::Full) => {
-                    self.flush_run(now);
-                    if version == 1 {
-                        self.builder.note_filter(b"");
-                    }
-                }
+                Err(NotAdded::Full) => self.next_chunk(version, now),
                 Err(NotAdded::TooLong(_) | NotAdded::BodyInFile) => {
                     return self.refuse(id, ResponseCode::FrameTooLarge, message.id);
                 }
@@ -154,10 +143,15 @@ impl Session {
             self.builder.note_filter(message.filter);
         }
         if self.builder.data_bytes() >= CHUNK_BYTES {
-            self.flush_run(now);
-            if version == 1 {
-                self.builder.note_filter(b"");
-            }
+            self.next_chunk(version, now);
+        }
+    }
+
+    /// Ends the run within a frame, whose other messages go into another chunk. Those of version 1 have no filter values.
+    fn next_chunk(&mut self, version: u16, now: Now) {
+        self.flush_run(now);
+        if version == 1 {
+            self.builder.note_filter(b"");
         }
     }
 
@@ -166,7 +160,7 @@ impl Session {
     #[inline(never)]
     fn keep_apart(&mut self, filter: &[u8], now: Now) -> bool {
         let is_covered = self.builder.has_filter(filter);
-        if !is_covered && self.builder.len() >= APART_FROM {
+        if !is_covered && self.builder.len() >= MIXED_MESSAGES_MAX as usize {
             self.flush_run(now);
         }
         is_covered

@@ -166,7 +166,7 @@ impl Session {
         let refused = |refused| code_of(&refused);
         let topology = self.client.broker.registry.staged_topology();
         let exchange = topology.exchange(&self.client.vhost, name).filter(|exchange| is_super_stream(exchange));
-        // Nobody may delete exchanges with reserved names: that says nothing of this one.
+        // Exchanges with reserved names can't be deleted by anybody: that refusal would say nothing of this one.
         if exchange.is_none() && name.starts_with("amq.") {
             return Err(ResponseCode::StreamDoesNotExist);
         }

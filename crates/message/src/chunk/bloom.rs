@@ -43,8 +43,7 @@ impl Bloom {
 
     /// Whether it has a value; an empty one stands for none.
     pub(super) fn has(&self, value: &[u8]) -> bool {
-        let has = |bit: u32| self.bits[bit as usize / 8] & mask(bit) != 0;
-        if value.is_empty() { has(UNFILTERED) } else { bits_of(value, self.size).into_iter().all(has) }
+        has(&self.bits[..usize::from(self.size)], self.size, value)
     }
 
     fn set(&mut self, bit: u32) {
@@ -79,15 +78,15 @@ pub fn bloom(chunk: &[u8]) -> Result<&[u8], ChunkError> {
 /// Whether a message of the chunk with this [filter](bloom) may have one of the values, or none if `match_unfiltered` is
 /// set. An empty value stands for none.
 pub fn may_match<'v>(bloom: &[u8], mut values: impl Iterator<Item = &'v str>, match_unfiltered: bool) -> bool {
-    let has = |bit: u32| bloom[bit as usize / 8] & mask(bit) != 0;
     // A chunk without filter has nothing but messages without a value.
     let Ok(size @ 1..) = u8::try_from(bloom.len()) else { return match_unfiltered || values.any(str::is_empty) };
-    let has_unfiltered = has(UNFILTERED);
-    match_unfiltered && has_unfiltered
-        || values.any(|value| match value.as_bytes() {
-            [] => has_unfiltered,
-            value => bits_of(value, size).into_iter().all(has),
-        })
+    match_unfiltered && has(bloom, size, b"") || values.any(|value| has(bloom, size, value.as_bytes()))
+}
+
+/// Whether a filter of `size` bytes, which isn't 0, has a value; an empty one stands for none.
+fn has(bloom: &[u8], size: u8, value: &[u8]) -> bool {
+    let is_set = |bit: u32| bloom[bit as usize / 8] & mask(bit) != 0;
+    if value.is_empty() { is_set(UNFILTERED) } else { bits_of(value, size).into_iter().all(is_set) }
 }
 
 fn mask(bit: u32) -> u8 {

@@ -5,22 +5,38 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{ChunkHeader, HEADER_BYTES, SUB_BATCH, SharedChunk};
+use super::{ChunkHeader, HEADER_BYTES, MESSAGES_MAX, SUB_BATCH, SharedChunk};
 
 /// Most bytes of entries of chunks that are joined.
 const ENTRIES_BYTES_MAX: u32 = 64 << 10;
 /// Longer chunks aren't joined as they come: to copy them takes longer than to handle each.
-const SHORT_BYTES_MAX: u32 = 1 << 10;
+pub(super) const SHORT_BYTES_MAX: u32 = 1 << 10;
 /// Most milliseconds between the times of chunks that are joined: messages have no time but their chunk's. Long enough that a client
 /// with a credit of one keeps up with any rate where a round trip takes no longer.
 const SPAN_MS_MAX: u64 = 100;
 
-/// Whether a chunk can be joined with others: it is in memory, and seems to have no sub-batches. The client for JavaScript sees no more of
+/// Whether a chunk seems to have no sub-batches, by its header and the first byte of its entries. The client for JavaScript sees no more of
 /// a chunk than its first one.
+pub(super) fn has_messages_only(header: &ChunkHeader, first_entry: Option<&u8>) -> bool {
+    u32::from(header.entries) == header.messages && first_entry < Some(&SUB_BATCH)
+}
+
+/// Whether a chunk can be joined with others: it is in memory, and has no sub-batches.
 fn is_joinable(chunk: &SharedChunk) -> bool {
-    let header = chunk.header();
-    let has_messages = || u32::from(header.entries) == header.messages && chunk.entries().first() < Some(&SUB_BATCH);
-    chunk.is_in_memory() && has_messages()
+    chunk.is_in_memory() && has_messages_only(chunk.header(), chunk.entries().first())
+}
+
+/// The header of a chunk and the next one in one, without its checksum; `None` if the next one doesn't follow, or if the whole isn't
+/// short. Its time is the earliest.
+pub(super) fn header_of_both(header: &ChunkHeader, next: &ChunkHeader) -> Option<ChunkHeader> {
+    if next.first != header.end() || next.epoch != header.epoch {
+        return None;
+    }
+    let entries = header.entries.checked_add(next.entries)?;
+    let data_length = header.data_length.checked_add(next.data_length).filter(|sum| *sum <= ENTRIES_BYTES_MAX)?;
+    let messages = header.messages.checked_add(next.messages).filter(|sum| *sum <= MESSAGES_MAX)?;
+    let timestamp_ms = header.timestamp_ms.min(next.timestamp_ms);
+    Some(ChunkHeader { entries, messages, data_length, timestamp_ms, ..*header })
 }
 
 /// The header of chunks that are joined. Its time is the earliest: a client that begins again at the time of one of the messages gets
@@ -41,18 +57,13 @@ impl Joined {
 
     /// Joins a chunk whose first message has this offset, if it follows and the whole stays short. Returns whether it did.
     pub fn join(&mut self, first: u64, chunk: &SharedChunk) -> bool {
-        let (header, next) = (&self.header, chunk.header());
-        let entries = header.entries.checked_add(next.entries);
-        let data_length = header.data_length.checked_add(next.data_length).filter(|sum| *sum <= ENTRIES_BYTES_MAX);
-        let (Some(entries), Some(data_length)) = (entries, data_length) else { return false };
-        let earliest_ms = header.timestamp_ms.min(next.timestamp_ms);
+        let next = ChunkHeader { first, ..*chunk.header() };
+        let Some(header) = header_of_both(&self.header, &next) else { return false };
         let latest_ms = self.latest_ms.max(next.timestamp_ms);
-        let is_next = first == header.end() && next.epoch == header.epoch;
-        if !is_next || !is_joinable(chunk) || latest_ms.abs_diff(earliest_ms) > SPAN_MS_MAX {
+        if !is_joinable(chunk) || latest_ms.abs_diff(header.timestamp_ms) > SPAN_MS_MAX {
             return false;
         }
-        let messages = header.messages + next.messages;
-        self.header = ChunkHeader { entries, messages, data_length, timestamp_ms: earliest_ms, ..*header };
+        self.header = header;
         self.latest_ms = latest_ms;
         true
     }

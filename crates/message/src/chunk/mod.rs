@@ -60,7 +60,7 @@ pub use header::{ChunkHeader, HEADER_BYTES};
 pub use joined::{Joined, Joining};
 pub use shared::{FilePart, SentEntries, SharedChunk};
 pub use stored::{CHECKSUM_BYTES, SKIM_BYTES, of_stored, skim, stored_head, within_stored};
-pub use stored_join::{complete_joined, join_stored};
+pub use stored_join::{MIXED_MESSAGES_MAX, complete_joined, join_stored};
 pub use writer::{ChunkWriter, WRITER_NAME_BYTES_MAX, writer};
 
 use entries::SUB_BATCH;

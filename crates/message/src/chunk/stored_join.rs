@@ -1,15 +1,11 @@
 //! Short chunks that follow each other, stored as one: those that several publishers send at once, and those of a publisher that sends
 //! one message at a time.
 
-use super::{CHECKSUM_BYTES, ChunkHeader, HEADER_BYTES, MESSAGES_MAX, SUB_BATCH, stored_head_of};
-
-/// Most bytes of entries of a chunk that others are joined to.
-const ENTRIES_BYTES_MAX: u32 = 64 << 10;
-/// Chunks with more bytes of entries stay alone: reading and sending each of them costs little by the byte.
-const SHORT_BYTES_MAX: u32 = 1 << 10;
+use super::joined::{SHORT_BYTES_MAX, has_messages_only, header_of_both};
+use super::{CHECKSUM_BYTES, ChunkHeader, HEADER_BYTES, stored_head_of};
 
 /// A chunk of more messages gets none with filter values that it doesn't have: readers get whole chunks, whatever they want of them.
-const MIXED_MAX: u32 = 32;
+pub const MIXED_MESSAGES_MAX: u32 = 32;
 
 /// Joins a chunk, given by its [head](super::SharedChunk::stored_head) and its [rest](super::SharedChunk::rest), to the stored one that
 /// `stored` ends with, from byte `at` on. Returns false, with nothing changed, if they don't become one: all messages of a chunk have
@@ -24,15 +20,13 @@ pub fn join_stored(stored: &mut Vec<u8>, at: usize, head: &[u8], rest: &[u8]) ->
         return false;
     };
     let Some(joined) = joined(&header, &next) else { return false };
-    // Some clients read no more of a chunk that begins with a sub-batch.
-    let first_entry = stored.get(at + CHECKSUM_BYTES + header.data_at());
-    if u32::from(header.entries) != header.messages || first_entry >= Some(&SUB_BATCH) {
+    if !has_messages_only(&header, stored.get(at + CHECKSUM_BYTES + header.data_at())) {
         return false;
     }
     let (bloom, entries) = rest.split_at(usize::from(next.filter_length));
     let head = at + CHECKSUM_BYTES..at + CHECKSUM_BYTES + HEADER_BYTES;
     let has_all = || stored[head.end..].iter().zip(bloom).all(|(known, more)| known | more == *known);
-    if joined.messages > MIXED_MAX && !has_all() {
+    if joined.messages > MIXED_MESSAGES_MAX && !has_all() {
         return false;
     }
     for (known, more) in stored[head.end..].iter_mut().zip(bloom) {
@@ -45,15 +39,10 @@ pub fn join_stored(stored: &mut Vec<u8>, at: usize, head: &[u8], rest: &[u8]) ->
 
 /// The header of both, but for its checksum.
 fn joined(header: &ChunkHeader, next: &ChunkHeader) -> Option<ChunkHeader> {
-    let is_next = next.first == header.end() && next.epoch == header.epoch && next.timestamp_ms == header.timestamp_ms;
-    let is_alike = next.filter_length == header.filter_length && next.trailer_length == 0 && header.trailer_length == 0;
-    if !is_next || !is_alike || next.data_length > SHORT_BYTES_MAX {
-        return None;
-    }
-    let entries = header.entries.checked_add(next.entries)?;
-    let messages = header.messages.checked_add(next.messages).filter(|sum| *sum <= MESSAGES_MAX)?;
-    let data_length = header.data_length.checked_add(next.data_length).filter(|sum| *sum <= ENTRIES_BYTES_MAX)?;
-    Some(ChunkHeader { entries, messages, data_length, ..*header })
+    let is_alike = next.filter_length == header.filter_length && next.timestamp_ms == header.timestamp_ms;
+    let is_unnamed = next.trailer_length == 0 && header.trailer_length == 0;
+    let is_short = next.data_length <= SHORT_BYTES_MAX;
+    if is_alike && is_unnamed && is_short { header_of_both(header, next) } else { None }
 }
 
 /// Gives a stored chunk that others were joined to its checksums.
