@@ -29,7 +29,7 @@ use crate::notices::Notices;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
 use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
-use crate::queue_handle::{QueueAnswer, QueueRef, later};
+use crate::queue_handle::{LiveAnswer, QueueAnswer, QueueRef, later};
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
@@ -48,6 +48,7 @@ use crate::told::redeclared::RedeclareLines;
 use crate::traffic::CoreCounters;
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
+use crate::unowned::{Unowned, UnownedLog};
 use crate::views::Client;
 use crate::wait_for::WaitFor;
 
@@ -88,6 +89,7 @@ pub struct Broker {
     pub bodies: Arc<Bodies>,
     /// Messages that are stored once for several queues.
     pub shared: Arc<SharedMessages>,
+    unowned: Unowned,
     /// Alarms that block publishing.
     pub alarms: Alarms,
     /// Requesters that wait for answers without a queue.
@@ -220,12 +222,17 @@ impl Broker {
             notices.clone(),
             now,
         );
-        // A log or file without an owner is left alone when the metadata may have lost its owner.
-        if reports.iter().all(|report| report.damaged.is_empty()) {
+        // A log or file without an owner is left alone when it isn't certain that its owner was deleted.
+        let is_whole = reports.iter().all(|report| report.damaged.is_empty());
+        let unowned = Unowned::default();
+        for ((log, state), report) in logs.iter().zip(&mut states).zip(&reports) {
+            let (deleted, kept): (Vec<LogId>, Vec<LogId>) =
+                state.orphans().into_iter().partition(|log| is_whole && registry.has_given(QueueId(log.0)));
+            deleted.into_iter().for_each(|orphan| log.forget(orphan));
+            unowned.keep(kept.into_iter(), state, report.position, |references| shared.restore(references));
+        }
+        if is_whole {
             shared.restored(&found);
-            for (log, state) in logs.iter().zip(&states) {
-                state.orphans().into_iter().for_each(|orphan| log.forget(orphan));
-            }
         }
         for (log, report) in logs.iter().zip(&reports) {
             report.damaged.iter().for_each(|damage| stop_damaged(&registry, log.id(), damage));
@@ -254,6 +261,7 @@ impl Broker {
             authenticator,
             budget,
             shared,
+            unowned,
             bodies,
             alarms: Alarms::default(),
             replies,
@@ -289,6 +297,20 @@ impl Broker {
                 tracing::error!(queue = %queue.name, reason = %refused, "the queue of a lost exchange can't be deleted");
             }
         }
+    }
+
+    /// The logs that no queue owns, and that are kept until they are deleted: see [`Broker::delete_unowned`].
+    pub fn unowned(&self) -> Vec<UnownedLog> {
+        self.unowned.list()
+    }
+
+    /// Deletes a log that no queue owns, with its messages. Returns whether there was one.
+    pub fn delete_unowned(&self, log: LogId) -> bool {
+        let is_there = self.unowned.remove(log);
+        if is_there {
+            self.commit.forget(log);
+        }
+        is_there
     }
 
     /// Number of messages of the broker itself, such as traces, that were dropped.
@@ -655,7 +677,7 @@ impl Broker {
             }
             match log.next_job(lane, now.monotonic) {
                 Next::Run(id, Job::Live { logs }) => {
-                    let live = self.live_states(log, &logs);
+                    let live = self.live_states(log, &logs)?;
                     self.complete(stream, id, Ok(Done::Live(live)), now)?;
                 }
                 next => return Ok(next),
@@ -697,7 +719,11 @@ impl Broker {
         log.next_small_write(now.monotonic)
     }
 
-    fn live_states(&self, stream: &LocalStream, logs: &[LogId]) -> Vec<LiveState> {
+    /// The states of these logs, without those whose owner was deleted.
+    ///
+    /// # Errors
+    /// An owner doesn't know its state. Leaving it out would delete its messages.
+    fn live_states(&self, stream: &LocalStream, logs: &[LogId]) -> Result<Vec<LiveState>, StorageError> {
         // The durable place of the log itself: sessions may not have been notified yet.
         let durable = Place::new(stream.inspect(leveret_log::Log::durable));
         let staged = self.registry.staged_snapshot();
@@ -708,16 +734,23 @@ impl Broker {
             if *log == LogId::METADATA && is_local {
                 let (state, place) = self.registry.model_snapshot();
                 let position = place.number();
-                return Some(LiveState { log: *log, next: 0, position, state, ..LiveState::default() });
+                return Ok(Some(LiveState { log: *log, next: 0, position, state, ..LiveState::default() }));
             }
             if *log == LogId::SHARED && is_local {
-                return Some(self.shared.live_state());
+                return Ok(Some(self.shared.live_state()));
             }
             let id = QueueId(log.0);
             let queue = staged.queues.get(&id).or_else(|| published.queues.get(&id));
-            queue.filter(|queue| queue.stream().id() == stream.id()).and_then(|queue| queue.live_state(durable))
+            match queue.filter(|queue| queue.stream().id() == stream.id()) {
+                Some(queue) => match queue.live_state(durable) {
+                    LiveAnswer::Live(state) => Ok(Some(state)),
+                    LiveAnswer::Deleted => Ok(None),
+                    LiveAnswer::Unknown => Err(StorageError::UnknownState { log: *log }),
+                },
+                None => Ok(self.unowned.live_state(*log)),
+            }
         };
-        logs.iter().filter_map(state_of).collect()
+        logs.iter().filter_map(|log| state_of(log).transpose()).collect()
     }
 
     /// Sets the wake-up for writers of body files.

@@ -85,6 +85,7 @@ pub mod transfer;
 pub mod turn_budget;
 pub mod unauthenticated;
 mod unconverted;
+mod unowned;
 pub mod views;
 pub mod wait_for;
 mod whole;
@@ -107,6 +108,7 @@ pub use settings::Settings;
 pub use time::{Nanos, Now};
 pub use told::category;
 pub use unauthenticated::{Handshake, Unauthenticated};
+pub use unowned::UnownedLog;
 
 /// Types that listings of queues and consumers use.
 pub use leveret_queue::{

@@ -276,23 +276,8 @@ impl Survivors for Offline {
             // Above every number that was ever used, including lost ones.
             let lowest = if queue.queue_type() == QueueType::Stream { 0 } else { 1 };
             let next = found.ledger.next().max(live.max().map_or(lowest, |last| last + 1));
-            let kept = Kept {
-                expiry: found.expiry,
-                references: found.references,
-                attempts: found.attempts,
-                priorities: found.priorities,
-                parked: found.parked,
-                delayed: found.delayed,
-                annotations: found.annotations,
-                dying: found.dying,
-                stream: found.stream,
-                tracking: found.tracking,
-                writers: found.writers,
-                ids: found.ids,
-                sequences: found.sequences,
-            };
             self.messages += live.len();
-            let state = kept.encode(next);
+            let state = Kept::from(found).encode(next);
             states.push(LiveState { log, next, position, bytes: body_bytes, state, live, ..LiveState::default() });
         }
         states.sort_unstable_by_key(|state| state.log);

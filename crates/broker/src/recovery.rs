@@ -122,6 +122,8 @@ pub struct Recovered {
     /// The shared log.
     pub shared: RecoveredShared,
     logs: FxHashMap<LogId, RecoveredLog>,
+    /// The first and the last number of the first chunk of each log that has some.
+    chunks: FxHashMap<LogId, (u64, u64)>,
     error: Option<RecoveryError>,
 }
 
@@ -131,6 +133,13 @@ impl Recovered {
     /// # Errors
     /// [`RecoveryError`] of the first problem.
     pub fn check(&mut self) -> Result<(), RecoveryError> {
+        for (log, (first, last)) in std::mem::take(&mut self.chunks) {
+            // A log without a queue is one of a queue that is deleted by now.
+            let queue_type = self.model.topology().queue_by_id(QueueId(log.0)).map(|queue| queue.queue_type());
+            if let Some(queue_type) = queue_type.filter(|queue_type| *queue_type != QueueType::Stream) {
+                return Err(RecoveryError::Chunk { log, first, last, queue_type: queue_type.name() });
+            }
+        }
         self.error.take().map_or(Ok(()), Err)
     }
 
@@ -179,6 +188,17 @@ impl Recovered {
     /// Every log with its live messages, and its references to the shared log.
     pub(crate) fn ledgers(&self) -> impl Iterator<Item = (LogId, &Ledger, &References)> {
         self.logs.iter().map(|(id, log)| (*id, &log.ledger, &log.references))
+    }
+
+    /// Whether a live message of a queue stands for this message of the shared log.
+    fn is_referred_to(&self, number: u64) -> bool {
+        self.logs.values().any(|log| {
+            let mut places = log.references.stretches();
+            places.any(|place| {
+                let is_in = (place.shared..place.shared + place.count).contains(&number);
+                is_in && log.ledger.is_live(place.first + (number - place.shared))
+            })
+        })
     }
 
     /// Logs that no queue owns.
@@ -303,12 +323,8 @@ impl Replay for Recovered {
 
     fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
         let count = u64::from(messages);
-        // A log without a queue is one of a queue that is deleted by now.
-        let queue_type = self.model.topology().queue_by_id(QueueId(log.0)).map(|queue| queue.queue_type());
-        if let Some(queue_type) = queue_type.filter(|queue_type| *queue_type != QueueType::Stream) {
-            let (last, queue_type) = (first + (count - 1), queue_type.name());
-            return self.fail(RecoveryError::Chunk { log, first, last, queue_type });
-        }
+        // Its queue's declaration may come later, if that is damaged and has to be taken from its second copy.
+        self.chunks.entry(log).or_insert((first, first + (count - 1)));
         let chunk = within_stored(payload)
             .and_then(|chunk| Ok((ChunkHeader::decode(chunk)?, chunk.len() as u64, chunk::writer(chunk)?)));
         match chunk {
@@ -325,8 +341,14 @@ impl Replay for Recovered {
         }
     }
 
-    fn bytes_elsewhere(&self, log: LogId) -> RoaringTreemap {
-        self.logs.get(&log).map(|log| log.references.numbers()).unwrap_or_default()
+    fn wanted(&self, log: LogId, numbers: &RoaringTreemap) -> RoaringTreemap {
+        if log == LogId::SHARED {
+            return numbers.iter().filter(|number| self.is_referred_to(*number)).collect();
+        }
+        let Some(found) = self.logs.get(&log) else { return RoaringTreemap::new() };
+        let elsewhere = found.references.numbers();
+        let is_wanted = |number: &u64| found.ledger.is_live(*number) && !elsewhere.contains(*number);
+        numbers.iter().filter(is_wanted).collect()
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {

@@ -822,6 +822,11 @@ impl Registry {
         self.staged.lock().latest.topology.clone()
     }
 
+    /// Whether this id was given to a queue: see [`Model::has_given`].
+    pub(crate) fn has_given(&self, id: QueueId) -> bool {
+        self.staged.lock().model.has_given(id)
+    }
+
     /// The encoded model for a checkpoint, with the place of its last record.
     pub fn model_snapshot(&self) -> (Vec<u8>, Place) {
         let staged = self.staged.lock();

@@ -4,6 +4,7 @@
 use crate::job::{Done, Event, Job, JobId, Next};
 use crate::log::Log;
 use crate::retire::Retirement;
+use crate::step::Step;
 use crate::types::{LogId, Nanos};
 
 /// Delay before polling again for a condition that raises no event.
@@ -91,8 +92,9 @@ impl Log {
             return self.next_move_job(Slot::Rewrite, now);
         }
         // Segments that still had readers when their checkpoint was done.
-        let steps = self.burial_steps();
+        let mut steps = self.burial_steps();
         if !steps.is_empty() {
+            steps.push(Step::SyncDirectory);
             return self.run_background(Doing::Discard, Job::Steps(steps));
         }
         match self.next_survey_job(now) {
@@ -111,7 +113,7 @@ impl Log {
         match (doing, done) {
             (Doing::Prepare, Done::Yes) => self.wal.prepared(),
             (Doing::Fill, Done::Yes) => self.wal.filled(true),
-            (Doing::Discard, Done::Yes) => {}
+            (Doing::Discard, Done::Yes) => self.wal.returned(),
             (Doing::Reserve, Done::Yes) => self.reserve_is_made(),
             (Doing::Ask(slot, asked), Done::Live(states)) => self.take_states(slot, &asked, states, now),
             (Doing::Survey(asked), Done::Live(states)) => self.take_survey(&asked, states, now),

@@ -74,6 +74,7 @@ impl Builder {
                 records: 0,
                 record_bytes: 0,
                 unsynced: 0,
+                metadata_mark: 0,
             },
             seed: identity.batch_seed(sequence),
             inline_below,
@@ -97,6 +98,15 @@ impl Builder {
 
     pub(crate) fn record_bytes(&self) -> u64 {
         self.header.record_bytes
+    }
+
+    pub(crate) fn sequence(&self) -> u64 {
+        self.header.sequence
+    }
+
+    /// Says that from this position on there is no metadata record before this batch.
+    pub(crate) fn set_metadata_mark(&mut self, position: Position) {
+        self.header.metadata_mark = position;
     }
 
     pub(crate) fn set_flag(&mut self, flag: u16) {

@@ -1,13 +1,18 @@
 //! Writing a checkpoint in pieces, and loading one.
+//!
+//! The entry of the metadata stands once more in a file of its own, which has the form of a checkpoint with that entry alone. It
+//! is written before the first checkpoint with this entry, and stays as long as checkpoints have it.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
 use roaring::RoaringTreemap;
+use rustc_hash::FxHashSet;
 
 use crate::disk::{self, Disk};
-use crate::error::DiskError;
+use crate::error::{DiskError, Operation};
 use crate::format::checkpoint::{
     ENTRY_BYTES, Entry, FOOTER_BYTES, HEADER_BYTES, Header, NEXT_DELETED, SEGMENT_ROW_BYTES,
 };
@@ -35,6 +40,8 @@ pub(crate) struct Plan {
     pub old: Option<CheckpointFile>,
     /// Deleted logs, each with the position up to which its records are void.
     pub removed: Vec<(LogId, Position)>,
+    /// Logs whose entries in the previous checkpoint are damaged.
+    pub frozen: FxHashSet<LogId>,
 }
 
 #[derive(Debug)]
@@ -52,6 +59,8 @@ pub(crate) struct CheckpointWriter {
     header: Header,
     origins: std::vec::IntoIter<Origin>,
     entries: Vec<EntryPlace>,
+    /// Logs whose old entries are damaged: they are copied as they are, so that each start finds that.
+    frozen: FxHashSet<LogId>,
     /// Bytes not written yet, and their offset in the file.
     buffer: Vec<u8>,
     written: u64,
@@ -80,7 +89,32 @@ impl CheckpointWriter {
         origins.extend(deleted.map(|(log, position)| (*log, Origin::Deleted(*log, *position))));
         origins.sort_unstable_by_key(|(log, _)| *log);
         let origins: Vec<Origin> = origins.into_iter().map(|(_, origin)| origin).collect();
+        let metadata = match states.contains_key(&LogId::METADATA) {
+            true => plan.header.sequence,
+            false => plan.old.as_ref().map_or(0, |old| old.metadata),
+        };
+        let header = Header { metadata, ..plan.header };
+        let name = Name::Checkpoint(header.sequence);
+        Self::begin(name, plan, header, origins, states)
+    }
 
+    /// The second copy of the metadata, if this checkpoint has new metadata.
+    pub(crate) fn second_metadata(plan: &Plan, states: &BTreeMap<LogId, LiveState>) -> Option<CheckpointWriter> {
+        let origins = vec![Origin::Asked(states.get(&LogId::METADATA)?.log)];
+        let frozen = FxHashSet::default();
+        let plan = Plan { segments: Vec::new(), old: None, removed: Vec::new(), frozen, ..*plan };
+        let name = Name::Metadata(plan.header.sequence);
+        let header = plan.header;
+        Some(Self::begin(name, plan, header, origins, states))
+    }
+
+    fn begin(
+        name: Name,
+        plan: Plan,
+        header: Header,
+        origins: Vec<Origin>,
+        states: &BTreeMap<LogId, LiveState>,
+    ) -> CheckpointWriter {
         let rows: Vec<u8> =
             plan.segments.iter().flat_map(|(id, length)| [id.to_le_bytes(), length.to_le_bytes()].concat()).collect();
         let contents: u64 = origins
@@ -96,16 +130,17 @@ impl CheckpointWriter {
             logs: origins.len() as u32,
             length: (HEADER_BYTES + rows.len() + FOOTER_BYTES) as u64 + contents,
             rows_crc: crc32c::crc32c(&rows),
-            ..plan.header
+            ..header
         };
         let mut buffer = header.encode(plan.node_id, plan.wal_id).to_vec();
         buffer.extend_from_slice(&rows);
         CheckpointWriter {
-            name: Name::Checkpoint(header.sequence).text(plan.wal_id).into(),
+            name: name.text(plan.wal_id).into(),
             old: plan.old.map(|old| old.name),
             header,
             origins: origins.into_iter(),
             entries: Vec::new(),
+            frozen: plan.frozen,
             buffer,
             written: 0,
             window: Window::default(),
@@ -170,11 +205,14 @@ impl CheckpointWriter {
                 for reads in 1..=READS_MAX {
                     let bytes = self.window.fetch(disk, old, place.offset, place.length as usize, CHUNK_BYTES, end)?;
                     let is_right = Entry::decode(&bytes).is_some() && Entry::content_is_whole(&bytes);
-                    if is_right || reads == READS_MAX {
-                        // Copied unchecked: if they are damaged, recovery has to report it; we mustn't hide it by a
-                        // new checksum.
+                    if is_right || self.frozen.contains(&place.log) {
                         self.buffer.extend_from_slice(&bytes);
                         break;
+                    }
+                    if reads == READS_MAX {
+                        // It went bad since the start. The owner has the state in memory.
+                        let error = io::Error::new(io::ErrorKind::InvalidData, "a state has wrong bytes");
+                        return Err(DiskError::new(Operation::Read, old, place.offset, error));
                     }
                     self.window.forget();
                 }
@@ -206,7 +244,8 @@ impl CheckpointWriter {
             disk::sync(disk, &self.name)?;
         }
         disk::sync_directory(disk)?;
-        Ok(CheckpointFile { name: self.name.clone(), entries: Arc::new(std::mem::take(&mut self.entries)) })
+        let entries = Arc::new(std::mem::take(&mut self.entries));
+        Ok(CheckpointFile { name: self.name.clone(), entries, metadata: self.header.metadata })
     }
 }
 
@@ -246,11 +285,45 @@ pub(crate) fn load(
     disk: &dyn Disk,
     wal_id: u16,
     sequence: u64,
+    restore: impl FnMut(LiveState, bool),
+) -> Result<Result<Loaded, Unusable>, DiskError> {
+    load_file(disk, wal_id, Name::Checkpoint(sequence), restore)
+}
+
+/// Reads the file with the second copy of the metadata. If it can't be used, returns the wrong bytes and the reason.
+pub(crate) fn load_second_metadata(
+    disk: &dyn Disk,
+    wal_id: u16,
+    sequence: u64,
+) -> Result<Result<LiveState, Unusable>, DiskError> {
+    let mut found = None;
+    let loaded = load_file(disk, wal_id, Name::Metadata(sequence), |state, _| found = Some(state))?;
+    Ok(loaded.and_then(|loaded| {
+        let reason = || match loaded.damaged.first() {
+            Some(place) => (place.offset..place.offset + place.length, "the entry is wrong"),
+            None => (0..loaded.header.length, "there is no metadata"),
+        };
+        found.filter(|state| state.log == LogId::METADATA).ok_or_else(|| {
+            let (range, reason) = reason();
+            Unusable { range, reason: reason.into() }
+        })
+    }))
+}
+
+/// As [`load`], for a checkpoint or the second copy of one's metadata.
+///
+/// # Panics
+/// With the name of another file.
+pub(crate) fn load_file(
+    disk: &dyn Disk,
+    wal_id: u16,
+    name: Name,
     mut restore: impl FnMut(LiveState, bool),
 ) -> Result<Result<Loaded, Unusable>, DiskError> {
     let unusable = |range, reason: String| Ok(Err(Unusable { range, reason }));
     let head_range = 0..HEADER_BYTES as u64;
-    let name: Arc<str> = Name::Checkpoint(sequence).text(wal_id).into();
+    let (Name::Checkpoint(sequence) | Name::Metadata(sequence)) = name else { panic!("{name:?} is no checkpoint") };
+    let name: Arc<str> = name.text(wal_id).into();
     let length = disk::length(disk, &name)?;
     let head = disk::read(disk, &name, 0, HEADER_BYTES)?;
     let Some((header, node_id)) = Header::decode(&head, wal_id) else {
@@ -309,7 +382,7 @@ pub(crate) fn load(
         header,
         node_id,
         segments: rows.chunks_exact(SEGMENT_ROW_BYTES).map(|row| (u64_at(row, 0), u64_at(row, 8))).collect(),
-        file: CheckpointFile { name, entries: Arc::new(entries) },
+        file: CheckpointFile { name, entries: Arc::new(entries), metadata: header.metadata },
         damaged,
     }))
 }
@@ -371,12 +444,14 @@ mod tests {
                 logs: 0,
                 length: 0,
                 rows_crc: 0,
+                metadata: 0,
             },
             node_id: 4,
             wal_id: 0,
             segments: vec![(7, 4096), (8, 8192)],
             old,
             removed,
+            frozen: FxHashSet::default(),
         };
         let mut writer = CheckpointWriter::new(plan, &states);
         loop {

@@ -367,6 +367,9 @@ impl Log {
                 std::mem::replace(&mut self.active, next)
             }
         };
+        if !self.closing {
+            self.copy_metadata(builder.sequence(), builder.next_position() - 1, now);
+        }
         let (batches, written) =
             self.commit.unsynced.as_ref().map_or((0, self.durable), |unsynced| (unsynced.batches, unsynced.last));
         let batch = Arc::new(builder.seal(if planted!(OmitUnsynced) { 0 } else { batches }));
@@ -398,6 +401,7 @@ impl Log {
                 Some(Name::Checkpoint(sequence)) => sequence,
                 _ => 0,
             },
+            metadata_mark: self.metadata.mark(),
         };
         let name: Arc<str> = names::closed(self.options.wal_id).into();
         let new: Arc<str> = format!("{name}.new").into();

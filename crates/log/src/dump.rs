@@ -86,8 +86,9 @@ pub enum Dumped<'a> {
 pub fn files(disk: &dyn Disk, options: &Options) -> Result<Vec<String>, StorageError> {
     let rank = |name: &Name| match name {
         Name::Checkpoint(sequence) => (0, *sequence),
-        Name::Segment(id) => (1, *id),
-        Name::Wal(sequence) => (2, *sequence),
+        Name::Metadata(sequence) => (1, *sequence),
+        Name::Segment(id) => (2, *id),
+        Name::Wal(sequence) => (3, *sequence),
     };
     let names = disk::list(disk)?;
     let mut names: Vec<Name> = names.iter().filter_map(|text| Name::parse(text, options.wal_id)).collect();
@@ -110,7 +111,7 @@ pub fn dump(
         return Err(StorageError::Version { file: file.to_owned(), found });
     }
     let (kind, identity) = match Name::parse(file, options.wal_id) {
-        Some(Name::Checkpoint(sequence)) => return dump_checkpoint(disk, options, sequence, visit),
+        Some(name @ (Name::Checkpoint(_) | Name::Metadata(_))) => return dump_checkpoint(disk, options, name, visit),
         Some(Name::Wal(sequence)) => (FileKind::Wal, Identity::wal(options.node_id, options.wal_id, sequence)),
         Some(Name::Segment(id)) => (FileKind::Segment, Identity::segment(options.node_id, options.wal_id, id)),
         None => {
@@ -187,12 +188,12 @@ fn dump_batch(
 fn dump_checkpoint(
     disk: &dyn Disk,
     options: &Options,
-    sequence: u64,
+    name: Name,
     visit: &mut dyn FnMut(Dumped<'_>) -> ControlFlow<()>,
 ) -> Result<(), StorageError> {
     let mut shown = ControlFlow::Continue(());
     // The loader delivers the header last, so it is loaded once beforehand to be shown first.
-    let header = checkpoint::load(disk, options.wal_id, sequence, |_, _| ())?;
+    let header = checkpoint::load_file(disk, options.wal_id, name, |_, _| ())?;
     let loaded = match header {
         Ok(loaded) => loaded,
         Err(found) => {
@@ -201,11 +202,11 @@ fn dump_checkpoint(
         }
     };
     let header = loaded.header;
-    let (floor, position) = (header.floor, header.position);
+    let (sequence, floor, position) = (header.sequence, header.floor, header.position);
     if visit(Dumped::Checkpoint { sequence, floor, position, segments: loaded.segments }).is_break() {
         return Ok(());
     }
-    let _ = checkpoint::load(disk, options.wal_id, sequence, |state, deleted| {
+    let _ = checkpoint::load_file(disk, options.wal_id, name, |state, deleted| {
         if shown.is_continue() {
             shown = visit(Dumped::State {
                 log: state.log,

@@ -86,6 +86,15 @@ pub enum StorageError {
         "a thread panicked while it changed the log or the objects of the node (see the lines before); the node stops"
     )]
     Panicked,
+    /// The owner of a log can't say which of its messages are live, so that none of them may be removed.
+    #[error(
+        "storage stops: the owner of log {log} can't say which of its messages are live (see the lines before); the node has to be \
+         restarted, which reads it from the disk"
+    )]
+    UnknownState {
+        /// The log.
+        log: LogId,
+    },
     /// Checkpoints exist, but none can be read.
     #[error("storage is damaged: {file}: {reason}; restore the data directory or start on an empty one")]
     Checkpoint {
@@ -94,6 +103,21 @@ pub enum StorageError {
         /// The problem with it.
         reason: String,
     },
+    /// Metadata can't be read in any of its copies.
+    #[error(
+        "storage is damaged: the metadata (users, queues, bindings and so on) can't be read in any copy: {places}; nothing was \
+         changed; restore the data directory, or save what is left of it with `leveret verify DIR --repair-to COPY`"
+    )]
+    Metadata {
+        /// Where the copies are, and what is wrong with each.
+        places: String,
+    },
+    /// Stored bytes can't be read because of an error of the device or of the operating system. They may be intact.
+    #[error(
+        "storage can't be read: {0}; nothing was changed, since bytes that can't be read may be intact; mend the disk and start \
+         again, or save what can be read with `leveret verify DIR --repair-to COPY`"
+    )]
+    Unreadable(DiskError),
     /// A file that other files depend on is missing.
     #[error("storage is damaged: {file} is missing ({reason}); restore the data directory")]
     Missing {
@@ -101,6 +125,19 @@ pub enum StorageError {
         file: String,
         /// Why it is needed.
         reason: String,
+    },
+    /// WAL files contradict each other.
+    #[error(
+        "storage is damaged: {file} begins with batch {found}, although batch {last} comes before it; nothing was changed; restore the \
+         data directory, or save what is left of it with `leveret verify DIR --repair-to COPY`"
+    )]
+    Order {
+        /// Name of the file.
+        file: String,
+        /// Sequence of its first batch.
+        found: u64,
+        /// Sequence of the last batch before it.
+        last: u64,
     },
     /// The disk has no space for the files that a start needs, and there is no reserve either.
     #[error("the disk is full: {file} needs {needed} bytes ({error}); free some space and start again")]
@@ -131,6 +168,19 @@ pub enum StorageError {
     /// The options are inconsistent.
     #[error("wrong storage options: {0}")]
     Options(String),
+}
+
+impl StorageError {
+    /// Whether the start is refused because of damage, so that a repaired copy may help.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(
+            self,
+            StorageError::Checkpoint { .. }
+                | StorageError::Missing { .. }
+                | StorageError::Metadata { .. }
+                | StorageError::Order { .. }
+        )
+    }
 }
 
 /// Stored bytes that aren't those written. The log they belong to stops; the node continues.

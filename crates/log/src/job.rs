@@ -132,6 +132,9 @@ pub enum Event {
         /// Their bytes.
         bytes: u64,
     },
+    /// A file couldn't be read because of an error of the device, while its messages were moved to another one. Nothing is lost:
+    /// the file stays as it is.
+    Unreadable(DiskError),
     /// Stored messages couldn't be read back while their WAL file was retired. They are lost; the file is kept under
     /// a name that begins with `damaged-`.
     Damaged(ReadError),

@@ -40,6 +40,7 @@ mod job;
 mod live_state;
 mod log;
 mod memory_disk;
+mod metadata;
 mod names;
 mod options;
 mod pin;

@@ -13,6 +13,7 @@ use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::{Head, RecordKind, encode_range};
 use crate::group::Groups;
 use crate::job::{Done, Event, JobId, Lane, Next};
+use crate::metadata::{Metadata, MetadataStart};
 use crate::options::Options;
 use crate::read::{ReadPlan, ReadSource};
 use crate::retire::Retirement;
@@ -56,6 +57,8 @@ pub struct Log {
     /// Deleted logs, each with the position of its deletion.
     pub(crate) forgotten: FxHashMap<LogId, Position>,
     pub(crate) groups: Groups,
+    /// Metadata records that have to be written once more.
+    pub(crate) metadata: Metadata,
     pub(crate) next_job_id: u64,
     pub(crate) background: Option<(JobId, crate::background::Doing)>,
     pub(crate) had_room: bool,
@@ -70,6 +73,7 @@ pub(crate) struct Start {
     pub durable: Position,
     pub batch: u64,
     pub space: Space,
+    pub metadata: MetadataStart,
 }
 
 impl Log {
@@ -81,7 +85,7 @@ impl Log {
             active.set_flag(FLAG_RESTART);
         }
         let is_out = start.space.is_out;
-        Log {
+        let mut log = Log {
             active,
             closed: VecDeque::new(),
             memory: vec![Memory::with_capacity(options.buffer_bytes)],
@@ -98,13 +102,16 @@ impl Log {
             space: start.space,
             forgotten: FxHashMap::default(),
             groups: Groups::default(),
+            metadata: Metadata::default(),
             next_job_id: 1,
             background: None,
             had_room: !is_out,
             closing: false,
             statistics: Statistics::default(),
             options,
-        }
+        };
+        log.continue_metadata(start.metadata, now);
+        log
     }
 
     /// Appends messages of a log, numbered from `first` on. Returns the position of the last one.
@@ -256,7 +263,11 @@ impl Log {
     /// # Panics
     /// As [`Log::append_messages`].
     pub fn append_control(&mut self, log: LogId, kind: u8, payload: &[u8], wait: Wait, now: Nanos) -> Position {
-        self.append_record(log, Head::alone(RecordKind::Control, kind), payload, wait, now)
+        let position = self.append_record(log, Head::alone(RecordKind::Control, kind), payload, wait, now);
+        if log == LogId::METADATA {
+            self.note_metadata(kind, payload);
+        }
+        position
     }
 
     pub(crate) fn append_record(&mut self, log: LogId, head: Head, payload: &[u8], wait: Wait, now: Nanos) -> Position {
@@ -295,13 +306,15 @@ impl Log {
     pub(crate) fn next_builder(&mut self) -> Builder {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
-        Builder::new(
+        let mut builder = Builder::new(
             &self.wal.current.identity,
             sequence,
             self.appended() + 1,
             self.options.inline_below,
             self.memory.pop().unwrap_or_default(),
-        )
+        );
+        builder.set_metadata_mark(self.metadata.mark());
+        builder
     }
 
     #[inline]
@@ -364,8 +377,7 @@ impl Log {
         let done = match result {
             Ok(done) => done,
             Err(error) => {
-                self.undo(id, error, now)?;
-                return Ok(Vec::new());
+                return Ok(self.undo(id, error, now)?.into_iter().collect());
             }
         };
         let mut events = Vec::new();
@@ -462,6 +474,11 @@ impl Log {
     pub fn close(&mut self, now: Nanos) {
         if self.closing {
             return;
+        }
+        if self.metadata.is_due() {
+            // Not even the last metadata records have their second copies in the same batch.
+            self.close_batch();
+            self.copy_metadata(self.next_sequence, self.appended(), now);
         }
         let head = Head::alone(RecordKind::Close, 0);
         self.append_record(LogId::METADATA, head, &[], Wait::Confirm, now);

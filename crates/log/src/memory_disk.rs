@@ -70,6 +70,11 @@ impl MemoryDisk {
         self.lock().unreadable.push((name.to_owned(), range));
     }
 
+    /// Makes all reads succeed from now on.
+    pub fn mend(&self) {
+        self.lock().unreadable.clear();
+    }
+
     /// Flips one of the first bits that the read after `reads` others returns; reading again returns the right bit.
     pub fn misread(&self, reads: u64) {
         self.lock().misread = Some(reads);

@@ -6,6 +6,8 @@ pub(crate) enum Name {
     Wal(u64),
     Segment(u64),
     Checkpoint(u64),
+    /// The second copy of a checkpoint's metadata.
+    Metadata(u64),
 }
 
 /// The name of the file that a clean stop leaves.
@@ -19,6 +21,7 @@ impl Name {
             Name::Wal(sequence) => format!("wal-{wal_id:04x}-{sequence:016x}"),
             Name::Segment(id) => format!("segment-{wal_id:04x}-{id:016x}"),
             Name::Checkpoint(sequence) => format!("checkpoint-{wal_id:04x}-{sequence:016x}"),
+            Name::Metadata(sequence) => format!("metadata-{wal_id:04x}-{sequence:016x}"),
         }
     }
 
@@ -34,6 +37,7 @@ impl Name {
             "wal" => Some(Name::Wal(number)),
             "segment" => Some(Name::Segment(number)),
             "checkpoint" => Some(Name::Checkpoint(number)),
+            "metadata" => Some(Name::Metadata(number)),
             _ => None,
         }
     }
@@ -50,7 +54,7 @@ mod tests {
 
     #[test]
     fn names_are_parsed_as_written() {
-        for name in [Name::Wal(1), Name::Segment(u64::MAX), Name::Checkpoint(0xabc)] {
+        for name in [Name::Wal(1), Name::Segment(u64::MAX), Name::Checkpoint(0xabc), Name::Metadata(7)] {
             assert_eq!(Name::parse(&name.text(7), 7), Some(name));
             assert_eq!(Name::parse(&name.text(7), 8), None);
         }

@@ -156,6 +156,8 @@ pub enum Bug {
     ReuseKeptFile,
     /// Recovery removes WAL files below the first one that it replays, although they became segments.
     RemoveKeptFile,
+    /// Metadata records are written once.
+    SkipMetadataCopies,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use rustc_hash::FxHashSet;
+
 use crate::checkpoint::{CheckpointWriter, Plan};
 use crate::disk::{self, Disk};
 use crate::dump;
@@ -83,6 +85,7 @@ pub fn repair(
         logs: 0,
         length: 0,
         rows_crc: 0,
+        metadata: 0,
     };
     let plan = Plan {
         header,
@@ -91,9 +94,12 @@ pub fn repair(
         segments: copy.segments,
         old: None,
         removed: Vec::new(),
+        frozen: FxHashSet::default(),
     };
-    let mut writer = CheckpointWriter::new(plan, &states);
-    while writer.step(to, &states)?.is_none() {}
+    let second = CheckpointWriter::second_metadata(&plan, &states);
+    for mut writer in second.into_iter().chain([CheckpointWriter::new(plan, &states)]) {
+        while writer.step(to, &states)?.is_none() {}
+    }
     Ok(())
 }
 
@@ -122,7 +128,7 @@ impl<'a> Source<'a> {
                 let kind = verified.ends.get(file).map_or(SourceKind::Kept, |end| SourceKind::Replayed(*end));
                 (Identity::wal(options.node_id, options.wal_id, sequence), kind)
             }
-            Name::Checkpoint(_) => return None,
+            Name::Checkpoint(_) | Name::Metadata(_) => return None,
         };
         Some(Source { file, identity, kind })
     }

@@ -113,6 +113,7 @@ impl Log {
             .store
             .segments
             .iter()
+            .filter(|(id, segment)| segment.live == 0 || !segment.is_unreadable && !self.store.is_frozen(**id))
             .map(|(id, segment)| Candidate { id: *id, length: segment.length, live: segment.live_length() })
             .collect();
         let mut chosen = choose(&candidates, self.options.file_bytes);

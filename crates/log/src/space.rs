@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::background::{Doing, Slot};
 use crate::error::{DiskError, Operation, StorageError};
-use crate::job::{Job, JobId, Next};
+use crate::job::{Event, Job, JobId, Next};
 use crate::log::Log;
 use crate::names;
 use crate::options::Options;
@@ -114,18 +114,19 @@ impl Log {
         self.space.is_out = false;
     }
 
-    /// Reacts to a failed job: undoes its effects if it only ran out of space.
-    pub(crate) fn undo(&mut self, id: JobId, error: DiskError, now: Nanos) -> Result<(), StorageError> {
+    /// Reacts to a failed job: undoes its effects if it only ran out of space, or couldn't read what it can do without.
+    pub(crate) fn undo(&mut self, id: JobId, error: DiskError, now: Nanos) -> Result<Option<Event>, StorageError> {
         if let Some((expected, Doing::Work(slot))) = &self.background
             && *expected == id
             && error.is_unreadable()
         {
-            let Some(names) = self.ask_all(*slot, now) else {
+            let slot = *slot;
+            let Some(names) = self.ask_all(slot, now).or_else(|| self.leave_unreadable(slot, now)) else {
                 return Err(error.into());
             };
             self.background = None;
             self.space.leftovers.extend(names);
-            return Ok(());
+            return Ok(Some(Event::Unreadable(error)));
         }
         if !error.is_out_of_space() {
             return Err(error.into());
@@ -133,7 +134,7 @@ impl Log {
         if self.commit.outstanding == Some(id) {
             if self.commit.undo_closing() {
                 // The log is closed all the same; the lower bound that an older `closed-` file gives is still true.
-                return Ok(());
+                return Ok(None);
             }
             if !self.commit.undo_prepare() {
                 return Err(error.into());
@@ -147,7 +148,7 @@ impl Log {
                 // Filling with zeros is only an optimization.
                 Doing::Fill => {
                     self.wal.filled(false);
-                    return Ok(());
+                    return Ok(None);
                 }
                 Doing::Reserve => self.space.leftovers.push(self.space.reserve.clone()),
                 Doing::Work(slot) => self.undo_work(slot, now),
@@ -159,7 +160,7 @@ impl Log {
         self.space.not_before = now.saturating_add(RETRY);
         self.had_room = false;
         self.statistics.out_of_space += 1;
-        Ok(())
+        Ok(None)
     }
 
     fn undo_prepare(&mut self) {

@@ -34,6 +34,8 @@ pub(crate) struct Segment {
     logs: Vec<LogId>,
     /// Damage was found in it; it is kept for inspection.
     pub is_damaged: bool,
+    /// An error of the device kept it from being rewritten.
+    pub is_unreadable: bool,
     pub pin: Pin,
 }
 
@@ -58,6 +60,7 @@ impl Segment {
             bytes: 0,
             logs: Vec::new(),
             is_damaged: false,
+            is_unreadable: false,
             pin: Pin::default(),
         }
     }
@@ -150,6 +153,8 @@ pub(crate) struct CheckpointFile {
     pub name: Arc<str>,
     /// In order of logs.
     pub entries: Arc<Vec<EntryPlace>>,
+    /// Sequence of the file with the second copy of the metadata's entry; 0 if there is none, or it is damaged.
+    pub metadata: u64,
 }
 
 /// Segments and checkpoint.
@@ -159,12 +164,19 @@ pub(crate) struct Store {
     /// In order of numbers, without overlaps.
     parts: FxHashMap<LogId, Vec<Part>>,
     pub checkpoint: Option<CheckpointFile>,
+    /// One of the two copies of the checkpoint's metadata is damaged, or an earlier version wrote only one.
+    pub metadata_is_single: bool,
     /// Shared by all writers of segments, so that no id is used twice.
     pub next_segment: Arc<AtomicU64>,
     pub next_checkpoint: u64,
     /// Position of the last record in a retired WAL file.
     pub retired_position: Position,
     pub retired_batch: u64,
+    /// Logs whose state in the checkpoint is damaged. Which of their messages are live isn't known, so all of them are kept, and
+    /// their owners, which know no better, aren't asked.
+    pub frozen: FxHashSet<LogId>,
+    /// Ids and lengths of segments that can't be loaded, which checkpoints list all the same.
+    pub lost: Vec<(u64, u64)>,
     /// Segments out of use, kept until the checkpoint that doesn't name them is durable ...
     pub dead: Vec<Segment>,
     /// ... and then as long as they have readers.
@@ -179,10 +191,13 @@ impl Store {
             segments: BTreeMap::new(),
             parts: FxHashMap::default(),
             checkpoint: None,
+            metadata_is_single: false,
             next_segment: Arc::new(AtomicU64::new(1)),
             next_checkpoint: 1,
             retired_position: 0,
             retired_batch: 0,
+            frozen: FxHashSet::default(),
+            lost: Vec::new(),
             dead: Vec::new(),
             superfluous: Vec::new(),
             settled: FxHashSet::default(),
@@ -263,6 +278,9 @@ impl Store {
     /// Updates the live counts of a log.
     pub(crate) fn count_live(&mut self, log: LogId, alive: &RoaringTreemap) {
         self.settled.remove(&log);
+        if self.frozen.contains(&log) {
+            return;
+        }
         let below = |number: u64| match number.checked_sub(1) {
             Some(last) => alive.rank(last),
             None => 0,
@@ -280,6 +298,7 @@ impl Store {
 
     /// Forgets the messages of a log.
     pub(crate) fn remove_log(&mut self, log: LogId) {
+        self.frozen.remove(&log);
         self.settled.remove(&log);
         for part in self.parts.remove(&log).into_iter().flatten() {
             if let Some(segment) = self.segments.get_mut(&part.segment) {
@@ -323,6 +342,11 @@ impl Store {
     pub(crate) fn bury_dead(&mut self) {
         let dead: Vec<u64> = self.segments.iter().filter(|(_, segment)| segment.live == 0).map(|(id, _)| *id).collect();
         self.replace(&dead, Vec::new());
+    }
+
+    /// Whether a segment has messages of a log whose live messages aren't known.
+    pub(crate) fn is_frozen(&self, segment: u64) -> bool {
+        self.logs_of(segment).iter().any(|log| self.frozen.contains(log))
     }
 
     /// The segment with the first message of the log numbered `from` or higher.

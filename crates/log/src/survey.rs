@@ -48,7 +48,7 @@ impl Log {
             }
             let store = &self.store;
             let mut rest: Vec<LogId> = store.settled.iter().copied().filter(|log| store.has_log(*log)).collect();
-            rest.retain(|log| !self.forgotten.contains_key(log));
+            rest.retain(|log| !self.forgotten.contains_key(log) && !store.frozen.contains(log));
             rest.sort_unstable();
             self.store.settled.clear();
             self.survey.rest = rest;

@@ -41,6 +41,8 @@ pub(crate) struct WalFile {
     pub last_batch: u64,
     /// Damage that recovery found in it.
     pub known: Known,
+    /// An error of the device kept it from being copied.
+    pub is_unreadable: bool,
     /// Cloned by read plans.
     pub pin: Pin,
 }
@@ -58,6 +60,13 @@ impl Known {
     /// The offset to continue at if there is no batch at `offset`.
     pub(crate) fn skip(&self, offset: u64) -> Option<u64> {
         self.gaps.iter().find(|gap| gap.start == offset).map(|gap| gap.end)
+    }
+
+    /// Notes bytes without a batch header.
+    pub(crate) fn note_gap(&mut self, gap: Range<u64>) {
+        if self.gaps.iter().all(|known| known.start != gap.start) {
+            self.gaps.push(gap);
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -83,6 +92,7 @@ impl WalFile {
             last_position: 0,
             last_batch: 0,
             known: Known::default(),
+            is_unreadable: false,
             pin: Pin::default(),
         }
     }
@@ -110,6 +120,8 @@ pub(crate) struct WalFiles {
     preparing_is_new: bool,
     /// Retired files, to be reused or removed once they have no readers.
     pub retired: Vec<WalFile>,
+    /// A file that had become a segment, and joins them once the checkpoint and the index that name it are removed.
+    returning: Option<WalFile>,
     /// Room in the next file that the commit lane waits for.
     pub wanted: Option<u64>,
     pub next_sequence: u64,
@@ -132,6 +144,7 @@ impl WalFiles {
             preparing: None,
             preparing_is_new: false,
             retired: Vec::new(),
+            returning: None,
             wanted: None,
         }
     }
@@ -284,12 +297,17 @@ impl WalFiles {
     pub(crate) fn take_back(&mut self, options: &Options, segment: &Segment) -> bool {
         let Some(Name::Wal(sequence)) = Name::parse(&segment.name, options.wal_id) else { return false };
         let fits = segment.length == options.file_bytes && segment.pin.may_be_written();
-        if !fits || !self.retired.is_empty() {
+        if !fits || !self.retired.is_empty() || self.returning.is_some() {
             return false;
         }
         let file = WalFile::new(options, sequence, segment.length);
-        self.retired.push(WalFile { written: segment.end, end: segment.end, ..file });
+        self.returning = Some(WalFile { written: segment.end, end: segment.end, ..file });
         true
+    }
+
+    /// The steps before the reuse of a file are done: nothing refers to it any more.
+    pub(crate) fn returned(&mut self) {
+        self.retired.extend(self.returning.take());
     }
 
     /// The steps that remove a retired file that isn't needed: one is kept for reuse.
@@ -479,6 +497,8 @@ mod tests {
         assert!(!files.take_back(&options, &lent));
         assert!(files.take_back(&options, &segment(2, options.file_bytes)));
         assert!(!files.take_back(&options, &segment(3, options.file_bytes)), "one is enough");
+        assert!(files.retired.is_empty(), "the checkpoint that names it may still be there");
+        files.returned();
         files.current.end = 40_000;
         let steps = files.prepare(&options, true).unwrap();
         assert!(matches!(&steps[0], Step::Rename(from, _) if &**from == "wal-0000-0000000000000002"), "{steps:?}");

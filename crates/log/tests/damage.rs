@@ -42,15 +42,15 @@ fn an_unloadable_segment_stops_the_logs_with_messages_in_it() {
     for name in segments(&driver) {
         let content = driver.disk.content(&name).unwrap();
         let last = content.len() as u64;
-        let [flipped, unreadable, cut, gone] = [(); 4].map(|()| driver.disk.clone());
+        let [flipped, cut, gone] = [(); 3].map(|()| driver.disk.clone());
         let mut bytes = content.clone();
         bytes[content.len() - 5] ^= 1;
         flipped.put(&name, bytes);
-        unreadable.spoil(&name, last - 1..last);
         cut.put(&name, content[..content.len() / 2].to_vec());
         gone.remove(&name).unwrap();
         let before = LOGS.map(|log| numbers(&driver, log));
-        for (disk, is_there) in [(flipped, true), (unreadable, true), (cut, true), (gone, false)] {
+        for disk in [flipped, cut, gone] {
+            let is_there = disk.content(&name).is_some();
             let reopened = Driver::open(disk, small());
             let mut hit = Vec::new();
             for damage in &reopened.report.damaged {
@@ -65,14 +65,15 @@ fn an_unloadable_segment_stops_the_logs_with_messages_in_it() {
                 let lost: Vec<u64> = before.iter().copied().filter(|number| !after.contains(number)).collect();
                 assert_eq!(hit.contains(&log), !lost.is_empty(), "{name}, log {log}: {:?}", reopened.report.damaged);
                 if let (Some(first), Some(end)) = (lost.first(), lost.last()) {
-                    let text = format!("{} messages between the numbers {first} and {end} are lost", lost.len());
+                    let text =
+                        format!("{} live messages between the numbers {first} and {end} are in no file", lost.len());
                     let of_log = |damage: &&leveret_log::Damage| damage.logs == Hit::Logs(vec![log]);
                     let damage = reopened.report.damaged.iter().find(of_log).unwrap();
                     assert!(damage.reason.contains(&text), "{damage:?}, expected {text}");
                 }
             }
             assert!(!hit.is_empty());
-            assert_eq!(reopened.disk.content(&format!("damaged-{name}")).is_some(), is_there);
+            assert_eq!(reopened.disk.content(&name).is_some(), is_there, "it stays where it is");
             // The next start reports the same; the other logs continue.
             let again = Driver::open(reopened.disk.clone(), small());
             assert_eq!(again.report.damaged.len(), reopened.report.damaged.len(), "{:?}", again.report.damaged);
@@ -80,6 +81,20 @@ fn an_unloadable_segment_stops_the_logs_with_messages_in_it() {
             again.publish(LOGS[1], &[body(LOGS[1], 500, 10)], Wait::Confirm);
             again.settle_down();
             assert_eq!(again.log.durable(), again.log.appended());
+            // Many checkpoints later, and with the right bytes again, nothing is missing.
+            for number in 501..=700 {
+                again.publish(LOGS[1], &[body(LOGS[1], number, 900)], Wait::Confirm);
+                again.settle(LOGS[1], number..=number);
+                again.settle_down();
+            }
+            assert!(again.log.statistics().checkpoints > 1);
+            again.disk.put(&name, content.clone());
+            let mended = Driver::open(again.disk, small());
+            assert!(mended.report.damaged.is_empty(), "{:?}", mended.report.damaged);
+            for (log, before) in LOGS.into_iter().zip(&before) {
+                let after = numbers(&mended, log);
+                assert!(before.iter().all(|number| after.contains(number)), "{name}, log {log}");
+            }
         }
     }
 }
@@ -129,35 +144,46 @@ fn a_damaged_checkpoint_is_written_anew_from_the_owners_states() {
 }
 
 #[test]
-fn unreadable_bytes_of_the_wal_are_damage_and_not_fatal() {
-    let mut driver = Driver::open(MemoryDisk::new(), small());
-    for number in 1..=3 {
-        for log in LOGS {
-            driver.publish(log, &[body(log, number, 300)], Wait::Confirm);
-        }
-        driver.settle_down();
-    }
-    let name = "wal-0000-0000000000000001";
-    let content = driver.disk.content(name).unwrap();
-    let place = |log: LogId, number| {
-        let wanted = body(log, number, 300);
-        content.windows(300).position(|bytes| *bytes == wanted[..]).unwrap() as u64
+fn a_start_that_cannot_read_something_changes_nothing() {
+    let mut driver = with_segments();
+    driver.control(LogId::METADATA, 1, b"declare");
+    driver.settle_down();
+    driver.publish(LOGS[2], &[body(LOGS[2], 221, 300)], Wait::Confirm);
+    driver.settle_down();
+    let before = LOGS.map(|log| numbers(&driver, log));
+    let content = |disk: &MemoryDisk| {
+        let names = disk.list().unwrap();
+        names.into_iter().map(|name| (disk.content(&name).unwrap(), name)).collect::<Vec<_>>()
     };
-    // In the middle: the records in the piece of 4 KiB are lost, and reported.
-    let disk = driver.disk.clone();
-    disk.spoil(name, place(LOGS[1], 1)..place(LOGS[1], 1) + 1);
-    let reopened = Driver::open(disk, small());
-    assert!(!reopened.report.damaged.is_empty());
-    // At the end: the lost records may have been confirmed.
-    let disk = driver.disk.clone();
-    disk.spoil(name, place(LOGS[0], 3) - 200..place(LOGS[0], 3));
-    let reopened = Driver::open(disk, small());
-    let damage = reopened.report.damaged.last().expect("it is reported");
-    assert_eq!(damage.logs, Hit::Any, "{damage:?}");
+    let mut refused = 0;
+    for (bytes, name) in content(&driver.disk) {
+        for at in [0, 512, bytes.len() / 2, bytes.len() - 1] {
+            let disk = driver.disk.clone();
+            let kept = content(&disk);
+            disk.spoil(&name, at as u64..at as u64 + 1);
+            match leveret_log::recover(&disk, small(), &mut driver::Ledgers::default(), 0) {
+                Err(error) => {
+                    refused += 1;
+                    let text = error.to_string();
+                    let is_told = text.starts_with("storage can't be read: ") && text.contains(&name);
+                    assert!(is_told && text.contains("nothing was changed"), "{text}");
+                    disk.mend();
+                    assert_eq!(content(&disk), kept, "{name}");
+                }
+                // It needs none of these bytes now.
+                Ok((_, report)) => assert!(report.damaged.is_empty(), "{name} {at}: {:?}", report.damaged),
+            }
+            disk.mend();
+            let reopened = Driver::open(disk, small());
+            assert!(reopened.report.damaged.is_empty(), "{name} {at}: {:?}", reopened.report.damaged);
+            assert_eq!(LOGS.map(|log| numbers(&reopened, log)), before, "{name} {at}");
+        }
+    }
+    assert!(refused >= 10, "{refused}");
 }
 
 #[test]
-fn an_unreadable_message_met_by_a_retirement_stops_its_log_only() {
+fn a_file_that_cannot_be_read_when_it_is_retired_stays() {
     let mut driver = Driver::open(MemoryDisk::new(), small());
     for log in LOGS {
         driver.publish(log, &[body(log, 1, 6000)], Wait::Confirm);
@@ -174,17 +200,85 @@ fn an_unreadable_message_met_by_a_retirement_stops_its_log_only() {
         driver.settle_down();
     }
     assert!(driver.log.statistics().retirements > 1);
-    let damaged = driver.events.iter().filter_map(|event| match event {
-        Event::Damaged(error) => Some(error),
-        _ => None,
+    assert!(driver.events.iter().any(|event| matches!(event, Event::Unreadable(error) if error.file == name)));
+    assert!(driver.events.iter().all(|event| !matches!(event, Event::Damaged(_))), "nothing is lost");
+    assert_eq!(driver.log.statistics().files_kept, 1);
+    driver.disk.mend();
+    let reopened = Driver::open(driver.disk.clone(), small());
+    assert!(reopened.report.damaged.is_empty(), "{:?}", reopened.report.damaged);
+    for driver in [&driver, &reopened] {
+        assert_eq!(LOGS.map(|log| numbers(driver, log)[0]), [1; 3]);
+    }
+}
+
+/// A log whose state in the checkpoint is damaged keeps everything, whatever the node does meanwhile.
+#[test]
+fn a_log_without_its_state_keeps_all_messages() {
+    let mut driver = with_segments();
+    driver.control(LogId::METADATA, 1, b"declare");
+    driver.settle_down();
+    let name = driver.disk.list().unwrap().into_iter().find(|name| name.starts_with("checkpoint-")).unwrap();
+    let disk = driver.disk.clone();
+    let before = numbers(&driver, LOGS[1]);
+    let content = disk.content(&name).unwrap();
+    // In the live set of the second log's entry: entries are in order of logs.
+    let head = [&LOGS[1].0.to_le_bytes()[..]].concat();
+    let entry = (0..content.len() - 64).find(|at| {
+        content[*at..].starts_with(&head)
+            && crc32c::crc32c(&content[*at..at + 60]).to_le_bytes() == content[at + 60..at + 64]
     });
-    let [error] = &damaged.collect::<Vec<_>>()[..] else {
-        panic!("one log was hit: {:?}", driver.events);
-    };
-    assert_eq!((error.log, error.file.as_str()), (LOGS[1], name));
-    assert!(error.range.contains(&(at + 3000)), "{error}");
-    assert!(error.to_string().contains("1 messages between the numbers 1 and 1 are lost"), "{error}");
-    assert!(driver.disk.content(&format!("damaged-{name}")).is_some());
-    assert_eq!(numbers(&driver, LOGS[0])[0], 1);
-    assert_eq!(numbers(&driver, LOGS[2]), [1]);
+    let mut damaged = content.clone();
+    damaged[entry.unwrap() + 70] ^= 1;
+    disk.put(&name, damaged);
+    let mut reopened = Driver::open(disk, small());
+    let hits: Vec<&Hit> = reopened.report.damaged.iter().map(|damage| &damage.logs).collect();
+    assert_eq!(hits, [&Hit::Logs(vec![LOGS[1]])]);
+    // Its owner knows of the messages in the WAL only.
+    for round in 0..3 {
+        for number in 300..=500 {
+            reopened.publish(LOGS[0], &[body(LOGS[0], number + round * 300, 900)], Wait::Confirm);
+            reopened.settle(LOGS[0], number + round * 300..=number + round * 300);
+            reopened.settle_down();
+        }
+        assert!(reopened.log.statistics().checkpoints > 1);
+        let found = numbers(&reopened, LOGS[1]);
+        assert!(before.iter().all(|number| found.contains(number)), "round {round}: {found:?}");
+        reopened = Driver::open(reopened.disk, small());
+        assert!(reopened.report.damaged.iter().any(|damage| damage.logs == Hit::Logs(vec![LOGS[1]])));
+    }
+}
+
+/// What a start put aside never counts again, whatever comes after it.
+#[test]
+fn a_tail_that_was_put_aside_does_not_hide_what_came_later() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    for number in 1..=5 {
+        driver.publish(LOGS[0], &[body(LOGS[0], number, 300)], Wait::Confirm);
+        driver.settle_down();
+    }
+    let name = "wal-0000-0000000000000001";
+    let disk = driver.disk.clone();
+    let content = disk.content(name).unwrap();
+    let wanted = body(LOGS[0], 5, 300);
+    let at = content.windows(300).position(|bytes| *bytes == wanted[..]).unwrap();
+    let mut wrong = content.clone();
+    wrong[at] ^= 1;
+    disk.put(name, wrong);
+    let mut reopened = Driver::open(disk, small());
+    assert!(reopened.report.cut.is_some());
+    for number in 1..=3 {
+        reopened.publish(LOGS[1], &[body(LOGS[1], number, 300)], Wait::Confirm);
+        reopened.settle_down();
+    }
+    // The bytes are right again.
+    let disk = reopened.disk.clone();
+    disk.put(name, content);
+    let mut again = Driver::open(disk, small());
+    assert!(again.report.damaged.is_empty(), "{:?}", again.report.damaged);
+    assert_eq!((numbers(&again, LOGS[0]), numbers(&again, LOGS[1])), (vec![1, 2, 3, 4], vec![1, 2, 3]));
+    again.publish(LOGS[1], &[body(LOGS[1], 4, 300)], Wait::Confirm);
+    again.settle_down();
+    let last = Driver::open(again.close(), small());
+    assert!(last.report.clean, "{:?}", last.report);
+    assert_eq!(numbers(&last, LOGS[1]), [1, 2, 3, 4]);
 }

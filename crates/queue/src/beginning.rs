@@ -10,6 +10,7 @@ use crate::contents::MemoryBudget;
 use crate::delayed::Delayed;
 use crate::duplicates::RecoveredIds;
 use crate::expiry::Expiry;
+use crate::kept::Kept;
 use crate::ledger::Ledger;
 use crate::parked::Parked;
 use crate::priorities::Priorities;
@@ -52,6 +53,28 @@ pub struct Recovered {
     pub ids: RecoveredIds,
     /// The numbers of its publishers, if it drops what they send again.
     pub sequences: RecoveredSequences,
+}
+
+impl From<Recovered> for Kept {
+    fn from(recovered: Recovered) -> Kept {
+        let Recovered { expiry, references, attempts, parked, delayed, annotations, dying, priorities, .. } = recovered;
+        let Recovered { stream, tracking, writers, ids, sequences, .. } = recovered;
+        Kept {
+            expiry,
+            references,
+            attempts,
+            parked,
+            delayed,
+            annotations,
+            dying,
+            priorities,
+            stream,
+            tracking,
+            writers,
+            ids,
+            sequences,
+        }
+    }
 }
 
 /// The parts of its node that a queue works with.

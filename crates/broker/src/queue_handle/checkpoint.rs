@@ -9,9 +9,20 @@ use super::QueueHandle;
 use crate::records::CONTROL_DELIVERED_BELOW;
 use crate::streams::Record;
 
+/// What a queue says of its live messages.
+#[derive(Debug)]
+pub(crate) enum LiveAnswer {
+    /// They are these.
+    Live(LiveState),
+    /// The queue is deleted, and nothing of it is needed any more.
+    Deleted,
+    /// The queue panicked when it was asked. It must not be taken for deleted.
+    Unknown,
+}
+
 impl QueueHandle {
     /// Its live state for a checkpoint.
-    pub(crate) fn live_state(self: &Arc<Self>, durable: Place) -> Option<LiveState> {
+    pub(crate) fn live_state(self: &Arc<Self>, durable: Place) -> LiveAnswer {
         let state = self.with(|queue, effects| {
             // The state has to contain every durable message.
             queue.apply(Watermarks::synced(durable), effects);
@@ -22,7 +33,12 @@ impl QueueHandle {
             let position = self.last_record.get().number();
             Some(LiveState { log: self.log_id, next, position, live, bytes, elsewhere, state })
         });
-        state.flatten().or_else(|| self.successor()?.live_state(durable))
+        match (state, self.successor()) {
+            (None, _) => LiveAnswer::Unknown,
+            (Some(Some(state)), _) => LiveAnswer::Live(state),
+            (Some(None), Some(successor)) => successor.live_state(durable),
+            (Some(None), None) => LiveAnswer::Deleted,
+        }
     }
 
     /// Records for a clean stop which messages may have been delivered, and how often.

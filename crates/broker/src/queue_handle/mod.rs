@@ -59,6 +59,7 @@ pub use crate::asked::{Later, QueueAnswer};
 pub use crate::moves::Reason;
 pub(crate) use crate::moves::Waiting;
 pub use crate::published::{Audience, ChunkPublished, Published};
+pub(crate) use checkpoint::LiveAnswer;
 pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;
 pub use leveret_queue::NoConsumer;

@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use leveret_log::{LiveState, LogId, Wait};
+use leveret_log::{LogId, Wait};
 use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch};
 use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, QueueType, Refused};
@@ -17,7 +17,10 @@ use leveret_queue::{
     SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent, WaitReason, WriterRun,
 };
 
-use super::{Audience, ChunkPublished, LocalQueue, NoConsumer, Published, PublishedIn, Reason, Successor, Unconverted};
+use super::{
+    Audience, ChunkPublished, LiveAnswer, LocalQueue, NoConsumer, Published, PublishedIn, Reason, Successor,
+    Unconverted,
+};
 use crate::asked::{Later, QueueAnswer};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
@@ -581,7 +584,7 @@ impl QueueRef {
     }
 
     /// Its live state for a checkpoint.
-    pub(crate) fn live_state(&self, durable: Place) -> Option<LiveState> {
+    pub(crate) fn live_state(&self, durable: Place) -> LiveAnswer {
         pass!(self, queue => queue.live_state(durable))
     }
 

@@ -10,7 +10,7 @@ use leveret_model::{
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadTurn, Departure, GetOutcome, Ledger, Link, MemoryBudget, QueueState, References, Run, Signal};
 
-use super::{LocalQueue, QueueHandle, Reason};
+use super::{LiveAnswer, LocalQueue, QueueHandle, Reason};
 use crate::bodies::Bodies;
 use crate::deferred::Deferred;
 use crate::group::{Group, GroupSlot};
@@ -277,7 +277,7 @@ fn a_checkpoint_after_recovery_contains_the_replayed_state() {
     let recovered = leveret_queue::Recovered { ledger, redelivered_below: 3, ..leveret_queue::Recovered::default() };
     let again =
         QueueHandle::open(stage.queue.info().clone(), EffectiveQueue::default(), recovered, &stage.services, 0, 0);
-    let state = again.live_state(end).expect("it is there");
+    let LiveAnswer::Live(state) = again.live_state(end) else { panic!("it is there") };
     assert_eq!((state.position, state.bytes, state.live.len()), (end.number(), 8, 2));
 }
 

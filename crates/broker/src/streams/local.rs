@@ -252,6 +252,9 @@ impl LocalStream {
                 LogEvent::Written(position) => written = Some(position),
                 LogEvent::Durable(position) => durable = Some(position),
                 LogEvent::Damaged(error) => damaged.push(error),
+                LogEvent::Unreadable(error) => {
+                    tracing::error!(reason = %error, "a file can't be read; its messages stay in it, and nothing is lost");
+                }
                 LogEvent::Room | LogEvent::Retired { .. } => {}
             }
         }

@@ -35,6 +35,9 @@ pub struct BatchHeader {
     pub record_bytes: u64,
     /// Batches right before this one that weren't durable when it was written: a power cut may have torn any of them.
     pub unsynced: u32,
+    /// From this position on up to this batch there is no metadata record; 0 if it isn't known, and in segments. So it says whether
+    /// a batch that can't be read had any.
+    pub metadata_mark: Position,
 }
 
 impl BatchHeader {
@@ -82,6 +85,7 @@ impl BatchHeader {
         put(&mut bytes, 48, &self.records.to_le_bytes());
         put(&mut bytes, 52, &self.unsynced.to_le_bytes());
         put(&mut bytes, 56, &self.record_bytes.to_le_bytes());
+        put(&mut bytes, 80, &self.metadata_mark.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..BATCH_HEADER_BYTES - 4]);
         put(&mut bytes, BATCH_HEADER_BYTES - 4, &crc.to_le_bytes());
         bytes
@@ -99,7 +103,8 @@ impl BatchHeader {
             && u64_at(bytes, 16) == identity.salt
             && u16_at(bytes, 24) == identity.wal_id
             && u16_at(bytes, 26) == 0
-            && is_zero(&bytes[64..BATCH_HEADER_BYTES - 4]);
+            && is_zero(&bytes[64..80])
+            && is_zero(&bytes[88..BATCH_HEADER_BYTES - 4]);
         if !ours {
             return None;
         }
@@ -111,9 +116,11 @@ impl BatchHeader {
             records: u32_at(bytes, 48),
             record_bytes: u64_at(bytes, 56),
             unsynced: u32_at(bytes, 52),
+            metadata_mark: u64_at(bytes, 80),
         };
         let possible = header.flags & !FLAGS_KNOWN == 0
             && u64::from(header.unsynced) <= header.sequence
+            && header.metadata_mark <= header.first_position
             && header.runs >= 1
             && header.records >= header.runs
             && header.record_bytes <= room
@@ -218,7 +225,16 @@ mod tests {
 
     fn header() -> BatchHeader {
         let flags = FLAG_RESTART;
-        BatchHeader { flags, runs: 2, sequence: 77, first_position: 1000, records: 5, record_bytes: 300, unsynced: 3 }
+        BatchHeader {
+            flags,
+            runs: 2,
+            sequence: 77,
+            first_position: 1000,
+            records: 5,
+            record_bytes: 300,
+            unsynced: 3,
+            metadata_mark: 999,
+        }
     }
 
     #[test]
@@ -227,6 +243,12 @@ mod tests {
         let bytes = header().encode(&identity);
         assert_eq!(BatchHeader::decode(&bytes, &identity, 512), Some(header()));
         assert_eq!(BatchHeader::decode(&bytes, &identity, 511), None);
+        let later = BatchHeader { metadata_mark: 1001, ..header() };
+        assert_eq!(
+            BatchHeader::decode(&later.encode(&identity), &identity, 512),
+            None,
+            "it is about records before it"
+        );
         let late = BatchHeader { first_position: u64::MAX - 299, ..header() };
         assert_eq!(
             BatchHeader::decode(&late.encode(&identity), &identity, 512),

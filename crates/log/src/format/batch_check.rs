@@ -325,6 +325,7 @@ mod tests {
                 records: rows,
                 record_bytes: rows as u64 * 12,
                 unsynced: 0,
+                metadata_mark: 0,
             };
             if bytes.len() >= BATCH_HEADER_BYTES {
                 bytes[..BATCH_HEADER_BYTES].copy_from_slice(&header.encode(&identity));

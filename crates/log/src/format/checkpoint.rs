@@ -30,6 +30,8 @@ pub(crate) struct Header {
     pub logs: u32,
     pub length: u64,
     pub rows_crc: u32,
+    /// Sequence of the file with the second copy of the metadata's entry; 0 if there is none.
+    pub metadata: u64,
 }
 
 impl Header {
@@ -48,6 +50,7 @@ impl Header {
         put(&mut bytes, 64, &self.segments.to_le_bytes());
         put(&mut bytes, 68, &self.logs.to_le_bytes());
         put(&mut bytes, 72, &self.length.to_le_bytes());
+        put(&mut bytes, 80, &self.metadata.to_le_bytes());
         put(&mut bytes, 88, &self.rows_crc.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..92]);
         put(&mut bytes, 92, &crc.to_le_bytes());
@@ -60,8 +63,7 @@ impl Header {
         let whole = &bytes[..4] == MAGIC
             && u32_at(bytes, 92) == crc32c::crc32c(&bytes[..92])
             && u16_at(bytes, 4) == VERSION
-            && u16_at(bytes, 6) == wal_id
-            && is_zero(&bytes[80..88]);
+            && u16_at(bytes, 6) == wal_id;
         whole.then(|| {
             let header = Header {
                 sequence: u64_at(bytes, 16),
@@ -74,6 +76,7 @@ impl Header {
                 logs: u32_at(bytes, 68),
                 length: u64_at(bytes, 72),
                 rows_crc: u32_at(bytes, 88),
+                metadata: u64_at(bytes, 80),
             };
             (header, u64_at(bytes, 8))
         })
@@ -160,6 +163,7 @@ mod tests {
             logs: 5,
             length: 4000,
             rows_crc: 77,
+            metadata: 3,
         };
         let bytes = header.encode(6, 1);
         assert_eq!(Header::decode(&bytes, 1), Some((header, 6)));

@@ -21,6 +21,8 @@ pub(crate) struct Closed {
     pub file: u64,
     /// Sequence of the checkpoint in force, 0 if there was none.
     pub checkpoint: u64,
+    /// From this position on there is no metadata record; 0 if it isn't known.
+    pub metadata_mark: Position,
 }
 
 impl Closed {
@@ -34,6 +36,7 @@ impl Closed {
         put(&mut bytes, 24, &self.position.to_le_bytes());
         put(&mut bytes, 32, &self.file.to_le_bytes());
         put(&mut bytes, 40, &self.checkpoint.to_le_bytes());
+        put(&mut bytes, 48, &self.metadata_mark.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..CLOSED_BYTES - 4]);
         put(&mut bytes, CLOSED_BYTES - 4, &crc.to_le_bytes());
         bytes
@@ -47,12 +50,13 @@ impl Closed {
             && u16_at(bytes, 4) == VERSION
             && u16_at(bytes, 6) == wal_id
             && u64_at(bytes, 8) == node_id
-            && is_zero(&bytes[48..CLOSED_BYTES - 4]);
+            && is_zero(&bytes[56..CLOSED_BYTES - 4]);
         whole.then(|| Closed {
             batch: u64_at(bytes, 16),
             position: u64_at(bytes, 24),
             file: u64_at(bytes, 32),
             checkpoint: u64_at(bytes, 40),
+            metadata_mark: u64_at(bytes, 48),
         })
     }
 }
@@ -63,7 +67,7 @@ mod tests {
 
     #[test]
     fn every_flipped_bit_is_found() {
-        let closed = Closed { batch: 7, position: 100, file: 3, checkpoint: 2 };
+        let closed = Closed { batch: 7, position: 100, file: 3, checkpoint: 2, metadata_mark: 99 };
         let bytes = closed.encode(5, 1);
         assert_eq!(Closed::decode(&bytes, 5, 1), Some(closed));
         assert_eq!(Closed::decode(&bytes, 5, 2), None);

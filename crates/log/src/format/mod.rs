@@ -6,6 +6,7 @@ pub mod batch_check;
 pub(crate) mod body;
 pub(crate) mod checkpoint;
 pub(crate) mod closed;
+pub(crate) mod copies;
 pub mod file_header;
 pub mod record;
 pub(crate) mod segment_index;

@@ -30,6 +30,8 @@ pub enum RecordKind {
     References = 6,
     /// Several messages with consecutive numbers.
     Chunk = 8,
+    /// Second copies of metadata records that earlier batches have.
+    Copies = 9,
 }
 
 impl RecordKind {
@@ -44,6 +46,7 @@ impl RecordKind {
             5 => RecordKind::GroupCommit,
             6 => RecordKind::References,
             8 => RecordKind::Chunk,
+            9 => RecordKind::Copies,
             _ => return None,
         })
     }
@@ -181,7 +184,7 @@ fn fields(record: &[u8]) -> Result<Record<'_>, &'static str> {
     let group = (flags & FLAG_GROUP != 0).then_some(flags >> 1);
     let possible = match kind {
         RecordKind::Message | RecordKind::Chunk | RecordKind::Settle => flags == 0 || group.is_some(),
-        RecordKind::Control | RecordKind::Close | RecordKind::References => flags == 0,
+        RecordKind::Control | RecordKind::Close | RecordKind::References | RecordKind::Copies => flags == 0,
         RecordKind::GroupCommit => group.is_some(),
     };
     if !possible {
@@ -246,7 +249,7 @@ mod tests {
     #[test]
     fn a_kind_is_found_by_its_code_and_others_are_unknown() {
         let known: Vec<u8> = (0..=u8::MAX).filter(|code| RecordKind::from_code(*code).is_some()).collect();
-        assert_eq!(known, [1, 2, 3, 4, 5, 6, 8]);
+        assert_eq!(known, [1, 2, 3, 4, 5, 6, 8, 9]);
         assert!(known.iter().all(|code| RecordKind::from_code(*code).is_some_and(|kind| kind as u8 == *code)));
     }
 
@@ -261,7 +264,7 @@ mod tests {
             for kind in [RecordKind::Message, RecordKind::Chunk, RecordKind::Settle, RecordKind::GroupCommit] {
                 assert_eq!(split_one(kind, Some(slot)), Ok(Some(slot)));
             }
-            for kind in [RecordKind::Control, RecordKind::Close, RecordKind::References] {
+            for kind in [RecordKind::Control, RecordKind::Close, RecordKind::References, RecordKind::Copies] {
                 assert!(split_one(kind, Some(slot)).is_err());
             }
         }

@@ -20,7 +20,7 @@ use crate::options::Options;
 use crate::segment;
 use crate::space::Space;
 use crate::step::Step;
-use crate::store::Store;
+use crate::store::{CheckpointFile, EntryPlace, Store};
 use crate::types::{LogId, Nanos, Position, SettleRange, SettleReason};
 use crate::wal::{WalFile, WalFiles};
 
@@ -30,15 +30,18 @@ const FRESH_BYTES_MIN: u64 = 16 << 10;
 /// Error text for a segment whose file is missing.
 const MISSING: &str = "the file is missing";
 
+mod attentive;
 mod certain;
 mod damage;
 mod groups;
 mod lost;
+mod metadata;
 mod replay;
 
+use attentive::AttentiveDisk;
 pub use damage::{Damage, Hit, Numbers};
 use lost::LostSegments;
-use replay::Replaying;
+use replay::{Replayed, Replaying};
 
 /// Receives the results of recovery in this order: the states in the checkpoint (metadata first), then later records in
 /// order of position. An implementation ignores records of logs that aren't in the metadata any more.
@@ -64,11 +67,11 @@ pub trait Replay {
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
     /// A control record, which belongs to the caller.
     fn control(&mut self, log: LogId, kind: u8, payload: &[u8]);
-    /// The numbers of restored messages of `log` whose bytes are stored in another log. Recovery calls this only if
-    /// segments are lost.
-    fn bytes_elsewhere(&self, log: LogId) -> RoaringTreemap {
+    /// Those of these numbers of `log` that are live after the whole replay, and whose bytes are stored in this log. Recovery
+    /// calls this for messages that it finds in no file.
+    fn wanted(&self, log: LogId, numbers: &RoaringTreemap) -> RoaringTreemap {
         let _ = log;
-        RoaringTreemap::new()
+        numbers.clone()
     }
 }
 
@@ -87,6 +90,8 @@ pub struct Report {
     pub replayed: u64,
     /// Records of groups that were never committed, left out.
     pub withdrawn: u64,
+    /// Metadata records that were taken from their second copy, because the first one is damaged.
+    pub metadata_mended: usize,
     /// Logs restored from the checkpoint.
     pub restored: u64,
     /// Names of removed files: leftovers of interrupted steps.
@@ -111,7 +116,8 @@ pub struct Cut {
 /// interrupted steps, the `cut-` file of an invalid last batch, and a fresh WAL file.
 ///
 /// # Errors
-/// The disk fails or is full, the files are of another version or node, or damage leaves open which state is right.
+/// The disk fails or is full, the files are of another version or node, or damage leaves open which state is right. If
+/// something can't be read, nothing was changed.
 pub fn recover(
     disk: &dyn Disk,
     options: Options,
@@ -119,10 +125,26 @@ pub fn recover(
     now: Nanos,
 ) -> Result<(Log, Report), StorageError> {
     options.check().map_err(StorageError::Options)?;
+    let attentive = AttentiveDisk::new(disk);
+    let recovered = recover_from(&attentive, options, replay, now);
+    // Whatever else went wrong may have gone wrong because of it.
+    if recovered.is_err() {
+        attentive.check()?;
+    }
+    recovered
+}
+
+fn recover_from(
+    disk: &AttentiveDisk<'_>,
+    options: Options,
+    replay: &mut dyn Replay,
+    now: Nanos,
+) -> Result<(Log, Report), StorageError> {
     let mut recovery = Recovery::new(disk, options);
+    recovery.attentive = Some(disk);
     recovery.list()?;
     recovery.load_checkpoint(replay)?;
-    let (full, position, batch) = recovery.replay_wal(replay)?;
+    let Replayed { files: full, position, batch, metadata } = recovery.replay_wal(replay)?;
     recovery.report_lost_segments(&full, replay);
     recovery.remove_leftovers(&full)?;
     let fresh = recovery.open_fresh_file()?;
@@ -132,7 +154,7 @@ pub fn recover(
     report.clean &= report.cut.is_none() && report.damaged.is_empty();
     let space = Space::new(&recovery.options, has_reserve, recovery.out_of_space);
     let wal = WalFiles::new(&recovery.options, full, fresh);
-    let start = Start { wal, store: recovery.store, durable: position, batch, space };
+    let start = Start { wal, store: recovery.store, durable: position, batch, space, metadata };
     let mut log = Log::open(recovery.options, start, now);
     log.refresh_statistics();
     Ok((log, report))
@@ -162,6 +184,8 @@ struct Found {
     wal: Vec<u64>,
     segments: Vec<u64>,
     checkpoints: Vec<u64>,
+    /// Second copies of the metadata in checkpoints.
+    metadata: Vec<u64>,
     /// First WAL file that the checkpoint doesn't cover.
     floor: u64,
     next_file: u64,
@@ -193,6 +217,8 @@ pub(crate) struct Recovery<'a> {
     bad_checkpoint: Option<(u64, Unusable)>,
     /// Content of the `closed-` file of the last clean stop.
     closed: Option<Closed>,
+    /// The same disk, at a start.
+    attentive: Option<&'a AttentiveDisk<'a>>,
     /// Set for an offline check: it looks at the segments' versions too, reports lost segments at once instead of after
     /// the replay, and replays what readers can't reach.
     pub(crate) is_check: bool,
@@ -240,6 +266,7 @@ impl<'a> Recovery<'a> {
             lost: LostSegments::default(),
             has_damaged_segment: false,
             closed: None,
+            attentive: None,
             is_check: false,
         }
     }
@@ -250,6 +277,7 @@ impl<'a> Recovery<'a> {
                 Some(Name::Wal(sequence)) => self.found.wal.push(sequence),
                 Some(Name::Segment(id)) => self.found.segments.push(id),
                 Some(Name::Checkpoint(sequence)) => self.found.checkpoints.push(sequence),
+                Some(Name::Metadata(sequence)) => self.found.metadata.push(sequence),
                 None if text == names::closed(self.options.wal_id) => self.read_closed(&text)?,
                 None => {}
             }
@@ -334,6 +362,7 @@ impl<'a> Recovery<'a> {
         let covered = FxHashMap::default();
         let mut report = Report::default();
         let mut replaying = Replaying::new(self.disk, &self.options, &covered, 0, 0);
+        replaying.note_restarts(self.found.wal_files(0).map(|(sequence, _)| sequence))?;
         for (sequence, next) in self.found.wal_files(0) {
             replaying.file(sequence, next, &mut report, &mut Nowhere)?;
         }
@@ -353,6 +382,7 @@ impl<'a> Recovery<'a> {
             self.named.push(id);
             self.load_segment(id, length)?;
         }
+        self.restore_second_metadata(&name, &loaded, replay)?;
         // The second pass handles one state after the other, because all together they could be larger than memory.
         let (covered, store, lost) = (&mut self.covered, &mut self.store, &mut self.lost);
         let loaded = checkpoint::load(self.disk, wal_id, sequence, |state, deleted| {
@@ -373,7 +403,8 @@ impl<'a> Recovery<'a> {
         };
         self.store.retain_logs(is_there);
         self.store.settled = self.store.logs().collect();
-        for place in &loaded.damaged {
+        for place in loaded.damaged.iter().filter(|place| place.log != LogId::METADATA) {
+            self.store.frozen.insert(place.log);
             let range = place.offset..place.offset + place.length;
             let logs = Hit::Logs(vec![place.log]);
             self.report.damaged.push(Damage::new(&loaded.file.name, range, logs, "the state of a log is wrong"));
@@ -389,7 +420,68 @@ impl<'a> Recovery<'a> {
         self.store.next_segment.fetch_max(header.next_segment, Ordering::Relaxed);
         self.store.retired_position = header.position;
         self.store.retired_batch = header.batch;
-        self.store.checkpoint = Some(loaded.file);
+        let metadata = if self.store.metadata_is_single { 0 } else { header.metadata };
+        self.store.checkpoint = Some(CheckpointFile { metadata, ..loaded.file });
+        Ok(())
+    }
+
+    /// Looks at the second copy of the checkpoint's metadata, and restores it if the first one is damaged. The metadata comes
+    /// first: it has the owners of all other logs.
+    fn restore_second_metadata(
+        &mut self,
+        checkpoint: &str,
+        loaded: &checkpoint::Loaded,
+        replay: &mut dyn Replay,
+    ) -> Result<(), StorageError> {
+        let wal_id = self.options.wal_id;
+        let place_of = |place: &EntryPlace| place.offset..place.offset + place.length;
+        let damaged = loaded.damaged.iter().find(|place| place.log == LogId::METADATA).map(place_of);
+        if damaged.is_none() && loaded.file.entries.iter().all(|place| place.log != LogId::METADATA) {
+            return Ok(());
+        }
+        let sequence = loaded.header.metadata;
+        let file = Name::Metadata(sequence).text(wal_id);
+        let load = || match sequence {
+            0 => Ok(Err(Unusable { range: 0..0, reason: "an earlier version wrote only one copy".into() })),
+            _ => checkpoint::load_second_metadata(self.disk, wal_id, sequence),
+        };
+        let again = |result| match result {
+            Ok(Err(_)) => load(),
+            result => result,
+        };
+        let second = match again(again(load())) {
+            Err(error) if error.is_unreadable() => Err(Unusable { range: 0..0, reason: error.to_string() }),
+            second => second?,
+        };
+        let describe = |file: &str, range: &Range<u64>, reason: &str| {
+            format!("{file}, bytes {} to {}: {reason}", range.start, range.end)
+        };
+        match (damaged, second) {
+            (None, Ok(_)) => {}
+            (None, Err(Unusable { range, reason })) => {
+                self.store.metadata_is_single = true;
+                if sequence > 0 {
+                    let reason = format!("the second copy of the metadata is wrong ({reason}); the first one is whole");
+                    self.report.damaged.push(Damage::new(&file, range, Hit::Logs(Vec::new()), reason));
+                }
+            }
+            (Some(range), Ok(state)) => {
+                self.store.metadata_is_single = true;
+                self.report.metadata_mended += 1;
+                let reason = format!("the metadata is wrong; its second copy in {file} is whole and was used");
+                self.report.damaged.push(Damage::new(checkpoint, range, Hit::Logs(Vec::new()), reason));
+                self.covered.insert(LogId::METADATA, Covered { next: state.next, position: state.position });
+                replay.restore(state);
+            }
+            (Some(range), Err(second)) => {
+                let first = describe(checkpoint, &range, "the entry is wrong");
+                let places = match sequence {
+                    0 => format!("{first} ({})", second.reason),
+                    _ => format!("{first}; {}", describe(&file, &second.range, &second.reason)),
+                };
+                return Err(StorageError::Metadata { places });
+            }
+        }
         Ok(())
     }
 
@@ -402,8 +494,7 @@ impl<'a> Recovery<'a> {
                 let damage = Damage::new(&name, 0..length, Hit::Any, format!("the file is missing ({reason})"));
                 self.report.damaged.push(damage);
             } else {
-                // Another program removed the file, or an earlier start renamed it because it was damaged.
-                self.lost.segments.push((name, 0..length, MISSING.into()));
+                self.lost.add(id, length, MISSING.into());
             }
             return Ok(());
         }
@@ -420,18 +511,22 @@ impl<'a> Recovery<'a> {
                 self.has_damaged_segment = true;
                 match self.is_check {
                     true => self.report.damaged.push(Damage::new(&name, range, Hit::Any, reason)),
-                    false => self.lost.segments.push((name, 0..length, reason)),
+                    false => self.lost.add(id, length, reason),
                 }
             }
         }
         Ok(())
     }
 
-    fn replay_wal(&mut self, replay: &mut dyn Replay) -> Result<(VecDeque<WalFile>, Position, u64), StorageError> {
+    fn replay_wal(&mut self, replay: &mut dyn Replay) -> Result<Replayed, StorageError> {
         let mut report = std::mem::take(&mut self.report);
-        let result = self.replay_files(&mut report, replay)?.finish(&mut report, replay);
+        let attentive = self.attentive;
+        let replayed = self.replay_files(&mut report, replay)?;
+        // Everything was read, and nothing changed so far.
+        attentive.map_or(Ok(()), AttentiveDisk::check)?;
+        let result = replayed.finish(&mut report, replay);
         self.report = report;
-        Ok(result?)
+        result
     }
 
     /// Replays the WAL for a check. Returns the damage in checkpoint and WAL, and the end of the log.
@@ -439,7 +534,7 @@ impl<'a> Recovery<'a> {
         let mut report = std::mem::take(&mut self.report);
         let replaying = self.replay_files(&mut report, replay)?;
         let (position, batch) = (replaying.position(), replaying.sequence());
-        let (torn, files, closed) = replaying.into_doubt(&mut report, replay);
+        let (torn, files, closed) = replaying.into_doubt(&mut report, replay)?;
         Ok(Looked { damaged: report.damaged, torn, closed, files, position, batch })
     }
 
@@ -464,6 +559,18 @@ impl<'a> Recovery<'a> {
             StorageError::Missing { file, reason } => {
                 damaged.push(Damage::new(file, 0..0, Hit::Any, format!("the file is missing ({reason})")));
             }
+            StorageError::Metadata { places } => {
+                damaged.push(Damage::new(
+                    "",
+                    0..0,
+                    Hit::Any,
+                    format!("the metadata can't be read in any copy: {places}"),
+                ));
+            }
+            StorageError::Order { file, found, last } => {
+                let reason = format!("it begins with batch {found}, although batch {last} comes before it");
+                damaged.push(Damage::new(file, 0..0, Hit::Any, reason));
+            }
             _ => {}
         }
         damaged
@@ -480,6 +587,7 @@ impl<'a> Recovery<'a> {
         replaying.takes_rest = self.is_check;
         // The last batch that a clean stop recorded was durable, and so were all batches before it.
         replaying.last_closed = self.closed.as_ref().map_or((0, 0), |closed| (closed.batch, closed.file));
+        replaying.note_restarts(self.found.wal_files(self.found.floor).map(|(sequence, _)| sequence))?;
         for (sequence, next) in self.found.wal_files(self.found.floor) {
             replaying.file(sequence, next, report, replay)?;
         }
@@ -506,8 +614,9 @@ impl<'a> Recovery<'a> {
         }
     }
 
-    /// Removes leftovers of interrupted steps. If anything is damaged, segments stay, because they may have the only
-    /// copy of a message.
+    /// Removes leftovers of interrupted steps. If anything is damaged, segments and copies of metadata stay, because they may
+    /// have the only copy of something. A file that can't be used stays where it is: once its bytes are right again, it is used
+    /// again.
     fn remove_leftovers(&mut self, full: &VecDeque<WalFile>) -> Result<(), StorageError> {
         let wal_id = self.options.wal_id;
         let mut names = self.leftovers(full);
@@ -515,7 +624,7 @@ impl<'a> Recovery<'a> {
             names.extend(self.found.segments.last().map(|id| Name::Segment(*id)));
         }
         if !self.report.damaged.is_empty() {
-            names.retain(|name| !matches!(name, Name::Segment(_)));
+            names.retain(|name| !matches!(name, Name::Segment(_) | Name::Metadata(_)));
         }
         // After a kill, the checkpoint in force may be in the page cache only. It has to be durable before the files
         // that it replaces are removed.
@@ -523,7 +632,7 @@ impl<'a> Recovery<'a> {
             let is_replaced = |name: &Name| match name {
                 Name::Checkpoint(_) => true,
                 Name::Wal(sequence) => *sequence < self.found.floor,
-                Name::Segment(_) => false,
+                Name::Segment(_) | Name::Metadata(_) => false,
             };
             let is_doubtful = names.iter().any(is_replaced) && !planted!(TrustCheckpoint);
             match &self.store.checkpoint {
@@ -535,16 +644,9 @@ impl<'a> Recovery<'a> {
             }
             disk::sync_directory(self.disk)?;
         }
-        let set_aside = |name: &str| disk::rename(self.disk, name, &format!("damaged-{name}"));
-        for (name, ..) in self.lost.segments.iter().filter(|(.., reason)| reason != MISSING) {
-            set_aside(name)?;
-        }
+        names.retain(|name| !self.may_be_kept(*name));
         for name in names {
             let text = name.text(wal_id);
-            if self.may_be_kept(name) {
-                set_aside(&text)?;
-                continue;
-            }
             disk::remove(self.disk, &text)?;
             self.report.removed.push(text);
         }
@@ -557,7 +659,7 @@ impl<'a> Recovery<'a> {
     }
 
     /// Files that no start needs: WAL files below the floor or without a batch, all checkpoints but the one in force,
-    /// and segments that it doesn't list.
+    /// segments that it doesn't list, and second copies of metadata that aren't its own.
     pub(crate) fn leftovers(&self, full: &VecDeque<WalFile>) -> Vec<Name> {
         let is_kept = |sequence: &u64| full.iter().any(|file| file.sequence == *sequence);
         let current = self.store.checkpoint.as_ref().and_then(|file| Name::parse(&file.name, self.options.wal_id));
@@ -565,12 +667,16 @@ impl<'a> Recovery<'a> {
         let segments: FxHashSet<Name> =
             self.store.kept_files().filter_map(|name| Name::parse(name, self.options.wal_id)).collect();
         let is_segment = |name: &Name| segments.contains(name) && !planted!(RemoveKeptFile);
+        let second = self.store.checkpoint.as_ref().map_or(0, |file| file.metadata);
+        let metadata = self.found.metadata.iter().filter(|sequence| **sequence != second);
+        let metadata = metadata.map(|sequence| Name::Metadata(*sequence));
         let wal = self.found.wal.iter().filter(|sequence| !is_kept(sequence));
         let orphans = self.found.segments.iter().filter(|id| self.named.binary_search(id).is_err());
         checkpoints
             .filter(|name| Some(*name) != current)
             .chain(wal.map(|sequence| Name::Wal(*sequence)).filter(|name| !is_segment(name)))
             .chain(orphans.map(|id| Name::Segment(*id)))
+            .chain(metadata)
             .collect()
     }
 

@@ -7,6 +7,7 @@ use rustc_hash::FxHashMap;
 
 use super::certain::DoubtfulBatch;
 use super::groups::{Arrival, OpenGroups};
+use super::metadata::Trail;
 use super::{Covered, Cut, Damage, Hit, Replay, Report, give_up_reserve};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
@@ -16,6 +17,7 @@ use crate::format::closed::Closed;
 use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
 use crate::format::record::{self, Record, RecordKind};
 use crate::format::{SECTOR, is_zero, u64_at};
+use crate::metadata::MetadataStart;
 use crate::names::Name;
 use crate::options::Options;
 use crate::scan::{READS_MAX, Window, find_batch};
@@ -54,6 +56,19 @@ struct RecordPlace<'a> {
     /// Index in the run.
     index: u64,
     position: Position,
+    /// Whether the position is the record's own. Behind a bad row it is the highest possible one.
+    is_exact: bool,
+}
+
+/// The end of the log.
+pub(super) struct Replayed {
+    /// The WAL files in use.
+    pub files: VecDeque<WalFile>,
+    /// Position of the last record.
+    pub position: Position,
+    /// Sequence of the last batch.
+    pub batch: u64,
+    pub metadata: MetadataStart,
 }
 
 pub(super) struct Replaying<'a> {
@@ -67,11 +82,14 @@ pub(super) struct Replaying<'a> {
     closed: bool,
     doubt: Option<Doubt>,
     groups: OpenGroups,
+    trail: Trail,
     /// The last batches taken that weren't durable when the last one was written. None is damaged.
     doubtful: VecDeque<DoubtfulBatch>,
     /// The last batch that a clean stop recorded as durable, and the sequence of its file.
     pub last_closed: (u64, u64),
     window: Window,
+    /// WAL files that begin with the first batch after a start, and its sequence.
+    pub restarts: Vec<(u64, u64)>,
     /// Whether valid records in a run with invalid ones are replayed too. A start doesn't, because readers can't
     /// reach them.
     pub takes_rest: bool,
@@ -101,9 +119,11 @@ impl<'a> Replaying<'a> {
             closed: sequence == 0,
             doubt: None,
             groups: OpenGroups::new(options),
+            trail: Trail::new(covered.get(&LogId::METADATA).map_or(0, |covered| covered.position)),
             doubtful: VecDeque::new(),
             last_closed: (0, 0),
             window: Window::default(),
+            restarts: Vec::new(),
             takes_rest: false,
             first_found: None,
             has_gap: false,
@@ -137,7 +157,19 @@ impl<'a> Replaying<'a> {
         while offset + BATCH_HEADER_BYTES as u64 <= file.length {
             let (bytes, is_whole, header) = self.fetch_header(&file, offset)?;
             match header {
-                Some(header) if header.sequence <= self.sequence && !planted!(TakeEarlierUse) => break,
+                // An earlier start put them aside, and what was confirmed since is in later files.
+                Some(header)
+                    if self.restarts.iter().any(|(file, first)| *file > sequence && *first <= header.sequence) =>
+                {
+                    break;
+                }
+                Some(header) if header.sequence <= self.sequence && !planted!(TakeEarlierUse) => {
+                    if offset == FILE_HEADER_BYTES {
+                        let (found, last) = (header.sequence, self.sequence);
+                        return Err(StorageError::Order { file: file.name.to_string(), found, last });
+                    }
+                    break;
+                }
                 Some(header) if self.is_torn_before(&file, next, offset, &header)? => break,
                 Some(header) => {
                     offset = self.batch(&mut file, offset, &header, report, replay)?;
@@ -157,7 +189,7 @@ impl<'a> Replaying<'a> {
                         if is_second {
                             self.doubt_header(&file, offset, later)?;
                         }
-                        file.known.gaps.push(offset..later);
+                        file.known.note_gap(offset..later);
                         offset = later;
                     }
                     None if !is_whole => {
@@ -184,6 +216,22 @@ impl<'a> Replaying<'a> {
             report.damaged.extend(header_damage);
             self.files.push_back(file);
         }
+        Ok(())
+    }
+
+    /// Notes where an earlier start went on with a new file: from the sequence of its first batch on, no earlier file counts.
+    pub(super) fn note_restarts(&mut self, files: impl Iterator<Item = u64>) -> Result<(), DiskError> {
+        for sequence in files {
+            let mut file = WalFile::new(self.options, sequence, 0);
+            file.length = disk::length(self.disk, &file.name)?;
+            self.window.forget();
+            if let (.., Some(first)) = self.fetch_header(&file, FILE_HEADER_BYTES)?
+                && first.flags & FLAG_RESTART != 0
+            {
+                self.restarts.push((sequence, first.sequence));
+            }
+        }
+        self.window.forget();
         Ok(())
     }
 
@@ -353,6 +401,10 @@ impl<'a> Replaying<'a> {
         let length = (end - offset).min(CUT_BYTES_MAX * 64) as usize;
         let (bytes, is_readable) = disk::read_around(self.disk, &file.name, offset, length)?;
         let (runs, whole) = batch_check::runs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
+        if whole && !runs.is_empty() {
+            // The sums of its rows belong to this sequence.
+            self.first_found.get_or_insert(self.sequence + 1);
+        }
         let (file, runs) = (file.name.to_string(), whole.then_some(runs));
         self.doubt = Some(Doubt { file, offset, end, batch: None, runs, is_readable });
         Ok(())
@@ -361,6 +413,12 @@ impl<'a> Replaying<'a> {
     /// Reports the doubtful batch as damage, because later batches follow it.
     fn damage(&mut self, doubt: Doubt, file: &mut WalFile, report: &mut Report, replay: &mut dyn Replay) {
         let Some((batch, bytes)) = doubt.batch else {
+            // Readers and retirements have to pass over it, too.
+            let gap = doubt.offset..doubt.end;
+            let place = if *doubt.file == *file.name { Some(&mut *file) } else { self.files.back_mut() };
+            if let Some(place) = place.filter(|place| *place.name == *doubt.file) {
+                place.known.note_gap(gap);
+            }
             let damage = Damage::new(&doubt.file, doubt.offset..doubt.end, Hit::Any, "a batch header is wrong");
             report.damaged.push(match &doubt.runs {
                 Some(runs) => damage.with_runs(runs),
@@ -400,6 +458,7 @@ impl<'a> Replaying<'a> {
             // Groups that the previous process left open were never committed.
             self.groups.withdraw_all(report, replay);
         }
+        let is_exact = self.follow_metadata(file, offset, batch, report);
         let records_at = offset + header.prefix_bytes();
         let rows = batch.rows.iter().map(|row| Some(*row));
         let mut runs: Vec<_> = batch.runs.iter().zip(rows).zip(batch.positions.iter().copied()).collect();
@@ -416,7 +475,7 @@ impl<'a> Replaying<'a> {
             }
             for (i, record) in (0..).zip(batch.records_left(run, bytes)) {
                 let Some(record) = record else { continue };
-                let place = RecordPlace { bytes, run, index: i, position: position + i };
+                let place = RecordPlace { bytes, run, index: i, position: position + i, is_exact };
                 self.replay_record(&place, &record, report, replay);
             }
         }
@@ -434,6 +493,50 @@ impl<'a> Replaying<'a> {
         self.closed = header.flags & FLAG_CLOSING != 0;
     }
 
+    /// Notes which metadata records before this batch and in it can't be read, and what the batch says of those before it.
+    /// Returns whether the positions of its records are exact.
+    fn follow_metadata(&mut self, file: &WalFile, offset: u64, batch: &Batch, report: &Report) -> bool {
+        let header = &batch.header;
+        if header.first_position > self.position + 1 {
+            let (name, range) = match report.damaged.last() {
+                Some(damage) => (damage.file.as_str(), damage.range.clone()),
+                None => (&*file.name, offset..offset),
+            };
+            self.trail.suspect(self.position + 1, header.first_position - 1, name, range);
+        }
+        self.trail.mark(header.metadata_mark);
+        let in_file = |fault: &batch_check::Fault| offset + fault.range.start..offset + fault.range.end;
+        let is_of_table =
+            |fault: &&batch_check::Fault| fault.log.is_none() && fault.range.start < header.prefix_bytes();
+        if let Some(fault) = batch.faults.iter().find(is_of_table) {
+            self.trail.suspect(header.first_position, header.last_position(), &file.name, in_file(fault));
+            return false;
+        }
+        let is_metadata = |run: &RecordRun| run.log == LogId::METADATA && run.kind == RecordKind::Control;
+        let place = batch.faults.iter().find(|fault| fault.log == Some(LogId::METADATA)).map(in_file);
+        for (run, position) in batch.faulty.iter().filter(|(run, _)| is_metadata(run)) {
+            let place = place.clone().unwrap_or(offset..offset);
+            self.trail.suspect(*position, *position + run.records() - 1, &file.name, place);
+        }
+        true
+    }
+
+    /// Hands on the metadata that was held back.
+    ///
+    /// # Errors
+    /// Metadata is lost: no copy of it can be read.
+    fn hand_on_metadata(&mut self, report: &mut Report, replay: &mut dyn Replay) -> Result<(), StorageError> {
+        if let Some(lost) = self.trail.lost() {
+            return Err(lost.into());
+        }
+        for (kind, payload) in self.trail.held() {
+            report.replayed += 1;
+            replay.control(LogId::METADATA, kind, payload);
+        }
+        report.metadata_mended += self.trail.mended();
+        Ok(())
+    }
+
     /// Replays a record.
     fn replay_record(
         &mut self,
@@ -442,7 +545,7 @@ impl<'a> Replaying<'a> {
         report: &mut Report,
         replay: &mut dyn Replay,
     ) {
-        let RecordPlace { bytes, run, index, position } = *place;
+        let RecordPlace { bytes, run, index, position, is_exact } = *place;
         let covered = self.covered.get(&run.log).copied().unwrap_or_default();
         let covered = match covered {
             _ if planted!(ReplayTwice) => Covered::default(),
@@ -456,6 +559,13 @@ impl<'a> Replaying<'a> {
             RecordKind::Message | RecordKind::References | RecordKind::Chunk => run.first + index >= covered.next,
             // The state of its log says nothing about the group's other logs.
             RecordKind::GroupCommit => true,
+            // It is about records before it.
+            RecordKind::Copies => {
+                if !self.trail.second_copies(record.payload) {
+                    report.damaged.push(unknown("copies", run.log, position));
+                }
+                return;
+            }
             _ => position > covered.position,
         };
         if !is_new {
@@ -479,8 +589,11 @@ impl<'a> Replaying<'a> {
                 replay.chunk(run.log, run.first, run.count, record.payload);
             }
             RecordKind::References => replay.references(run.log, run.first, run.count, record.payload),
+            RecordKind::Control
+                if run.log == LogId::METADATA
+                    && !self.trail.first_copy(position, is_exact, record.detail, record.payload) => {}
             RecordKind::Control => replay.control(run.log, record.detail, record.payload),
-            RecordKind::Close => {}
+            RecordKind::Close | RecordKind::Copies => {}
             RecordKind::Settle => self.settle(run.log, position, record, report, replay),
             RecordKind::GroupCommit if record.payload.len() == 8 => {
                 let first = u64_at(record.payload, 0);
@@ -524,6 +637,11 @@ impl<'a> Replaying<'a> {
             self.damage(doubt, &mut file, report, replay);
             self.files.push_back(file);
         }
+        if closed.position > self.position {
+            let name = Name::Wal(closed.file).text(self.options.wal_id);
+            self.trail.suspect(self.position + 1, closed.position, &name, 0..0);
+        }
+        self.trail.mark(closed.metadata_mark);
         if closed.batch > self.sequence {
             let name = Name::Wal(closed.file).text(self.options.wal_id);
             let reason = format!("batches {} to {} are missing at the end", self.sequence + 1, closed.batch);
@@ -544,11 +662,15 @@ impl<'a> Replaying<'a> {
     }
 
     /// The damage of the remaining doubtful batch, the files in use, and whether the log was closed.
+    ///
+    /// # Errors
+    /// Metadata is lost.
     pub(super) fn into_doubt(
         mut self,
         report: &mut Report,
         replay: &mut dyn Replay,
-    ) -> (Option<Damage>, VecDeque<WalFile>, bool) {
+    ) -> Result<(Option<Damage>, VecDeque<WalFile>, bool), StorageError> {
+        self.hand_on_metadata(report, replay)?;
         self.groups.withdraw_all(report, replay);
         self.drop_doubtful_file();
         let torn = self.doubt.map(|doubt| {
@@ -565,15 +687,15 @@ impl<'a> Replaying<'a> {
             }
         });
         let closed = self.closed && torn.is_none();
-        (torn, self.files, closed)
+        Ok((torn, self.files, closed))
     }
 
     /// Treats the remaining doubtful batch as the torn last one: puts it aside and makes everything taken durable.
-    pub(super) fn finish(
-        mut self,
-        report: &mut Report,
-        replay: &mut dyn Replay,
-    ) -> Result<(VecDeque<WalFile>, Position, u64), DiskError> {
+    ///
+    /// # Errors
+    /// The disk fails, or metadata is lost; then nothing is changed.
+    pub(super) fn finish(mut self, report: &mut Report, replay: &mut dyn Replay) -> Result<Replayed, StorageError> {
+        self.hand_on_metadata(report, replay)?;
         self.groups.withdraw_all(report, replay);
         self.drop_doubtful_file();
         if let Some(doubt) = self.doubt.take() {
@@ -609,7 +731,8 @@ impl<'a> Replaying<'a> {
             disk::sync(self.disk, &last.name)?;
         }
         report.clean = self.closed;
-        Ok((self.files, self.position, self.sequence))
+        let metadata = self.trail.start(self.position);
+        Ok(Replayed { files: self.files, position: self.position, batch: self.sequence, metadata })
     }
 }
 

@@ -12,6 +12,7 @@ use crate::format::segment_index::LogIndex;
 use crate::job::{Event, Job, Next, RetireJob};
 use crate::live_state::LiveState;
 use crate::log::Log;
+use crate::names::Name;
 use crate::pin::Pin;
 use crate::step::Step;
 use crate::store::{CheckpointFile, Segment};
@@ -55,6 +56,8 @@ pub(crate) struct Retirement {
     /// The WAL file became a segment.
     is_file_kept: bool,
     old_checkpoint: Option<Arc<str>>,
+    /// The second copy of the metadata of checkpoints before.
+    old_metadata: Option<Arc<str>>,
     /// Every log was asked, because the checkpoint in force can't be read.
     asks_all: bool,
 }
@@ -87,6 +90,7 @@ impl Retirement {
             began_at: 0,
             is_file_kept: false,
             old_checkpoint: None,
+            old_metadata: None,
             asks_all: false,
         }
     }
@@ -132,20 +136,23 @@ impl Log {
     pub(crate) fn begin_retirement(&mut self, now: Nanos) -> bool {
         let has_file = self.is_file_due();
         let has_garbage = self.forgotten.keys().any(|log| self.store.has_log(*log));
-        if !has_file && !has_garbage {
+        // The next checkpoint gets both copies anew.
+        let is_single = self.store.metadata_is_single;
+        if !has_file && !has_garbage && !is_single {
             return false;
         }
         let file = self.wal.full.front().filter(|_| has_file);
         let touched: Vec<(LogId, LogIndex)> = file
             .iter()
             .flat_map(|file| file.index.logs())
-            .filter(|(log, _)| !self.forgotten.contains_key(log))
+            .filter(|(log, _)| !self.forgotten.contains_key(log) && !self.store.frozen.contains(log))
             .map(|(log, index)| {
                 let index = LogIndex { points: Vec::new(), ..*index };
                 (log, index)
             })
             .collect();
-        let ask = touched.iter().map(|(log, _)| *log).collect();
+        let single = is_single.then_some(LogId::METADATA);
+        let ask = touched.iter().map(|(log, _)| *log).chain(single).collect();
         let origin = file.map(|file| Origin {
             name: file.name.clone(),
             identity: file.identity,
@@ -156,9 +163,14 @@ impl Log {
         let mut worker =
             Worker::new(self.limits(), origin.into_iter().collect(), touched, self.store.next_segment.clone());
         // On a full disk, the log goes on in the retired file.
-        worker.keep = file
-            .filter(|_| !self.space.is_out)
-            .and_then(|file| Keep::new(file, self.options.keep_live_percent, |log| !self.forgotten.contains_key(&log)));
+        let is_wanted = |log| !self.forgotten.contains_key(&log);
+        let is_frozen = |log| self.store.frozen.contains(&log);
+        let has_frozen = |file: &WalFile| file.index.messages().any(|(log, ..)| is_wanted(log) && is_frozen(log));
+        worker.keep = match file {
+            Some(file) if file.is_unreadable || has_frozen(file) => Some(Keep::unread(file, is_wanted, is_frozen)),
+            Some(file) if !self.space.is_out => Keep::new(file, self.options.keep_live_percent, is_wanted),
+            _ => None,
+        };
         let what = if has_file { MoveSource::File } else { MoveSource::Garbage };
         self.retirement = Some(Retirement::new(what, ask, worker, now));
         true
@@ -259,16 +271,20 @@ impl Log {
             logs: 0,
             length: 0,
             rows_crc: 0,
+            metadata: 0,
         };
         self.store.next_checkpoint += 1;
-        let segments = self.store.segments.iter();
+        let loaded = self.store.segments.iter().map(|(id, segment)| (*id, segment.named_file().1));
+        let mut segments: Vec<(u64, u64)> = loaded.chain(self.store.lost.iter().copied()).collect();
+        segments.sort_unstable();
         let plan = Plan {
             header,
             node_id: self.options.node_id,
             wal_id: self.options.wal_id,
-            segments: segments.map(|(id, segment)| (*id, segment.named_file().1)).collect(),
+            segments,
             old: self.store.checkpoint.clone(),
             removed: retirement.removed.clone(),
+            frozen: self.store.frozen.clone(),
         };
         retirement.worker().begin_checkpoint(plan);
         retirement.phase = Phase::Writing;
@@ -280,6 +296,7 @@ impl Log {
         let mut steps = Vec::new();
         if let Some(retirement) = self.slot(slot) {
             steps.extend(retirement.old_checkpoint.take().map(Step::Remove));
+            steps.extend(retirement.old_metadata.take().map(Step::Discard));
         }
         steps.extend(self.burial_steps());
         if let Some(file) = self.wal.full.front().filter(|_| slot == Slot::Retirement && self.keeps_file()) {
@@ -314,7 +331,8 @@ impl Log {
     /// Whether the retired file is damaged and therefore kept for inspection.
     fn keeps_file(&self) -> bool {
         let is_file = |retirement: &&Retirement| matches!(retirement.what, MoveSource::File);
-        let Some(retirement) = self.retirement.as_ref().filter(is_file) else {
+        let Some(retirement) = self.retirement.as_ref().filter(is_file).filter(|retirement| !retirement.is_file_kept)
+        else {
             return false;
         };
         let known = self.wal.full.front().is_some_and(|file| !file.known.is_empty());
@@ -401,7 +419,14 @@ impl Log {
                 retirement.phase = Phase::Gate;
             }
             Progress::Checkpoint(file) => {
+                let is_new = Name::parse(&file.name, self.options.wal_id) == Some(Name::Checkpoint(file.metadata));
+                self.store.metadata_is_single &= !is_new;
+                let second = file.metadata;
                 let old: Option<CheckpointFile> = self.store.checkpoint.replace(file);
+                let is_replaced = |old: &CheckpointFile| old.metadata > 0 && old.metadata != second;
+                let replaced = old.as_ref().filter(|old| is_replaced(old));
+                retirement.old_metadata =
+                    replaced.map(|old| Name::Metadata(old.metadata).text(self.options.wal_id).into());
                 retirement.old_checkpoint = old.map(|old| old.name);
                 retirement.phase = Phase::Cleaning;
                 self.statistics.checkpoints += 1;
@@ -444,7 +469,9 @@ impl Log {
         }
         let mut worker = retirement.worker();
         let names = worker.abandon();
-        let asked = |log: &LogId| worker.states.contains_key(log) || forgotten.contains_key(log);
+        let frozen = &self.store.frozen;
+        let asked =
+            |log: &LogId| worker.states.contains_key(log) || forgotten.contains_key(log) || frozen.contains(log);
         let there = entries.iter().filter(|entry| entry.deleted.is_none()).map(|entry| entry.log);
         let rest = there.filter(|log| !asked(log)).collect();
         drop(worker);
@@ -453,8 +480,32 @@ impl Log {
         Some(names)
     }
 
+    /// Gives up a move whose files can't be read because of an error of the device, and leaves these files as they are: a WAL
+    /// file becomes a segment without being read, and segments aren't rewritten by this process. Returns the names of the
+    /// files begun; `None` if the move doesn't read files, or has been given up before.
+    pub(crate) fn leave_unreadable(&mut self, slot: Slot, now: Nanos) -> Option<Vec<Arc<str>>> {
+        let copies = |retirement: &&mut Retirement| matches!(retirement.phase, Phase::Copying);
+        let names = self.slot(slot).as_mut().filter(copies)?.worker().abandon();
+        let what = self.slot(slot).take()?.what;
+        match &what {
+            MoveSource::File => {
+                let file = self.wal.full.front_mut().filter(|file| !file.is_unreadable)?;
+                file.is_unreadable = true;
+            }
+            MoveSource::Segments(ids) => {
+                for id in ids {
+                    self.store.segments.get_mut(id)?.is_unreadable = true;
+                }
+            }
+            MoveSource::Garbage => return None,
+        }
+        self.put_survey_off(now);
+        Some(names)
+    }
+
     /// Forgets the logs that the move's checkpoint leaves out.
     pub(crate) fn end_move(&mut self, slot: Slot, now: Nanos) -> Option<Retirement> {
+        self.wal.returned();
         let retirement = self.slot(slot).take()?;
         for (log, _) in &retirement.removed {
             self.forgotten.remove(log);

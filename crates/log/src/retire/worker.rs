@@ -119,6 +119,10 @@ pub(crate) struct Worker {
     records: Window,
     /// The checkpoint to write; its entries are sorted here, outside the log's lock.
     plan: Option<Plan>,
+    /// The second copy of its metadata, which is written before it.
+    second_metadata: Option<CheckpointWriter>,
+    /// That file, as long as the checkpoint isn't complete.
+    second_name: Option<Arc<str>>,
     checkpoint: Option<CheckpointWriter>,
 }
 
@@ -163,6 +167,8 @@ impl Worker {
             tables: Window::default(),
             records: Window::default(),
             plan: None,
+            second_metadata: None,
+            second_name: None,
             checkpoint: None,
         }
     }
@@ -178,8 +184,9 @@ impl Worker {
 
     /// Gives up all files being written. Returns their names.
     pub(crate) fn abandon(&mut self) -> Vec<Arc<str>> {
+        self.second_metadata = None;
         if let Some(checkpoint) = self.checkpoint.take() {
-            return vec![checkpoint.name()];
+            return std::iter::once(checkpoint.name()).chain(self.second_name.take()).collect();
         }
         let (node, writers) = (self.copied.segments.drain(..), std::mem::take(&mut self.writers));
         let mut names: Vec<Arc<str>> = node.map(|written| written.segment.named_file().0.clone()).collect();
@@ -191,7 +198,15 @@ impl Worker {
     /// Works on about [`STEP_BYTES`].
     pub(crate) fn step(&mut self, disk: &dyn Disk) -> Result<Progress, DiskError> {
         if let Some(plan) = self.plan.take() {
+            self.second_metadata = CheckpointWriter::second_metadata(&plan, &self.states);
+            self.second_name = self.second_metadata.as_ref().map(CheckpointWriter::name);
             self.checkpoint = Some(CheckpointWriter::new(plan, &self.states));
+        }
+        if let Some(second) = &mut self.second_metadata {
+            if second.step(disk, &self.states)?.is_some() {
+                self.second_metadata = None;
+            }
+            return Ok(Progress::More(self.part()));
         }
         if let Some(checkpoint) = &mut self.checkpoint {
             let done = checkpoint.step(disk, &self.states)?;
@@ -336,10 +351,10 @@ impl Worker {
         Ok(is_right.then_some(Batch { header, seed, table, row: 0 }))
     }
 
-    /// Bytes of headers and tables; `None` if they are unreadable.
+    /// Bytes of headers and tables; `None` if the file ends before them.
     fn table(&mut self, disk: &dyn Disk, at: u64, length: usize) -> Result<Option<Bytes>, DiskError> {
         let origin = &self.origins[0];
-        readable(self.tables.fetch(disk, &origin.name, at, length, 16 << 10, origin.end), length)
+        fetch(&mut self.tables, disk, origin, at, length, 16 << 10)
     }
 
     fn damage(&mut self, range: Range<u64>, log: Option<LogId>, reason: &str) {
@@ -415,14 +430,13 @@ impl Worker {
         planted!(DropLiveByRewrite) && self.limits.mixed_below == u64::MAX && is_last
     }
 
-    /// The records of a run, valid if some read returns them so; `None` if they are unreadable.
+    /// The records of a run, valid if some read returns them so; `None` if the file ends before them.
     fn records(&mut self, disk: &dyn Disk, at: u64, run: &RecordRun, seed: u32) -> Result<Option<Records>, DiskError> {
         let length = run.length as usize;
         let mut best = None;
         for _ in 0..READS_MAX {
             let origin = &self.origins[0];
-            let fetched = self.records.fetch(disk, &origin.name, at, length, STEP_BYTES, origin.end);
-            if let Some(bytes) = readable(fetched, length)? {
+            if let Some(bytes) = fetch(&mut self.records, disk, origin, at, length, STEP_BYTES)? {
                 let are_right = are_right(&bytes, run.records(), seed);
                 best = Some(Records { bytes, are_right });
                 if are_right {
@@ -509,11 +523,24 @@ fn are_right(bytes: &[u8], records: u64, seed: u32) -> bool {
     each_is_right && start == bytes.len()
 }
 
-/// The bytes, unless the disk can't read all of them. Other errors end the log.
-fn readable(fetched: Result<Bytes, DiskError>, length: usize) -> Result<Option<Bytes>, DiskError> {
-    match fetched {
-        Ok(bytes) => Ok((bytes.len() == length).then_some(bytes)),
-        Err(error) if error.operation == Operation::Read => Ok(None),
-        Err(error) => Err(error),
+/// The bytes, or `None` if the file ends before their end. An error of the device says nothing about the bytes: if it comes each
+/// time, the file isn't copied.
+fn fetch(
+    window: &mut Window,
+    disk: &dyn Disk,
+    origin: &Origin,
+    at: u64,
+    length: usize,
+    chunk: usize,
+) -> Result<Option<Bytes>, DiskError> {
+    let mut reads = 1;
+    loop {
+        match window.fetch(disk, &origin.name, at, length, chunk, origin.end) {
+            Err(error) if error.operation == Operation::Read && reads < READS_MAX => {
+                window.forget();
+                reads += 1;
+            }
+            fetched => return fetched.map(|bytes| (bytes.len() == length).then_some(bytes)),
+        }
     }
 }

@@ -103,7 +103,7 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
                 verified.bytes += disk::length(disk, name)?;
             }
         }
-        Err(error @ (StorageError::Checkpoint { .. } | StorageError::Missing { .. })) => {
+        Err(error) if error.is_damage() => {
             verified.refused = Some(error.to_string());
             verified.damaged = recovery.refused_by(&error);
             verify_alone(disk, options, &mut verified)?;
@@ -160,7 +160,7 @@ fn verify_alone(disk: &dyn Disk, options: &Options, verified: &mut Verified) -> 
         let identity = match name {
             Name::Wal(sequence) => Identity::wal(options.node_id, options.wal_id, sequence),
             Name::Segment(id) => Identity::segment(options.node_id, options.wal_id, id),
-            Name::Checkpoint(_) => continue,
+            Name::Checkpoint(_) | Name::Metadata(_) => continue,
         };
         segments::verify_alone(disk, &text, identity, &mut verified.damaged)?;
     }

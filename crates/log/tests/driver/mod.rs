@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use leveret_log::{
     Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Numbers, Options, Owners, Payload,
-    Position, Replay, Report, SettleRange, SettleReason, StorageError, StoredMessage, Verified, Wait, recover, verify,
+    Position, Replay, Report, RoaringTreemap, SettleRange, SettleReason, StorageError, StoredMessage, Verified, Wait,
+    recover, verify,
 };
 
 /// A log's state as its owner knows it.
@@ -117,6 +118,11 @@ impl Replay for Ledgers {
         }
     }
 
+    fn wanted(&self, log: LogId, numbers: &RoaringTreemap) -> RoaringTreemap {
+        let live = |number: &u64| self.0.get(&log).is_some_and(|ledger| ledger.live.contains_key(number));
+        numbers.iter().filter(live).collect()
+    }
+
     fn control(&mut self, log: LogId, kind: u8, payload: &[u8]) {
         let ledger = self.0.entry(log).or_default();
         ledger.controls.push((kind, payload.to_vec()));
@@ -168,6 +174,8 @@ impl Driver {
     pub(crate) fn open(disk: MemoryDisk, options: Options) -> Driver {
         let mut ledgers = Ledgers::default();
         let (log, report) = recover(&disk, options, &mut ledgers, 0).unwrap();
+        // They reflect all that was replayed.
+        ledgers.0.values_mut().for_each(|ledger| ledger.position = ledger.position.max(report.position));
         Driver { log, disk, ledgers, now: 1_000_000_000, events: Vec::new(), report }
     }
 

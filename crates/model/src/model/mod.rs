@@ -68,6 +68,11 @@ impl Model {
         self.next_transient = self.next_transient.max(other.next_transient);
     }
 
+    /// Whether this id was given to a logged queue. If there is no such queue any more, it was deleted.
+    pub fn has_given(&self, id: QueueId) -> bool {
+        id.0 < self.next_queue
+    }
+
     /// The state after all commands so far.
     pub fn topology(&self) -> &Topology {
         &self.topology

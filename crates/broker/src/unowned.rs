@@ -1,0 +1,83 @@
+//! Logs whose owner the metadata doesn't name.
+//!
+//! After a start with damage it isn't certain that an owner that isn't there was deleted. So its log stays, with all messages,
+//! until an operator deletes it: every checkpoint has its state as the start found it.
+
+use std::collections::BTreeMap;
+
+use leveret_log::{LiveState, LogId, Position};
+use leveret_model::QueueId;
+use leveret_queue::{Kept, References};
+use parking_lot::Mutex;
+
+use crate::recovery::Recovered;
+
+/// The logs of a stream without an owner.
+#[derive(Default)]
+pub(crate) struct Unowned {
+    logs: Mutex<BTreeMap<LogId, UnownedState>>,
+}
+
+struct UnownedState {
+    messages: u64,
+    state: LiveState,
+}
+
+/// A log without an owner, as it is listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct UnownedLog {
+    /// Its id, which was that of its queue.
+    pub log: LogId,
+    /// Its messages.
+    pub messages: u64,
+    /// Sum of their body bytes.
+    pub bytes: u64,
+}
+
+impl Unowned {
+    /// Takes these logs out of what a start recovered. `position` is that of the last record.
+    /// `refer` takes the messages of the shared log that each of them needs.
+    pub(crate) fn keep(
+        &self,
+        logs: impl Iterator<Item = LogId>,
+        recovered: &mut Recovered,
+        position: Position,
+        refer: impl Fn(&References),
+    ) {
+        for log in logs {
+            let found = recovered.take(QueueId(log.0), &[], false);
+            let (next, bytes, live) = (found.ledger.next(), found.ledger.bytes(), found.ledger.live_set());
+            refer(&found.references);
+            let (messages, elsewhere) = (live.len(), found.references.numbers());
+            let state = Kept::from(found).encode(next);
+            let state = LiveState { log, next, position, live, bytes, elsewhere, state };
+            tracing::error!(
+                log = log.0,
+                messages,
+                "no queue in the metadata owns this log; it is kept until it is deleted"
+            );
+            self.logs.lock().insert(log, UnownedState { messages, state });
+        }
+    }
+
+    /// The state of a log for a checkpoint, if it is one of these.
+    pub(crate) fn live_state(&self, log: LogId) -> Option<LiveState> {
+        self.logs.lock().get(&log).map(|kept| kept.state.clone())
+    }
+
+    /// All of them, in order.
+    pub(crate) fn list(&self) -> Vec<UnownedLog> {
+        let logs = self.logs.lock();
+        let row = |(log, kept): (&LogId, &UnownedState)| UnownedLog {
+            log: *log,
+            messages: kept.messages,
+            bytes: kept.state.bytes,
+        };
+        logs.iter().map(row).collect()
+    }
+
+    /// Stops keeping a log. Returns whether it was one of these.
+    pub(crate) fn remove(&self, log: LogId) -> bool {
+        self.logs.lock().remove(&log).is_some()
+    }
+}
