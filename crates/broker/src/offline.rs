@@ -30,6 +30,12 @@ pub struct Offline {
     position: Position,
     /// Number of messages in the copy.
     messages: u64,
+    /// What can be saved of a directory that a start refuses: logs without an owner, too.
+    salvages: bool,
+    /// Logs with a state in the checkpoint.
+    restored: BTreeSet<LogId>,
+    /// The logs without an owner that became queues of the copy, with the names of these.
+    adopted: Vec<(LogId, Arc<str>)>,
 }
 
 /// The part of a log that a repaired copy contains.
@@ -37,20 +43,63 @@ pub struct Offline {
 struct Copied {
     live: RoaringTreemap,
     body_bytes: u64,
+    has_chunks: bool,
 }
 
 /// The reason why nothing can be repaired.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRepairable {
-    /// The live messages can't be determined.
+    /// This version can't read it.
     #[error("it can't be repaired: {0}")]
     Refused(String),
-    /// The queues can't be determined.
-    #[error("it can't be repaired: the metadata (log 0) is damaged in {0}")]
-    Metadata(String),
 }
 
 impl Offline {
+    /// Takes what can be saved of a directory that a start refuses.
+    #[must_use]
+    pub fn salvaging() -> Offline {
+        Offline { salvages: true, ..Offline::default() }
+    }
+
+    /// Logs with messages that no queue owns, and how many live messages each of them has. A node keeps them, and a repaired copy
+    /// has them as queues.
+    #[must_use]
+    pub fn unowned(&self) -> Vec<(LogId, u64)> {
+        let logs = self.recovered.ledgers().map(|(log, ledger, _)| (log, ledger.len()));
+        let mut unowned: Vec<_> = logs.filter(|(log, messages)| *messages > 0 && self.is_unowned(*log)).collect();
+        unowned.sort_unstable();
+        unowned
+    }
+
+    /// The logs without an owner that became queues of the copy, with the names of these in the vhost `/`.
+    #[must_use]
+    pub fn adopted(&self) -> &[(LogId, Arc<str>)] {
+        &self.adopted
+    }
+
+    /// Whether the metadata has no queue for this log, and doesn't show that it was deleted either.
+    fn is_unowned(&self, log: LogId) -> bool {
+        let id = QueueId(log.0);
+        let is_of_queue = log != LogId::METADATA && log != LogId::SHARED;
+        let is_known = self.topology().queue_by_id(id).is_some();
+        is_of_queue && !is_known && (self.salvages || !self.recovered.model.has_given(id))
+    }
+
+    /// Makes queues of the copied logs that have no owner.
+    fn adopt(&mut self) {
+        let in_ledgers = self.recovered.ledgers().filter(|(_, ledger, _)| ledger.len() > 0).map(|(log, ..)| log);
+        let logs: BTreeSet<LogId> = self.copied.keys().copied().chain(in_ledgers).collect();
+        for log in logs.into_iter().filter(|log| self.is_unowned(*log)).collect::<Vec<_>>() {
+            let has_chunks = self.copied.get(&log).is_some_and(|copied| copied.has_chunks);
+            let queue_type = match has_chunks {
+                true => QueueType::Stream,
+                false if self.recovered.is_of_quorum_queue(log) => QueueType::Quorum,
+                false => QueueType::Classic,
+            };
+            self.adopted.push((log, self.recovered.model.adopt(QueueId(log.0), queue_type)));
+        }
+    }
+
     /// The queue that owns a log.
     #[must_use]
     pub fn queue(&self, log: LogId) -> Option<Arc<Queue>> {
@@ -106,15 +155,12 @@ impl Offline {
     /// # Errors
     /// The live messages or the queues can't be determined.
     pub fn salvage(&mut self, verified: &Verified) -> Result<(), NotRepairable> {
-        if let Some(reason) = &verified.refused {
+        if let Some(reason) = verified.refused.as_ref().filter(|_| !self.salvages) {
             return Err(NotRepairable::Refused(reason.clone()));
         }
         let states = verified.damaged.iter().filter(|damage| damage.file.starts_with("checkpoint-"));
         for damage in states {
             match &damage.logs {
-                Hit::Logs(logs) if logs.contains(&LogId::METADATA) => {
-                    return Err(NotRepairable::Metadata(damage.file.clone()));
-                }
                 Hit::Logs(logs) if damage.messages.is_empty() => self.without_state.extend(logs),
                 _ => {}
             }
@@ -145,6 +191,7 @@ impl Offline {
 
 impl Replay for Offline {
     fn restore(&mut self, state: LiveState) {
+        self.restored.insert(state.log);
         self.recovered.restore(state);
     }
 
@@ -182,7 +229,7 @@ impl Replay for Offline {
 
 impl Owners for Offline {
     fn owns(&self, log: LogId) -> bool {
-        log == LogId::METADATA || self.topology().queue_by_id(QueueId(log.0)).is_some()
+        log == LogId::METADATA || self.salvages || self.topology().queue_by_id(QueueId(log.0)).is_some()
     }
 
     fn elsewhere(&self, log: LogId) -> Vec<Numbers> {
@@ -225,7 +272,8 @@ impl Survivors for Offline {
         }
         let is_older = || self.first_replayed.get(&log).is_none_or(|first| number < *first);
         let is_live = self.recovered.ledger(log).is_some_and(|ledger| ledger.is_live(number));
-        is_live || self.without_state.contains(&log) && is_older()
+        let lacks_state = self.without_state.contains(&log) || self.salvages && !self.restored.contains(&log);
+        is_live || lacks_state && is_older()
     }
 
     fn copied(&mut self, log: LogId, number: u64, payload: &[u8]) {
@@ -244,10 +292,12 @@ impl Survivors for Offline {
         let live: Vec<u64> = numbers.filter(|number| self.is_alive(log, *number)).collect();
         let copied = self.copied.entry(log).or_default();
         copied.live.extend(live);
+        copied.has_chunks = true;
         copied.body_bytes += payload.len() as u64;
     }
 
     fn states(&mut self) -> Vec<LiveState> {
+        self.adopt();
         let position = self.position;
         let shared = self.copied.remove(&LogId::SHARED).unwrap_or_default().live;
         let state = self.recovered.model.snapshot();
@@ -263,7 +313,7 @@ impl Survivors for Offline {
         let logged = topology.vhosts().flat_map(|vhost| topology.queues(vhost)).filter(|queue| queue.is_logged());
         for queue in logged {
             let log = LogId(queue.id.0);
-            let Copied { mut live, mut body_bytes } = self.copied.remove(&log).unwrap_or_default();
+            let Copied { mut live, mut body_bytes, .. } = self.copied.remove(&log).unwrap_or_default();
             let found = self.recovered.take(queue.id, &queue.earlier_priorities, false);
             for place in found.references.stretches() {
                 for (number, at) in (place.first..place.first + place.count).zip(place.shared..) {

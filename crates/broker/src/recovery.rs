@@ -201,6 +201,14 @@ impl Recovered {
         })
     }
 
+    /// Whether a log has something that only messages of quorum queues have.
+    pub(crate) fn is_of_quorum_queue(&self, log: LogId) -> bool {
+        self.logs.get(&log).is_some_and(|log| {
+            let is_counted = log.ledger.live_set().iter().any(|number| log.attempts.of(number).acquired > 0);
+            is_counted || log.parked.numbers().next().is_some() || log.delayed.iter().next().is_some()
+        })
+    }
+
     /// Logs that no queue owns.
     pub fn orphans(&self) -> Vec<LogId> {
         let mut orphans: Vec<_> = self.logs.keys().copied().filter(|log| *log != LogId::METADATA).collect();

@@ -387,6 +387,36 @@ pub(crate) fn load_file(
     }))
 }
 
+/// Passes on all whole states of logs in a checkpoint that can't be used otherwise, wherever they are in the file.
+pub(crate) fn scan(
+    disk: &dyn Disk,
+    wal_id: u16,
+    sequence: u64,
+    mut restore: impl FnMut(LiveState),
+) -> Result<(), DiskError> {
+    let name = Name::Checkpoint(sequence).text(wal_id);
+    let length = disk::length(disk, &name)? as usize;
+    let (bytes, _) = disk::read_around(disk, &name, 0, length)?;
+    let mut at = HEADER_BYTES;
+    let mut last = None;
+    while at + ENTRY_BYTES <= bytes.len() {
+        let entry = Entry::decode(&bytes[at..]).filter(|entry| last.is_none_or(|last| last < entry.log));
+        let end = entry.and_then(|entry| at.checked_add(usize::try_from(entry.length()?).ok()?));
+        let Some((entry, end)) = entry.zip(end).filter(|(_, end)| *end <= bytes.len()) else {
+            at += 1;
+            continue;
+        };
+        last = Some(entry.log);
+        if entry.next != NEXT_DELETED
+            && let Some(state) = decode_state(&entry, &bytes[at..end])
+        {
+            restore(state);
+        }
+        at = end;
+    }
+    Ok(())
+}
+
 fn decode_state(entry: &Entry, bytes: &[u8]) -> Option<LiveState> {
     if !Entry::content_is_whole(bytes) {
         return None;

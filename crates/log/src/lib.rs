@@ -81,4 +81,4 @@ pub use roaring::RoaringTreemap;
 pub use statistics::Statistics;
 pub use step::Step;
 pub use types::{ChunkRecord, JoinChunks, LogId, Nanos, NewChunk, Payload, Position, SettleRange, SettleReason, Wait};
-pub use verify::{Owners, Verified, look, verify};
+pub use verify::{Owners, SetAside, Verified, look, salvage, verify};

@@ -3,7 +3,7 @@
 //! The copy has one checkpoint and the segments with all sound live messages; its WAL is a new one, with positions and
 //! file numbers after the old ones.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rustc_hash::FxHashSet;
 
@@ -21,9 +21,10 @@ use crate::index::{Breaks, FileIndex};
 use crate::live_state::LiveState;
 use crate::names::Name;
 use crate::options::Options;
+use crate::recover::Numbers;
 use crate::segment::{self, SegmentWriter};
 use crate::types::LogId;
-use crate::verify::Verified;
+use crate::verify::{Verified, aside};
 use crate::walk::{Piece, Walk};
 
 /// Length at which a segment of the copy is finished.
@@ -57,13 +58,23 @@ pub fn repair(
     let files = dump::files(from, options)?;
     let used = files.iter().filter(|file| !verified.unused.contains(file));
     let sources: Vec<Source<'_>> = used.filter_map(|file| Source::of(file, options, verified)).collect();
-    let breaks = breaks(from, options, &sources)?;
+    let breaks = breaks(from, options, &sources, &verified.missing)?;
     let mut copy = Copy { to, options, breaks, writer: None, next_id: 1, length: 0, segments: Vec::new() };
     for source in &sources {
         let mut walk = source.walk(from)?;
         while let Some(piece) = walk.next()? {
             if let Piece::Batch { batch, bytes, .. } = piece {
-                copy.batch(&batch, &bytes, survivors)?;
+                copy.batch(&batch, &bytes, survivors, |_, _| true)?;
+            }
+        }
+    }
+    // What is left of messages whose files were put aside.
+    for aside in &verified.set_aside {
+        let Some(mut walk) = aside::walk(from, options, &aside.file)? else { continue };
+        while let Some(piece) = walk.next()? {
+            if let Piece::Batch { batch, bytes, .. } = piece {
+                let is_missing = |log, number| aside::contains(&verified.missing, log, number);
+                copy.batch(&batch, &bytes, survivors, is_missing)?;
             }
         }
     }
@@ -170,22 +181,27 @@ impl<'a> Source<'a> {
     }
 }
 
-/// The numbers at which parts begin in the existing segments, and those after the last number of each log: the
-/// messages are copied in this order, whatever their numbers.
-fn breaks(from: &dyn Disk, options: &Options, sources: &[Source<'_>]) -> Result<Breaks, StorageError> {
-    let mut parts: Vec<(LogId, u64, u64)> = Vec::new();
+/// The numbers at which parts begin in the existing segments, those after the last number of each log, and both ends of the runs of
+/// `missing` messages, which are copied last: the messages are copied in this order, whatever their numbers.
+fn breaks(
+    from: &dyn Disk,
+    options: &Options,
+    sources: &[Source<'_>],
+    missing: &[Numbers],
+) -> Result<Breaks, StorageError> {
+    let mut numbers: BTreeSet<(LogId, u64)> = BTreeSet::new();
+    let mut ends: BTreeMap<LogId, u64> = BTreeMap::new();
     for source in sources {
-        let found = source.parts(from, options)?;
-        parts.extend(found.iter().map(|(log, index)| (*log, index.first, index.last)));
-    }
-    parts.sort_unstable();
-    let mut breaks = Breaks::default();
-    for (at, (log, first, last)) in parts.iter().enumerate() {
-        breaks.add(*log, *first);
-        if parts.get(at + 1).is_none_or(|(next, ..)| next != log) {
-            breaks.add(*log, last.saturating_add(1));
+        for (log, index) in source.parts(from, options)? {
+            numbers.insert((log, index.first));
+            let end = ends.entry(log).or_default();
+            *end = (*end).max(index.last.saturating_add(1));
         }
     }
+    numbers.extend(ends);
+    numbers.extend(missing.iter().flat_map(|run| [(run.log, run.first), (run.log, run.last.saturating_add(1))]));
+    let mut breaks = Breaks::default();
+    numbers.into_iter().for_each(|(log, number)| breaks.add(log, number));
     Ok(breaks)
 }
 
@@ -206,13 +222,14 @@ impl Copy<'_> {
         batch: &Batch,
         bytes: &bytes::Bytes,
         survivors: &mut dyn Survivors,
+        is_chosen: impl Fn(LogId, u64) -> bool,
     ) -> Result<(), StorageError> {
         let runs = batch.runs.iter().chain(batch.faulty.iter().map(|(run, _)| run));
         for run in runs.filter(|run| run.kind.holds_messages()) {
             for (index, record) in (0..).zip(batch.records_left(run, bytes)) {
                 let mut numbers = run.numbers_of(index);
                 let number = *numbers.start();
-                let is_wanted = numbers.any(|number| survivors.is_alive(run.log, number));
+                let is_wanted = numbers.any(|number| is_chosen(run.log, number) && survivors.is_alive(run.log, number));
                 let Some(record) = record.filter(|_| is_wanted) else { continue };
                 let payload = bytes.slice_ref(record.payload);
                 self.push(run, number, &payload)?;

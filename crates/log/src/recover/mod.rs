@@ -217,6 +217,8 @@ pub(crate) struct Recovery<'a> {
     bad_checkpoint: Option<(u64, Unusable)>,
     /// Content of the `closed-` file of the last clean stop.
     closed: Option<Closed>,
+    /// Set to save what can be saved of a directory that a start refuses: what is contradictory or missing is passed over.
+    pub(crate) salvages: bool,
     /// The same disk, at a start.
     attentive: Option<&'a AttentiveDisk<'a>>,
     /// Set for an offline check: it looks at the segments' versions too, reports lost segments at once instead of after
@@ -266,6 +268,7 @@ impl<'a> Recovery<'a> {
             lost: LostSegments::default(),
             has_damaged_segment: false,
             closed: None,
+            salvages: false,
             attentive: None,
             is_check: false,
         }
@@ -347,12 +350,39 @@ impl<'a> Recovery<'a> {
             }
         }
         if let Some((sequence, batch)) = with_damage
-            && !self.wal_is_complete(batch)?
+            && (self.salvages || !self.wal_is_complete(batch)?)
         {
             return self.take_checkpoint(sequence, replay);
         }
+        if self.salvages {
+            return self.scan_checkpoint(replay);
+        }
         // The newest one may be torn by a power cut. The replay of the WAL shows whether it is needed.
         self.bad_checkpoint = reasons.into_iter().next();
+        Ok(())
+    }
+
+    /// Takes the whole states out of the newest checkpoint, none of which can be used as a whole.
+    fn scan_checkpoint(&mut self, replay: &mut dyn Replay) -> Result<(), StorageError> {
+        let wal_id = self.options.wal_id;
+        let (found, mut states) = (&self.found, Vec::new());
+        if let Some(sequence) = found.checkpoints.last() {
+            checkpoint::scan(self.disk, wal_id, *sequence, |state| states.push(state))?;
+        }
+        if states.iter().all(|state| state.log != LogId::METADATA) {
+            let second = found.metadata.iter().rev();
+            let mut second = second.filter_map(|sequence| {
+                checkpoint::load_second_metadata(self.disk, wal_id, *sequence).ok().and_then(Result::ok)
+            });
+            states.extend(second.next());
+        }
+        // The metadata has the owners of all others.
+        states.sort_by_key(|state| state.log);
+        for state in states {
+            self.covered.insert(state.log, Covered { next: state.next, position: state.position });
+            replay.restore(state);
+        }
+        self.named.clone_from(&self.found.segments);
         Ok(())
     }
 
@@ -473,6 +503,7 @@ impl<'a> Recovery<'a> {
                 self.covered.insert(LogId::METADATA, Covered { next: state.next, position: state.position });
                 replay.restore(state);
             }
+            (Some(_), Err(_)) if self.salvages => {}
             (Some(range), Err(second)) => {
                 let first = describe(checkpoint, &range, "the entry is wrong");
                 let places = match sequence {
@@ -585,6 +616,7 @@ impl<'a> Recovery<'a> {
             self.store.retired_batch,
         );
         replaying.takes_rest = self.is_check;
+        replaying.salvages = self.salvages;
         // The last batch that a clean stop recorded was durable, and so were all batches before it.
         replaying.last_closed = self.closed.as_ref().map_or((0, 0), |closed| (closed.batch, closed.file));
         replaying.note_restarts(self.found.wal_files(self.found.floor).map(|(sequence, _)| sequence))?;
@@ -593,6 +625,9 @@ impl<'a> Recovery<'a> {
         }
         if let Some(closed) = &self.closed {
             replaying.must_reach(closed, report, replay);
+        }
+        if self.salvages {
+            return Ok(replaying);
         }
         // Without a checkpoint the WAL has to begin with batch 1. That isn't enough if batches are missing later on:
         // batch 1 may be in a leftover file, while the files after it were retired under the checkpoint that can't be

@@ -93,6 +93,8 @@ pub(super) struct Replaying<'a> {
     /// Whether valid records in a run with invalid ones are replayed too. A start doesn't, because readers can't
     /// reach them.
     pub takes_rest: bool,
+    /// Contradictions and missing metadata are passed over.
+    pub salvages: bool,
     /// Sequence of the very first batch found.
     pub first_found: Option<u64>,
     /// Batches are missing, as if they had been retired.
@@ -125,6 +127,7 @@ impl<'a> Replaying<'a> {
             window: Window::default(),
             restarts: Vec::new(),
             takes_rest: false,
+            salvages: false,
             first_found: None,
             has_gap: false,
         }
@@ -164,7 +167,7 @@ impl<'a> Replaying<'a> {
                     break;
                 }
                 Some(header) if header.sequence <= self.sequence && !planted!(TakeEarlierUse) => {
-                    if offset == FILE_HEADER_BYTES {
+                    if offset == FILE_HEADER_BYTES && !self.salvages {
                         let (found, last) = (header.sequence, self.sequence);
                         return Err(StorageError::Order { file: file.name.to_string(), found, last });
                     }
@@ -526,7 +529,7 @@ impl<'a> Replaying<'a> {
     /// # Errors
     /// Metadata is lost: no copy of it can be read.
     fn hand_on_metadata(&mut self, report: &mut Report, replay: &mut dyn Replay) -> Result<(), StorageError> {
-        if let Some(lost) = self.trail.lost() {
+        if let Some(lost) = self.trail.lost().filter(|_| !self.salvages) {
             return Err(lost.into());
         }
         for (kind, payload) in self.trail.held() {

@@ -14,9 +14,11 @@ use crate::recover::{Damage, Hit, Numbers, Recovery, Replay};
 use crate::types::{LogId, Position};
 
 mod alive;
+pub(crate) mod aside;
 mod segments;
 
 use alive::AliveLogs;
+pub use aside::SetAside;
 
 /// Receives the replay of a check, which is the same as at a start, and answers questions about owners.
 pub trait Owners: Replay {
@@ -39,6 +41,8 @@ pub struct Verified {
     pub torn: Option<Damage>,
     /// The error with which a start would be refused.
     pub refused: Option<String>,
+    /// Whether it would be refused because of damage, of which [`salvage`] may find more.
+    pub can_be_salvaged: bool,
     /// Whether the log was closed by a clean stop.
     pub closed: bool,
     /// Format version of the directory.
@@ -55,6 +59,10 @@ pub struct Verified {
     pub(crate) batch: u64,
     /// End of the last valid batch in each WAL file.
     pub(crate) ends: BTreeMap<String, u64>,
+    /// Files that were put aside, and have messages that are in no other file: a repaired copy has these.
+    pub set_aside: Vec<SetAside>,
+    /// The live messages that are in no file in use, sorted.
+    pub(crate) missing: Vec<Numbers>,
     /// Files that a start would remove: leftovers of an interrupted step, or spare files.
     pub unused: Vec<String>,
 }
@@ -105,6 +113,7 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
         }
         Err(error) if error.is_damage() => {
             verified.refused = Some(error.to_string());
+            verified.can_be_salvaged = true;
             verified.damaged = recovery.refused_by(&error);
             verify_alone(disk, options, &mut verified)?;
         }
@@ -116,9 +125,36 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
         Hit::Any => true,
     });
     damaged.iter_mut().for_each(|damage| alive.leave_alive(damage));
-    damaged.extend(missing(&alive, recovery.checkpoint_name()));
+    verified.missing = alive.missing();
+    damaged.extend(missing(verified.missing.clone(), recovery.checkpoint_name()));
+    verified.set_aside = aside::find(disk, options, &verified.missing)?;
     verified.messages = alive.count();
     Ok(verified)
+}
+
+/// Looks for what can be saved of a directory that a start refuses: states, metadata and messages, as far as they are whole. Then
+/// `verified` can be repaired.
+///
+/// # Errors
+/// The disk fails, or the directory is of another version or another node.
+pub fn salvage(
+    disk: &dyn Disk,
+    options: &Options,
+    verified: &mut Verified,
+    owners: &mut dyn Owners,
+) -> Result<(), StorageError> {
+    let mut recovery = Recovery::new(disk, options.clone());
+    recovery.is_check = true;
+    recovery.salvages = true;
+    recovery.list()?;
+    let mut alive = AliveLogs::new(owners);
+    recovery.load_checkpoint(&mut alive)?;
+    let looked = recovery.look_through_wal(&mut alive)?;
+    verified.position = looked.position;
+    verified.batch = looked.batch;
+    verified.ends = looked.files.iter().map(|file| (file.name.to_string(), file.end)).collect();
+    verified.messages = alive.count();
+    Ok(())
 }
 
 /// Replays as a start would, without changing anything, whatever is damaged.
@@ -138,8 +174,7 @@ fn is_ours(name: &str, options: &Options) -> bool {
 }
 
 /// Messages that the checkpoint counts and that no segment holds.
-fn missing(alive: &AliveLogs<'_>, checkpoint: String) -> Option<Damage> {
-    let missing = alive.missing();
+fn missing(missing: Vec<Numbers>, checkpoint: String) -> Option<Damage> {
     if missing.is_empty() {
         return None;
     }

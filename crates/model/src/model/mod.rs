@@ -12,6 +12,7 @@ use crate::{
 };
 use crate::{Pattern, Permission};
 
+mod adopt;
 mod bindings;
 mod convert;
 mod policies;

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use leveret_broker::offline::{Offline, by_log};
-use leveret_log::{Damage, Hit, LogId, Numbers};
+use leveret_log::{Damage, Hit, LogId, Numbers, SetAside};
 use serde_json::{Value, json};
 
 use super::directory::OfflineDirectory;
@@ -53,6 +53,19 @@ impl Checked {
         if let Some(refused) = &verified.refused {
             text += &format!("  a node would not start: {}\n", harmless(refused));
         }
+        for aside in &verified.set_aside {
+            let (file, count) = (harmless(&aside.file), aside.messages);
+            text += &format!(
+                "  {file} was set aside, and has {count} of the missing {} whole: a repaired copy has them\n",
+                plural(count, "message")
+            );
+        }
+        for (log, count) in self.offline.unowned() {
+            text += &format!(
+                "  log {log} has {count} {} and no queue in the metadata owns it: a node keeps it, and a repaired copy has it as a queue\n",
+                plural(count, "message")
+            );
+        }
         text += &format!(
             "{} files, {} bytes, {} queues with {} messages, format version {}, {}: checked in {:.3} s\n",
             verified.files,
@@ -68,6 +81,9 @@ impl Checked {
         }
         if let Some(copied) = self.copied {
             text += &format!("the copy has {copied} messages; {} were left out\n", self.lost());
+            for (log, name) in self.offline.adopted() {
+                text += &format!("  log {log} became the queue '{name}' in vhost '/'\n");
+            }
         }
         text
     }
@@ -129,6 +145,9 @@ impl Checked {
             "damaged": verified.damaged.iter().map(|damage| self.damage_json(damage)).collect::<Vec<_>>(),
             "torn_last_batch": verified.torn.as_ref().map(|damage| self.damage_json(damage)),
             "start_refused": verified.refused,
+            "set_aside": verified.set_aside.iter().map(set_aside_json).collect::<Vec<_>>(),
+            "unowned_logs": self.offline.unowned().into_iter().map(log_json).collect::<Vec<_>>(),
+            "adopted_logs": self.offline.adopted().iter().map(|(log, name)| json!({"log": log.0, "queue": &**name})).collect::<Vec<_>>(),
             "unused_files": verified.unused,
             "messages_copied": self.copied,
             "seconds": self.took.as_secs_f64(),
@@ -159,6 +178,14 @@ impl Checked {
             "queues": queues.collect::<Vec<_>>(),
         })
     }
+}
+
+fn set_aside_json(aside: &SetAside) -> Value {
+    json!({ "file": aside.file, "messages": aside.messages })
+}
+
+fn log_json((log, messages): (LogId, u64)) -> Value {
+    json!({ "log": log.0, "messages": messages })
 }
 
 /// The owner of a log.

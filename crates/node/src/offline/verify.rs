@@ -31,7 +31,10 @@ pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Check
     let options = &directory.options;
     let mut offline = Offline::default();
     let mut verified = leveret_log::verify(&directory.disk, options, &mut offline)?;
-    if let Err(error) = offline.check()
+    if verified.can_be_salvaged {
+        offline = Offline::salvaging();
+        leveret_log::salvage(&directory.disk, options, &mut verified, &mut offline)?;
+    } else if let Err(error) = offline.check()
         && verified.refused.is_none()
     {
         verified.refused = Some(error.to_string());

@@ -1,0 +1,79 @@
+//! Files that were put aside because bytes in them were wrong: a retirement or an earlier version did so. What is whole in them may
+//! be all that is left of messages.
+
+use crate::disk::{self, Disk};
+use crate::error::DiskError;
+use crate::format::Identity;
+use crate::names::Name;
+use crate::options::Options;
+use crate::recover::Numbers;
+use crate::segment;
+use crate::walk::{Piece, Walk};
+
+/// Beginning of the name of such a file.
+const ASIDE: &str = "damaged-";
+
+/// A file that was put aside and has messages that are in no other file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SetAside {
+    /// Its name.
+    pub file: String,
+    /// Number of these messages.
+    pub messages: u64,
+}
+
+/// The batches of a file that was put aside, if this is the name of one.
+pub(crate) fn walk<'a>(disk: &'a dyn Disk, options: &Options, name: &'a str) -> Result<Option<Walk<'a>>, DiskError> {
+    let Some(inner) = name.strip_prefix(ASIDE).and_then(|inner| Name::parse(inner, options.wal_id)) else {
+        return Ok(None);
+    };
+    let length = disk::length(disk, name)?;
+    let (identity, end) = match inner {
+        Name::Wal(sequence) => (Identity::wal(options.node_id, options.wal_id, sequence), length),
+        Name::Segment(id) => {
+            let identity = Identity::segment(options.node_id, options.wal_id, id);
+            (identity, segment::batches_end(disk, name, length)?)
+        }
+        Name::Checkpoint(_) | Name::Metadata(_) => return Ok(None),
+    };
+    Ok(Some(Walk::new(disk, name, identity, end)))
+}
+
+/// The files that were put aside and have some of these messages, which are sorted.
+pub(super) fn find(disk: &dyn Disk, options: &Options, missing: &[Numbers]) -> Result<Vec<SetAside>, DiskError> {
+    let mut found = Vec::new();
+    if missing.is_empty() {
+        return Ok(found);
+    }
+    let mut names = disk::list(disk)?;
+    names.sort_unstable();
+    for file in names {
+        let Some(mut walk) = walk(disk, options, &file)? else { continue };
+        let mut messages = 0;
+        while let Some(piece) = walk.next()? {
+            let Piece::Batch { batch, bytes, .. } = piece else { continue };
+            for run in batch.runs.iter().chain(batch.faulty.iter().map(|(run, _)| run)) {
+                if !run.kind.holds_messages() {
+                    continue;
+                }
+                for (index, record) in (0..).zip(batch.records_left(run, &bytes)) {
+                    let numbers = run.numbers_of(index);
+                    let is_missing = numbers.filter(|number| contains(missing, run.log, *number));
+                    messages += record.map_or(0, |_| is_missing.count() as u64);
+                }
+            }
+        }
+        drop(walk);
+        if messages > 0 {
+            found.push(SetAside { file, messages });
+        }
+    }
+    Ok(found)
+}
+
+/// Whether this message is among these, which are sorted.
+pub(crate) fn contains(messages: &[Numbers], log: crate::types::LogId, number: u64) -> bool {
+    let after = messages.partition_point(|numbers| (numbers.log, numbers.first) <= (log, number));
+    let before = after.checked_sub(1).map(|at| messages[at]);
+    before.is_some_and(|numbers| numbers.log == log && number <= numbers.last)
+}

@@ -1,0 +1,59 @@
+use std::sync::Arc;
+
+use super::Model;
+use crate::{Arguments, Home, Queue, QueueId, QueueOptions, QueueType, Value};
+
+/// The vhost of adopted queues.
+const VHOST: &str = "/";
+
+impl Model {
+    /// Makes a durable queue that owns the log `id`, whose own queue isn't known any more: `recovered-ID` in the vhost `/`.
+    /// Returns its name. Its record isn't logged; it is in the next snapshot.
+    pub fn adopt(&mut self, id: QueueId, queue_type: QueueType) -> Arc<str> {
+        if self.topology.vhost(VHOST).is_none() {
+            self.create_vhost(VHOST.into()).expect("there is no vhost that it could collide with");
+        }
+        let names = std::iter::once(format!("recovered-{}", id.0));
+        let mut names = names.chain((2..).map(|count| format!("recovered-{}-{count}", id.0)));
+        let name = names.find(|name| self.topology.queue(VHOST, name).is_none()).expect("there are enough names");
+        let name: Arc<str> = name.into();
+        let arguments = Arguments::from_iter([("x-queue-type", Value::from(queue_type.name()))]);
+        let options = QueueOptions::effective(&arguments);
+        self.topology.insert_queue(Arc::new(Queue {
+            id,
+            vhost: VHOST.into(),
+            name: name.clone(),
+            durable: true,
+            auto_delete: false,
+            exclusive_owner: None,
+            queue_type,
+            options,
+            home: Home::default(),
+            earlier_priorities: Vec::new(),
+            delays_for: None,
+            history_of: None,
+            arguments,
+            declared_by: "".into(),
+        }));
+        self.next_queue = self.next_queue.max(id.0 + 1);
+        self.topology.generation += 1;
+        name
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_adopted_queue_is_in_the_snapshot_and_its_id_is_given_no_more() {
+        let mut model = Model::empty();
+        assert_eq!(&*model.adopt(QueueId(7), QueueType::Classic), "recovered-7");
+        assert_eq!(&*model.adopt(QueueId(3), QueueType::Stream), "recovered-3");
+        let model = Model::restore(&model.snapshot()).expect("it can be read");
+        let found = |name| model.topology().queue(VHOST, name).map(|queue| (queue.id, queue.queue_type()));
+        assert_eq!(found("recovered-7"), Some((QueueId(7), QueueType::Classic)));
+        assert_eq!(found("recovered-3"), Some((QueueId(3), QueueType::Stream)));
+        assert!(model.has_given(QueueId(7)) && !model.has_given(QueueId(8)));
+    }
+}
