@@ -312,7 +312,11 @@ fn tell(report: &Report) {
         "recovered {} records after the {} logs of the last checkpoint ({})",
         report.replayed,
         report.restored,
-        if report.clean { "clean stop" } else { "the node was not stopped cleanly" }
+        match (report.clean, report.closed) {
+            (true, _) => "clean stop",
+            (false, true) => "the node was stopped cleanly, and its files were damaged since",
+            (false, false) => "the node was not stopped cleanly",
+        }
     );
 }
 

@@ -12,11 +12,11 @@ use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 use crate::time::iso8601;
 
-fn ok() -> HandlerResult {
+pub(crate) fn ok() -> HandlerResult {
     json(json!({"status": "ok"}))
 }
 
-fn failed(mut body: Value) -> HandlerResult {
+pub(crate) fn failed(mut body: Value) -> HandlerResult {
     body["status"] = json!("failed");
     Ok((StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response())
 }

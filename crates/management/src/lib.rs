@@ -20,6 +20,7 @@ mod change;
 mod columns;
 mod connections;
 mod consumers;
+mod damage;
 mod definitions;
 mod deprecated_features;
 mod dispatch;

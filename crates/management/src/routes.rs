@@ -6,9 +6,9 @@ use leveret_model::{Permission, TopicPermission};
 use crate::call::{Call, HandlerResult, json};
 use crate::route::{Route, route};
 use crate::{
-    auth, bindings, connections, consumers, definitions, deprecated_features, exchanges, feature_flags, granted,
-    health, limits, maintenance, missing, nodes, openapi, overview, parameters, past, permissions, policies, publish,
-    queues, stream_clients, super_streams, tap, topic_permissions, traces, transfers, users, vhosts, watch,
+    auth, bindings, connections, consumers, damage, definitions, deprecated_features, exchanges, feature_flags,
+    granted, health, limits, maintenance, missing, nodes, openapi, overview, parameters, past, permissions, policies,
+    publish, queues, stream_clients, super_streams, tap, topic_permissions, traces, transfers, users, vhosts, watch,
 };
 
 /// All routes.
@@ -227,6 +227,9 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/health/checks/is-in-service" Public health::in_service, "Whether the node isn't in maintenance"),
     route!(Get "/api/health/checks/ready-to-serve-clients" Public health::ready, "Whether clients can be served"),
     route!(Get "/api/health/checks/below-node-connection-limit" Public health::connection_limit, "Whether the node accepts more connections"),
+    route!(Get "/api/health/checks/storage" Monitor damage::check, "Whether no queue was stopped because of damage, and every log has an owner"),
+    route!(Get "/api/unowned-logs" Monitor damage::unowned, "Logs with messages that no queue in the metadata owns"),
+    route!(Delete "/api/unowned-logs/{log}" Administrator damage::delete_unowned, "Deletes such a log, with its messages"),
     route!(Get "/api/health/checks/reached-target-cluster-size" Public health::always, "Whether the cluster has its target size"),
     route!(Get "/api/health/checks/metadata-store/initialized" Management health::always, "Whether objects can be looked up"),
     route!(Get "/api/health/checks/metadata-store/initialized/with-data" Management health::always, "Whether there are users and virtual hosts"),

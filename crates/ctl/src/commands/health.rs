@@ -20,6 +20,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(&[Tool::Ctl, Tool::Diagnostics, Tool::Upgrade], "has_reached_target_cluster_size", CommandGroup::Cluster, "", "Exits with a non-zero code if nodes are missing from the cluster", cluster_size),
     Command::new(REPLICAS, "check_if_node_is_mirror_sync_critical", CommandGroup::Monitoring, "", "Does nothing: there are no mirrors", mirrors),
     Command::new(LOOK, "node_health_check", CommandGroup::Monitoring, "", "Does nothing, as in RabbitMQ. Use the specific health checks instead", deprecated),
+    Command::new(CHECK, "check_storage", CommandGroup::Monitoring, "", "Exits with a non-zero code if a queue has stopped because of damage, or a log has no owner", storage),
     Command::new(CTL, "force_gc", CommandGroup::Operations, "", "Does nothing: there is no garbage to collect", force_gc),
 ];
 
@@ -44,6 +45,11 @@ fn introduce(call: &mut Call<'_>, text: &str) -> Result<(), Failure> {
 fn virtual_hosts(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     introduce(call, "Checking if all vhosts are running on node {node} ...")?;
     check(call, "virtual-hosts", "Node {node} reported all vhosts as running")
+}
+
+fn storage(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    introduce(call, "Checking if node {node} has stopped queues or logs without an owner ...")?;
+    check(call, "storage", "Node {node} reported no stopped queue and no log without an owner")
 }
 
 fn certificates(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

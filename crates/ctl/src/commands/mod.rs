@@ -5,6 +5,7 @@ mod bindings;
 mod cluster;
 mod connections;
 mod consumers;
+mod damage;
 mod definitions;
 mod enabled_plugins;
 mod eval;
@@ -179,6 +180,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         queues::COMMANDS,
         set_aside::COMMANDS,
         transfers::COMMANDS,
+        damage::COMMANDS,
         stream_clients::COMMANDS,
         streams::COMMANDS,
         exchanges::COMMANDS,

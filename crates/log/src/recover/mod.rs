@@ -80,6 +80,8 @@ pub trait Replay {
 pub struct Report {
     /// Whether a clean stop closed the log, and no damage was found.
     pub clean: bool,
+    /// Whether a clean stop closed the log, whatever was damaged since.
+    pub closed: bool,
     /// The end of the WAL, if a power cut tore it.
     pub cut: Option<Cut>,
     /// Other damage.
@@ -623,8 +625,15 @@ impl<'a> Recovery<'a> {
         for (sequence, next) in self.found.wal_files(self.found.floor) {
             replaying.file(sequence, next, report, replay)?;
         }
-        if let Some(closed) = &self.closed {
-            replaying.must_reach(closed, report, replay);
+        match &self.closed {
+            Some(closed) => replaying.must_reach(closed, report, replay),
+            // A start can do without it. Only it tells whether the log went further.
+            None if self.is_check && replaying.has_closed => {
+                let name = names::closed(self.options.wal_id);
+                let reason = "the record of the last clean stop is missing";
+                report.damaged.push(Damage::new(&name, 0..0, Hit::Logs(Vec::new()), reason));
+            }
+            None => {}
         }
         if self.salvages {
             return Ok(replaying);

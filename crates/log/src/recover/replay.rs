@@ -93,6 +93,8 @@ pub(super) struct Replaying<'a> {
     /// Whether valid records in a run with invalid ones are replayed too. A start doesn't, because readers can't
     /// reach them.
     pub takes_rest: bool,
+    /// Whether a batch was found that closed the log.
+    pub has_closed: bool,
     /// Contradictions and missing metadata are passed over.
     pub salvages: bool,
     /// Sequence of the very first batch found.
@@ -127,6 +129,7 @@ impl<'a> Replaying<'a> {
             window: Window::default(),
             restarts: Vec::new(),
             takes_rest: false,
+            has_closed: false,
             salvages: false,
             first_found: None,
             has_gap: false,
@@ -494,6 +497,7 @@ impl<'a> Replaying<'a> {
         self.sequence = header.sequence;
         self.position = header.last_position();
         self.closed = header.flags & FLAG_CLOSING != 0;
+        self.has_closed |= self.closed;
     }
 
     /// Notes which metadata records before this batch and in it can't be read, and what the batch says of those before it.
@@ -734,6 +738,7 @@ impl<'a> Replaying<'a> {
             disk::sync(self.disk, &last.name)?;
         }
         report.clean = self.closed;
+        report.closed = self.closed || self.sequence > 0 && self.last_closed.0 == self.sequence;
         let metadata = self.trail.start(self.position);
         Ok(Replayed { files: self.files, position: self.position, batch: self.sequence, metadata })
     }

@@ -55,6 +55,15 @@ pub(super) const OWN: Group<()> = Group {
         Of::total("segments_reclaimed_bytes_total", Counter, "Bytes saved by rewriting", |node| {
             node.log.bytes_reclaimed.into()
         }),
+        Of::total("queues_stopped", Gauge, "Queues that have stopped because of damage or an internal error", |node| {
+            node.queues.waiting[WaitReason::Failed as usize].into()
+        }),
+        Of::total("unowned_logs", Gauge, "Logs with messages that no queue in the metadata owns", |node| {
+            (node.api.broker().unowned().len() as u64).into()
+        }),
+        Of::total("unowned_messages", Gauge, "Messages of these logs", |node| {
+            node.api.broker().unowned().iter().map(|log| log.messages).sum::<u64>().into()
+        }),
         Of::total(
             "own_messages_dropped_total",
             Counter,
