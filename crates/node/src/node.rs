@@ -232,13 +232,13 @@ impl Node {
         let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
         running.iter().for_each(|core| core.serve_queues(&broker));
         let side = SideRuntime::start()?;
-        let (stop_sender, stop_signal) = signals::listen(side.handle())?;
+        let (stop_sender, stop_signal) = signals::listen()?;
         let population: Arc<Population> = Arc::default();
         let inner = Inner {
             broker,
             clock,
             cores: running.iter().map(|running| running.core.clone()).collect(),
-            descriptors: Descriptors::share(descriptor_limit, population.clone()),
+            descriptors: Descriptors::share(descriptor_limit, &files, population.clone()),
             alarm_limits,
             data_directory,
             loopback_users: options.loopback_users,
