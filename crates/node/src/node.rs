@@ -198,7 +198,8 @@ impl Node {
         PortsFile::remove_stale(&data_directory).map_err(directory(data_directory.clone()))?;
         PortsFile::reserve(&data_directory);
         let store = data_directory.join(STORE);
-        let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&store).map_err(directory(store.clone()))?);
+        let files = Arc::new(FsDisk::open(&store).map_err(directory(store.clone()))?);
+        let disk: Arc<dyn Disk> = files.clone();
         let log_options = match options.fits_log_to_volume {
             true => volume::fitted(options.log, &data_directory)?,
             false => options.log,
@@ -373,11 +374,11 @@ impl Node {
     }
 
     /// Waits until the process is asked to stop, by SIGTERM, SIGINT or [`NodeHandle::ask_to_stop`]. Returns the name of
-    /// the requester.
+    /// the requester. A signal that came before the node started counts.
     #[must_use]
     pub fn wait_for_signal(&self) -> &'static str {
-        // The runtime that holds the sender belongs to this node, so it can't end first.
-        self.stop_signal.recv().unwrap_or("the end of its runtime")
+        // The node has a sender itself, so there is one as long as it waits.
+        self.stop_signal.recv().unwrap_or("the end of its senders")
     }
 
     /// Stops cleanly: accepts no new connections, sends `connection.close` with `reason` to the existing ones, then
