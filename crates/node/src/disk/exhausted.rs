@@ -36,7 +36,7 @@ fn use_files() {
     assert!(!taken.is_empty(), "clients have the rest");
     let name = |number: u8| format!("body-{number:04}");
     for number in 0..60 {
-        // Whatever becomes free is taken by others at once.
+        // A descriptor that became free is taken by others at once.
         let _more = take_all();
         disk.create(&name(number), 0).expect("creates");
         disk.write_at(&name(number), 0, &[&[number; 100]]).expect("writes");

@@ -231,7 +231,7 @@ impl Disk for FsDisk {
 
     fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
         let lent = match self.lent.file(name, || self.file(name)) {
-            // Whoever asked reads it instead.
+            // The bytes can be read instead.
             Err(error) if is_shortage(&error) => None,
             lent => lent?,
         };
