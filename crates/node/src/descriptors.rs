@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::cores::Population;
-use crate::disk::FsDisk;
 
 /// Number of descriptors that a node should have: as many as RabbitMQ's packages ask for.
 const WANTED: u64 = 65_536;
@@ -41,16 +40,16 @@ pub struct Descriptors {
 pub struct HttpDescriptor(Arc<Descriptors>);
 
 impl Descriptors {
-    /// Divides the part of `limit` that is left after the descriptors that are open already. `files` has its share at any
-    /// time, whether it uses it or not.
-    pub(crate) fn share(limit: u64, files: &FsDisk, amqp: Arc<Population>) -> Arc<Self> {
-        let fixed = open_now().saturating_sub(files.descriptors()) + LATER;
-        Arc::new(Self::of(limit, fixed, files.descriptors_max(), amqp))
+    /// Divides the part of `limit` that is left after the descriptors that are open already. Files of the log may have
+    /// `files_max` of them, whether they use them or not; `files` are among those that are open.
+    pub(crate) fn share(limit: u64, files: usize, files_max: usize, amqp: Arc<Population>) -> Arc<Self> {
+        let fixed = open_now().saturating_sub(files) + LATER;
+        Arc::new(Self::of(limit, fixed, files_max, amqp))
     }
 
-    fn of(limit: u64, fixed: usize, files: usize, amqp: Arc<Population>) -> Self {
+    fn of(limit: u64, fixed: usize, files_max: usize, amqp: Arc<Population>) -> Self {
         let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(fixed);
-        let connections_max = left.saturating_sub(files + others(left)).max(1);
+        let connections_max = left.saturating_sub(files_max + others(left)).max(1);
         let http_max = (connections_max / HTTP_DIVISOR).max(1);
         Self { limit, connections_max, http_max, http: AtomicUsize::new(0), amqp }
     }

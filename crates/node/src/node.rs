@@ -239,7 +239,12 @@ impl Node {
             broker,
             clock,
             cores: running.iter().map(|running| running.core.clone()).collect(),
-            descriptors: Descriptors::share(descriptor_limit, &files, population.clone()),
+            descriptors: Descriptors::share(
+                descriptor_limit,
+                files.descriptors(),
+                files.descriptors_max(),
+                population.clone(),
+            ),
             alarm_limits,
             data_directory,
             loopback_users: options.loopback_users,

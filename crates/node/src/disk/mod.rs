@@ -1,7 +1,5 @@
 //! The log's interface to the file system, and the threads that do its work. Core threads only use it for small writes.
 
-#[cfg(test)]
-mod exhausted;
 mod files;
 mod handles;
 mod lent;
@@ -12,7 +10,10 @@ mod spares;
 mod threads;
 
 pub use self::files::FsDisk;
-#[cfg(test)]
-pub(crate) use self::share::FileShare;
 pub(crate) use self::signal::Signal;
 pub(crate) use self::threads::{DiskThreads, Fatal};
+
+#[cfg(test)]
+mod exhausted;
+#[cfg(test)]
+pub(crate) use self::share::FileShare;
