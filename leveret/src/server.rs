@@ -10,8 +10,8 @@ use leveret_config::{Config, Durability, LogLevel, StreamConfig};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions, PasswordRule, Router, Stopped};
 use leveret_node::{
-    DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, harmless, node_name,
-    refuse_huge_pages,
+    DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, asked_to_end,
+    handle_signals, harmless, node_name, refuse_huge_pages,
 };
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
@@ -44,6 +44,11 @@ const LAST_LINE_PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
     // This comes first: memory that is a huge page by then stays one.
     refuse_huge_pages();
+    // Before anything is opened, so that a signal never finds a start half done.
+    if let Err(reason) = handle_signals() {
+        eprintln!("leveret: cannot handle signals: {reason}");
+        return ExitCode::FAILURE;
+    }
     let found = arguments.look_up().and_then(|start| Ok((configuration::of_start(&start)?, start)));
     let ((config, warnings), start) = match found {
         Ok(configured) => configured,
@@ -72,6 +77,10 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
 
 /// Runs a node, and another one after each `stop_app` and `start_app`, until the process is asked to end.
 fn serve(config: &Config, arguments: &ServerArguments, start: &Start, log: &Log) -> Result<(), Box<dyn Error>> {
+    if is_asked_to_end() {
+        info!("stopped");
+        return Ok(());
+    }
     // A directory or port that is in use is detected before anything is recovered.
     let lock = DirectoryLock::acquire(&start.data_dir)?;
     let _pid_file = PidFile::write(start)?;
@@ -98,6 +107,16 @@ fn serve(config: &Config, arguments: &ServerArguments, start: &Start, log: &Log)
     }
     info!("stopped");
     Ok(())
+}
+
+/// Whether a signal has asked the process to end before it serves anybody, which is logged.
+fn is_asked_to_end() -> bool {
+    let who = asked_to_end();
+    if let Some(who) = who {
+        info!("{who} came during the start: stopping");
+        notify::manager("STOPPING=1");
+    }
+    who.is_some()
 }
 
 /// The end of a node.
@@ -163,6 +182,9 @@ impl Process<'_> {
 
     /// Runs a node until it is asked to stop.
     fn run_node(&mut self, config: &Config, start: &Start, lock: DirectoryLock) -> Result<Ended, Box<dyn Error>> {
+        if is_asked_to_end() {
+            return Ok(Ended::Process);
+        }
         let log = self.log;
         let password_rule = PasswordRule::of(&config.credential_validator)?;
         let listeners = Listeners::open(config, &self.ports)?;
@@ -203,6 +225,12 @@ impl Process<'_> {
                 false => info!("definitions haven't changed since they were loaded"),
             }
             node.finish_first_start()?;
+        }
+        // A recovery and an import aren't broken off: what they have begun is whole when the node stops.
+        if is_asked_to_end() {
+            self.commands = None;
+            node.stop(STOP_REASON);
+            return Ok(Ended::Process);
         }
         api.read_timeline();
         node.spawn(api.clone().sample());

@@ -208,6 +208,11 @@ impl Process {
         self.child.id()
     }
 
+    /// Sends SIGTERM without waiting.
+    pub fn ask_to_stop(&self) {
+        self.signal(Signal::TERM);
+    }
+
     fn signal(&self, signal: Signal) {
         let raw = i32::try_from(self.child.id()).expect("a process id");
         kill_process(Pid::from_raw(raw).expect("a process id"), signal).expect("signal the node");

@@ -4,6 +4,8 @@
 use std::fs;
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::path::Path;
+use std::time::Instant;
 
 use leveret_tests::broker::is_given;
 use leveret_tests::node::{Node, Options, Ports, Process};
@@ -75,6 +77,75 @@ fn count_of(declare_ok: &mut leveret_tests::wire::Frame) -> u32 {
     let mut arguments = declare_ok.arguments();
     let _name = arguments.short_string();
     arguments.long()
+}
+
+/// A moment of a start, seen from outside.
+type Moment = fn(directory: &Path, pid: u32) -> bool;
+
+/// The moments at which SIGTERM is sent, in their order: its handler is there, the directory is locked, the log is open,
+/// and clients may connect.
+const MOMENTS: [(&str, Moment); 4] = [
+    ("the handler", |_, pid| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        // A bit for each signal (proc_pid_status(5)); SIGTERM is number 15.
+        caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & (1 << 14) != 0)
+    }),
+    ("the lock", |directory, pid| {
+        fs::read_to_string(directory.join("lock")).is_ok_and(|text| text.trim() == pid.to_string())
+    }),
+    ("the log", |directory, pid| {
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+        let store = directory.canonicalize().unwrap_or_default().join("store");
+        files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file.starts_with(&store))
+    }),
+    ("the ports", |directory, pid| {
+        fs::read_to_string(directory.join("ports.json")).is_ok_and(|text| text.contains(&format!("\"pid\":{pid}")))
+    }),
+];
+
+/// Starts a node on a directory, sends SIGTERM at this moment and expects a clean end.
+fn terminate_at(directory: &Path, name: &str, has_come: Moment) {
+    let mut process = Process::spawn(&Options::new().arguments(directory));
+    let pid = process.pid();
+    let deadline = Instant::now() + PATIENCE;
+    while !has_come(directory, pid) {
+        assert!(Instant::now() < deadline, "{name} never came: {}", process.log());
+        std::thread::yield_now();
+    }
+    process.ask_to_stop();
+    let status = process.wait();
+    assert_eq!(status.code(), Some(0), "SIGTERM after {name}: {status}\n{}", process.log());
+    assert!(!directory.join("ports.json").exists(), "{name}: it left its ports");
+}
+
+#[test]
+fn sigterm_during_a_start_ends_it_as_cleanly_as_a_node() {
+    if is_given() {
+        return;
+    }
+    for (name, moment) in MOMENTS {
+        // A first start, which creates everything.
+        let directory = leveret_tests::node::new_directory();
+        terminate_at(directory.path(), name, moment);
+        let mut node = Node::start_in(directory, Options::new());
+        let mut wire = Wire::open(node.amqp());
+        wire.declare(1, "kept", true);
+        wire.confirm_select(1);
+        wire.send(&leveret_tests::wire::publish(1, "", "kept", b"body", false, true));
+        wire.confirms(1);
+        drop(wire);
+        assert_eq!(node.terminate().code(), Some(0), "{name}");
+
+        // Later starts, which recover.
+        for _ in 0..3 {
+            terminate_at(node.directory(), name, moment);
+        }
+        node.restart();
+        assert!(node.wait_for_line("(clean stop)"), "after {name}: {}", node.log());
+        assert_eq!(Wire::open(node.amqp()).message_count(1, "kept"), 1, "{name}");
+        conservation::check(&node.http());
+    }
 }
 
 #[test]

@@ -67,6 +67,16 @@ pub trait Disk: Send + Sync {
         Ok(buffer)
     }
 
+    /// Reads these bytes again, because what was read is wrong or could not be read: a second look that doesn't come from the
+    /// same cached pages, nor from an open file whose name may belong to another one by now. `attempt` counts the repetitions
+    /// from 1; an implementation may wait before later ones. Only disk threads call this.
+    ///
+    /// # Errors
+    /// The operating system's.
+    fn read_again(&self, name: &str, offset: u64, length: usize, _attempt: u32) -> io::Result<Vec<u8>> {
+        self.read_new(name, offset, length)
+    }
+
     /// Lends a file out of which others send these bytes by themselves, however late: it stays readable, even when it was removed
     /// meanwhile. The bytes are in memory when this returns, as far as that can be told. `None` if this disk lends nothing.
     ///

@@ -10,12 +10,16 @@ use crate::cores::Population;
 /// Number of descriptors that a node should have: as many as RabbitMQ's packages ask for.
 const WANTED: u64 = 65_536;
 
-/// Descriptors reserved for files of the log and for the local socket, out of those left after the start; a quarter of
-/// them if that is less.
-const KEPT_MAX: usize = 64;
+/// Descriptors that the node opens itself after they are shared: the local socket, twice, and files that are read or written
+/// while it starts.
+const LATER: usize = 4;
 
-/// HTTP and metrics together may have one part in this many of the descriptors left after the start. Three quarters
-/// stay with AMQP, however many clients HTTP has.
+/// Most descriptors that are kept for connections of the local socket, and for files that are open for a moment, such as
+/// certificates; an eighth of those left after the start if that is less.
+const OTHERS_MAX: usize = 32;
+
+/// HTTP and metrics together may have one part in this many of the connections. Three quarters stay with AMQP and streams,
+/// however many clients HTTP has.
 const HTTP_DIVISOR: usize = 4;
 
 /// The shares of descriptors and their use.
@@ -36,16 +40,18 @@ pub struct Descriptors {
 pub struct HttpDescriptor(Arc<Descriptors>);
 
 impl Descriptors {
-    /// Divides the part of `limit` that is left after the descriptors that are open already.
-    pub(crate) fn share(limit: u64, amqp: Arc<Population>) -> Arc<Self> {
-        Arc::new(Self::of(limit, open_now(), amqp))
+    /// Divides the part of `limit` that is left after the descriptors that are open already. Files of the log may have
+    /// `files_max` of them, whether they use them or not; `files` are among those that are open.
+    pub(crate) fn share(limit: u64, files: usize, files_max: usize, amqp: Arc<Population>) -> Arc<Self> {
+        let fixed = open_now().saturating_sub(files) + LATER;
+        Arc::new(Self::of(limit, fixed, files_max, amqp))
     }
 
-    fn of(limit: u64, open: usize, amqp: Arc<Population>) -> Self {
-        let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(open);
-        let kept = KEPT_MAX.min(left / 4);
-        let http_max = (left / HTTP_DIVISOR).max(1);
-        Self { limit, connections_max: (left - kept).max(1), http_max, http: AtomicUsize::new(0), amqp }
+    fn of(limit: u64, fixed: usize, files_max: usize, amqp: Arc<Population>) -> Self {
+        let left = usize::try_from(limit).unwrap_or(usize::MAX).saturating_sub(fixed);
+        let connections_max = left.saturating_sub(files_max + others(left)).max(1);
+        let http_max = (connections_max / HTTP_DIVISOR).max(1);
+        Self { limit, connections_max, http_max, http: AtomicUsize::new(0), amqp }
     }
 
     /// Files and sockets that the process may have open.
@@ -82,6 +88,11 @@ impl Drop for HttpDescriptor {
     }
 }
 
+/// Descriptors that are kept for others than clients and the log, out of those left after the start.
+fn others(left: usize) -> usize {
+    OTHERS_MAX.min(left / 8)
+}
+
 /// Number of open descriptors; if the system doesn't provide it, that of an idle node with a few cores.
 fn open_now() -> usize {
     const IDLE: usize = 48;
@@ -116,6 +127,7 @@ pub(crate) fn warning(limit: u64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::disk::FileShare;
 
     #[test]
     fn a_low_limit_is_told_with_its_number() {
@@ -130,18 +142,22 @@ mod tests {
     }
 
     #[test]
-    fn http_never_takes_what_is_kept_for_others() {
-        for (limit, open, http_max) in [(64, 40, 6), (1024, 40, 246), (65_536, 40, 16_374), (10, 40, 1)] {
+    fn the_shares_add_up_at_any_limit() {
+        // A limit, the connections, those of HTTP among them.
+        let rows = [(64, 10, 2), (128, 56, 14), (256, 148, 37), (1024, 811, 202), (65_536, 64_171, 16_042), (10, 1, 1)];
+        for (limit, most, http_max) in rows {
+            let (fixed, files) = (35, FileShare::of(limit).total());
             let amqp: Arc<Population> = Arc::default();
-            let descriptors = Arc::new(Descriptors::of(limit, open, amqp.clone()));
+            let descriptors = Arc::new(Descriptors::of(limit, fixed, files, amqp.clone()));
             let taken: Vec<_> = std::iter::from_fn(|| descriptors.take_for_http()).collect();
             assert_eq!(taken.len(), http_max, "of {limit}");
             let members: Vec<_> =
                 (0..).map(|_| amqp.join()).take_while(|_| descriptors.refuses_amqp().is_none()).collect();
-            if limit > 40 {
-                let left = limit as usize - open;
-                assert!(taken.len() + members.len() + KEPT_MAX.min(left / 4) <= left);
-                assert!(members.len() >= left / 2, "of {limit}");
+            assert_eq!(members.len(), (most - http_max).max(1), "of {limit}");
+            if limit >= 64 {
+                let left = limit as usize - fixed;
+                assert!(fixed + files + others(left) + taken.len() + members.len() <= limit as usize, "of {limit}");
+                assert!(others(left) >= 3, "of {limit}");
             }
             drop((taken, members));
             assert!(descriptors.take_for_http().is_some());

@@ -51,6 +51,7 @@ pub use logging::{Log, LogError, RecentLine, Tail};
 pub use memory::refuse_huge_pages;
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::{Listening, Ports};
+pub use signals::{asked_to_end, handle_signals};
 pub use standby::{START_APP, STOP_APP, Standby};
 pub use terminal::harmless;
 pub use tls::{HttpsStream, Tls, TlsError, cipher_suites, tls_versions};

@@ -1,6 +1,9 @@
 //! Memory: the process's own, and its limit.
 
+use std::fs::File;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 const CGROUPS: &str = "/sys/fs/cgroup";
 
@@ -13,11 +16,23 @@ pub fn refuse_huge_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
+/// The process's numbers of pages (proc_pid_statm(5)). It stays open: without a descriptor for it, nobody would notice that
+/// memory runs out.
+static STATM: OnceLock<File> = OnceLock::new();
+
 /// Bytes of resident memory of this process; `None` if /proc doesn't provide it.
 pub(crate) fn resident_bytes() -> Option<u64> {
-    // Resident pages are the second number (proc_pid_statm(5)).
-    let statm = std::fs::read_to_string("/proc/self/statm").ok()?;
-    let pages: u64 = statm.split_ascii_whitespace().nth(1)?.parse().ok()?;
+    let statm = match STATM.get() {
+        Some(statm) => statm,
+        None => {
+            let opened = File::open("/proc/self/statm").ok()?;
+            STATM.get_or_init(|| opened)
+        }
+    };
+    let mut text = [0; 256];
+    let length = statm.read_at(&mut text, 0).ok()?;
+    // Resident pages are the second number.
+    let pages: u64 = std::str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()?;
     Some(pages * rustix::param::page_size() as u64)
 }
 
@@ -70,7 +85,10 @@ mod tests {
 
     #[test]
     fn the_system_answers() {
-        assert!(resident_bytes().expect("is known") > 100_000);
+        let before = resident_bytes().expect("is known");
+        assert!(before > 100_000);
+        let touched = std::hint::black_box(vec![1u8; 64 << 20]);
+        assert!(resident_bytes().expect("is known") > before + (touched.len() as u64) / 2, "it is measured each time");
         assert!(total_bytes() > 1 << 20);
     }
 

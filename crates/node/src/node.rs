@@ -198,7 +198,8 @@ impl Node {
         PortsFile::remove_stale(&data_directory).map_err(directory(data_directory.clone()))?;
         PortsFile::reserve(&data_directory);
         let store = data_directory.join(STORE);
-        let disk: Arc<dyn Disk> = Arc::new(FsDisk::open(&store).map_err(directory(store.clone()))?);
+        let files = Arc::new(FsDisk::open(&store).map_err(directory(store.clone()))?);
+        let disk: Arc<dyn Disk> = files.clone();
         let log_options = match options.fits_log_to_volume {
             true => volume::fitted(options.log, &data_directory)?,
             false => options.log,
@@ -232,13 +233,18 @@ impl Node {
         let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
         running.iter().for_each(|core| core.serve_queues(&broker));
         let side = SideRuntime::start()?;
-        let (stop_sender, stop_signal) = signals::listen(side.handle())?;
+        let (stop_sender, stop_signal) = signals::listen()?;
         let population: Arc<Population> = Arc::default();
         let inner = Inner {
             broker,
             clock,
             cores: running.iter().map(|running| running.core.clone()).collect(),
-            descriptors: Descriptors::share(descriptor_limit, population.clone()),
+            descriptors: Descriptors::share(
+                descriptor_limit,
+                files.descriptors(),
+                files.descriptors_max(),
+                population.clone(),
+            ),
             alarm_limits,
             data_directory,
             loopback_users: options.loopback_users,
@@ -373,11 +379,11 @@ impl Node {
     }
 
     /// Waits until the process is asked to stop, by SIGTERM, SIGINT or [`NodeHandle::ask_to_stop`]. Returns the name of
-    /// the requester.
+    /// the requester. A signal that came before the node started counts.
     #[must_use]
     pub fn wait_for_signal(&self) -> &'static str {
-        // The runtime that holds the sender belongs to this node, so it can't end first.
-        self.stop_signal.recv().unwrap_or("the end of its runtime")
+        // The node has a sender itself, so there is one as long as it waits.
+        self.stop_signal.recv().unwrap_or("the end of its senders")
     }
 
     /// Stops cleanly: accepts no new connections, sends `connection.close` with `reason` to the existing ones, then

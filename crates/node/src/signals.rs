@@ -1,35 +1,108 @@
+//! Signals of the process. They are handled from its first moment on, so that one that comes during a start ends the start
+//! as cleanly as it ends a node.
+
 use std::io;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
 
-use tokio::runtime::Handle;
+use parking_lot::Mutex;
+use tokio::runtime::{Builder, Handle};
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
-/// Makes SIGHUP call `work` on this runtime instead of ending the process.
-pub(crate) fn on_hangup(runtime: &Handle, mut work: impl FnMut() + Send + 'static) -> io::Result<()> {
-    let _inside = runtime.enter();
+/// The signals of the process and their receivers. They belong to the process and outlive its nodes.
+struct State {
+    is_handled: bool,
+    /// The first signal that asked the process to end.
+    end: Option<&'static str>,
+    /// The nodes that a signal ends.
+    waiting: Vec<Sender<&'static str>>,
+    /// Whether SIGHUP came while nobody received it.
+    is_hung_up: bool,
+    hang_up: Option<UnboundedSender<()>>,
+}
+
+static STATE: Mutex<State> =
+    Mutex::new(State { is_handled: false, end: None, waiting: Vec::new(), is_hung_up: false, hang_up: None });
+
+/// Handles SIGTERM, SIGINT and SIGHUP from now on: they no longer end the process. They are kept for the node that starts
+/// next. To be called before a port or the data directory is opened.
+///
+/// # Errors
+/// The system provides no thread, or doesn't let the process handle signals.
+pub fn handle_signals() -> io::Result<()> {
+    let mut state = STATE.lock();
+    if state.is_handled {
+        return Ok(());
+    }
+    let runtime = Builder::new_current_thread().enable_io().build()?;
+    let inside = runtime.enter();
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
+    drop(inside);
+    let receive = async move {
+        loop {
+            tokio::select! {
+                Some(()) = terminate.recv() => end("SIGTERM"),
+                Some(()) = interrupt.recv() => end("SIGINT"),
+                Some(()) = hangup.recv() => hang_up(),
+                else => return,
+            }
+        }
+    };
+    thread::Builder::new().name("leveret-signals".to_owned()).spawn(move || runtime.block_on(receive))?;
+    state.is_handled = true;
+    Ok(())
+}
+
+/// The signal that asked the process to end, if one has come.
+#[must_use]
+pub fn asked_to_end() -> Option<&'static str> {
+    STATE.lock().end
+}
+
+fn end(signal: &'static str) {
+    let mut state = STATE.lock();
+    state.end.get_or_insert(signal);
+    // A node that has ended receives nothing any more.
+    state.waiting.retain(|node| node.send(signal).is_ok());
+}
+
+fn hang_up() {
+    let mut state = STATE.lock();
+    state.is_hung_up = !state.hang_up.as_ref().is_some_and(|node| node.send(()).is_ok());
+}
+
+/// Makes SIGHUP call `work` on this runtime, also for one that came before.
+pub(crate) fn on_hangup(runtime: &Handle, mut work: impl FnMut() + Send + 'static) -> io::Result<()> {
+    handle_signals()?;
+    let (sender, mut arrived) = unbounded_channel();
+    let mut state = STATE.lock();
+    if std::mem::take(&mut state.is_hung_up) {
+        // The receiver is here.
+        let _ = sender.send(());
+    }
+    state.hang_up = Some(sender);
+    drop(state);
     runtime.spawn(async move {
-        while hangup.recv().await.is_some() {
+        while arrived.recv().await.is_some() {
             work();
         }
     });
     Ok(())
 }
 
-/// Handles SIGTERM and SIGINT, which no longer end the process. The receiver gets the name of the first signal, or the
-/// name sent through the sender.
-pub(crate) fn listen(runtime: &Handle) -> io::Result<(Sender<&'static str>, Receiver<&'static str>)> {
+/// Listens for SIGTERM and SIGINT. The receiver gets the name of the first signal, even if it came before, or the name sent
+/// through the sender.
+pub(crate) fn listen() -> io::Result<(Sender<&'static str>, Receiver<&'static str>)> {
+    handle_signals()?;
     let (sender, arrived) = channel();
-    let others = sender.clone();
-    let _inside = runtime.enter();
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    runtime.spawn(async move {
-        let name = tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
-        };
-        // It only fails if the receiver was dropped.
-        let _ = sender.send(name);
-    });
-    Ok((others, arrived))
+    let mut state = STATE.lock();
+    if let Some(signal) = state.end {
+        // The receiver is here.
+        let _ = sender.send(signal);
+    }
+    state.waiting.push(sender.clone());
+    Ok((sender, arrived))
 }

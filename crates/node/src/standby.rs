@@ -28,7 +28,7 @@ impl Standby {
     /// The system provides no thread, or doesn't let the process handle signals.
     pub fn start() -> io::Result<Self> {
         let side = SideRuntime::start()?;
-        let (asks, asked) = signals::listen(side.handle())?;
+        let (asks, asked) = signals::listen()?;
         Ok(Self { side, asks, asked })
     }
 
@@ -47,8 +47,8 @@ impl Standby {
     /// Waits for a request. Returns [`START_APP`], or the name of the requester or signal that ends the process.
     #[must_use]
     pub fn wait(&self) -> &'static str {
-        // The runtime that holds the sender belongs to this standby, so it can't end first.
-        self.asked.recv().unwrap_or("the end of its runtime")
+        // It has a sender itself, so there is one as long as it waits.
+        self.asked.recv().unwrap_or("the end of its senders")
     }
 }
 

@@ -4,6 +4,7 @@
 mod amqp091;
 mod amqp10;
 mod declared;
+mod descriptors;
 mod unsettled;
 
 use std::thread;

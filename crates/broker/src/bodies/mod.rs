@@ -129,8 +129,8 @@ impl BodyJob {
             Work::Remove(id) => self.files.remove(disk, id),
             Work::Write { upload, bytes, last, outbox } => {
                 match upload.write(self.files, disk, &bytes, last) {
-                    Err(error) if error.error.kind() == io::ErrorKind::StorageFull => {
-                        tracing::warn!(%error, "a large message is refused: the disk is full");
+                    Err(error) if is_out_of_space(&error) => {
+                        tracing::warn!(%error, "a large message is refused: the disk or a quota is full");
                         upload.refuse();
                         self.files.remove(disk, upload.id)?;
                     }
@@ -142,6 +142,11 @@ impl BodyJob {
             }
         }
     }
+}
+
+/// Whether a body has no space on the disk, or in the quota of the node's user.
+fn is_out_of_space(error: &DiskError) -> bool {
+    matches!(error.error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 #[cfg(test)]

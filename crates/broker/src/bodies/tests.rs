@@ -166,6 +166,64 @@ fn a_body_is_refused_without_disk_space_and_leaves_nothing() {
     assert_eq!(list(&disk), [0; 0]);
 }
 
+/// A disk whose files can't grow beyond a quota.
+struct Quota(MemoryDisk);
+
+impl Disk for Quota {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.0.list()
+    }
+
+    fn create(&self, name: &str, length: u64) -> io::Result<()> {
+        self.0.create(name, length)
+    }
+
+    fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
+        match offset {
+            0..1_000_000 => self.0.write_at(name, offset, slices),
+            _ => Err(io::ErrorKind::QuotaExceeded.into()),
+        }
+    }
+
+    fn sync(&self, name: &str) -> io::Result<()> {
+        self.0.sync(name)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.0.sync_directory()
+    }
+
+    fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(name, offset, buffer)
+    }
+
+    fn len(&self, name: &str) -> io::Result<u64> {
+        self.0.len(name)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.0.rename(from, to)
+    }
+}
+
+#[test]
+fn a_body_beyond_a_quota_is_refused_and_others_are_written() {
+    let disk = Quota(MemoryDisk::new());
+    let bodies = Bodies::new(FILES, 1);
+    let outbox = outbox();
+    let (refused, written) = (bodies.write(&bytes(2_000_000).into(), &outbox), bodies.write(&bytes(9).into(), &outbox));
+    while let Some(job) = bodies.next_job() {
+        job.run(&disk).expect("only the body is refused");
+    }
+    assert!(!refused.is_pending() && !refused.is_written());
+    assert!(written.is_written());
+    assert_eq!(list(&disk.0), [2]);
+}
+
 #[test]
 fn the_fields_of_a_message_are_read_from_its_file() {
     // A properties section with a subject that ends in the second piece of the file.

@@ -1,30 +1,45 @@
 use std::any::Any;
 use std::fs::{File, OpenOptions};
 use std::io::{self, IoSlice};
-use std::os::unix::fs::FileExt;
+use std::num::NonZeroU64;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 use leveret_log::Disk;
 use rustix::buffer::spare_capacity;
-use rustix::fs::{FallocateFlags, fallocate};
+use rustix::fs::{Advice, FallocateFlags, fadvise, fallocate};
 use rustix::io::{Errno, pread, pwritev};
+use tracing::error;
 
 use super::handles::Handles;
 use super::lent::LentFiles;
+use super::share::FileShare;
+use super::spares::{Spares, is_shortage};
 
-/// Largest number of files that are kept open. The log uses few: unretired WAL files and segments being read.
-const OPEN_FILES_MAX: usize = 256;
 static ZEROS: [u8; 64 * 1024] = [0; 64 * 1024];
+
+/// Pauses before the second and before later repetitions of a read.
+const AGAIN_PAUSE: Duration = Duration::from_millis(10);
+const AGAIN_PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// A directory of the file system as the log's disk.
 ///
 /// All calls block: they are for the disk threads, and for recovery before the node has any core.
+///
+/// No call fails for want of a descriptor as long as others keep to their share. A file is opened for each
+/// call if it isn't open yet, so bodies and segments in use hold no descriptor between two calls.
 #[derive(Debug)]
 pub struct FsDisk {
     directory: PathBuf,
+    /// The directory, open for its syncs; `None` if it is only read.
+    itself: Option<Arc<File>>,
     handles: Handles,
     lent: LentFiles,
+    spares: Spares,
+    share: FileShare,
     is_read_only: bool,
 }
 
@@ -40,10 +55,14 @@ impl FsDisk {
                 File::open(made)?.sync_all()?;
             }
         }
+        let (itself, share) = (Arc::new(File::open(directory)?), FileShare::in_force());
         Ok(Self {
             directory: directory.to_owned(),
-            handles: Handles::new(OPEN_FILES_MAX),
-            lent: LentFiles::default(),
+            handles: Handles::new(share.handles),
+            lent: LentFiles::new(share.lent),
+            spares: Spares::new(&itself, share.spares),
+            itself: Some(itself),
+            share,
             is_read_only: false,
         })
     }
@@ -51,12 +70,26 @@ impl FsDisk {
     /// Opens an existing directory read-only; attempts to change it fail.
     #[must_use]
     pub fn open_for_reading(directory: &Path) -> Self {
+        let share = FileShare::in_force();
         Self {
             directory: directory.to_owned(),
-            handles: Handles::new(OPEN_FILES_MAX),
-            lent: LentFiles::default(),
+            handles: Handles::new(share.handles),
+            lent: LentFiles::new(share.lent),
+            spares: Spares::none(),
+            itself: None,
+            share,
             is_read_only: true,
         }
+    }
+
+    /// Largest number of descriptors that its files have at a time.
+    pub(crate) fn descriptors_max(&self) -> usize {
+        self.share.total()
+    }
+
+    /// Number of these descriptors that are in use now.
+    pub(crate) fn descriptors(&self) -> usize {
+        self.handles.count() + self.spares.count()
     }
 
     fn path_to_change(&self, name: &str) -> io::Result<PathBuf> {
@@ -77,14 +110,29 @@ impl FsDisk {
 
     fn file(&self, name: &str) -> io::Result<Arc<File>> {
         let path = self.path(name)?;
-        self.handles.file(name, || OpenOptions::new().read(true).write(!self.is_read_only).open(path))
+        self.handles.file(name, || self.open_file(&path))
+    }
+
+    fn open_file(&self, path: &Path) -> io::Result<File> {
+        self.with_descriptor(|| OpenOptions::new().read(true).write(!self.is_read_only).open(path))
+    }
+
+    /// Calls `open`, for which a descriptor is freed if none is left.
+    fn with_descriptor<T>(&self, open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+        self.spares.open(|| self.handles.evict(), open)
+    }
+
+    /// Forgets a name after it was removed or given to another file. Before that, a reader could open the old file again.
+    fn forget(&self, name: &str) {
+        self.handles.forget(name);
+        self.lent.forget(name);
     }
 }
 
 impl Disk for FsDisk {
     fn list(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
-        for entry in std::fs::read_dir(&self.directory)? {
+        for entry in self.with_descriptor(|| std::fs::read_dir(&self.directory))? {
             let entry = entry?;
             if entry.file_type()?.is_file() {
                 // The log has no names that aren't UTF-8.
@@ -96,10 +144,12 @@ impl Disk for FsDisk {
 
     fn create(&self, name: &str, length: u64) -> io::Result<()> {
         let path = self.path_to_change(name)?;
-        self.handles.forget(name);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)?;
+        self.forget(name);
+        let create = || OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path);
+        let file = self.with_descriptor(create)?;
         allocate(&file, length)?;
-        self.handles.file(name, || Ok(file)).map(drop)
+        self.handles.replace(name, file);
+        Ok(())
     }
 
     fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
@@ -126,7 +176,10 @@ impl Disk for FsDisk {
     }
 
     fn sync_directory(&self) -> io::Result<()> {
-        File::open(&self.directory)?.sync_all()
+        match &self.itself {
+            Some(itself) => itself.sync_all(),
+            None => self.with_descriptor(|| File::open(&self.directory))?.sync_all(),
+        }
     }
 
     fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
@@ -144,23 +197,45 @@ impl Disk for FsDisk {
     }
 
     fn read_new(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        let file = self.file(name)?;
-        let mut buffer = Vec::with_capacity(length);
-        while buffer.len() < length {
-            let at = offset + buffer.len() as u64;
-            match pread(&*file, spare_capacity(&mut buffer), at) {
-                Ok(0) => break,
-                Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
+        read_up_to(&self.file(name)?, offset, length)
+    }
+
+    fn read_again(&self, name: &str, offset: u64, length: usize, attempt: u32) -> io::Result<Vec<u8>> {
+        match attempt {
+            0 | 1 => {}
+            2 => thread::sleep(AGAIN_PAUSE),
+            _ => thread::sleep(AGAIN_PAUSE_MAX),
+        }
+        let path = self.path(name)?;
+        let (kept, generation) = self.handles.look(name);
+        let fresh = Arc::new(self.open_file(&path)?);
+        if let Some(kept) = kept {
+            let (old, new) = (identity(&kept)?, identity(&fresh)?);
+            if old != new {
+                error!(
+                    "{} was open as inode {} of device {}, and its name belongs to inode {} of device {} now: somebody has \
+                     replaced the file; it is read by its name from now on",
+                    path.display(),
+                    old.inode,
+                    old.device,
+                    new.inode,
+                    new.device
+                );
+                self.handles.correct(name, fresh.clone(), generation);
+                self.lent.forget(name);
             }
         }
-        // The allocator may have provided more room than requested.
-        buffer.truncate(length);
-        Ok(buffer)
+        leave_page_cache(&fresh, offset, length);
+        read_up_to(&fresh, offset, length)
     }
 
     fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
-        let Some(file) = self.lent.file(name, || self.file(name))? else { return Ok(None) };
+        let lent = match self.lent.file(name, || self.file(name)) {
+            // The bytes can be read instead.
+            Err(error) if is_shortage(&error) => None,
+            lent => lent?,
+        };
+        let Some(file) = lent else { return Ok(None) };
         match self.lent.warm(&file, offset, length)? {
             true => Ok(Some(file)),
             false => Ok(None),
@@ -173,16 +248,58 @@ impl Disk for FsDisk {
 
     fn remove(&self, name: &str) -> io::Result<()> {
         let path = self.path_to_change(name)?;
-        self.handles.forget(name);
-        std::fs::remove_file(path)
+        let removed = std::fs::remove_file(path);
+        self.forget(name);
+        removed
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         let (old, new) = (self.path_to_change(from)?, self.path_to_change(to)?);
-        std::fs::rename(old, new)?;
-        self.handles.forget(from);
-        self.handles.forget(to);
-        Ok(())
+        let renamed = std::fs::rename(old, new);
+        self.forget(from);
+        self.forget(to);
+        renamed
+    }
+}
+
+/// Reads `length` bytes from `offset` on into new memory; fewer at the end of the file.
+fn read_up_to(file: &File, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+    let mut buffer = Vec::with_capacity(length);
+    while buffer.len() < length {
+        let at = offset + buffer.len() as u64;
+        match pread(file, spare_capacity(&mut buffer), at) {
+            Ok(0) => break,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // The allocator may have provided more room than requested.
+    buffer.truncate(length);
+    Ok(buffer)
+}
+
+/// The file that a descriptor or name belongs to.
+#[derive(Debug, PartialEq, Eq)]
+struct FileIdentity {
+    device: u64,
+    inode: u64,
+}
+
+fn identity(file: &File) -> io::Result<FileIdentity> {
+    let metadata = file.metadata()?;
+    Ok(FileIdentity { device: metadata.dev(), inode: metadata.ino() })
+}
+
+/// Asks the system to drop its copy of these bytes, so that the next read comes from the device. Pages that weren't written
+/// yet stay.
+fn leave_page_cache(file: &File, offset: u64, length: usize) {
+    let page = rustix::param::page_size() as u64;
+    let begin = offset / page * page;
+    let end = offset.saturating_add(length as u64).div_ceil(page).saturating_mul(page);
+    // Without a length the advice would hold for the rest of the file.
+    if let Some(bytes) = NonZeroU64::new(end.saturating_sub(begin)) {
+        // It is advice: a file system that doesn't take it reads as it did before.
+        let _ = fadvise(file, begin, Some(bytes), Advice::DontNeed);
     }
 }
 
@@ -239,7 +356,6 @@ mod tests {
 
     #[test]
     fn a_new_file_has_its_length_its_blocks_and_zeros() {
-        use std::os::unix::fs::MetadataExt;
         let (_directory, disk) = disk();
         disk.create("a", 300_000).expect("creates");
         assert_eq!(disk.len("a").expect("is there"), 300_000);
@@ -279,6 +395,74 @@ mod tests {
         disk.remove("b").expect("removes");
         assert_eq!(disk.sync("b").expect_err("is gone").kind(), io::ErrorKind::NotFound);
         assert_eq!(disk.list().expect("lists"), [""; 0]);
+    }
+
+    #[test]
+    fn open_files_and_spares_count_as_descriptors_of_the_disk() {
+        let (_directory, disk) = disk();
+        let spares = disk.descriptors();
+        assert!(spares > 0);
+        for name in ["a", "b", "a"] {
+            disk.create(name, 0).expect("creates");
+        }
+        assert_eq!(disk.descriptors(), spares + 2);
+        for number in 0..disk.descriptors_max() {
+            disk.create(&format!("file-{number}"), 0).expect("creates");
+        }
+        assert!(disk.descriptors() < disk.descriptors_max(), "the oldest are closed");
+    }
+
+    #[test]
+    fn a_file_replaced_under_its_name_is_noticed_by_a_second_look() {
+        let (directory, disk) = disk();
+        let path = directory.path().join("new/log/a");
+        disk.create("a", 0).expect("creates");
+        disk.write_at("a", 0, &[&[1; 10_000]]).expect("writes");
+        std::fs::write(path.with_file_name("b"), [2u8; 10_000]).expect("writes");
+        std::fs::rename(path.with_file_name("b"), &path).expect("renames");
+        assert_eq!(read(&disk, "a", 5_000, 10), [1; 10], "the old file is still open");
+        assert_eq!(disk.read_again("a", 5_000, 10, 1).expect("reads"), [2; 10]);
+        assert_eq!(read(&disk, "a", 5_000, 10), [2; 10], "the new file is used from then on");
+    }
+
+    #[test]
+    fn a_second_look_reads_what_the_first_one_read() {
+        let (_directory, disk) = disk();
+        disk.create("a", 0).expect("creates");
+        let content: Vec<u8> = (0..20_000u32).map(|at| (at % 251) as u8).collect();
+        disk.write_at("a", 0, &[&content]).expect("writes");
+        let kept = disk.file("a").expect("is open");
+        for (offset, length) in [(0, 20_000), (4_097, 1), (4_000, 200), (19_990, 100), (30_000, 5), (0, 0)] {
+            let bytes = disk.read_again("a", offset, length, 1).expect("reads");
+            let (begin, end) = (content.len().min(offset as usize), content.len().min(offset as usize + length));
+            assert_eq!(bytes, content[begin..end], "{length} bytes at {offset}");
+        }
+        for attempt in 2..4 {
+            assert_eq!(disk.read_again("a", 100, 50, attempt).expect("reads"), content[100..150]);
+        }
+        assert!(Arc::ptr_eq(&kept, &disk.file("a").expect("is open")), "the same file stays open");
+        assert_eq!(disk.read_again("b", 0, 1, 1).expect_err("isn't there").kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_file_made_again_under_its_name_is_not_lent_as_the_old_one() {
+        let (_directory, disk) = disk();
+        let make = |content: &[u8]| {
+            disk.create("a", 0).expect("creates");
+            disk.write_at("a", 0, &[content]).expect("writes");
+        };
+        let lend = || {
+            let lent = disk.lend("a", 0, 3).expect("reads").expect("is lent");
+            let mut bytes = [0; 3];
+            let file = lent.downcast::<File>().expect("a file");
+            file.read_exact_at(&mut bytes, 0).expect("reads");
+            (file, bytes)
+        };
+        make(b"old");
+        let old = lend();
+        disk.remove("a").expect("removes");
+        make(b"new");
+        assert_eq!((old.1, lend().1), (*b"old", *b"new"));
     }
 
     #[test]
