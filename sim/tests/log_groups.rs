@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use leveret_log::{
-    Bug, Done, GroupId, Job, Lane, LiveState, Log, LogId, Nanos, Next, Options, Payload, Position, Replay, SettleRange,
-    SettleReason, StorageError, Wait, recover,
+    Bug, Done, GroupId, Job, Lane, LiveState, Log, LogId, Nanos, Next, Options, Payload, Position, Replay,
+    RoaringTreemap, SettleRange, SettleReason, StorageError, Wait, recover,
 };
 use leveret_sim::disk::SimDisk;
 use leveret_sim::lanes::next_job_of;
@@ -108,6 +108,11 @@ impl Replay for Found {
             let live = self.live.entry(log).or_default();
             live.retain(|number, _| !(range.first..=range.last).contains(number));
         }
+    }
+
+    fn wanted(&self, log: LogId, numbers: &RoaringTreemap) -> RoaringTreemap {
+        let is_live = |number: &u64| self.live.get(&log).is_some_and(|live| live.contains_key(number));
+        numbers.iter().filter(is_live).collect()
     }
 
     fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}

@@ -102,6 +102,10 @@ impl BodyRead {
     /// # Errors
     /// The bytes aren't those written, or the disk can't read them.
     pub fn piece(&self, disk: &dyn Disk, place: u64, log: LogId) -> Result<Bytes, ReadError> {
+        disk::repeat(disk, |disk| self.read_piece(disk, place, log))
+    }
+
+    fn read_piece(&self, disk: &dyn Disk, place: u64, log: LogId) -> Result<Bytes, ReadError> {
         let name = self.files.name(self.id);
         let start = place * self.files.piece_bytes as u64;
         let end = (start + self.files.piece_bytes as u64).min(self.length);
@@ -171,6 +175,10 @@ impl BodyFiles {
     /// # Errors
     /// Header or checksums aren't those written, or the disk can't read them.
     pub fn open(&self, disk: &dyn Disk, id: u64, length: u64, log: LogId) -> Result<BodyRead, ReadError> {
+        disk::repeat(disk, |disk| self.open_once(disk, id, length, log))
+    }
+
+    fn open_once(&self, disk: &dyn Disk, id: u64, length: u64, log: LogId) -> Result<BodyRead, ReadError> {
         let name = self.name(id);
         let identity = Identity::body(self.node_id, self.wal_id, id);
         let wrong = |range, reason: &str| ReadError { file: name.clone(), range, log, reason: reason.to_owned() };

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use roaring::RoaringTreemap;
 use rustc_hash::FxHashSet;
 
-use crate::disk::{self, Disk};
+use crate::disk::{self, Disk, READS_MAX, Repeated};
 use crate::error::{DiskError, Operation};
 use crate::format::checkpoint::{
     ENTRY_BYTES, Entry, FOOTER_BYTES, HEADER_BYTES, Header, NEXT_DELETED, SEGMENT_ROW_BYTES,
@@ -19,7 +19,7 @@ use crate::format::checkpoint::{
 use crate::format::u64_at;
 use crate::live_state::LiveState;
 use crate::names::Name;
-use crate::scan::{READS_MAX, Window};
+use crate::scan::Window;
 use crate::store::{CheckpointFile, EntryPlace};
 use crate::types::{LogId, Position};
 
@@ -203,7 +203,8 @@ impl CheckpointWriter {
                 let old = self.old.as_ref().expect("it has entries");
                 let end = place.offset + place.length.max(CHUNK_BYTES as u64);
                 for reads in 1..=READS_MAX {
-                    let bytes = self.window.fetch(disk, old, place.offset, place.length as usize, CHUNK_BYTES, end)?;
+                    let disk = Repeated { disk, before: reads - 1 };
+                    let bytes = self.window.fetch(&disk, old, place.offset, place.length as usize, CHUNK_BYTES, end)?;
                     let is_right = Entry::decode(&bytes).is_some() && Entry::content_is_whole(&bytes);
                     if is_right || self.frozen.contains(&place.log) {
                         self.buffer.extend_from_slice(&bytes);

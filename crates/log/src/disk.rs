@@ -105,6 +105,80 @@ pub trait Disk: Send + Sync {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 }
 
+/// A disk whose reads are repetitions, if there was one before: see [`Disk::read_again`]. Everything else is the disk's.
+pub(crate) struct Repeated<'a> {
+    pub disk: &'a dyn Disk,
+    /// How often the bytes have been read before.
+    pub before: u32,
+}
+
+impl Disk for Repeated<'_> {
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.disk.list()
+    }
+
+    fn create(&self, name: &str, length: u64) -> io::Result<()> {
+        self.disk.create(name, length)
+    }
+
+    fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
+        self.disk.write_at(name, offset, slices)
+    }
+
+    fn sync(&self, name: &str) -> io::Result<()> {
+        self.disk.sync(name)
+    }
+
+    fn sync_directory(&self) -> io::Result<()> {
+        self.disk.sync_directory()
+    }
+
+    fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.read_new(name, offset, buffer.len())?;
+        buffer[..bytes.len()].copy_from_slice(&bytes);
+        Ok(bytes.len())
+    }
+
+    fn read_new(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
+        match self.before {
+            0 => self.disk.read_new(name, offset, length),
+            attempt => self.disk.read_again(name, offset, length, attempt),
+        }
+    }
+
+    fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
+        self.disk.lend(name, offset, length)
+    }
+
+    fn len(&self, name: &str) -> io::Result<u64> {
+        self.disk.len(name)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.disk.remove(name)
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.disk.rename(from, to)
+    }
+}
+
+/// Calls `read` until it gives something right, up to [`READS_MAX`] times, with repetitions of its reads. Bytes that are wrong, or
+/// can't be read, may be right the next time.
+pub(crate) fn repeat<T, E>(disk: &dyn Disk, mut read: impl FnMut(&dyn Disk) -> Result<T, E>) -> Result<T, E> {
+    let mut before = 0;
+    loop {
+        let result = read(&Repeated { disk, before });
+        before += 1;
+        if result.is_ok() || before == READS_MAX {
+            return result;
+        }
+    }
+}
+
+/// Number of reads of wrong bytes before they count as damage: a single misread must not be recorded as damage.
+pub(crate) const READS_MAX: u32 = 3;
+
 /// Most slices passed to one `write_at`: within `IOV_MAX` (1024) of Linux.
 const SLICES_MAX: usize = 512;
 

@@ -18,6 +18,8 @@ struct State {
     /// Limit on the bytes of all files together, if there is one.
     capacity: Option<u64>,
     unreadable: Vec<(String, Range<u64>)>,
+    /// Bytes that are read wrong until they are read again.
+    stale: Vec<(String, u64)>,
     /// Number of reads until one returns a wrong bit.
     misread: Option<u64>,
 }
@@ -68,6 +70,11 @@ impl MemoryDisk {
     /// Makes reads of these bytes fail from now on.
     pub fn spoil(&self, name: &str, range: Range<u64>) {
         self.lock().unreadable.push((name.to_owned(), range));
+    }
+
+    /// Flips a bit of this byte in what is read, until the bytes are read again: as wrong bytes in a cache.
+    pub fn stale(&self, name: &str, offset: u64) {
+        self.lock().stale.push((name.to_owned(), offset));
     }
 
     /// Makes all reads succeed from now on.
@@ -148,9 +155,12 @@ impl Disk for MemoryDisk {
         if state.unreadable.iter().any(is_hit) {
             return Err(io::Error::from_raw_os_error(EIO));
         }
+        let stale = state.stale.clone();
         let rest = state.file(name)?.get(offset as usize..).unwrap_or(&[]);
         let count = rest.len().min(buffer.len());
         buffer[..count].copy_from_slice(&rest[..count]);
+        let stale = stale.iter().filter(|(file, at)| file == name && (offset..offset + count as u64).contains(at));
+        stale.for_each(|(_, at)| buffer[(at - offset) as usize] ^= 1);
         match state.misread {
             Some(0) if count > 0 => {
                 state.misread = None;
@@ -160,6 +170,12 @@ impl Disk for MemoryDisk {
             None => {}
         }
         Ok(count)
+    }
+
+    fn read_again(&self, name: &str, offset: u64, length: usize, _: u32) -> io::Result<Vec<u8>> {
+        let range = offset..offset + length as u64;
+        self.lock().stale.retain(|(file, at)| file != name || !range.contains(at));
+        self.read_new(name, offset, length)
     }
 
     fn len(&self, name: &str) -> io::Result<u64> {

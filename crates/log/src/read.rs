@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::{Buf, Bytes};
 
-use crate::disk::Disk;
+use crate::disk::{self, Disk};
 use crate::error::{DiskError, Operation, ReadError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
 use crate::format::record::{self, RECORD_HEADER_BYTES};
@@ -197,12 +197,21 @@ impl ReadPlan {
     }
 
     /// Reads as [`ReadPlan::run`] does, of a log of chunks, but asks for each chunk first whether to read it, by its first
-    /// `head_bytes` bytes. Returns the chunks that it read, and the number behind the last one that it has seen: this
+    /// `head_bytes` bytes. It may ask again for the first one, if that couldn't be read. Returns the chunks that it read, and the number behind the last one that it has seen: this
     /// plan's first number if it has seen none, which then is the end of what is readable.
     ///
     /// # Errors
     /// As [`ReadPlan::run`]; before a first chunk was seen.
     pub fn skim(
+        &self,
+        disk: &dyn Disk,
+        head_bytes: usize,
+        mut decide: impl FnMut(Skimmed<'_>) -> Skim,
+    ) -> Result<(Vec<StoredMessage>, u64), ReadError> {
+        disk::repeat(disk, |disk| self.skim_once(disk, head_bytes, &mut decide))
+    }
+
+    fn skim_once(
         &self,
         disk: &dyn Disk,
         head_bytes: usize,

@@ -35,9 +35,6 @@ pub(crate) fn find_batch(
     Ok(None)
 }
 
-/// Number of reads of wrong bytes before they count as damage: a single misread must not be recorded as damage.
-pub(crate) const READS_MAX: u32 = 3;
-
 /// The last chunk read.
 #[derive(Debug, Default)]
 pub(crate) struct Window {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use leveret_log::{LiveState, LogId, Position, Replay, SettleRange, SettleReason};
+use leveret_log::{LiveState, LogId, Position, Replay, RoaringTreemap, SettleRange, SettleReason};
 
 pub(crate) const DECLARE: u8 = 1;
 pub(crate) const DELETE: u8 = 2;
@@ -16,6 +16,8 @@ pub(crate) enum LedgerRecord {
     Chunk(LogId, u64, u16, Bytes),
     Settle(LogId, Vec<SettleRange>),
     Control(LogId, u8, Vec<u8>),
+    /// Second copies of metadata, which the log appends by itself.
+    Copies,
 }
 
 impl LedgerRecord {
@@ -25,6 +27,7 @@ impl LedgerRecord {
             | LedgerRecord::Chunk(log, ..)
             | LedgerRecord::Settle(log, ..)
             | LedgerRecord::Control(log, ..) => *log,
+            LedgerRecord::Copies => LogId::METADATA,
         }
     }
 }
@@ -64,6 +67,7 @@ impl Ledgers {
             }
             LedgerRecord::Settle(log, ranges) => self.settle(*log, SettleReason::Acknowledged, ranges),
             LedgerRecord::Control(log, kind, payload) => self.control(*log, *kind, payload),
+            LedgerRecord::Copies => {}
         }
     }
 
@@ -169,6 +173,11 @@ impl Replay for Ledgers {
                 }
             }
         }
+    }
+
+    fn wanted(&self, log: LogId, numbers: &RoaringTreemap) -> RoaringTreemap {
+        let is_live = |number: &u64| self.0.get(&log).is_some_and(|ledger| ledger.live.contains_key(number));
+        numbers.iter().filter(is_live).collect()
     }
 
     fn control(&mut self, log: LogId, kind: u8, payload: &[u8]) {

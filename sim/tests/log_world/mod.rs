@@ -109,7 +109,7 @@ impl World {
             _ => None,
         };
         let next_log = records.iter().filter_map(declared).max().unwrap_or(0) + 1;
-        World {
+        let mut world = World {
             history: History { records, ..History::default() },
             log,
             disk,
@@ -120,10 +120,20 @@ impl World {
             now: 1_000_000_000,
             gate: 0,
             gates: BTreeMap::new(),
+        };
+        world.note_copies(world.log.appended());
+        world
+    }
+
+    /// Notes the records up to this position that the log appended by itself.
+    fn note_copies(&mut self, position: Position) {
+        while (self.history.records.len() as Position) < position {
+            self.history.records.push(LedgerRecord::Copies);
         }
     }
 
     fn record(&mut self, record: LedgerRecord, position: Position) {
+        self.note_copies(position - 1);
         self.ledgers.apply(&record);
         self.last.insert(record.log(), position);
         self.history.records.push(record);
@@ -273,6 +283,7 @@ impl World {
         let Next::Run(id, job) = next_job_of(&mut self.log, lane, self.now, &mut self.random) else {
             return Ok(false);
         };
+        self.note_copies(self.log.appended());
         let result = match &job {
             Job::Live { logs } => {
                 self.gate = self.log.appended();

@@ -7,9 +7,8 @@ use std::any::Any;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::disk::Disk;
+use crate::disk::{Disk, READS_MAX};
 use crate::error::{DiskError, Operation, StorageError};
-use crate::scan::READS_MAX;
 
 pub(super) struct AttentiveDisk<'a> {
     disk: &'a dyn Disk,
@@ -85,6 +84,10 @@ impl Disk for AttentiveDisk<'_> {
 
     fn read_new(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
         self.again(Operation::Read, name, offset, || self.disk.read_new(name, offset, length))
+    }
+
+    fn read_again(&self, name: &str, offset: u64, length: usize, attempt: u32) -> io::Result<Vec<u8>> {
+        self.again(Operation::Read, name, offset, || self.disk.read_again(name, offset, length, attempt))
     }
 
     fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {

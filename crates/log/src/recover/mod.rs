@@ -241,6 +241,13 @@ pub(crate) struct Looked {
     pub batch: u64,
 }
 
+/// Why a checkpoint isn't taken as it is.
+enum NotLoaded {
+    /// It, or a part of it, has wrong bytes.
+    Wrong(Result<checkpoint::Loaded, Unusable>),
+    Disk(DiskError),
+}
+
 /// Ignores everything that is replayed.
 struct Nowhere;
 
@@ -332,16 +339,21 @@ impl<'a> Recovery<'a> {
         let mut reasons = Vec::new();
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
-            let load = || checkpoint::load(self.disk, wal_id, *sequence, |_, _| ());
             // As with segments: a read with wrong bytes may succeed the next time.
-            let again = |result| match result {
-                Ok(Ok(checkpoint::Loaded { ref damaged, .. })) if damaged.is_empty() => result,
-                Err(ref error) if !DiskError::is_unreadable(error) => result,
-                _ => load(),
-            };
-            let loaded = match again(again(load())) {
-                Err(error) if error.is_unreadable() => Err(Unusable { range: 0..0, reason: error.to_string() }),
-                found => found?,
+            let loaded = disk::repeat(self.disk, |disk| {
+                let loaded = checkpoint::load(disk, wal_id, *sequence, |_, _| ()).map_err(NotLoaded::Disk)?;
+                match loaded {
+                    Ok(loaded) if loaded.damaged.is_empty() => Ok(loaded),
+                    loaded => Err(NotLoaded::Wrong(loaded)),
+                }
+            });
+            let loaded = match loaded {
+                Ok(loaded) => Ok(loaded),
+                Err(NotLoaded::Wrong(loaded)) => loaded,
+                Err(NotLoaded::Disk(error)) if error.is_unreadable() => {
+                    Err(Unusable { range: 0..0, reason: error.to_string() })
+                }
+                Err(NotLoaded::Disk(error)) => return Err(error.into()),
             };
             match loaded {
                 Ok(loaded) if loaded.damaged.is_empty() => {
@@ -473,17 +485,24 @@ impl<'a> Recovery<'a> {
         }
         let sequence = loaded.header.metadata;
         let file = Name::Metadata(sequence).text(wal_id);
-        let load = || match sequence {
-            0 => Ok(Err(Unusable { range: 0..0, reason: "an earlier version wrote only one copy".into() })),
-            _ => checkpoint::load_second_metadata(self.disk, wal_id, sequence),
+        let second = match sequence {
+            0 => Err(NotLoaded::Wrong(Err(Unusable {
+                range: 0..0,
+                reason: "an earlier version wrote only one copy".into(),
+            }))),
+            _ => disk::repeat(self.disk, |disk| {
+                let loaded = checkpoint::load_second_metadata(disk, wal_id, sequence).map_err(NotLoaded::Disk)?;
+                loaded.map_err(|unusable| NotLoaded::Wrong(Err(unusable)))
+            }),
         };
-        let again = |result| match result {
-            Ok(Err(_)) => load(),
-            result => result,
-        };
-        let second = match again(again(load())) {
-            Err(error) if error.is_unreadable() => Err(Unusable { range: 0..0, reason: error.to_string() }),
-            second => second?,
+        let second = match second {
+            Ok(state) => Ok(state),
+            Err(NotLoaded::Wrong(Err(unusable))) => Err(unusable),
+            Err(NotLoaded::Wrong(Ok(_))) => unreachable!("a state is whole or not"),
+            Err(NotLoaded::Disk(error)) if error.is_unreadable() => {
+                Err(Unusable { range: 0..0, reason: error.to_string() })
+            }
+            Err(NotLoaded::Disk(error)) => return Err(error.into()),
         };
         let describe = |file: &str, range: &Range<u64>, reason: &str| {
             format!("{file}, bytes {} to {}: {reason}", range.start, range.end)
@@ -532,12 +551,7 @@ impl<'a> Recovery<'a> {
             return Ok(());
         }
         // A read with wrong bytes may succeed the next time. Only a segment that fails three times is put aside.
-        let load = || segment::load(self.disk, node_id, wal_id, id, length);
-        let again = |result| match result {
-            Err(segment::LoadError::Damaged(..)) => load(),
-            loaded => loaded,
-        };
-        match again(again(load())) {
+        match disk::repeat(self.disk, |disk| segment::load(disk, node_id, wal_id, id, length)) {
             Ok(segment) => self.store.add(segment),
             Err(segment::LoadError::Disk(error)) => return Err(error.into()),
             Err(segment::LoadError::Damaged(range, reason)) => {

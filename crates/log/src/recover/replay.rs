@@ -9,7 +9,7 @@ use super::certain::DoubtfulBatch;
 use super::groups::{Arrival, OpenGroups};
 use super::metadata::Trail;
 use super::{Covered, Cut, Damage, Hit, Replay, Report, give_up_reserve};
-use crate::disk::{self, Disk};
+use crate::disk::{self, Disk, READS_MAX, Repeated};
 use crate::error::{DiskError, StorageError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, RecordRun};
 use crate::format::batch_check::{self, Batch};
@@ -20,7 +20,7 @@ use crate::format::{SECTOR, is_zero, u64_at};
 use crate::metadata::MetadataStart;
 use crate::names::Name;
 use crate::options::Options;
-use crate::scan::{READS_MAX, Window, find_batch};
+use crate::scan::{Window, find_batch};
 use crate::types::{LogId, Position, SettleReason};
 use crate::wal::WalFile;
 
@@ -246,9 +246,10 @@ impl<'a> Replaying<'a> {
         self.doubt.as_ref().is_some_and(|doubt| *doubt.file == *file.name)
     }
 
-    /// The bytes, with zeros for unreadable ones, and whether all were readable.
-    fn fetch(&mut self, file: &WalFile, offset: u64, length: usize) -> Result<(Bytes, bool), DiskError> {
-        match self.window.fetch(self.disk, &file.name, offset, length, CHUNK_BYTES, file.length) {
+    /// The bytes, with zeros for unreadable ones, and whether all were readable. They were read this often `before`.
+    fn fetch(&mut self, file: &WalFile, offset: u64, length: usize, before: u32) -> Result<(Bytes, bool), DiskError> {
+        let disk = Repeated { disk: self.disk, before };
+        match self.window.fetch(&disk, &file.name, offset, length, CHUNK_BYTES, file.length) {
             Err(error) if error.is_unreadable() => {
                 let (bytes, is_whole) = disk::read_around(self.disk, &file.name, offset, length)?;
                 Ok((bytes.into(), is_whole))
@@ -269,7 +270,7 @@ impl<'a> Replaying<'a> {
     ) -> Result<(Bytes, bool, T), DiskError> {
         let mut reads = 1;
         loop {
-            let (bytes, is_whole) = self.fetch(file, offset, length)?;
+            let (bytes, is_whole) = self.fetch(file, offset, length, reads - 1)?;
             let found = look(&bytes);
             if is_right(&found) || reads == READS_MAX {
                 return Ok((bytes, is_whole, found));
@@ -341,7 +342,14 @@ impl<'a> Replaying<'a> {
     }
 
     fn check_file_header(&self, file: &WalFile) -> Result<Option<Damage>, StorageError> {
-        let (bytes, _) = disk::read_around(self.disk, &file.name, 0, FILE_HEADER_BYTES as usize)?;
+        let mut bytes = Vec::new();
+        for before in 0..READS_MAX {
+            let disk = Repeated { disk: self.disk, before };
+            bytes = disk::read_around(&disk, &file.name, 0, FILE_HEADER_BYTES as usize)?.0;
+            if FileHeader::decode(&bytes).is_some() || is_zero(&bytes) {
+                break;
+            }
+        }
         match FileHeader::decode(&bytes) {
             Some(header) if header.node_id != self.options.node_id => {
                 Err(StorageError::WrongNode { found: header.node_id, expected: self.options.node_id })

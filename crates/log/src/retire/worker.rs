@@ -11,20 +11,20 @@ use roaring::RoaringTreemap;
 use rustc_hash::FxHashSet;
 
 use crate::checkpoint::{CheckpointWriter, Plan};
-use crate::disk::{self, Disk};
+use crate::disk::{self, Disk, READS_MAX, Repeated};
 use crate::error::{DiskError, Operation, ReadError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
 use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::{self, RECORD_HEADER_BYTES, RecordKind};
 use crate::format::segment_index::LogIndex;
-use crate::format::{Identity, RUN_BYTES_MAX};
+use crate::format::{Identity, RUN_BYTES_MAX, SECTOR};
 use crate::index::Breaks;
 use crate::live_state::LiveState;
 use crate::names::Name;
 use crate::pin::Pin;
 use crate::retire::keep::Keep;
 use crate::retire::lost::Losses;
-use crate::scan::{READS_MAX, Window};
+use crate::scan::{Window, find_batch};
 use crate::segment::SegmentWriter;
 use crate::store::CheckpointFile;
 use crate::store::NewSegment;
@@ -304,13 +304,14 @@ impl Worker {
             }
             let (at, end, identity) = (self.offset, origin.end, origin.identity);
             if reads < READS_MAX {
-                if let Some(batch) = self.whole_batch(disk, at)? {
+                if let Some(batch) = self.whole_batch(&Repeated { disk, before: reads - 1 }, at)? {
                     return Ok(Some(batch));
                 }
                 reads += 1;
                 self.tables.forget();
                 continue;
             }
+            let disk = &Repeated { disk, before: reads - 1 };
             let Some(bytes) = self.table(disk, at, BATCH_HEADER_BYTES)? else {
                 // Without its header nothing after it can be found. Recovery has already read this file, or this
                 // process wrote it: the damage is newer.
@@ -318,8 +319,13 @@ impl Worker {
                 return Ok(None);
             };
             let Some(header) = BatchHeader::decode(&bytes, &identity, end - at) else {
-                self.damage(at..end, None, "a batch header is wrong");
-                return Ok(None);
+                let later = find_batch(disk, &self.origins[0].name, &identity, at + SECTOR, end, 0)?;
+                let later = later.map_or(end, |(later, _)| later);
+                self.damage(at..later, None, "a batch header is wrong");
+                self.offset = later;
+                self.tables.forget();
+                reads = 1;
+                continue;
             };
             let (table_at, length) = (at + BATCH_HEADER_BYTES as u64, header.runs as usize * RUN_BYTES);
             match self.table(disk, table_at, length)? {
@@ -434,8 +440,8 @@ impl Worker {
     fn records(&mut self, disk: &dyn Disk, at: u64, run: &RecordRun, seed: u32) -> Result<Option<Records>, DiskError> {
         let length = run.length as usize;
         let mut best = None;
-        for _ in 0..READS_MAX {
-            let origin = &self.origins[0];
+        for before in 0..READS_MAX {
+            let (origin, disk) = (&self.origins[0], &Repeated { disk, before });
             if let Some(bytes) = fetch(&mut self.records, disk, origin, at, length, STEP_BYTES)? {
                 let are_right = are_right(&bytes, run.records(), seed);
                 best = Some(Records { bytes, are_right });
@@ -535,6 +541,7 @@ fn fetch(
 ) -> Result<Option<Bytes>, DiskError> {
     let mut reads = 1;
     loop {
+        let disk = &Repeated { disk, before: reads - 1 };
         match window.fetch(disk, &origin.name, at, length, chunk, origin.end) {
             Err(error) if error.operation == Operation::Read && reads < READS_MAX => {
                 window.forget();
