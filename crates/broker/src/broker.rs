@@ -305,7 +305,8 @@ impl Broker {
     }
 
     /// Deletes a log that no queue owns, with its messages. Returns whether there was one.
-    pub fn delete_unowned(&self, log: LogId) -> bool {
+    pub fn delete_unowned(&self, log: u64) -> bool {
+        let log = LogId(log);
         let is_there = self.unowned.remove(log);
         if is_there {
             self.commit.forget(log);

@@ -27,7 +27,7 @@ struct UnownedState {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnownedLog {
     /// Its id, which was that of its queue.
-    pub log: LogId,
+    pub log: u64,
     /// Its messages.
     pub messages: u64,
     /// Sum of their body bytes.
@@ -69,7 +69,7 @@ impl Unowned {
     pub(crate) fn list(&self) -> Vec<UnownedLog> {
         let logs = self.logs.lock();
         let row = |(log, kept): (&LogId, &UnownedState)| UnownedLog {
-            log: *log,
+            log: log.0,
             messages: kept.messages,
             bytes: kept.state.bytes,
         };

@@ -1,11 +1,8 @@
 //! What damage of the disk left behind: queues that were stopped, and logs that no queue owns.
 
-use std::sync::Arc;
-
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use leveret_broker::{QueueState, UnownedLog};
-use leveret_log::LogId;
 use serde_json::{Value, json};
 
 use crate::call::{Call, HandlerResult, json};
@@ -28,11 +25,11 @@ pub(crate) async fn check(call: Call) -> HandlerResult {
         (queues, logs) => format!("{queues} queues have stopped, and {logs} logs have messages and no owner"),
     };
     let named = stopped.iter().take(NAMED_MAX).map(|queue| {
-        let failure: Arc<str> = match queue.state() {
+        let failure = match queue.state() {
             QueueState::Failed(reason) => reason,
-            _ => "".into(),
+            _ => String::new(),
         };
-        json!({"vhost": &*queue.info().vhost, "name": &*queue.info().name, "reason": &*failure})
+        json!({"vhost": &*queue.info().vhost, "name": &*queue.info().name, "reason": failure})
     });
     let queues: Vec<Value> = named.collect();
     health::failed(json!({"reason": reason, "stopped": stopped.len(), "queues": queues, "unowned_logs": unowned}))
@@ -44,12 +41,12 @@ pub(crate) async fn unowned(call: Call) -> HandlerResult {
 }
 
 fn view(log: &UnownedLog) -> Value {
-    json!({"log": log.log.0, "messages": log.messages, "message_bytes": log.bytes})
+    json!({"log": log.log, "messages": log.messages, "message_bytes": log.bytes})
 }
 
 /// DELETE of a log that no queue owns, with its messages.
 pub(crate) async fn delete_unowned(call: Call) -> HandlerResult {
-    let log = call.word(0).parse().map(LogId).map_err(|_| Error::NotFound)?;
+    let log = call.word(0).parse().map_err(|_| Error::NotFound)?;
     match call.api.broker().delete_unowned(log) {
         true => Ok(StatusCode::NO_CONTENT.into_response()),
         false => Err(Error::NotFound),

@@ -197,7 +197,7 @@ impl Disk for FsDisk {
     }
 
     fn read_new(&self, name: &str, offset: u64, length: usize) -> io::Result<Vec<u8>> {
-        read_up_to(&self.file(name)?, offset, length)
+        read_up_to(&*self.file(name)?, offset, length)
     }
 
     fn read_again(&self, name: &str, offset: u64, length: usize, attempt: u32) -> io::Result<Vec<u8>> {

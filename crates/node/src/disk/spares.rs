@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn an_open_without_spares_closes_unused_files_first() {
         let spares = Spares::none();
-        let unused = Cell::new(2);
+        let unused = Cell::new(2_u32);
         let evict = || {
             let left = unused.get();
             unused.set(left.saturating_sub(1));
