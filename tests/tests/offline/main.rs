@@ -2,3 +2,4 @@
 
 mod damage;
 mod fixtures;
+mod metadata;
