@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use regex::Regex;
+use leveret_model::RegularExpression;
 use serde_json::{Value, json};
 
 use crate::call::{HandlerResult, json};
@@ -21,8 +21,6 @@ const PAGE_SIZE_DEFAULT: usize = 100;
 const PAGE_SIZE_MAX: usize = 500;
 /// Rows processed before the thread yields: a tenth of a millisecond.
 const ROWS_AT_A_STRETCH: usize = 1024;
-/// Largest compiled pattern of names, in bytes.
-const PATTERN_BYTES_MAX: usize = 1 << 18;
 
 /// A sort key.
 #[derive(Debug, Clone, PartialEq)]
@@ -307,7 +305,7 @@ pub(crate) enum Filter {
     All,
     Nothing,
     Part(String),
-    Pattern(Regex),
+    Pattern(RegularExpression),
 }
 
 impl Filter {
@@ -317,8 +315,7 @@ impl Filter {
         if query.get("use_regex").is_none_or(|value| value != "true") {
             return Filter::Part(name.to_lowercase());
         }
-        let pattern = regex::RegexBuilder::new(name).case_insensitive(true).size_limit(PATTERN_BYTES_MAX).build();
-        pattern.map_or(Filter::Nothing, Filter::Pattern)
+        RegularExpression::without_case(name).map_or(Filter::Nothing, Filter::Pattern)
     }
 
     pub(crate) fn matches(&self, name: &str) -> bool {
@@ -326,7 +323,7 @@ impl Filter {
             Filter::All => true,
             Filter::Nothing => false,
             Filter::Part(part) => name.to_lowercase().contains(part),
-            Filter::Pattern(pattern) => pattern.is_match(name),
+            Filter::Pattern(pattern) => pattern.matches(name),
         }
     }
 }
@@ -379,6 +376,8 @@ mod tests {
         assert!(matches(&[("name", "B")], "abc"));
         assert!(!matches(&[("name", "^b")], "abc"));
         assert!(matches(&[("name", "^A"), ("use_regex", "true")], "abc"));
+        assert!(matches(&[("name", "^(?!B)"), ("use_regex", "true")], "abc"));
+        assert!(!matches(&[("name", "^(?!A)"), ("use_regex", "true")], "abc"));
         assert!(!matches(&[("name", "("), ("use_regex", "true")], "("));
     }
 
