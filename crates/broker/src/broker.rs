@@ -618,6 +618,11 @@ impl Broker {
         self.clients.tell(id, Event::Close(reason.into()))
     }
 
+    /// Ends a connection as if its socket had broken: its client is told nothing. Returns false if the connection is gone.
+    pub fn kill(&self, id: ConnectionId) -> bool {
+        self.clients.kill(id)
+    }
+
     /// Sets the wake-up for jobs of a lane of the node's own log.
     pub fn set_lane_wake(&self, lane: Lane, wake: Arc<dyn Wake>) {
         self.commit.set_wake(lane, wake);

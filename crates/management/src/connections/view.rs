@@ -33,7 +33,7 @@ pub(super) fn channel_with_past(
     body
 }
 
-pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
+pub(crate) fn connection(api: &Api, view: &ConnectionView) -> Value {
     let now = api.node().clock().now();
     let (peer, local, encryption) = (view.peer.address, view.peer.local, view.peer.encryption.as_ref());
     let certificate = |field: fn(&PeerCertificate) -> &str| view.peer.certificate().map_or("", field);
