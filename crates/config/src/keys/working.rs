@@ -478,6 +478,16 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
+    key(
+        "definitions.skip_unsupported",
+        "boolean",
+        "false",
+        "load definitions without the objects that can't be imported, which the log names; otherwise the node doesn't start",
+        |config, _, value| {
+            config.definitions_skip_unsupported = boolean(value)?;
+            Ok(())
+        },
+    ),
     key("cluster_name", "text", "made of the host name", "the name that clients see", |config, _, value| {
         config.cluster_name = Some(value.to_owned());
         Ok(())
