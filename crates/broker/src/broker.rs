@@ -526,6 +526,13 @@ impl Broker {
         self.clients.outboxes().iter().for_each(|outbox| outbox.send(event.clone()));
     }
 
+    /// Restarts a stream for its clients: those of the stream protocol lose their publishers and subscriptions, are told so, and look
+    /// for its leader again. A stream with one member has nothing else to restart.
+    pub fn restart_stream(&self, vhost: Arc<str>, stream: Arc<str>) {
+        tracing::info!("stream '{stream}' in vhost '{vhost}' is restarted: its clients have to subscribe again");
+        self.tell_all(&Event::StreamRestarted { vhost, stream });
+    }
+
     /// Puts the node into maintenance: every open connection is closed and new ones are refused, except for AMQP 1.0 clients
     /// that maintain the node and set the property `ignore-maintenance` in their `open`.
     pub fn drain(&self) {

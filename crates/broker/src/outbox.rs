@@ -35,6 +35,13 @@ pub enum Event {
     Reply(Reply),
     /// An inquiry about its state.
     Describe(Inquiry),
+    /// A stream was restarted: clients of its protocol look for its leader again.
+    StreamRestarted {
+        /// Its vhost.
+        vhost: Arc<str>,
+        /// Its name there.
+        stream: Arc<str>,
+    },
     /// The node wants the connection closed, for this reason.
     Close(Arc<str>),
     /// The node was put into maintenance: connections are closed, except those of clients that maintain it.
