@@ -5,7 +5,7 @@
 
 use std::io::Write;
 
-use axum::body::{Body, Bytes, HttpBody, to_bytes};
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody, to_bytes};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use flate2::Compression;
@@ -49,16 +49,23 @@ pub(crate) async fn compressed(asked: &HeaderMap, mut response: Response) -> Res
     {
         head.headers.insert(header::ETAG, weak);
     }
+    let mut pieces = body.into_data_stream();
     let body = match length {
-        Some(_) => whole(body).await,
-        None => in_pieces(body),
+        Some(_) => whole(pieces).await,
+        None => match beginning(&mut pieces).await {
+            Beginning::Long(begun) => in_pieces(begun, pieces),
+            Beginning::Whole(short) => {
+                head.headers.remove(header::CONTENT_ENCODING);
+                return Response::from_parts(head, Body::from(short));
+            }
+        },
     };
     Response::from_parts(head, body)
 }
 
 /// A body that is in memory already.
-async fn whole(body: Body) -> Body {
-    let plain = to_bytes(body, usize::MAX).await.unwrap_or_default();
+async fn whole(pieces: BodyDataStream) -> Body {
+    let plain = to_bytes(Body::from_stream(pieces), usize::MAX).await.unwrap_or_default();
     let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 8), Compression::fast());
     for stretch in plain.chunks(STRETCH_BYTES) {
         write(&mut encoder, stretch);
@@ -68,9 +75,32 @@ async fn whole(body: Body) -> Body {
     Body::from(end(encoder))
 }
 
+/// The first pieces of a body whose length isn't known.
+enum Beginning {
+    /// It goes on, or may do so.
+    Long(Vec<u8>),
+    /// It is short.
+    Whole(Vec<u8>),
+}
+
+async fn beginning(pieces: &mut BodyDataStream) -> Beginning {
+    let mut begun = Vec::new();
+    while (begun.len() as u64) < BODY_BYTES_MIN {
+        match pieces.next().await {
+            Some(Ok(piece)) => begun.extend_from_slice(&piece),
+            // An error comes again with the rest.
+            Some(Err(_)) => return Beginning::Long(begun),
+            None => return Beginning::Whole(begun),
+        }
+    }
+    Beginning::Long(begun)
+}
+
 /// A body that is generated while it is sent.
-fn in_pieces(body: Body) -> Body {
-    let state = (body.into_data_stream(), Some(GzEncoder::new(Vec::new(), Compression::fast())));
+fn in_pieces(begun: Vec<u8>, pieces: BodyDataStream) -> Body {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    write(&mut encoder, &begun);
+    let state = (pieces, Some(encoder));
     Body::from_stream(stream::unfold(state, |(mut pieces, mut encoder)| async move {
         loop {
             let mut open = encoder.take()?;

@@ -409,6 +409,7 @@ impl Plan {
     fn bindings(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
         let mut known = topology.known_objects();
         let exists = |entry: &RawEntry<'_>| is_known_binding(&mut known, scope, entry).unwrap_or(false);
+        let mut parsed = topology.known_objects();
         document.each_new("bindings", exists, |entry| {
             let vhost = scope.vhost_of(entry);
             let (source, destination) = (fields::text(entry, "source")?, fields::text(entry, "destination")?);
@@ -431,6 +432,10 @@ impl Plan {
                     .push(Unsupported(format!("binding from '{source}' to '{destination}' in vhost '{vhost}'")));
                 return Ok(());
             }
+            let (key, arguments) = (fields::text_or(entry, "routing_key", "")?, fields::arguments(entry)?);
+            if parsed.has_binding(vhost, source, (to_queue, destination), key, &arguments) {
+                return Ok(());
+            }
             let destination: Arc<str> = destination.into();
             let vhost = self.vhost(vhost);
             self.commands.push(Command::Bind(Bind {
@@ -440,8 +445,8 @@ impl Plan {
                     true => DestinationName::Queue(destination),
                     false => DestinationName::Exchange(destination),
                 },
-                routing_key: fields::text_or(entry, "routing_key", "")?.as_bytes().into(),
-                arguments: fields::arguments(entry)?,
+                routing_key: key.as_bytes().into(),
+                arguments,
                 connection: None,
             }));
             Ok(())

@@ -57,7 +57,7 @@ const CLUSTER_PREFIX: &str = "rabbitmq_cluster_";
 
 /// Adds everything that the query asks for.
 pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mut Page) {
-    let Clients { sums, connections, channels } =
+    let Clients { sums, connections, channels, counted } =
         if query.needs_clients() { clients::read(api, true).await } else { Clients::default() };
     let node = Node::read(api, sums);
     for group in [&node::CHURN, &node::COARSE, &node::LIMITS, &node::PERSISTER] {
@@ -98,11 +98,14 @@ pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mu
             page.add(group.objects(PREFIX, connections.clone()));
         }
     }
-    let channels = Arc::new(channels);
-    for group in [&clients::CHANNELS, &clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
-        if query.asks(group) {
-            page.add(group.objects(PREFIX, channels.clone()));
-        }
+    if query.asks(&clients::CHANNELS) {
+        page.add(clients::CHANNELS.objects(PREFIX, Arc::new(channels)));
+    }
+    if query.asks(&clients::CHANNEL_PUBLISHES) {
+        page.add(clients::CHANNEL_PUBLISHES.objects(PREFIX, Arc::new(counted.exchanges)));
+    }
+    if query.asks(&clients::CHANNEL_DELIVERIES) {
+        page.add(clients::CHANNEL_DELIVERIES.objects(PREFIX, Arc::new(counted.queues)));
     }
     if query.asks(&cluster::VHOSTS) {
         let vhosts = Arc::new(snapshot.topology.vhosts().cloned().collect());

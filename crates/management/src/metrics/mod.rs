@@ -141,9 +141,10 @@ impl Port {
             for group in [&clients::BYTES, &clients::CONNECTIONS] {
                 group.totals(PREFIX, &node, text);
             }
-            for group in [&clients::CHANNELS, &clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
+            for group in [&clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
                 group.totals(PREFIX, &node, text);
             }
+            clients::CHANNELS.totals(PREFIX, &node, text);
             exchanges::EXCHANGES.totals(PREFIX, &node, text);
             own::OF_QUEUES.totals(own::PREFIX, &node, text);
         });
@@ -152,7 +153,7 @@ impl Port {
 
     async fn per_object(&self) -> Response {
         let (began, mut page) = (Instant::now(), Page::new());
-        let Clients { sums, connections, channels } = clients::read(&self.api, true).await;
+        let Clients { sums, connections, channels, counted } = clients::read(&self.api, true).await;
         let node = Node::read(&self.api, sums);
         page.write(|text| write_node(&node, text));
         let snapshot = self.api.broker().registry.snapshot_full();
@@ -167,10 +168,9 @@ impl Port {
         for group in [&clients::BYTES, &clients::CONNECTIONS] {
             page.add(group.objects(PREFIX, connections.clone()));
         }
-        let channels = Arc::new(channels);
-        for group in [&clients::CHANNELS, &clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
-            page.add(group.objects(PREFIX, channels.clone()));
-        }
+        page.add(clients::CHANNELS.objects(PREFIX, Arc::new(channels)));
+        page.add(clients::CHANNEL_PUBLISHES.objects(PREFIX, Arc::new(counted.exchanges)));
+        page.add(clients::CHANNEL_DELIVERIES.objects(PREFIX, Arc::new(counted.queues)));
         page.add(exchanges::EXCHANGES.objects(PREFIX, Arc::new(exchanges::rows(&snapshot, &Filters::default()))));
         self.finish(page, "per-object", "per-object", began)
     }
