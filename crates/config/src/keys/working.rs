@@ -341,7 +341,7 @@ pub(super) const KEYS: &[Key] = &[
         "credential_validator.regexp",
         "regular expression",
         "",
-        "an expression that a part of each password has to match; it takes linear time, without look-around",
+        "an expression that a part of each password has to match; look-around and back-references work, with a limit of steps",
         |config, _, value| {
             config.credential_validator.regexp = Some(value.to_owned());
             Ok(())

@@ -78,7 +78,7 @@ fn preview(value: Value) -> CommandOutput {
     const PARTS: [(&str, &str); 5] = [
         ("unsupported", "not built yet; --skip-unsupported leaves it out"),
         ("refused", "refused; --skip-unsupported leaves it out"),
-        ("left_out", "left out, since an end of it is missing"),
+        ("left_out", "left out, since its queue is neither there nor among the definitions"),
         ("without_effect", "kept without an effect"),
         ("ignored", "ignored"),
     ];

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use leveret_model::{Command, DestinationName, LimitOwner, Permit, Refused, RefusedKind};
+use leveret_model::{Bind, Command, DestinationName, LimitOwner, Permit, Refused, RefusedKind};
 use serde_json::{Value, json};
 
 use super::Manner;
@@ -59,7 +59,7 @@ pub(super) async fn import(
         let refusals = registry.refusals(permit, &plan.commands);
         let fatal = refusals
             .iter()
-            .find(|(at, refused)| !manner.skips_unsupported && !is_without_end(&plan.commands[*at], refused));
+            .find(|(at, refused)| !manner.skips_unsupported && !is_without_queue(&plan.commands[*at], refused));
         if let Some((at, refused)) = fatal {
             return Err(wrong(&plan.commands[*at], refused));
         }
@@ -94,8 +94,8 @@ pub(super) fn preview(
 ) -> Result<Value, Error> {
     let plan = plan(api, document, scope)?;
     let refusals = api.broker().registry.refusals(permit, &plan.commands);
-    let (without_end, refused): (Vec<_>, Vec<_>) =
-        refusals.iter().partition(|(at, refused)| is_without_end(&plan.commands[*at], refused));
+    let (without_queue, refused): (Vec<_>, Vec<_>) =
+        refusals.iter().partition(|(at, refused)| is_without_queue(&plan.commands[*at], refused));
     let named = |refusals: &[&(usize, Refused)]| -> Vec<String> {
         refusals.iter().map(|(at, refused)| left_out(&plan.commands[*at], refused)).collect()
     };
@@ -106,7 +106,7 @@ pub(super) fn preview(
         "changes": plan.commands.len() - refusals.len(),
         "unsupported": unsupported,
         "refused": named(&refused),
-        "left_out": named(&without_end),
+        "left_out": named(&without_queue),
         "without_effect": plan.obsolete.lines(),
         "ignored": ignored,
     }))
@@ -126,10 +126,11 @@ fn tell(plan: &Plan, skipped: &[String]) {
     }
 }
 
-/// Whether it is a binding of a queue or exchange that neither exists nor is in the document. RabbitMQ exports bindings of exclusive
-/// queues without these, and ignores them in an import.
-fn is_without_end(command: &Command, refused: &Refused) -> bool {
-    matches!(command, Command::Bind(_)) && refused.kind == RefusedKind::NotFound
+/// Whether it is a binding of a queue that neither exists nor is in the document. RabbitMQ exports bindings of exclusive queues without
+/// these, and refuses such a document itself.
+fn is_without_queue(command: &Command, refused: &Refused) -> bool {
+    let to_queue = matches!(command, Command::Bind(Bind { destination: DestinationName::Queue(_), .. }));
+    to_queue && refused.kind == RefusedKind::NotFound && refused.text.starts_with("no queue ")
 }
 
 fn wrong(command: &Command, refused: &Refused) -> Error {

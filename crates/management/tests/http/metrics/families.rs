@@ -87,7 +87,7 @@ fn families_are_the_recorded_ones() {
     let mut amqp = traffic(&stage);
     // Channels are counted by queue from the first message that they get of it.
     amqp.client.get(1, b"q", true);
-    amqp.until(|event| matches!(event, Event::Delivered(_)));
+    amqp.until(|event| matches!(event, Event::Got { .. }));
     let mut known = Known::all();
     let mut unknown = Vec::new();
     let mut pages: BTreeMap<&str, BTreeMap<String, Shape>> = BTreeMap::new();

@@ -113,7 +113,7 @@ fn every_object_has_its_samples() {
     for (family, of_default, of_direct) in [
         ("rabbitmq_channel_messages_published_total", "4", "1"),
         ("rabbitmq_channel_messages_confirmed_total", "4", "1"),
-        ("rabbitmq_channel_messages_unroutable_dropped_total", "0", "1"),
+        ("rabbitmq_channel_messages_unroutable_returned_total", "0", "1"),
     ] {
         assert_eq!(channel(family, "exchange=\"\""), of_default, "{family}");
         assert_eq!(channel(family, "exchange=\"amq.direct\""), of_direct, "{family}");
