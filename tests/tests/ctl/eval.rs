@@ -72,7 +72,7 @@ fn channel_max_and_loopback_users_change_until_the_node_stops() {
 
 #[test]
 fn a_connection_is_killed_without_a_word() {
-    let node = Node::start(Options::new());
+    let mut node = Node::start(Options::new());
     for expression in ["exit(rabbit_misc:string_to_pid(\"NAME\"), kill).", "rabbit_stream:kill_connection(\"NAME\")."] {
         let pids = || run(node.directory(), "rabbitmqctl -s list_connections pid", "").stdout;
         let mut other = Wire::open(node.amqp());
