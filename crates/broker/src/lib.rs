@@ -74,7 +74,6 @@ pub mod settings;
 pub mod settlement;
 pub mod shared_messages;
 pub mod stats;
-pub mod stats_by_object;
 mod stored_messages;
 pub mod streams;
 pub mod taps;

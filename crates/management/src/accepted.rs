@@ -2,6 +2,12 @@
 
 use axum::http::{HeaderMap, header};
 
+/// The headers of a request that say which codings of a response its client takes.
+pub(crate) fn codings_of(headers: &HeaderMap) -> HeaderMap {
+    let asked = headers.get_all(header::ACCEPT_ENCODING).iter();
+    asked.map(|value| (header::ACCEPT_ENCODING, value.clone())).collect()
+}
+
 /// Whether the client takes this coding.
 pub(crate) fn takes(asked: &HeaderMap, coding: &str) -> bool {
     let quality_of = |wanted: &str| {

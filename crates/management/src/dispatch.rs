@@ -5,10 +5,11 @@ use std::net::SocketAddr;
 use axum::Router;
 use axum::body::{Body, Bytes, HttpBody};
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderValue, Method as HttpMethod, StatusCode, header};
+use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_lite::StreamExt;
 
+use crate::accepted::codings_of;
 use crate::api::Api;
 use crate::bodies::Share;
 use crate::call::{Arrival, Call};
@@ -61,7 +62,7 @@ pub fn api_under(prefix: &str, state: Api) -> Router {
 
 async fn answer(State(door): State<Door>, request: Request) -> Response {
     let without_body = request.method() == HttpMethod::HEAD;
-    let codings = codings_of(&request);
+    let codings = codings_of(request.headers());
     // A browser's event stream can't have a header of its own.
     let takes_events = request.headers().get(header::ACCEPT).is_some_and(|accepted| accepted == "text/event-stream");
     let is_own = takes_events || request.headers().contains_key(OWN_REQUEST);
@@ -87,12 +88,6 @@ async fn answer(State(door): State<Door>, request: Request) -> Response {
         return response;
     }
     compressed(&codings, response).await
-}
-
-/// The request's headers that say which codings of a response its client takes.
-pub(crate) fn codings_of(request: &Request) -> HeaderMap {
-    let asked = request.headers().get_all(header::ACCEPT_ENCODING).iter();
-    asked.map(|value| (header::ACCEPT_ENCODING, value.clone())).collect()
 }
 
 async fn find(door: Door, request: Request) -> Result<Response, Error> {

@@ -165,7 +165,7 @@ mod tests {
 
     /// The answers are those of RabbitMQ 4.3.6 (`re:run` of Erlang, PCRE).
     #[test]
-    fn what_rabbitmq_takes_of_pcre_matches_the_same_names() {
+    fn expressions_of_pcre_match_the_names_that_rabbitmq_matches() {
         let names = ["amq.gen-1", "amqp", "orders", "orders.dlq", "logs.a.a", "", "rpc_1"];
         for (source, expected) in [
             (r"^(?!amq\.).*", &["amqp", "orders", "orders.dlq", "logs.a.a", "", "rpc_1"][..]),

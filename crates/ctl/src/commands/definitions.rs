@@ -73,7 +73,7 @@ fn import(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     Ok(CommandOutput::Done)
 }
 
-/// What an import would do.
+/// The effects of an import that wasn't done.
 fn preview(value: Value) -> CommandOutput {
     const PARTS: [(&str, &str); 5] = [
         ("unsupported", "not built yet; --skip-unsupported leaves it out"),

@@ -10,7 +10,7 @@ pub(super) fn show(rows: &Rows) -> String {
     for mut object in rows.objects() {
         for (column, value) in &mut object {
             *value = match value.take() {
-                // What isn't set is an empty text in RabbitMQ.
+                // A value that isn't set is an empty text in RabbitMQ.
                 Value::Null => Value::from(""),
                 map if term::is_map(column) => map,
                 other => term::typed(other),

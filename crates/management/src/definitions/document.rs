@@ -4,7 +4,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::raw_entry::RawEntry;
-use super::shape::{self, Ignored, Member};
+use super::shape::{self, DocumentMember, Ignored};
 use crate::error::Error;
 use crate::json_walk::{self as walk, JsonKind};
 
@@ -23,7 +23,7 @@ pub(super) enum Scope {
 pub(super) struct Document<'a> {
     text: &'a [u8],
     /// The top level, so that it is walked only once.
-    members: Vec<Member>,
+    members: Vec<DocumentMember>,
 }
 
 impl<'a> Document<'a> {
@@ -60,7 +60,7 @@ impl<'a> Document<'a> {
         named.into_iter().filter_map(|name| Some((name.to_owned(), self.get(name)?))).collect()
     }
 
-    fn find(&self, name: &str) -> Option<&Member> {
+    fn find(&self, name: &str) -> Option<&DocumentMember> {
         self.members.iter().find(|member| member.name == name)
     }
 

@@ -81,7 +81,7 @@ pub(super) async fn import(
     }
 }
 
-/// What an import of the document would do, without doing it.
+/// The effects of an import of the document, without doing it.
 ///
 /// # Errors
 /// An entry is invalid.

@@ -203,7 +203,7 @@ pub(super) type Ignored = Vec<String>;
 
 /// A value at the top level of a document.
 #[derive(Debug)]
-pub(super) struct Member {
+pub(super) struct DocumentMember {
     pub(super) name: String,
     pub(super) value: Range<usize>,
     /// If it is a list of objects: each of them.
@@ -216,17 +216,17 @@ pub(super) struct Member {
 ///
 /// # Errors
 /// The first value that has the wrong type or is missing, with its path, line and column.
-pub(super) fn check(text: &[u8], scope: &Scope) -> Result<(Vec<Member>, Ignored), String> {
+pub(super) fn check(text: &[u8], scope: &Scope) -> Result<(Vec<DocumentMember>, Ignored), String> {
     let checking = Checking { text, scope };
     let begin = walk::skip_space(text, 0);
     let mut ignored = Vec::new();
-    let mut found: Vec<Member> = Vec::new();
+    let mut found: Vec<DocumentMember> = Vec::new();
     for (name, value) in walk::members(text, begin) {
         let name = checking.name(&name, "")?;
         if found.iter().any(|seen| seen.name == name) {
             return Err(checking.wrong(&name, value.start, "stands here for the second time"));
         }
-        let mut member = Member { name, value, items: Vec::new(), vhosts: Vec::new() };
+        let mut member = DocumentMember { name, value, items: Vec::new(), vhosts: Vec::new() };
         let name = &member.name;
         match LISTS.iter().find(|list| list.name == name) {
             Some(list) if list.is_of_clusters && *scope != Scope::Cluster => ignored.push(name.clone()),
@@ -258,7 +258,7 @@ impl Checking<'_> {
         name.map_err(|_| self.wrong(path, at.start, "has a name that is no text"))
     }
 
-    fn list(&self, list: &List, member: &mut Member, ignored: &mut Ignored) -> Result<(), String> {
+    fn list(&self, list: &List, member: &mut DocumentMember, ignored: &mut Ignored) -> Result<(), String> {
         let at = member.value.start;
         let found = walk::kind(self.text, at);
         if found != JsonKind::List {

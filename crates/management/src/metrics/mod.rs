@@ -31,9 +31,9 @@ use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use leveret_metrics::Text;
 
+use crate::accepted::codings_of;
 use crate::api::Api;
 use crate::compression::compressed;
-use crate::dispatch::codings_of;
 use crate::error::Error;
 use crate::identity::Requester;
 use crate::serve::HttpClient;
@@ -79,7 +79,7 @@ pub fn metrics(api: Api, options: MetricsOptions) -> Router {
 const PREFIX: &str = "rabbitmq_";
 
 async fn answer(State(port): State<Port>, request: Request) -> Response {
-    let codings = codings_of(&request);
+    let codings = codings_of(request.headers());
     let response = found(port, request).await;
     compressed(&codings, response).await
 }

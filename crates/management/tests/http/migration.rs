@@ -86,7 +86,7 @@ fn an_export_of_an_earlier_version_is_imported_and_kept() {
     let (status, answer) = stage.ask("PUT", "/api/policies/%2F/other", policy);
     assert!(status == 400 && answer["reason"].as_str().expect("a reason").contains("ha-mode"), "{answer}");
 
-    // What was exported is imported again, and changes nothing.
+    // The export is imported again, and changes nothing.
     let (_, preview) = import(&stage, "?dry_run=true", &exported);
     assert_eq!((&preview["would_be_imported"], &preview["changes"]), (&json!(true), &json!(0)), "{preview}");
     assert_eq!(import(&stage, "", &exported).0, 204);

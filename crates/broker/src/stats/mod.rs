@@ -1,9 +1,12 @@
 //! Counters of a channel or session.
 
+mod by_object;
+
 use leveret_metrics::Rates;
 use leveret_model::Queue;
 
-use crate::stats_by_object::StatsByObject;
+pub use self::by_object::StatsByObject;
+
 use crate::time::Nanos;
 
 /// One count; the names are those of `message_stats` in the HTTP API.

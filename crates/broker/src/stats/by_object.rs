@@ -6,7 +6,7 @@ use std::sync::Arc;
 use leveret_model::{Queue, QueueId};
 use rustc_hash::FxHashMap;
 
-use crate::stats::{STATS, Stat};
+use super::{STATS, Stat};
 
 /// Most exchanges of a channel, and most queues, that are counted by name; further ones are only in the channel's sums.
 const OBJECTS_MAX: usize = 1_000;
@@ -51,7 +51,7 @@ impl StatsByObject {
     pub(crate) fn published(&mut self, exchange: &[u8], count: u64, confirms: bool) {
         self.exchange(exchange, Stat::Publish, count);
         if confirms {
-            // Those of exchanges without a place have one behind all others.
+            // Exchanges without a place have one behind all others.
             let at = self.place(exchange).unwrap_or(OBJECTS_MAX);
             match self.unconfirmed.back_mut() {
                 Some((last, waiting)) if *last == at => *waiting += count,
