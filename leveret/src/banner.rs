@@ -20,6 +20,12 @@ impl fmt::Display for Banner<'_> {
         if let Some(port) = self.ports.amqps {
             writeln!(f, "  AMQP, TLS   {port} (1.0, 0-9-1)")?;
         }
+        if let Some(port) = self.ports.stream {
+            writeln!(f, "  Streams     {port} (rabbitmq-stream://localhost:{port})")?;
+        }
+        if let Some(port) = self.ports.stream_tls {
+            writeln!(f, "  Streams,TLS {port} (rabbitmq-stream+tls://localhost:{port})")?;
+        }
         for (port, scheme) in [(self.ports.http, "http"), (self.ports.https, "https")] {
             if let Some(port) = port {
                 writeln!(f, "  HTTP        {port} ({scheme}://localhost:{port}/api/)")?;
@@ -39,6 +45,24 @@ impl fmt::Display for Banner<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_listener_has_a_line() {
+        let ports = Ports {
+            amqp: Some(41),
+            amqps: Some(42),
+            stream: Some(43),
+            stream_tls: Some(44),
+            http: Some(45),
+            https: Some(46),
+            prometheus: Some(47),
+            prometheus_tls: Some(48),
+        };
+        let banner = Banner { ports, data_directory: Path::new("data"), durability: "flushed", cores: 2 }.to_string();
+        for (name, port) in ports.named() {
+            assert!(banner.lines().any(|line| line.contains(&format!(" {port} ("))), "{name} in {banner}");
+        }
+    }
 
     #[test]
     fn the_banner_has_version_ports_directory_and_durability() {

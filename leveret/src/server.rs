@@ -219,7 +219,8 @@ impl Process<'_> {
             api.set_trace_directory(directory.into());
         }
         if let Some(definitions) = definitions {
-            let loading = definitions.load(&api, config.definitions_skip_if_unchanged);
+            let loading =
+                definitions.load(&api, config.definitions_skip_if_unchanged, config.definitions_skip_unsupported);
             match node.side_runtime().block_on(loading)? {
                 true => info!("definitions are loaded"),
                 false => info!("definitions haven't changed since they were loaded"),

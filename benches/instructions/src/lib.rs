@@ -1,6 +1,7 @@
 //! Hot functions, each over a run of small messages, and clients that do something to very many things at once.
 
 mod codec;
+mod control;
 mod conversion;
 mod count;
 mod crowd;
@@ -61,6 +62,13 @@ pub const BENCHMARKS: &[Benchmark] = &[
     ("among-60000-deliveries", among::deliveries::<60_000>),
     ("among-10-exclusive-queues", among::exclusive::<10>),
     ("among-60000-exclusive-queues", among::exclusive::<60_000>),
+    ("control-import", control::import),
+    ("control-import-unchanged", control::import_unchanged),
+    ("control-export", control::export),
+    ("control-list", control::list),
+    ("control-list-names", control::list_names),
+    ("control-policy", control::policy),
+    ("control-end-of-vhost", control::end_of_vhost),
     ("log-append", log::append),
     ("log-retire", log::retire),
     ("session-amqp091-durable", session::amqp091_durable),

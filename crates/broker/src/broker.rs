@@ -549,6 +549,13 @@ impl Broker {
         self.clients.outboxes().iter().for_each(|outbox| outbox.send(event.clone()));
     }
 
+    /// Restarts a stream for its clients: those of the stream protocol lose their publishers and subscriptions, are told so, and look
+    /// for its leader again. A stream with one member has nothing else to restart.
+    pub fn restart_stream(&self, vhost: Arc<str>, stream: Arc<str>) {
+        tracing::info!("stream '{stream}' in vhost '{vhost}' is restarted: its clients have to subscribe again");
+        self.tell_all(&Event::StreamRestarted { vhost, stream });
+    }
+
     /// Puts the node into maintenance: every open connection is closed and new ones are refused, except for AMQP 1.0 clients
     /// that maintain the node and set the property `ignore-maintenance` in their `open`.
     pub fn drain(&self) {
@@ -639,6 +646,11 @@ impl Broker {
     /// Asks a connection to close for this reason. Returns false if it is gone.
     pub fn close(&self, id: ConnectionId, reason: &str) -> bool {
         self.clients.tell(id, Event::Close(reason.into()))
+    }
+
+    /// Ends a connection as if its socket had broken: its client is told nothing. Returns false if the connection is gone.
+    pub fn kill(&self, id: ConnectionId) -> bool {
+        self.clients.kill(id)
     }
 
     /// Sets the wake-up for jobs of a lane of the node's own log.

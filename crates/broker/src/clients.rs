@@ -78,6 +78,11 @@ impl Clients {
     }
 
     /// Sends an event to a connection. Returns false if the connection is gone.
+    pub(crate) fn kill(&self, id: ConnectionId) -> bool {
+        let outbox = self.all.lock().entries.get(&id).map(|entry| entry.outbox.clone());
+        outbox.map(|outbox| outbox.kill()).is_some()
+    }
+
     pub(crate) fn tell(&self, id: ConnectionId, event: Event) -> bool {
         let outbox = self.all.lock().entries.get(&id).map(|entry| entry.outbox.clone());
         outbox.map(|outbox| outbox.send(event)).is_some()

@@ -28,6 +28,7 @@ pub struct Connection {
     state: State,
     /// Its budget of kept input, until it has logged in.
     unauthenticated: Option<Part>,
+    outbox: Arc<Outbox>,
 }
 
 enum State {
@@ -70,6 +71,7 @@ impl Broker {
         let outbox = Arc::new(Outbox::new(wake));
         let counters = self.connected(id, outbox.clone(), core);
         let unauthenticated = Some(Part::new(self.unauthenticated.clone(), id, outbox.clone()));
+        let own = outbox.clone();
         let unknown = Unknown {
             id,
             peer,
@@ -85,7 +87,7 @@ impl Broker {
             gone: false,
             broker: self.clone(),
         };
-        Connection { state: State::Unknown(Box::new(unknown)), unauthenticated }
+        Connection { state: State::Unknown(Box::new(unknown)), unauthenticated, outbox: own }
     }
 }
 
@@ -188,6 +190,11 @@ impl Connection {
             State::Unknown(_) => None,
             State::Known(session) => session.next_pace(),
         }
+    }
+
+    /// Whether its socket has to be closed at once, whatever is left to write.
+    pub fn is_killed(&self) -> bool {
+        self.outbox.is_killed()
     }
 
     /// Whether the connection is over: close the socket once the output is written.

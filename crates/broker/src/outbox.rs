@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use leveret_queue::{Link, QueueWait, Signal};
 use parking_lot::Mutex;
@@ -34,6 +35,13 @@ pub enum Event {
     Reply(Reply),
     /// An inquiry about its state.
     Describe(Inquiry),
+    /// A stream was restarted: clients of its protocol look for its leader again.
+    StreamRestarted {
+        /// Its vhost.
+        vhost: Arc<str>,
+        /// Its name there.
+        stream: Arc<str>,
+    },
     /// The node wants the connection closed, for this reason.
     Close(Arc<str>),
     /// The node was put into maintenance: connections are closed, except those of clients that maintain it.
@@ -47,13 +55,15 @@ pub struct Outbox {
     mailbox: Mailbox<Event, Mutex<Inner<Event>>>,
     /// The reason why the connection's input waits, for listings.
     wait: Mutex<Option<QueueWait>>,
+    /// Whether the connection is to end without a word to its client.
+    is_killed: AtomicBool,
     wake: Arc<dyn Wake>,
 }
 
 impl Outbox {
     /// An outbox whose owner is woken by `wake`.
     pub fn new(wake: Arc<dyn Wake>) -> Self {
-        Self { mailbox: Mailbox::default(), wait: Mutex::new(None), wake }
+        Self { mailbox: Mailbox::default(), wait: Mutex::new(None), is_killed: AtomicBool::new(false), wake }
     }
 
     /// Adds an event, and wakes the owner if necessary.
@@ -61,6 +71,17 @@ impl Outbox {
         if self.mailbox.push(event) {
             self.wake.wake();
         }
+    }
+
+    /// Has the owner end at once, without a word to its client.
+    pub(crate) fn kill(&self) {
+        self.is_killed.store(true, Ordering::Release);
+        self.wake.wake();
+    }
+
+    /// Whether the owner has to end without a word to its client.
+    pub(crate) fn is_killed(&self) -> bool {
+        self.is_killed.load(Ordering::Acquire)
     }
 
     /// Sets the reason why the owner's input waits; `None` if it doesn't.

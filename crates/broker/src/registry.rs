@@ -490,6 +490,14 @@ impl Registry {
         })
     }
 
+    /// The commands that [`Registry::submit_all`] would refuse if the others were executed in order, each with the reason. Changes
+    /// nothing.
+    pub fn refusals(&self, permit: &Permit, commands: &[Command]) -> Vec<(usize, Refused)> {
+        let mut model = self.staged.lock().model.clone();
+        let tried = commands.iter().enumerate();
+        tried.filter_map(|(at, command)| Some((at, model.submit(permit.clone(), command.clone()).err()?))).collect()
+    }
+
     fn try_all(
         &self,
         mut model: Model,

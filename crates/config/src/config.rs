@@ -109,6 +109,8 @@ pub struct Config {
     pub load_definitions: Option<String>,
     /// `definitions.skip_if_unchanged`: whether definitions that were loaded before are skipped.
     pub definitions_skip_if_unchanged: bool,
+    /// `definitions.skip_unsupported`: whether objects of definitions that can't be imported are left out.
+    pub definitions_skip_unsupported: bool,
     /// `strict_compat`: whether to behave as RabbitMQ 4.3 where we would otherwise differ in our users' interest.
     pub strict_compat: bool,
     /// `quorum_queue.property_equivalence.relaxed_checks_on_redeclaration`: whether a quorum queue can be declared again as a
@@ -331,6 +333,7 @@ impl Default for Config {
             management_path_prefix: String::new(),
             load_definitions: None,
             definitions_skip_if_unchanged: false,
+            definitions_skip_unsupported: false,
             strict_compat: false,
             relaxed_quorum_redeclaration: false,
             standing_delay_target_ms: 1,

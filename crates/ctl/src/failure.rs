@@ -57,6 +57,16 @@ impl Failure {
         Failure::NoUser(format!("User \"{user}\" does not exist"))
     }
 
+    /// A missing user, in the words of commands that change its permissions.
+    pub(crate) fn no_user_for_permissions(user: &str) -> Self {
+        Failure::NoUser(format!("Error:\nUser {user} does not exist"))
+    }
+
+    /// A missing user, in the words of commands for which it is the object of a look-up: RabbitMQ's exit code is that of a check.
+    pub(crate) fn no_such_user(user: &str) -> Self {
+        Failure::check(&format!("{{:no_such_user, \"{user}\"}}"))
+    }
+
     /// A refusal by the node.
     pub(crate) fn refused(reason: &str) -> Self {
         Failure::Refused(format!("Error:\n{reason}"))

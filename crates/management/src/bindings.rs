@@ -13,6 +13,7 @@ use leveret_model::{
 use serde_json::{Value, json};
 
 use crate::call::{Call, HandlerResult, json, no_content};
+use crate::columns::Cell;
 use crate::error::Error;
 use crate::fields::exchange_named as named;
 use crate::list::{self, Rows};
@@ -62,6 +63,24 @@ impl Rows for Listed {
                 "arguments": {},
                 "properties_key": row.key(),
             }),
+        }
+    }
+
+    fn cell(&self, row: &Row, column: &str) -> Cell {
+        match (row, column) {
+            (_, "properties_key") => row.key().into(),
+            (Row::Kept(binding), "source") => (&*binding.source).into(),
+            (Row::Kept(binding), "vhost") => (&*binding.vhost).into(),
+            (Row::Kept(binding), "destination") => (&**binding.destination.name()).into(),
+            (Row::Kept(binding), "destination_type") => binding.destination.kind().into(),
+            (Row::Kept(binding), "routing_key") => String::from_utf8_lossy(&binding.routing_key).into_owned().into(),
+            (Row::Kept(binding), "arguments") => binding.arguments.to_json().into(),
+            (Row::Default { .. }, "source") => "".into(),
+            (Row::Default { vhost, .. }, "vhost") => (&**vhost).into(),
+            (Row::Default { queue, .. }, "destination" | "routing_key") => (&**queue).into(),
+            (Row::Default { .. }, "destination_type") => "queue".into(),
+            (Row::Default { .. }, "arguments") => json!({}).into(),
+            _ => Cell::Absent,
         }
     }
 }

@@ -3,11 +3,11 @@
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{ConsumerStatus, Now};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::call::{Call, HandlerResult};
-use crate::columns::Columns;
+use crate::columns::{Cell, Columns};
 use crate::list::{self, Rows};
 use crate::queues::consumer_view;
 use crate::stream;
@@ -26,6 +26,22 @@ impl Rows for Listed {
 
     fn show(&self, (queue, consumer): &Self::Row) -> Value {
         consumer_view(&self.api, queue, consumer, self.now)
+    }
+
+    fn cell(&self, (queue, consumer): &Self::Row, column: &str) -> Cell {
+        match column {
+            "consumer_tag" => (&*consumer.tag).into(),
+            "queue" => json!({"name": &*queue.info().name, "vhost": &*queue.info().vhost}).into(),
+            "ack_required" => (!consumer.automatic_ack).into(),
+            "prefetch_count" => json!(consumer.prefetch).into(),
+            "priority" => json!(consumer.priority).into(),
+            "exclusive" => consumer.exclusive.into(),
+            "active" => consumer.activity.is_active().into(),
+            "arguments" => consumer.arguments.to_json().into(),
+            "unacknowledged" => json!(consumer.unacknowledged).into(),
+            "delivered" => json!(consumer.delivered).into(),
+            _ => Cell::Costly,
+        }
     }
 }
 
@@ -59,7 +75,7 @@ fn answer(call: &Call, queues: Vec<QueueRef>) -> HandlerResult {
     if list::is_whole(&call.query)? {
         // Only the consumers of one queue at a time are in memory.
         let columns = Columns::of(&call.query);
-        return Ok(stream::list(rows.map(move |row| columns.pick(listed.show(&row)))));
+        return Ok(stream::list(rows.map(move |row| list::shown(&listed, &row, &columns))));
     }
     list::answer(&call.query, listed, rows.collect())
 }

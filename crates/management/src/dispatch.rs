@@ -9,9 +9,11 @@ use axum::http::{HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures_lite::StreamExt;
 
+use crate::accepted::codings_of;
 use crate::api::Api;
 use crate::bodies::Share;
 use crate::call::{Arrival, Call};
+use crate::compression::compressed;
 use crate::error::Error;
 use crate::identity::{OWN_REQUEST, Requester};
 use crate::local::LOCAL_ROUTES;
@@ -60,6 +62,7 @@ pub fn api_under(prefix: &str, state: Api) -> Router {
 
 async fn answer(State(door): State<Door>, request: Request) -> Response {
     let without_body = request.method() == HttpMethod::HEAD;
+    let codings = codings_of(request.headers());
     // A browser's event stream can't have a header of its own.
     let takes_events = request.headers().get(header::ACCEPT).is_some_and(|accepted| accepted == "text/event-stream");
     let is_own = takes_events || request.headers().contains_key(OWN_REQUEST);
@@ -82,8 +85,9 @@ async fn answer(State(door): State<Door>, request: Request) -> Response {
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache"));
     if without_body {
         *response.body_mut() = Body::empty();
+        return response;
     }
-    response
+    compressed(&codings, response).await
 }
 
 async fn find(door: Door, request: Request) -> Result<Response, Error> {
@@ -96,6 +100,9 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
             _ if path == "/" => return Ok(moved_to(prefix)),
             _ => return Err(Error::NotFound),
         };
+        if let Some(part) = page::part_for(path) {
+            return Ok(moved_to_part(prefix, part));
+        }
         if let Some(response) = page::answer(request.method(), path, request.headers()) {
             return Ok(response);
         }
@@ -193,6 +200,11 @@ fn routes(is_local: bool) -> impl Iterator<Item = &'static Route> {
 /// Leads to the page, whose own addresses are relative to its folder.
 fn moved_to(prefix: &str) -> Response {
     (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, format!("{prefix}/"))]).into_response()
+}
+
+/// Leads to a part of the page. Only clients that follow links see these addresses, so that the prefix is all they need.
+fn moved_to_part(prefix: &str, part: &str) -> Response {
+    (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, format!("{prefix}/{part}"))]).into_response()
 }
 
 fn allowed(status: StatusCode, found: &[(&Route, Vec<String>)]) -> Response {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::call::{Call, HandlerResult, json, no_content, put as created};
-use crate::columns::Columns;
+use crate::columns::{Cell, Columns};
 use crate::error::Error;
 use crate::fields::exchange_named as named;
 use crate::history::{Ranges, Subject};
@@ -34,6 +34,20 @@ impl Rows for Listed {
 
     fn show(&self, row: &Arc<Exchange>) -> Value {
         with_past(&self.api, &self.snapshot, row, self.ranges.as_ref())
+    }
+
+    fn cell(&self, row: &Arc<Exchange>, column: &str) -> Cell {
+        match column {
+            "name" => (&*row.name).into(),
+            "vhost" => (&*row.vhost).into(),
+            "type" => row.kind.name().into(),
+            "durable" => row.durable.into(),
+            "auto_delete" => row.auto_delete.into(),
+            "internal" => row.internal.into(),
+            "arguments" => row.arguments.to_json().into(),
+            "user_who_performed_action" => declared_by(row).into(),
+            _ => Cell::Costly,
+        }
     }
 }
 
@@ -111,10 +125,7 @@ fn with_past(api: &Api, snapshot: &Snapshot, exchange: &Exchange, ranges: Option
 pub(crate) fn view(api: &Api, snapshot: &Snapshot, exchange: &Exchange) -> Value {
     let mut body = definition(exchange);
     body["internal"] = json!(exchange.internal);
-    body["user_who_performed_action"] = match &*exchange.declared_by {
-        "" => json!("rmq-internal"),
-        user => json!(user),
-    };
+    body["user_who_performed_action"] = json!(declared_by(exchange));
     if let Some(queue) = exchange.delay_queue.and_then(|id| snapshot.queues.get(&id)) {
         body["messages_delayed"] = json!(queue.set_aside(SetAside::Delayed).0);
         if let Some(duplicates) = queue.status().duplicates {
@@ -133,6 +144,13 @@ pub(crate) fn view(api: &Api, snapshot: &Snapshot, exchange: &Exchange) -> Value
         body["message_stats"] = message_stats(counters, api.node().clock().monotonic());
     }
     body
+}
+
+fn declared_by(exchange: &Exchange) -> &str {
+    match &*exchange.declared_by {
+        "" => "rmq-internal",
+        user => user,
+    }
 }
 
 fn message_stats(counters: &ExchangeCounters, now: u64) -> Value {

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use memchr::memchr2;
+
 /// The kind of a JSON value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum JsonKind {
@@ -47,12 +49,12 @@ pub(crate) fn skip_space(text: &[u8], at: usize) -> usize {
 
 /// Offset after the text whose quotation mark is at `at`.
 fn end_of_text(text: &[u8], at: usize) -> usize {
-    let mut end = at + 1;
-    while let Some(byte) = text.get(end) {
-        match byte {
-            b'"' => return end + 1,
-            b'\\' => end += 2,
-            _ => end += 1,
+    let mut from = at + 1;
+    while let Some(found) = text.get(from..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        let at = from + found;
+        match text[at] {
+            b'"' => return at + 1,
+            _ => from = at + 2,
         }
     }
     text.len()
@@ -102,10 +104,29 @@ pub(crate) fn items(text: &[u8], at: usize) -> impl Iterator<Item = Range<usize>
 }
 
 /// Ranges of the names and values of the object at `at`.
-pub(crate) fn members(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usize>, Range<usize>)> + '_ {
-    let mut next = at + 1;
-    std::iter::from_fn(move || {
-        let begin = skip_space(text, next);
+pub(crate) fn members(text: &[u8], at: usize) -> Members<'_> {
+    Members { text, next: at + 1 }
+}
+
+/// See [`members`].
+pub(crate) struct Members<'a> {
+    text: &'a [u8],
+    next: usize,
+}
+
+impl Members<'_> {
+    /// Offset after the object, once all its members have been seen.
+    pub(crate) fn end(&self) -> usize {
+        skip_space(self.text, self.next) + 1
+    }
+}
+
+impl Iterator for Members<'_> {
+    type Item = (Range<usize>, Range<usize>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let text = self.text;
+        let begin = skip_space(text, self.next);
         if text.get(begin) != Some(&b'"') {
             return None;
         }
@@ -113,10 +134,10 @@ pub(crate) fn members(text: &[u8], at: usize) -> impl Iterator<Item = (Range<usi
         // After the colon.
         let value = skip_space(text, skip_space(text, name.end) + 1);
         let value = value..end(text, value);
-        next = skip_space(text, value.end);
-        next += usize::from(text.get(next) == Some(&b','));
+        let behind = skip_space(text, value.end);
+        self.next = behind + usize::from(text.get(behind) == Some(&b','));
         Some((name, value))
-    })
+    }
 }
 
 /// Approximate memory of a value or name in a tree, in bytes.

@@ -11,6 +11,7 @@
 //!
 //! This crate must not know of frames or disks. It uses the broker as clients do, with the same permits.
 
+mod accepted;
 mod api;
 mod auth;
 mod bindings;
@@ -18,6 +19,7 @@ mod bodies;
 mod call;
 mod change;
 mod columns;
+mod compression;
 mod connections;
 mod consumers;
 mod damage;

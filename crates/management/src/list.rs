@@ -6,11 +6,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use regex::Regex;
+use leveret_model::RegularExpression;
 use serde_json::{Value, json};
 
 use crate::call::{HandlerResult, json};
-use crate::columns::Columns;
+use crate::columns::{Cell, Columns};
 use crate::error::Error;
 use crate::stream::{self, make_way};
 
@@ -21,8 +21,6 @@ const PAGE_SIZE_DEFAULT: usize = 100;
 const PAGE_SIZE_MAX: usize = 500;
 /// Rows processed before the thread yields: a tenth of a millisecond.
 const ROWS_AT_A_STRETCH: usize = 1024;
-/// Largest compiled pattern of names, in bytes.
-const PATTERN_BYTES_MAX: usize = 1 << 18;
 
 /// A sort key.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,6 +75,11 @@ pub(crate) trait Rows: Send + 'static {
     /// The row as displayed.
     fn show(&self, row: &Self::Row) -> Value;
 
+    /// One column of the row as displayed; override it for columns that cost less than the row.
+    fn cell(&self, _row: &Self::Row, _column: &str) -> Cell {
+        Cell::Costly
+    }
+
     /// The function that returns the sort key for a path such as `message_stats.publish`; override it if displaying a
     /// row is expensive.
     fn key_by<'a>(&'a self, path: &'a str) -> KeyBy<'a, Self::Row> {
@@ -110,11 +113,16 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
     }
     let columns = Columns::of(query);
     let Some(page) = page else {
-        return Ok(stream::list(rows.into_iter().map(move |row| columns.pick(kind.show(&row)))));
+        return Ok(stream::list(rows.into_iter().map(move |row| shown(&kind, &row, &columns))));
     };
     let filtered = rows.len();
-    let items: Vec<Value> = page.take(rows)?.iter().map(|row| columns.pick(kind.show(row))).collect();
+    let items: Vec<Value> = page.take(rows)?.iter().map(|row| shown(&kind, row, &columns)).collect();
     json(page.wrap(total, filtered, items))
+}
+
+/// A row with the columns that are asked for; no others are made.
+pub(crate) fn shown<R: Rows>(kind: &R, row: &R::Row, columns: &Columns) -> Value {
+    columns.of_row(|column| kind.cell(row, column), || kind.show(row))
 }
 
 /// The requested order.
@@ -163,7 +171,7 @@ pub(crate) fn page<R: Rows>(
     let Range { start, end } = page.wanted();
     let rows = pick(start.min(total)..end.min(total));
     let columns = Columns::of(query);
-    let items = rows.iter().map(|row| columns.pick(kind.show(row))).collect();
+    let items = rows.iter().map(|row| shown(kind, row, &columns)).collect();
     Some(json(page.wrap(total, total, items)))
 }
 
@@ -193,7 +201,7 @@ pub(crate) fn sorted_page<'a, R: Rows>(
     make_way();
     let (filtered, columns) = (rows.len(), Columns::of(query));
     Some(page.take(rows).and_then(|rows| {
-        let items = rows.into_iter().map(|row| columns.pick(kind.show(row))).collect();
+        let items = rows.into_iter().map(|row| shown(kind, row, &columns)).collect();
         json(page.wrap(total, filtered, items))
     }))
 }
@@ -307,7 +315,7 @@ pub(crate) enum Filter {
     All,
     Nothing,
     Part(String),
-    Pattern(Regex),
+    Pattern(RegularExpression),
 }
 
 impl Filter {
@@ -317,8 +325,7 @@ impl Filter {
         if query.get("use_regex").is_none_or(|value| value != "true") {
             return Filter::Part(name.to_lowercase());
         }
-        let pattern = regex::RegexBuilder::new(name).case_insensitive(true).size_limit(PATTERN_BYTES_MAX).build();
-        pattern.map_or(Filter::Nothing, Filter::Pattern)
+        RegularExpression::without_case(name).map_or(Filter::Nothing, Filter::Pattern)
     }
 
     pub(crate) fn matches(&self, name: &str) -> bool {
@@ -326,7 +333,7 @@ impl Filter {
             Filter::All => true,
             Filter::Nothing => false,
             Filter::Part(part) => name.to_lowercase().contains(part),
-            Filter::Pattern(pattern) => pattern.is_match(name),
+            Filter::Pattern(pattern) => pattern.matches(name),
         }
     }
 }
@@ -379,6 +386,8 @@ mod tests {
         assert!(matches(&[("name", "B")], "abc"));
         assert!(!matches(&[("name", "^b")], "abc"));
         assert!(matches(&[("name", "^A"), ("use_regex", "true")], "abc"));
+        assert!(matches(&[("name", "^(?!B)"), ("use_regex", "true")], "abc"));
+        assert!(!matches(&[("name", "^(?!A)"), ("use_regex", "true")], "abc"));
         assert!(!matches(&[("name", "("), ("use_regex", "true")], "("));
     }
 

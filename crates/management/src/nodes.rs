@@ -20,7 +20,11 @@ use crate::{list, process};
 
 /// GET.
 pub(crate) async fn all(call: Call) -> HandlerResult {
-    list::values(&call.query, vec![with_past(&call)])
+    let row = match Columns::of(&call.query).are_among(&["name"]) {
+        true => json!({"name": call.api.name()}),
+        false => with_past(&call),
+    };
+    list::values(&call.query, vec![row])
 }
 
 /// GET of one.

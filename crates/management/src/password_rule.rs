@@ -1,7 +1,7 @@
 //! The rule that passwords of users have to keep when they are set: over HTTP, by the command line or by definitions.
 
 use leveret_config::{CredentialValidator, ValidationBackend};
-use regex::Regex;
+use leveret_model::RegularExpression;
 
 /// A rule for passwords.
 #[derive(Debug, Default)]
@@ -12,7 +12,7 @@ pub enum PasswordRule {
     /// At least so many bytes.
     MinLength(u64),
     /// A part of the password matches.
-    Regexp(Regex),
+    Regexp(RegularExpression),
 }
 
 impl PasswordRule {
@@ -29,11 +29,9 @@ impl PasswordRule {
             }
             ValidationBackend::PasswordRegexp => {
                 let text = config.regexp.as_deref().ok_or_else(|| missing("regexp"))?;
-                Regex::new(text).map(Self::Regexp).map_err(|error| {
-                    let reason = error.to_string();
-                    let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
-                    format!("credential_validator.regexp '{text}' can't be compiled: {reason}")
-                })
+                RegularExpression::new(text)
+                    .map(Self::Regexp)
+                    .map_err(|reason| format!("credential_validator.regexp '{text}' can't be compiled: {reason}"))
             }
         }
     }
@@ -47,7 +45,7 @@ impl PasswordRule {
             Self::MinLength(least) if (password.len() as u64) < *least => {
                 Err(format!("minimum required password length is {least}"))
             }
-            Self::Regexp(regexp) if !regexp.is_match(password) => {
+            Self::Regexp(regexp) if !regexp.matches(password) => {
                 Err("provided password does not match the validator regular expression".to_owned())
             }
             Self::AcceptEverything | Self::MinLength(_) | Self::Regexp(_) => Ok(()),
@@ -81,7 +79,11 @@ mod tests {
         let missing = rule(ValidationBackend::MinPasswordLength, None, None).expect_err("it says no length");
         assert!(missing.contains("credential_validator.min_length is missing"), "{missing}");
         assert!(rule(ValidationBackend::PasswordRegexp, Some(8), None).is_err());
-        let wrong = rule(ValidationBackend::PasswordRegexp, None, Some("(?=a)")).expect_err("it looks ahead");
-        assert!(wrong.starts_with("credential_validator.regexp '(?=a)' can't be compiled: "), "{wrong}");
+        let wrong = rule(ValidationBackend::PasswordRegexp, None, Some("(?=a")).expect_err("it is malformed");
+        assert!(wrong.starts_with("credential_validator.regexp '(?=a' can't be compiled: "), "{wrong}");
+        let strong =
+            rule(ValidationBackend::PasswordRegexp, None, Some(r"^(?=.*\d)(?=.*[a-z]).{8,}$")).expect("it is one");
+        assert_eq!(strong.check("abcdefg1"), Ok(()));
+        assert!(strong.check("abcdefgh").is_err());
     }
 }

@@ -116,6 +116,16 @@ impl Permit {
         Permit { scope: Scope::System, actor: "".into() }
     }
 
+    /// A permit for definitions that the broker itself imports when it starts.
+    pub fn import() -> Self {
+        Permit { scope: Scope::Import { user: "".into() }, actor: "".into() }
+    }
+
+    /// Whether it is for an import: what earlier versions of RabbitMQ knew is kept then, without effect.
+    pub(crate) fn is_import(&self) -> bool {
+        matches!(self.scope, Scope::Import { .. })
+    }
+
     /// The user that asked, unless it was the broker itself.
     pub fn user(&self) -> Option<&Arc<str>> {
         match &self.scope {

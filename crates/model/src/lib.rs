@@ -31,6 +31,7 @@ mod queue_type;
 mod record;
 mod redeclare_mismatch;
 mod refused;
+mod regular_expression;
 pub mod super_stream;
 mod topic_permission;
 mod topology;
@@ -59,8 +60,8 @@ pub use line_ends::without_line_ends;
 pub use model::Model;
 pub use permission::{Pattern, Permission};
 pub use policy::{
-    ApplyTo, EffectiveArgument, EffectiveQueue, MatchedPolicies, NamePattern, Policy, PolicyKind, SetPolicy,
-    ValueSource,
+    ApplyTo, EffectiveArgument, EffectiveQueue, MatchedPolicies, NamePattern, OBSOLETE_KEYS, Policy, PolicyKind,
+    SetPolicy, ValueSource,
 };
 pub use queue::{DeadLetterOptions, DelayedRetry, Durability, Overflow, Queue, QueueOptions, RetryType};
 pub use queue_arguments::stream::duration_ms;
@@ -69,8 +70,9 @@ pub use queue_type::{EnabledTypes, QueueType};
 pub use record::{JoinedRecords, RecordError};
 pub use redeclare_mismatch::RedeclareMismatch;
 pub use refused::{Refused, RefusedKind};
+pub use regular_expression::RegularExpression;
 pub use topic_permission::TopicPermission;
-pub use topology::{BindingsBetween, BindingsOfSource, Topology};
+pub use topology::{BindingsBetween, BindingsOfSource, KnownObjects, Topology};
 pub use user::User;
 pub use value::Value;
 pub use vhost::{LimitOwner, LimitValues, MAX_CHANNELS, MAX_CONNECTIONS, MAX_QUEUES, VhostSettings};

@@ -54,7 +54,7 @@ impl VhostDefaults {
     pub fn add_operator_policy(&mut self, pattern: &str, policy: SetPolicy) -> Result<(), Refused> {
         let object = format!("default_policies.operator.{}", policy.name);
         let pattern = Pattern::new(pattern, &object, "vhost")?;
-        policy.clone().policy().map_err(|refused| {
+        policy.clone().policy(false).map_err(|refused| {
             let reason = refused.text.trim_start_matches("Validation failed").trim();
             Refused::precondition(format!("{object} is no operator policy: {reason}"))
         })?;

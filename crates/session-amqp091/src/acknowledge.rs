@@ -9,7 +9,6 @@ use super::error::{Result, no_channel, not_implemented, precondition};
 use super::session::Session;
 use super::unfinished::{Settling, Unfinished};
 use leveret_broker::settlement::Settlement;
-use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
 
@@ -44,14 +43,13 @@ impl Session {
         let Some(entry) = self.channels.get_mut(&channel) else { return };
         match settlement {
             Settlement::Acknowledge => {
-                let mut acked = 0;
                 for Settled { source, runs } in settled {
-                    let (source, count) = (entry.source(source), runs.iter().map(Run::count).sum());
-                    acked += count;
+                    let count = runs.iter().map(Run::count).sum();
+                    entry.count_acked(source, count, now.monotonic);
+                    let source = entry.source(source);
                     self.client.counters.acked_of(counted_as(source.queue.info())).add(count);
                     self.acks.add(source, runs);
                 }
-                entry.stats.count(Stat::Ack, acked, now.monotonic);
             }
             Settlement::Reject | Settlement::Requeue { .. } => give_back(entry, settled, settlement, now),
         }

@@ -126,12 +126,17 @@ impl Channel {
         Self { closing: true, ..Self::default() }
     }
 
-    /// Counts messages that were published on this channel.
-    pub(crate) fn count_publishes(&mut self, count: u64, counters: &LocalCounters, now: Nanos) {
+    /// Counts messages that were published on this channel to an exchange.
+    pub(crate) fn count_publishes(&mut self, exchange: &[u8], count: u64, counters: &LocalCounters, now: Nanos) {
         if !self.has_published() {
             counters.publishers_opened.increment();
         }
-        self.stats.count(Stat::Publish, count, now);
+        self.stats.published_to(exchange, count, self.confirms.is_some(), now);
+    }
+
+    /// Counts acknowledged deliveries of the source with this index.
+    pub(crate) fn count_acked(&mut self, source: u32, count: u64, now: Nanos) {
+        self.stats.count_of_queue(self.sources.get(source).queue.info(), Stat::Ack, count, now);
     }
 
     /// Whether anything was ever published on it: such a channel counts as a publisher.

@@ -242,7 +242,7 @@ impl Session {
         let count = u64::from(taken.count);
         self.client.counters.delivered_of(counted_as(consumer.queue.info()), consumer.no_ack).add(count);
         if consumer.no_ack {
-            channel.stats.count(Stat::DeliverNoAck, count, now.monotonic);
+            channel.stats.count_of_queue(consumer.queue.info(), Stat::DeliverNoAck, count, now.monotonic);
         } else {
             if channel.shared.is_some() && is_limited(&consumer.queue) {
                 channel.delivered_limited(taken.count as usize);
@@ -250,11 +250,11 @@ impl Session {
             channel.report(&mut self.client.account);
             let node_ms = self.client.broker.consumer_timeout_ms();
             channel.watch(consumer.timeout, node_ms, now.monotonic, consumer.channel, &mut self.client.looks);
-            channel.stats.count(Stat::Deliver, count, now.monotonic);
+            channel.stats.count_of_queue(consumer.queue.info(), Stat::Deliver, count, now.monotonic);
         }
         if taken.redelivered {
             self.client.counters.redelivered_of(consumer.queue.is_quorum()).add(count);
-            channel.stats.count(Stat::Redeliver, count, now.monotonic);
+            channel.stats.count_of_queue(consumer.queue.info(), Stat::Redeliver, count, now.monotonic);
         }
         let (channel, settings) = (consumer.channel, &self.client.broker.settings);
         let stream_offset = is_stream.then_some(taken.first);

@@ -10,7 +10,6 @@ use super::held::{Answer, InputHold};
 use super::publish::short;
 use super::session::{Phase, Session};
 use leveret_broker::planted::{Bug, is_planted};
-use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::driven::Steps;
@@ -73,7 +72,7 @@ impl Session {
             }
             let unanswered = confirms.unanswered();
             counters.confirmed.add(before - unanswered);
-            channel.stats.count(Stat::Confirm, before - unanswered, now.monotonic);
+            channel.stats.confirmed(before - unanswered, now.monotonic);
             channel.is_confirming = unanswered > 0;
             channel.is_confirming
         });

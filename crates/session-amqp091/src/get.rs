@@ -90,7 +90,7 @@ impl Session {
             }
             GetOutcome::Empty => {
                 self.client.counters.get_empty_of(quorum).add(1);
-                self.channel(channel)?.stats.count(Stat::GetEmpty, 1, now.monotonic);
+                self.channel(channel)?.stats.count_of_queue(queue.info(), Stat::GetEmpty, 1, now.monotonic);
                 let answer = Method::BasicGetEmpty(basic::GetEmpty { cluster_id: ShortStr::EMPTY });
                 encode_method(self.out(channel), channel, &answer);
                 return Ok(());
@@ -107,8 +107,8 @@ impl Session {
         let (frame_max, properties_max) = (self.frame_max, self.properties_max());
         let (node_ms, looks) = (self.client.broker.consumer_timeout_ms(), &mut self.client.looks);
         let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
-        entry.stats.count(stat, 1, now.monotonic);
-        entry.stats.count(Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
+        entry.stats.count_of_queue(queue.info(), stat, 1, now.monotonic);
+        entry.stats.count_of_queue(queue.info(), Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
         let tag = entry.next_tag();
         if !no_ack {
             let source = entry.get_source(&queue);

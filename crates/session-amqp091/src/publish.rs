@@ -383,8 +383,8 @@ impl Session {
         self.flush_run(now);
         let stat = if mandatory { Stat::ReturnUnroutable } else { Stat::DropUnroutable };
         if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.count_publishes(1, &self.client.counters, now.monotonic);
-            entry.stats.count(stat, 1, now.monotonic);
+            entry.count_publishes(exchange, 1, &self.client.counters, now.monotonic);
+            entry.stats.unroutable_of(exchange, stat, 1, now.monotonic);
         }
         if mandatory {
             self.client.counters.unroutable_returned.add(1);
@@ -451,7 +451,7 @@ impl Session {
         let persistent = self.run.persistent;
         let route = self.run.route.clone()?;
         if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.count_publishes(u64::from(count), &self.client.counters, now.monotonic);
+            entry.count_publishes(route.exchange(), u64::from(count), &self.client.counters, now.monotonic);
         }
         route.count(u64::from(count), now.monotonic);
         self.client.trace_published(channel, &route, &batch, now);

@@ -348,6 +348,10 @@ impl Steps for Session {
         self.describe(inquiry, now)
     }
 
+    fn stream_restarted(&mut self, stream: &str) {
+        self.end_of_stream(stream, ResponseCode::StreamNotAvailable);
+    }
+
     fn close_for_maintenance(&mut self, now: Now) {
         self.cut(IN_MAINTENANCE, now);
     }

@@ -87,6 +87,8 @@ pub trait Steps: Send {
             events::connection_opened(notices, &self.view(&Inquiry::new(|_| ()), now), now);
         }
     }
+    /// A stream of the connection's vhost was restarted. Only clients of the stream protocol know where its leader is.
+    fn stream_restarted(&mut self, _stream: &str) {}
     /// The node is in maintenance: closes the connection, unless its client maintains the node.
     fn close_for_maintenance(&mut self, now: Now);
     /// Closes the connection, which hasn't logged in, for this reason: its resources must be free at once.
@@ -159,6 +161,11 @@ impl<S: Steps> Driven<S> {
             Event::Describe(inquiry) => {
                 if steps.is_open() {
                     inquiry.answer(steps.view(&inquiry, now));
+                }
+            }
+            Event::StreamRestarted { vhost, stream } => {
+                if steps.is_open() && *steps.client().vhost == *vhost {
+                    steps.stream_restarted(&stream);
                 }
             }
             // A connection that isn't open yet is refused when it opens.

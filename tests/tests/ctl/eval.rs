@@ -69,3 +69,22 @@ fn channel_max_and_loopback_users_change_until_the_node_stops() {
     assert_eq!(eval(&node, "application:get_env(rabbit, channel_max)."), "{ok,2047}");
     assert_eq!(eval(&node, "application:get_env(rabbit, loopback_users)."), "{ok,[<<\"guest\">>]}");
 }
+
+#[test]
+fn a_connection_is_killed_without_a_word() {
+    let mut node = Node::start(Options::new());
+    for expression in ["exit(rabbit_misc:string_to_pid(\"NAME\"), kill).", "rabbit_stream:kill_connection(\"NAME\")."] {
+        let pids = || run(node.directory(), "rabbitmqctl -s list_connections pid", "").stdout;
+        let mut other = Wire::open(node.amqp());
+        let before = pids();
+        let mut wire = Wire::open(node.amqp());
+        let all = pids();
+        let pid = all.lines().find(|pid| !before.contains(pid)).expect("its pid");
+        let answer = if expression.starts_with("exit") { "true" } else { "ok" };
+        assert_eq!(eval(&node, &expression.replace("NAME", pid)), answer);
+        assert_eq!(wire.until_closed(), None, "its socket ends, and no method says why");
+        assert_eq!(eval(&node, &expression.replace("NAME", pid)), answer, "as of a process that has ended");
+        other.declare(1, "only-the-other-one-ended", false);
+    }
+    assert!(node.wait_for_line("is killed, as eval asked for"));
+}

@@ -202,7 +202,8 @@ fn wrong_commands_for_streams_are_refused() {
         ),
         ("rabbitmq-streams delete_super_stream none", 70, "Error:\nstream_not_found"),
         ("rabbitmq-streams delete_super_stream amq.direct", 70, "is no super stream"),
-        ("rabbitmq-streams restart_stream log", 64, "isn't there yet: "),
+        ("rabbitmq-streams restart_stream queue", 69, "{:not_supported_for_type, :rabbit_classic_queue}"),
+        ("rabbitmq-streams restart_stream none", 65, "Object (queue, stream, exchange, etc) was not found"),
         ("rabbitmq-streams add_replica log other@host", 64, "isn't there yet: "),
         ("rabbitmq-streams coordinator_status", 64, "isn't there yet: "),
     ] {

@@ -89,6 +89,11 @@ impl Route {
     }
 
     /// The counters of the exchange, which stand for it.
+    /// The name of the exchange.
+    pub fn exchange(&self) -> &[u8] {
+        &self.exchange
+    }
+
     pub(crate) fn exchange_counters(&self) -> Option<&Arc<ExchangeCounters>> {
         self.through.as_ref()
     }

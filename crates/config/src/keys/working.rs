@@ -341,7 +341,7 @@ pub(super) const KEYS: &[Key] = &[
         "credential_validator.regexp",
         "regular expression",
         "",
-        "an expression that a part of each password has to match; it takes linear time, without look-around",
+        "an expression that a part of each password has to match; look-around and back-references work, with a limit of steps",
         |config, _, value| {
             config.credential_validator.regexp = Some(value.to_owned());
             Ok(())
@@ -475,6 +475,16 @@ pub(super) const KEYS: &[Key] = &[
         "don't load definitions that were loaded before and haven't changed since",
         |config, _, value| {
             config.definitions_skip_if_unchanged = boolean(value)?;
+            Ok(())
+        },
+    ),
+    key(
+        "definitions.skip_unsupported",
+        "boolean",
+        "false",
+        "load definitions without the objects that can't be imported, which the log names; otherwise the node doesn't start",
+        |config, _, value| {
+            config.definitions_skip_unsupported = boolean(value)?;
             Ok(())
         },
     ),

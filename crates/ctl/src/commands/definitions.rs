@@ -12,7 +12,7 @@ use crate::failure::Failure;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "export_definitions", CommandGroup::Definitions, "<file> [--format <format>]", "Exports definitions as JSON to a file, or with - to standard output", export),
-    Command::new(CTL, "import_definitions", CommandGroup::Definitions, "[<file>] [--format <format>] [--skip-if-unchanged]", "Imports definitions in JSON from a file or standard input", import),
+    Command::new(CTL, "import_definitions", CommandGroup::Definitions, "[<file>] [--format <format>] [--skip-if-unchanged] [--skip-unsupported] [--dry-run]", "Imports definitions in JSON from a file or standard input; with --skip-unsupported without objects that can't be imported; --dry-run only lists these", import),
 ];
 
 fn check_format(call: &Call<'_>) -> Result<(), Failure> {
@@ -60,9 +60,38 @@ fn import(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
             return Ok(CommandOutput::Done);
         }
     }
-    node.change("POST", "/api/definitions", definitions)?;
+    if call.has("dry-run") {
+        let response = node.request("POST", "/api/definitions?dry_run=true", Some(&definitions))?;
+        return match response.status {
+            200 => Ok(preview(response.json())),
+            _ => Err(Failure::refused(&response.reason())),
+        };
+    }
+    let query = if call.has("skip-unsupported") { "?skip_unsupported=true" } else { "" };
+    node.change("POST", &format!("/api/definitions{query}"), definitions)?;
     call.say("Successfully imported definitions.");
     Ok(CommandOutput::Done)
+}
+
+/// The effects of an import that wasn't done.
+fn preview(value: Value) -> CommandOutput {
+    const PARTS: [(&str, &str); 5] = [
+        ("unsupported", "not built yet; --skip-unsupported leaves it out"),
+        ("refused", "refused; --skip-unsupported leaves it out"),
+        ("left_out", "left out, since its queue is neither there nor among the definitions"),
+        ("without_effect", "kept without an effect"),
+        ("ignored", "ignored"),
+    ];
+    let mut text = match value["would_be_imported"] == json!(true) {
+        true => format!("The definitions can be imported, with {} changes\n", value["changes"]),
+        false => "The definitions can't be imported as they are\n".to_owned(),
+    };
+    for (part, what) in PARTS {
+        for object in value[part].as_array().into_iter().flatten().filter_map(Value::as_str) {
+            text.push_str(&format!("{what}: {object}\n"));
+        }
+    }
+    CommandOutput::Report { text, value }
 }
 
 /// Whether every object of some definitions is in others.

@@ -26,6 +26,11 @@ enum Asked {
     Setting(&'static str),
     SetChannelMax(u16),
     SetLoopbackUsers(Vec<String>),
+    /// Ends a connection of this name without a word to its client, and answers so.
+    Kill {
+        connection: String,
+        answer: &'static str,
+    },
 }
 
 /// Words in expressions, each with the command that does the same.
@@ -92,6 +97,10 @@ fn eval(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         Asked::ClearAlarm(resource) => done(call, "DELETE", &format!("/local/alarms/{}", word(&resource)), json!({}))?,
         Asked::Setting(name) => format!("{{ok,{}}}", term(&call.node()?.get("/local/settings")?[name])),
         Asked::SetChannelMax(number) => done(call, "PUT", "/local/settings", json!({"channel_max": number}))?,
+        Asked::Kill { connection, answer } => {
+            call.node()?.change("POST", "/local/connections/kill", json!({"name": connection}))?;
+            answer.to_owned()
+        }
         Asked::SetLoopbackUsers(names) => done(call, "PUT", "/local/settings", json!({"loopback_users": names}))?,
     };
     Ok(CommandOutput::Text(answer))
@@ -126,9 +135,26 @@ fn recognised(expression: &str) -> Option<Asked> {
     if let Some(number) = inside("application:set_env(rabbit,channel_max,", ").") {
         return number.parse().ok().map(Asked::SetChannelMax);
     }
+    if let Some(killed) = killed(expression) {
+        return Some(killed);
+    }
     let users = inside("application:set_env(rabbit,loopback_users,[", "]).")?;
     let users = users.split(',').filter(|user| !user.is_empty());
     users.map(text_of).collect::<Option<Vec<String>>>().map(Asked::SetLoopbackUsers)
+}
+
+/// The forms in which suites of client libraries kill a connection. Its name, which is also its pid here, has blanks of its own.
+fn killed(expression: &str) -> Option<Asked> {
+    let (before, rest) = expression.split_once('"')?;
+    let (connection, behind) = rest.rsplit_once('"')?;
+    let plain = |text: &str| text.chars().filter(|letter| !letter.is_whitespace()).collect::<String>();
+    let answer = match (&*plain(before), &*plain(behind)) {
+        ("exit(rabbit_misc:string_to_pid(", "),kill).") => "true",
+        ("rabbit_stream:kill_connection(", ").") => "ok",
+        _ => return None,
+    };
+    let connection = connection.to_owned();
+    (!connection.is_empty() && !connection.contains(['"', '\\'])).then_some(Asked::Kill { connection, answer })
 }
 
 /// `memory,node()`: an alarm of this node, whatever its name.

@@ -22,15 +22,27 @@ impl Granted {
         format!("/api/{}/{}/{}", self.path, word(vhost), word(user))
     }
 
-    /// The node, once user and vhost are known to exist, and the message with `{user}` and `{vhost}` filled in.
-    pub(super) fn begin(&self, call: &mut Call<'_>, text: &str) -> Result<(NodeClient, String), Failure> {
+    /// The node, and the path of the user's permissions, once the message with `{user}` and `{vhost}` filled in is said. To clear what
+    /// isn't there is no error in RabbitMQ, whether there is such a user and vhost or not.
+    pub(super) fn announce(&self, call: &mut Call<'_>, text: &str) -> Result<(NodeClient, String), Failure> {
         let (vhost, user) = (call.vhost(), call.word("username").to_owned());
         let node = call.node()?;
         let filled = text.replace("{called}", self.called).replace("{vhost}", &vhost);
         call.say(&filled.replace("{user}", &user));
-        users::find(&node, &user)?;
-        vhosts::check(&node, &vhost)?;
         let path = self.of(&vhost, &user);
+        Ok((node, path))
+    }
+
+    /// As [`Granted::announce`], if user and vhost exist.
+    pub(super) fn begin(&self, call: &mut Call<'_>, text: &str) -> Result<(NodeClient, String), Failure> {
+        let (node, path) = self.announce(call, text)?;
+        let (vhost, user) = (call.vhost(), call.word("username"));
+        if !users::exists(&node, user)? {
+            return Err(Failure::no_user_for_permissions(user));
+        }
+        if !vhosts::exists(&node, &vhost)? {
+            return Err(Failure::check(&format!("Virtual host {vhost} does not exist")));
+        }
         Ok((node, path))
     }
 
@@ -49,7 +61,7 @@ impl Granted {
         let user = call.word("username").to_owned();
         let node = call.node()?;
         call.say(&format!("Listing {} for user \"{user}\" ...", self.called));
-        users::find(&node, &user)?;
+        users::look_up(&node, &user)?;
         let found = node.list(&format!("{}/{}", users::path(&user), self.path))?;
         Ok(listed::rows(&self.beside("vhost"), found, |_| {}))
     }

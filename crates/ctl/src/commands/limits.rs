@@ -48,7 +48,9 @@ fn clear_of_vhost(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let vhost = call.vhost();
     let node = call.node()?;
     call.say(&format!("Clearing vhost \"{vhost}\" limits ..."));
-    vhosts::check(&node, &vhost)?;
+    if !vhosts::exists(&node, &vhost)? {
+        return Err(Failure::check("Parameter does not exist"));
+    }
     for name in ["max-connections", "max-queues"] {
         node.delete(&format!("/api/vhost-limits/{}/{name}", word(&vhost)))?;
     }
@@ -82,7 +84,7 @@ fn set_of_user(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (user, text) = (call.word("username").to_owned(), call.word("definition").to_owned());
     let node = call.node()?;
     call.say(&format!("Setting user limits to \"{text}\" for user \"{user}\" ..."));
-    users::find(&node, &user)?;
+    users::look_up(&node, &user)?;
     put(&node, &format!("/api/user-limits/{}", word(&user)), parse(&text)?)?;
     Ok(CommandOutput::Done)
 }
@@ -95,7 +97,7 @@ fn clear_of_user(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         true => format!("Clearing all limits for user \"{user}\" ..."),
         false => format!("Clearing \"{limit}\" limit for user \"{user}\" ..."),
     });
-    users::find(&node, &user)?;
+    users::look_up(&node, &user)?;
     let names = if all { vec!["max-connections", "max-channels"] } else { vec![limit.as_str()] };
     for name in names {
         node.delete(&format!("/api/user-limits/{}/{}", word(&user), word(name)))?;
@@ -113,7 +115,7 @@ fn list_of_user(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         }));
     };
     call.say(&format!("Listing limits for user \"{user}\" ..."));
-    users::find(&node, &user)?;
+    users::look_up(&node, &user)?;
     let text = text(&node.list(&format!("/api/user-limits/{}", word(&user)))?);
     Ok(CommandOutput::Report { value: json!({"message": text}), text: format!("{text}\n") })
 }

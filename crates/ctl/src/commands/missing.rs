@@ -58,7 +58,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(STREAMS, "grow", CLUSTER),
     missing(STREAMS, "shrink", CLUSTER),
     missing(STREAMS, "transfer_leadership", CLUSTER),
-    missing(STREAMS, "restart_stream", "a stream that failed is read again when its node starts"),
     missing(CHECK, "list_network_interfaces", "use the system's tools, such as 'ip address'"),
 ];
 

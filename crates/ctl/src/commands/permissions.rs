@@ -41,7 +41,9 @@ fn set_globally(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let user = call.word("username").to_owned();
     let node = call.node()?;
     call.say(&format!("Setting permissions for user \"{user}\" in all virtual hosts ..."));
-    users::find(&node, &user)?;
+    if !users::exists(&node, &user)? {
+        return Err(Failure::no_user_for_permissions(&user));
+    }
     for vhost in node.list("/api/vhosts?columns=name")? {
         put(call, &node, &PERMISSIONS.of(vhost["name"].as_str().unwrap_or_default(), &user))?;
     }
@@ -49,7 +51,7 @@ fn set_globally(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 }
 
 fn clear(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
-    let (node, path) = PERMISSIONS.begin(call, "Clearing {called} for user \"{user}\" in vhost \"{vhost}\" ...")?;
+    let (node, path) = PERMISSIONS.announce(call, "Clearing {called} for user \"{user}\" in vhost \"{vhost}\" ...")?;
     if node.find(&path)?.is_some() {
         node.delete(&path)?;
     }

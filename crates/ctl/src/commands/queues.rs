@@ -89,8 +89,14 @@ fn rename(queue: &mut Value) {
     let node = queue["node"].clone();
     queue["members"] = json!([node]);
     queue["online"] = json!([node]);
-    if queue["effective_policy_definition"] == json!({}) {
-        queue["effective_policy_definition"] = json!([]);
+    // As in RabbitMQ: without a consumer there is none that could take a message.
+    for column in ["consumer_capacity", "consumer_utilisation"] {
+        if queue[column].is_null() && queue["type"] != "stream" {
+            queue[column] = json!(0);
+        }
+    }
+    if queue["effective_policy_definition"].is_null() {
+        queue["effective_policy_definition"] = json!({});
     }
 }
 

@@ -13,6 +13,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(STREAM_STATUS, "stream_status", CommandGroup::Monitoring, "<stream> [--tracking]", "Displays the replicas of a stream, and refuses other queues", status).in_vhost(),
     Command::new(STREAMS, "list_stream_tracking", CommandGroup::Monitoring, "<stream> [--all] [--offset] [--writer]", "Lists the offsets and sequences that a stream keeps for its clients", tracking).in_vhost(),
     Command::new(STREAMS, "add_super_stream", CommandGroup::Queues, "<name> [--partitions <partitions>] [--binding-keys <keys>] [--max-length-bytes <bytes>] [--max-age <duration>] [--stream-max-segment-size-bytes <bytes>] [--leader-locator <locator>] [--initial-cluster-size <size>]", "Adds an exchange with streams as its partitions: 3 of them, so many, or one for each of these keys", add).in_vhost(),
+    Command::new(STREAMS, "restart_stream", CommandGroup::Operations, "<stream> [--preferred-leader-node <node>]", "Restarts a stream for its clients, which look for its leader again: the only node", restart).in_vhost(),
     Command::new(STREAMS, "delete_super_stream", CommandGroup::Queues, "<name>", "Deletes such an exchange with its partitions and all their messages", delete).in_vhost(),
 ];
 
@@ -64,6 +65,20 @@ fn status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         "segments": found["segments"],
     });
     Ok(Rows::pick(&MEMBER.map(str::to_owned), vec![member]).into())
+}
+
+fn restart(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    let (stream, name) = (call.word("stream").to_owned(), call.node()?.name());
+    call.say(&format!("Restarting stream {stream}..."));
+    let absent = || Failure::Data("Object (queue, stream, exchange, etc) was not found".to_owned());
+    let found = find(call, &stream)?.ok_or_else(absent)?;
+    if !is_stream(&found) {
+        let kind = found["type"].as_str().unwrap_or("classic");
+        return Err(Failure::check(&format!("{{:not_supported_for_type, :rabbit_{kind}_queue}}")));
+    }
+    let path = format!("/local/streams/{}/{}/restart", word(&call.vhost()), word(&stream));
+    call.node()?.change("POST", &path, json!({}))?;
+    Ok(CommandOutput::Text(format!("{name}\n")))
 }
 
 fn tracking(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

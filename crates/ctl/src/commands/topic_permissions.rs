@@ -25,15 +25,23 @@ fn set(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let text = format!("Setting {{called}} on \"{exchange}\" for user \"{{user}}\" in vhost \"{{vhost}}\" ...");
     let (node, path) = TOPIC_PERMISSIONS.begin(call, &text)?;
     let body = json!({"exchange": exchange, "write": call.word("write"), "read": call.word("read")});
-    node.change("PUT", &path, body)?;
-    Ok(CommandOutput::Done)
+    let at = format!("/api/exchanges/{}/{}", word(&call.vhost()), word(&exchange));
+    if !exchange.is_empty() && node.find(&at)?.is_none() {
+        return Err(Failure::check(&format!("Exchange {exchange} does not exist")));
+    }
+    // RabbitMQ exits with 69 for an invalid pattern.
+    let response = node.request("PUT", &path, Some(&body))?;
+    match response.status {
+        200..=299 => Ok(CommandOutput::Done),
+        _ => Err(Failure::check(&response.reason())),
+    }
 }
 
 fn clear(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let exchange = call.given("exchange").map(str::to_owned);
     let at = exchange.as_ref().map(|exchange| format!(" on \"{exchange}\"")).unwrap_or_default();
     let text = format!("Clearing {{called}}{at} for user \"{{user}}\" in vhost \"{{vhost}}\" ...");
-    let (node, path) = TOPIC_PERMISSIONS.begin(call, &text)?;
+    let (node, path) = TOPIC_PERMISSIONS.announce(call, &text)?;
     if node.find(&path)?.is_some() {
         let at = exchange.map(|exchange| format!("/{}", word(&exchange))).unwrap_or_default();
         node.delete(&format!("{path}{at}"))?;

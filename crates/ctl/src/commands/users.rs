@@ -34,6 +34,22 @@ pub(super) fn find(node: &NodeClient, name: &str) -> Result<Value, Failure> {
     node.find(&path(name))?.ok_or_else(|| Failure::no_user(name))
 }
 
+/// Whether there is such a user.
+///
+/// # Errors
+/// The node doesn't say.
+pub(super) fn exists(node: &NodeClient, name: &str) -> Result<bool, Failure> {
+    Ok(node.find(&path(name))?.is_some())
+}
+
+/// As [`find`], with the error of RabbitMQ's commands that look a user up: exit code 69.
+///
+/// # Errors
+/// The user doesn't exist.
+pub(super) fn look_up(node: &NodeClient, name: &str) -> Result<Value, Failure> {
+    node.find(&path(name))?.ok_or_else(|| Failure::no_such_user(name))
+}
+
 fn add(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.word("username").to_owned();
     let password = call.secret("password")?;
@@ -94,7 +110,7 @@ fn clear_password(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let name = call.word("username").to_owned();
     let node = call.node()?;
     call.say(&format!("Clearing password for user \"{name}\" ..."));
-    let tags = find(&node, &name)?["tags"].take();
+    let tags = look_up(&node, &name)?["tags"].take();
     node.change("PUT", &path(&name), json!({"password_hash": "", "tags": tags}))?;
     Ok(CommandOutput::Done)
 }

@@ -38,6 +38,14 @@ pub(super) fn check(node: &NodeClient, vhost: &str) -> Result<Value, Failure> {
     node.find(&path(vhost))?.ok_or_else(|| Failure::no_vhost(vhost))
 }
 
+/// Whether there is such a virtual host.
+///
+/// # Errors
+/// The node doesn't say.
+pub(super) fn exists(node: &NodeClient, vhost: &str) -> Result<bool, Failure> {
+    Ok(node.find(&path(vhost))?.is_some())
+}
+
 /// The metadata given by options.
 fn metadata(call: &Call<'_>) -> Result<Value, Failure> {
     let mut body = json!({});

@@ -3,7 +3,7 @@ use serde_json::Value;
 use super::in_one_line;
 use crate::answer::Rows;
 
-/// Rows of comma-separated values; texts are quoted.
+/// Rows of comma-separated values, which are quoted, numbers as well.
 pub(super) fn show(rows: &Rows, headers: bool) -> String {
     let mut out = String::new();
     if headers && !rows.rows.is_empty() {
@@ -18,10 +18,7 @@ pub(super) fn show(rows: &Rows, headers: bool) -> String {
 }
 
 fn field(value: &Value) -> String {
-    match value {
-        Value::Number(number) => number.to_string(),
-        other => quoted(&bare(other)),
-    }
+    quoted(&bare(value))
 }
 
 fn bare(value: &Value) -> String {

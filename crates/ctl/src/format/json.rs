@@ -1,3 +1,5 @@
+use serde_json::Value;
+
 use super::term;
 use crate::answer::Rows;
 
@@ -6,11 +8,16 @@ pub(super) fn show(rows: &Rows) -> String {
     let mut out = String::from("[\n");
     let mut separator = "";
     for mut object in rows.objects() {
-        for value in object.values_mut() {
-            *value = term::typed(value.take());
+        for (column, value) in &mut object {
+            *value = match value.take() {
+                // A value that isn't set is an empty text in RabbitMQ.
+                Value::Null => Value::from(""),
+                map if term::is_map(column) => map,
+                other => term::typed(other),
+            };
         }
         out.push_str(separator);
-        out.push_str(&format!("{}\n", serde_json::Value::Object(object)));
+        out.push_str(&format!("{}\n", Value::Object(object)));
         separator = ",";
     }
     out.push_str("]\n");

@@ -107,7 +107,7 @@ fn ended(mut text: String) -> String {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::answer::Rows;
@@ -170,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn csv_quotes_texts() {
+    fn csv_quotes_every_value() {
         let expected = "\"name\",\"tags\",\"count\",\"arguments\"\n\
-                        \"a\",\"x,y\",5,\"s=t,x-max-length=100\"\n\"b \"\"c\"\"\",\"\",\"\",\"\"\n";
+                        \"a\",\"x,y\",\"5\",\"s=t,x-max-length=100\"\n\"b \"\"c\"\"\",\"\",\"\",\"\"\n";
         assert_eq!(show(rows(), Formatter::Csv, true), expected);
     }
 
@@ -184,6 +184,24 @@ mod tests {
         assert_eq!(read[0]["arguments"], json!([["s", "longstr", "t"], ["x-max-length", "long", 100]]));
         assert_eq!(text.lines().count(), 4);
         assert_eq!(show(Rows::default().into(), Formatter::Json, true), "[\n]\n");
+    }
+
+    #[test]
+    fn maps_stay_maps_and_what_is_not_set_is_an_empty_text() {
+        let columns = ["name", "policy", "effective_policy_definition"].map(str::to_owned);
+        let queue = |policy: Value, definition: Value| {
+            let row = json!({"name": "q", "policy": policy, "effective_policy_definition": definition});
+            show(Rows::pick(&columns, vec![row]).into(), Formatter::Json, true)
+        };
+        let read = |text: &str| serde_json::from_str::<Value>(text).expect("JSON")[0].clone();
+        let without = read(&queue(Value::Null, json!({})));
+        assert_eq!(without, json!({"name": "q", "policy": "", "effective_policy_definition": {}}));
+        let with = read(&queue(json!("p"), json!({"max-length": 7})));
+        assert_eq!(with["effective_policy_definition"]["max-length"], 7);
+        let definition = json!({"max-length": 7, "overflow": "reject-publish"});
+        let shown = term::in_column("effective_policy_definition", &definition);
+        assert_eq!(shown, r#"[{<<"max-length">>, 7}, {<<"overflow">>, reject-publish}]"#);
+        assert_eq!(term::in_column("effective_policy_definition", &json!({})), "#{}");
     }
 
     #[test]

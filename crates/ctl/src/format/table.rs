@@ -11,9 +11,9 @@ pub(super) fn show(rows: &Rows, headers: bool) -> String {
     }
     for row in &rows.rows {
         let mut separator = "";
-        for value in row {
+        for (column, value) in rows.columns.iter().zip(row) {
             out.push_str(separator);
-            out.push_str(&term::text(value));
+            out.push_str(&term::in_column(column, value));
             separator = "\t";
         }
         out.push('\n');

@@ -31,6 +31,26 @@ fn inner(value: &Value) -> String {
     }
 }
 
+/// The columns whose objects are maps of Erlang, and not tables of AMQP 0-9-1.
+const MAPS: &[&str] = &["effective_policy_definition", "metadata"];
+
+/// Whether objects in this column are maps.
+pub(crate) fn is_map(column: &str) -> bool {
+    MAPS.contains(&column)
+}
+
+/// A value in this column of a table.
+pub(crate) fn in_column(column: &str, value: &Value) -> String {
+    match value {
+        Value::Object(map) if is_map(column) && map.is_empty() => "#{}".to_owned(),
+        Value::Object(map) if is_map(column) => {
+            let pair = |(key, value): (&String, &Value)| format!("{{<<\"{}\">>, {}}}", in_one_line(key), text(value));
+            format!("[{}]", map.iter().map(pair).collect::<Vec<_>>().join(", "))
+        }
+        other => text(other),
+    }
+}
+
 /// A table of AMQP 0-9-1 in JSON: a list of name, type and value.
 pub(crate) fn typed(value: Value) -> Value {
     match value {

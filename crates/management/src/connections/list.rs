@@ -9,14 +9,14 @@ use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::IntoResponse;
 use futures_lite::stream;
-use leveret_broker::views::{Client, ConnectionView};
+use leveret_broker::views::{ChannelView, Client, ConnectionView};
 use serde_json::Value;
 
 use super::ask::BATCH;
 use super::{ask, view};
 use crate::api::Api;
 use crate::call::{Call, HandlerResult, json};
-use crate::columns::Columns;
+use crate::columns::{Cell, Columns};
 use crate::history::Ranges;
 use crate::list::{Filter, Key, Page};
 
@@ -38,12 +38,35 @@ impl Level {
     }
 }
 
+impl Level {
+    /// The rows of one connection with these columns; no others are made.
+    fn columns(self, api: &Api, view: &ConnectionView, ranges: Option<&Ranges>, columns: &Columns) -> Vec<Value> {
+        match self {
+            Level::Connections => {
+                let cell = |column: &str| known_cell(api, &view.client, column);
+                vec![columns.of_row(cell, || view::connection_with_past(api, view, ranges))]
+            }
+            Level::Channels => {
+                let row = |channel: &ChannelView| {
+                    let cell = |column: &str| view::channel_cell(api, view, channel, column);
+                    columns.of_row(cell, || view::channel_with_past(api, view, channel, ranges))
+                };
+                view.channels.iter().map(row).collect()
+            }
+        }
+    }
+}
+
 /// The rows of these connections, according to the query.
 pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>) -> HandlerResult {
     let page = Page::of(&call.query)?;
     let ranges = Ranges::of(&call.query);
     let columns = Columns::of(&call.query);
     let sort = call.query.get("sort").filter(|path| !path.is_empty());
+    let is_known = columns.are_among(KNOWN) && sort.is_none_or(|path| known_key(path).is_some());
+    if matches!(level, Level::Connections) && is_known {
+        return known(call, page, clients, sort, &columns);
+    }
     if page.is_none() && sort.is_none() {
         return Ok(streamed(call.api.clone(), level, clients, columns, ranges));
     }
@@ -59,6 +82,52 @@ pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>)
     };
     let items = rows(&call.api, level, &clients, shown, ranges.as_ref()).await;
     let items = items.into_iter().map(|row| columns.pick(row)).collect();
+    match page {
+        Some(page) => json(page.wrap(total, filtered, items)),
+        None => json(Value::Array(items)),
+    }
+}
+
+/// Columns of connections that are known without a question to them.
+const KNOWN: &[&str] = &["name", "node", "user", "user_who_performed_action", "vhost", "protocol", "type"];
+
+fn known_cell(api: &Api, client: &Client, column: &str) -> Cell {
+    match column {
+        "name" => (&*client.name).into(),
+        "node" => api.name().into(),
+        "user" | "user_who_performed_action" => (&*client.user).into(),
+        "vhost" => (&*client.vhost).into(),
+        "protocol" => client.protocol.name.into(),
+        "type" => "network".into(),
+        _ => Cell::Costly,
+    }
+}
+
+/// The rows of a list with such columns only: no connection is asked.
+fn known(
+    call: &Call,
+    page: Option<Page>,
+    mut clients: Vec<Arc<Client>>,
+    sort: Option<&String>,
+    columns: &Columns,
+) -> HandlerResult {
+    let total = clients.len();
+    if page.is_some() {
+        let filter = Filter::of(&call.query);
+        clients.retain(|client| filter.matches(&client.name));
+    }
+    if let Some(key) = sort.and_then(|path| known_key(path)) {
+        let reverse = call.asks("sort_reverse");
+        clients.sort_by(|a, b| if reverse { key(b).order(&key(a)) } else { key(a).order(&key(b)) });
+    }
+    let filtered = clients.len();
+    let shown = match &page {
+        Some(page) => page.take(clients)?,
+        None => clients,
+    };
+    // The list above never asks for a whole row.
+    let row = |client: &Arc<Client>| columns.of_row(|column| known_cell(&call.api, client, column), || Value::Null);
+    let items: Vec<Value> = shown.iter().map(row).collect();
     match page {
         Some(page) => json(page.wrap(total, filtered, items)),
         None => json(Value::Array(items)),
@@ -198,11 +267,11 @@ fn streamed(
         let mut piece = if progress.at == 0 { vec![b'['] } else { Vec::new() };
         let end = (progress.at + BATCH).min(progress.clients.len());
         for view in ask::ask(&progress.api, &progress.clients[progress.at..end]).await {
-            for row in level.rows(&progress.api, &view, ranges.as_ref()) {
+            for row in level.columns(&progress.api, &view, ranges.as_ref(), &progress.columns) {
                 if std::mem::replace(&mut progress.any, true) {
                     piece.push(b',');
                 }
-                serde_json::to_writer(&mut piece, &progress.columns.pick(row)).expect("a value has a JSON form");
+                serde_json::to_writer(&mut piece, &row).expect("a value has a JSON form");
             }
         }
         progress.at = end;

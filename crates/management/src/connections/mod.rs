@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::history::{Ranges, Subject};
 pub(crate) use ask::{BATCH, ask, ask_briefly};
 use list::Level;
-pub(crate) use view::STREAM;
+pub(crate) use view::{STREAM, connection};
 
 const NOT_AUTHORISED: &str = "User not authorised to access object";
 /// The reason sent to clients if the request gives none.

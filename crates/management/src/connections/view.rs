@@ -7,6 +7,7 @@ use leveret_model::{Arguments, Value as Argument};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::columns::Cell;
 use crate::history::{Ranges, Subject};
 use crate::queues::waiting;
 use crate::statistics::{details, put};
@@ -33,7 +34,7 @@ pub(super) fn channel_with_past(
     body
 }
 
-pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
+pub(crate) fn connection(api: &Api, view: &ConnectionView) -> Value {
     let now = api.node().clock().now();
     let (peer, local, encryption) = (view.peer.address, view.peer.local, view.peer.encryption.as_ref());
     let certificate = |field: fn(&PeerCertificate) -> &str| view.peer.certificate().map_or("", field);
@@ -107,6 +108,25 @@ pub(super) fn connection(api: &Api, view: &ConnectionView) -> Value {
 
 fn user_provided_name(properties: &Arguments) -> Option<&str> {
     properties.get("connection_name").and_then(Argument::as_str)
+}
+
+/// A column of a channel, as in [`channel`].
+pub(super) fn channel_cell(api: &Api, view: &ConnectionView, channel: &ChannelView, column: &str) -> Cell {
+    match column {
+        "name" => format!("{} ({})", view.client.name, channel.number).into(),
+        "number" => channel.number.into(),
+        "node" => api.name().into(),
+        "user" | "user_who_performed_action" => (&*view.client.user).into(),
+        "vhost" => (&*view.client.vhost).into(),
+        "state" => view.status.state.name().into(),
+        "confirm" => channel.confirms.into(),
+        "transactional" => channel.transactional.into(),
+        "prefetch_count" => channel.prefetch.into(),
+        "consumer_count" => json!(channel.consumers).into(),
+        "messages_unacknowledged" => json!(channel.unacknowledged).into(),
+        "messages_unconfirmed" => json!(channel.unconfirmed).into(),
+        _ => Cell::Costly,
+    }
 }
 
 pub(super) fn channel(api: &Api, view: &ConnectionView, channel: &ChannelView) -> Value {

@@ -1,13 +1,10 @@
 //! A document of definitions: its text, parsed one entry at a time.
 
-use std::borrow::Cow;
-use std::collections::HashSet;
-use std::ops::Range;
-
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::shape::{self, Ignored};
+use super::raw_entry::RawEntry;
+use super::shape::{self, DocumentMember, Ignored};
 use crate::error::Error;
 use crate::json_walk::{self as walk, JsonKind};
 
@@ -24,7 +21,9 @@ pub(super) enum Scope {
 /// would take up to thirty times as much memory.
 #[derive(Debug)]
 pub(super) struct Document<'a> {
-    text: Cow<'a, [u8]>,
+    text: &'a [u8],
+    /// The top level, so that it is walked only once.
+    members: Vec<DocumentMember>,
 }
 
 impl<'a> Document<'a> {
@@ -35,7 +34,7 @@ impl<'a> Document<'a> {
     pub(super) fn parse(text: &'a [u8], scope: &Scope) -> Result<(Self, Ignored), Wrong> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         if text.trim_ascii().is_empty() {
-            return Ok((Document { text: Cow::Borrowed(b"{}") }, Vec::new()));
+            return Ok((Document { text: b"{}", members: Vec::new() }, Vec::new()));
         }
         if let Err(error) = std::str::from_utf8(text) {
             let (line, column) = walk::place(text, error.valid_up_to());
@@ -46,14 +45,13 @@ impl<'a> Document<'a> {
         if found != JsonKind::Object {
             return Err(Wrong::Json(format!("expected an object with lists of objects, got {}", found.name())));
         }
-        let ignored = shape::check(text, scope).map_err(Wrong::Shape)?;
-        Ok((Document { text: Cow::Borrowed(text) }, ignored))
+        let (members, ignored) = shape::check(text, scope).map_err(Wrong::Shape)?;
+        Ok((Document { text, members }, ignored))
     }
 
     /// The top-level value with this name.
     pub(super) fn get(&self, name: &str) -> Option<Value> {
-        let at = self.find(name)?;
-        serde_json::from_slice(&self.text[at..walk::end(&self.text, at)]).ok()
+        serde_json::from_slice(&self.text[self.find(name)?.value.clone()]).ok()
     }
 
     /// The top level without its lists of objects; in a document of one vhost it contains the settings.
@@ -62,41 +60,27 @@ impl<'a> Document<'a> {
         named.into_iter().filter_map(|name| Some((name.to_owned(), self.get(name)?))).collect()
     }
 
-    fn find(&self, name: &str) -> Option<usize> {
-        let quoted = Value::from(name).to_string();
-        let mut members = walk::members(&self.text, walk::skip_space(&self.text, 0));
-        members.find(|(found, _)| self.text[found.clone()] == *quoted.as_bytes()).map(|(_, value)| value.start)
+    fn find(&self, name: &str) -> Option<&DocumentMember> {
+        self.members.iter().find(|member| member.name == name)
     }
 
     /// Number of objects of one kind.
     pub(super) fn count(&self, kind: &str) -> usize {
-        self.find(kind).map_or(0, |at| walk::items(&self.text, at).count())
+        self.find(kind).map_or(0, |list| list.items.len())
     }
 
     /// The distinct vhosts of objects of one kind, each with the place of its first object.
     pub(super) fn vhosts_of(&self, kind: &str) -> Vec<(String, String)> {
-        let mut seen: HashSet<&[u8]> = HashSet::new();
-        let mut found = Vec::new();
-        let Some(at) = self.find(kind) else { return found };
-        for (index, item) in walk::items(&self.text, at).enumerate() {
-            let is_vhost = |name: &Range<usize>| {
-                let name = &self.text[name.clone()];
-                name == b"\"vhost\"" || serde_json::from_slice::<String>(name).is_ok_and(|name| name == "vhost")
-            };
-            let vhost = walk::members(&self.text, item.start).find(|(name, _)| is_vhost(name));
-            let Some((_, vhost)) = vhost else { continue };
-            let raw = &self.text[vhost];
-            if seen.insert(raw)
-                && let Ok(vhost) = serde_json::from_slice(raw)
-            {
-                found.push((vhost, self.place(kind, index, item.start)));
-            }
-        }
-        found
+        let Some(list) = self.find(kind) else { return Vec::new() };
+        let named = list.vhosts.iter().filter_map(|(vhost, index)| {
+            let vhost = serde_json::from_slice(&self.text[vhost.clone()]).ok()?;
+            Some((vhost, self.place(kind, *index, list.items[*index].start)))
+        });
+        named.collect()
     }
 
     fn place(&self, kind: &str, index: usize, at: usize) -> String {
-        let (line, column) = walk::place(&self.text, at);
+        let (line, column) = walk::place(self.text, at);
         format!("{kind}[{index}], line {line}, column {column}")
     }
 
@@ -107,12 +91,28 @@ impl<'a> Document<'a> {
     pub(super) fn each(
         &self,
         kind: &str,
+        take: impl FnMut(&Map<String, Value>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        self.each_new(kind, |_| false, take)
+    }
+
+    /// As [`Document::each`], without the objects of which `is_known` says so by their text: they aren't parsed.
+    ///
+    /// # Errors
+    /// As [`Document::each`].
+    pub(super) fn each_new(
+        &self,
+        kind: &str,
+        mut is_known: impl FnMut(&RawEntry<'_>) -> bool,
         mut take: impl FnMut(&Map<String, Value>) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let Some(at) = self.find(kind) else { return Ok(()) };
-        for (index, item) in walk::items(&self.text, at).enumerate() {
-            let place = || self.place(kind, index, item.start);
+        let Some(list) = self.find(kind) else { return Ok(()) };
+        for (index, item) in list.items.iter().enumerate() {
             let text = &self.text[item.clone()];
+            if is_known(&RawEntry::new(text)) {
+                continue;
+            }
+            let place = || self.place(kind, index, item.start);
             if let Some(taken) = walk::takes_too_much(text, self.text.len()) {
                 return Err(Error::BadRequest(format!("{taken} ({})", place())));
             }
@@ -134,6 +134,14 @@ pub(super) enum Wrong {
 }
 
 impl Scope {
+    /// The vhost of an object whose entry names this one.
+    pub(super) fn named<'a>(&'a self, vhost: Option<&'a str>) -> Option<&'a str> {
+        match self {
+            Scope::Vhost(vhost) => Some(vhost),
+            Scope::Cluster => vhost,
+        }
+    }
+
     /// The vhost of an object.
     pub(super) fn vhost_of<'a>(&'a self, entry: &'a Map<String, Value>) -> &'a str {
         match self {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::document::{Document, Scope, Wrong};
 use super::import;
-use super::{Unsupported, tell_of_ignored};
+use super::{Manner, tell_of_ignored};
 use crate::api::Api;
 use crate::error::Error;
 
@@ -87,22 +87,24 @@ impl Definitions {
         Ok(Definitions { documents, hash: sha256_hex(&all) })
     }
 
-    /// Imports them. Returns false if they are those imported last and `skip_if_unchanged` is set.
+    /// Imports them. Returns false if they are those imported last and `skip_if_unchanged` is set. With `skip_unsupported`, objects that
+    /// can't be imported are left out.
     ///
     /// # Errors
     /// Nothing was imported from the file named in the error.
-    pub async fn load(self, api: &Api, skip_if_unchanged: bool) -> Result<bool, LoadError> {
+    pub async fn load(self, api: &Api, skip_if_unchanged: bool, skip_unsupported: bool) -> Result<bool, LoadError> {
         let last = api.topology().global_parameter(HASH_PARAMETER).and_then(|hash| hash.as_str().map(str::to_owned));
         if skip_if_unchanged && last.as_deref() == Some(&*self.hash) {
             return Ok(false);
         }
-        let permit = Permit::system();
+        let permit = Permit::import();
+        let manner = Manner { skips_unsupported: skip_unsupported, is_start: true };
         for (path, text) in &self.documents {
             let (document, _) = Document::parse(text, &Scope::Cluster).map_err(|wrong| {
                 let (Wrong::Json(reason) | Wrong::Shape(reason)) = wrong;
                 LoadError::Malformed { path: path.clone(), reason }
             })?;
-            let imported = import::import(api, &permit, &document, &Scope::Cluster, Unsupported::RefusedAtStart).await;
+            let imported = import::import(api, &permit, &document, &Scope::Cluster, manner).await;
             imported.map_err(|error| LoadError::Refused { path: path.clone(), reason: reason(error) })?;
         }
         let command = Command::PutGlobalParameter { name: HASH_PARAMETER.into(), value: json!(self.hash) };

@@ -5,7 +5,9 @@ mod export;
 mod form;
 mod import;
 mod load;
+mod obsolete;
 mod plan;
+mod raw_entry;
 mod shape;
 
 use axum::http::{HeaderValue, StatusCode, header};
@@ -13,7 +15,7 @@ use axum::response::{IntoResponse, Response};
 
 pub use load::{Definitions, LoadError};
 
-use crate::call::{Call, HandlerResult, no_content};
+use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 use crate::etag;
 use document::{Document, Scope, Wrong};
@@ -60,25 +62,34 @@ async fn imported(call: &Call, scope: Scope) -> HandlerResult {
         Wrong::Shape(reason) => Error::BadRequest(reason),
     })?;
     let permit = call.permit("", leveret_model::Action::ImportDefinitions)?;
-    import::import(&call.api, &permit, &document, &scope, Unsupported::of(call)).await?;
+    if call.asks("dry_run") {
+        return json(import::preview(&call.api, &permit, &document, &scope, &ignored)?);
+    }
+    import::import(&call.api, &permit, &document, &scope, Manner::of(call)).await?;
     tell_of_ignored("the request", &ignored);
     no_content()
 }
 
-/// The treatment of unsupported objects.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Unsupported {
-    /// Nothing is imported.
-    Refused,
-    /// They are skipped: `skip_unsupported=true`.
-    Skipped,
-    /// Nothing is imported, and `skip_unsupported` isn't suggested, because the node is starting.
-    RefusedAtStart,
+/// The manner of an import.
+#[derive(Debug, Clone, Copy)]
+struct Manner {
+    /// Whether objects that can't be imported are left out. Otherwise nothing is imported if there are any.
+    skips_unsupported: bool,
+    /// Whether the node is starting.
+    is_start: bool,
 }
 
-impl Unsupported {
+impl Manner {
     fn of(call: &Call) -> Self {
-        if call.asks("skip_unsupported") { Unsupported::Skipped } else { Unsupported::Refused }
+        Manner { skips_unsupported: call.asks("skip_unsupported"), is_start: false }
+    }
+
+    /// The way out of a refusal.
+    fn advice(self) -> &'static str {
+        match self.is_start {
+            true => "Take them out of the file, or set definitions.skip_unsupported = true",
+            false => "With skip_unsupported=true all others are",
+        }
     }
 }
 

@@ -6,12 +6,14 @@ use std::sync::Arc;
 
 use leveret_auth::{HASHING_MD5, HASHING_SHA256};
 use leveret_model::{
-    Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, LimitOwner, PolicyKind, PutUser,
-    QueueType, Topology, VhostDefaults,
+    Arguments, Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, KnownObjects, LimitOwner,
+    Policy, PolicyKind, PutUser, QueueType, Topology, VhostDefaults,
 };
 use serde_json::{Map, Value};
 
 use super::document::{Document, Scope};
+use super::obsolete::Obsolete;
+use super::raw_entry::{RawEntry, RawValue};
 use crate::error::Error;
 use crate::password_rule::PasswordRule;
 use crate::{fields, limits, permissions, policies, topic_permissions, users, vhosts};
@@ -34,6 +36,8 @@ pub(super) struct Plan {
     /// Ordered so that each finds the objects that it depends on.
     pub(super) commands: Vec<Command>,
     pub(super) unsupported: Vec<Unsupported>,
+    /// Parts that are kept without an effect.
+    pub(super) obsolete: Obsolete,
     /// Exchanges that aren't created, by vhost and name; bindings of them aren't either.
     left_out: HashSet<(String, String)>,
     /// Names of vhosts, each shared by all objects in it.
@@ -49,6 +53,37 @@ fn hashing_before_3_6(document: &Document<'_>) -> &'static str {
         true => HASHING_MD5,
         false => HASHING_SHA256,
     }
+}
+
+fn plain_texts<'a, const N: usize>(entry: &RawEntry<'a>, names: [&str; N]) -> [Option<&'a str>; N] {
+    entry.values(names).map(|value| value.and_then(RawValue::plain_text))
+}
+
+fn text_or<'a>(value: Option<RawValue<'a>>, default: &'a str) -> Option<&'a str> {
+    value.map_or(Some(default), RawValue::plain_text)
+}
+
+/// Whether a binding exists. `None` if its text has to be parsed to find out.
+fn is_known_binding(known: &mut KnownObjects<'_>, scope: &Scope, entry: &RawEntry<'_>) -> Option<bool> {
+    let names = ["source", "vhost", "destination", "destination_type", "routing_key", "arguments"];
+    let [source, vhost, destination, kind, key, arguments] = entry.values(names);
+    let to_queue = match text_or(kind, "queue")? {
+        "queue" => true,
+        "exchange" => false,
+        _ => return None,
+    };
+    let vhost = scope.named(vhost.and_then(RawValue::plain_text))?;
+    let to = (to_queue, destination?.plain_text()?);
+    let arguments = arguments.map_or(Some(Arguments::default()), RawValue::arguments)?;
+    Some(known.has_binding(vhost, source?.plain_text()?, to, text_or(key, "")?, &arguments))
+}
+
+/// Whether an entry is a policy as it is already.
+fn is_same_policy(known: &Policy, entry: &Entry) -> bool {
+    entry.get("pattern").and_then(Value::as_str) == Some(known.pattern.as_str())
+        && entry.get("definition").and_then(Value::as_object) == Some(&known.definition)
+        && entry.get("priority").map_or(Some(0), Value::as_i64) == Some(known.priority)
+        && entry.get("apply-to").map_or(Some("all"), Value::as_str) == Some(known.apply_to.name())
 }
 
 /// Global parameters that belong to a cluster and not to its definitions.
@@ -84,23 +119,32 @@ impl Plan {
         if *scope == Scope::Cluster {
             document.each("permissions", |entry| {
                 let (user, vhost) = (fields::text(entry, "user")?, fields::text(entry, "vhost")?);
-                plan.commands.push(Command::SetPermissions(permissions::parse(user, vhost, entry)?));
+                let command = permissions::parse(user, vhost, entry)?;
+                // Patterns aren't compiled to find out that they are the same.
+                let is_same = topology.permission(user, vhost).is_some_and(|known| {
+                    [&known.configure, &known.write, &known.read].map(|pattern| pattern.as_str())
+                        == [&*command.configure, &*command.write, &*command.read]
+                });
+                if !is_same {
+                    plan.commands.push(Command::SetPermissions(command));
+                }
                 Ok(())
             })?;
             document.each("global_parameters", |entry| {
                 let name = fields::text(entry, "name")?;
-                if !NOT_IMPORTED.contains(&name) {
-                    let value = entry.get("value").cloned().unwrap_or_default();
+                let value = entry.get("value").cloned().unwrap_or_default();
+                let is_same = topology.global_parameter(name).is_some_and(|known| **known == value);
+                if !is_same && !NOT_IMPORTED.contains(&name) {
                     plan.commands.push(Command::PutGlobalParameter { name: name.into(), value });
                 }
                 Ok(())
             })?;
         }
-        plan.parameters(document, scope)?;
+        plan.parameters(document, scope, topology)?;
         for (list, kind) in [("policies", PolicyKind::User), ("operator_policies", PolicyKind::Operator)] {
             document.each(list, |entry| {
                 let name = fields::text(entry, "name")?;
-                plan.policy(kind, scope.vhost_of(entry), name, entry)
+                plan.policy(kind, scope.vhost_of(entry), name, entry, topology)
             })?;
         }
         plan.queues(document, scope, topology)?;
@@ -109,7 +153,13 @@ impl Plan {
         if *scope == Scope::Cluster {
             document.each("topic_permissions", |entry| {
                 let (user, vhost) = (fields::text(entry, "user")?, fields::text(entry, "vhost")?);
-                plan.commands.push(Command::SetTopicPermissions(topic_permissions::parse(user, vhost, entry)?));
+                let command = topic_permissions::parse(user, vhost, entry)?;
+                let is_same = topology.topic_permission(user, vhost, &command.exchange).is_some_and(|known| {
+                    [known.write.as_str(), known.read.as_str()] == [&*command.write, &*command.read]
+                });
+                if !is_same {
+                    plan.commands.push(Command::SetTopicPermissions(command));
+                }
                 Ok(())
             })?;
         }
@@ -136,7 +186,7 @@ impl Plan {
             if !same {
                 self.commands.push(Command::PutUser(user));
             }
-            self.limits(LimitOwner::User(name.into()), entry.get("limits"))?;
+            self.limits(LimitOwner::User(name.into()), entry.get("limits"), topology)?;
             Ok(())
         })
     }
@@ -150,7 +200,7 @@ impl Plan {
                 self.commands.extend(commands);
             }
             self.settings(name, entry, topology, defaults)?;
-            self.limits(LimitOwner::Vhost(name.into()), entry.get("limits"))?;
+            self.limits(LimitOwner::Vhost(name.into()), entry.get("limits"), topology)?;
             Ok(())
         })
     }
@@ -170,7 +220,7 @@ impl Plan {
         let Scope::Vhost(name) = scope else { return Ok(()) };
         let settings = document.settings();
         self.settings(name, &settings, topology, defaults)?;
-        self.limits(LimitOwner::Vhost(name.as_str().into()), settings.get("limits"))
+        self.limits(LimitOwner::Vhost(name.as_str().into()), settings.get("limits"), topology)
     }
 
     fn settings(
@@ -196,11 +246,14 @@ impl Plan {
     }
 
     /// Limits as an object, or as RabbitMQ 3's list of names and values.
-    fn limits(&mut self, owner: LimitOwner, given: Option<&Value>) -> Result<(), Error> {
+    fn limits(&mut self, owner: LimitOwner, given: Option<&Value>, topology: &Topology) -> Result<(), Error> {
+        let current = topology.limits_of(&owner);
         let mut set = |name: &str, value: &Value| {
             let value = limits::checked(&owner, name, value).map_err(Error::BadRequest)?;
-            let (owner, name) = (owner.clone(), name.into());
-            self.commands.push(Command::SetLimit { owner, name, value: Some(value) });
+            if current.and_then(|known| known.get(name)) != Some(&value) {
+                let (owner, name) = (owner.clone(), name.into());
+                self.commands.push(Command::SetLimit { owner, name, value: Some(value) });
+            }
             Ok(())
         };
         match given {
@@ -241,16 +294,16 @@ impl Plan {
         Ok(())
     }
 
-    fn parameters(&mut self, document: &Document<'_>, scope: &Scope) -> Result<(), Error> {
+    fn parameters(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
         document.each("parameters", |entry| {
             let (component, vhost) = (fields::text(entry, "component")?, scope.vhost_of(entry));
             match component {
-                "vhost-limits" => self.limits(LimitOwner::Vhost(vhost.into()), entry.get("value"))?,
+                "vhost-limits" => self.limits(LimitOwner::Vhost(vhost.into()), entry.get("value"), topology)?,
                 "operator_policy" => {
                     let name = fields::text(entry, "name")?;
                     let value = entry.get("value").and_then(Value::as_object);
                     let wrong = || Error::BadRequest(format!("the value of operator policy '{name}' is no object"));
-                    self.policy(PolicyKind::Operator, vhost, name, value.ok_or_else(wrong)?)?;
+                    self.policy(PolicyKind::Operator, vhost, name, value.ok_or_else(wrong)?, topology)?;
                 }
                 "policy" => {
                     return Err(Error::BadRequest("policies may not be set using this method".to_owned()));
@@ -261,7 +314,17 @@ impl Plan {
         })
     }
 
-    fn policy(&mut self, kind: PolicyKind, vhost: &str, name: &str, entry: &Entry) -> Result<(), Error> {
+    fn policy(
+        &mut self,
+        kind: PolicyKind,
+        vhost: &str,
+        name: &str,
+        entry: &Entry,
+        topology: &Topology,
+    ) -> Result<(), Error> {
+        if topology.policy(kind, vhost, name).is_some_and(|known| is_same_policy(known, entry)) {
+            return Ok(());
+        }
         let definition = entry.get("definition").and_then(Value::as_object);
         let missing = definition.into_iter().flat_map(Map::keys).find(|key| KEYS_OF_PLUGINS.contains(&key.as_str()));
         if let Some(key) = missing {
@@ -269,18 +332,25 @@ impl Plan {
             self.unsupported.push(Unsupported(what));
             return Ok(());
         }
+        definition.into_iter().for_each(|definition| self.obsolete.policy(kind, vhost, name, definition));
         let vhost = self.vhost(vhost);
         self.commands.push(Command::SetPolicy(policies::parse(kind, &vhost, name, entry)?));
         Ok(())
     }
 
     fn queues(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
-        document.each("queues", |entry| {
+        let mut known = topology.known_objects();
+        let exists = |entry: &RawEntry<'_>| {
+            let [name, vhost] = plain_texts(entry, ["name", "vhost"]);
+            scope.named(vhost).zip(name).is_some_and(|(vhost, name)| known.has_queue(vhost, name))
+        };
+        document.each_new("queues", exists, |entry| {
             let (vhost, name) = (scope.vhost_of(entry), fields::text(entry, "name")?);
             if topology.queue(vhost, name).is_some() {
                 return Ok(());
             }
             let mut arguments = fields::arguments(entry)?;
+            self.obsolete.queue(vhost, name, &arguments);
             if arguments.get("x-queue-type").and_then(|kind| kind.as_str()).is_none() && entry.contains_key("type") {
                 // Without it the queue would get the default type of its vhost.
                 let kind = fields::text(entry, "type")?;
@@ -305,7 +375,12 @@ impl Plan {
     }
 
     fn exchanges(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
-        document.each("exchanges", |entry| {
+        let mut known = topology.known_objects();
+        let exists = |entry: &RawEntry<'_>| {
+            let [name, vhost] = plain_texts(entry, ["name", "vhost"]);
+            scope.named(vhost).zip(name).is_some_and(|(vhost, name)| known.has_exchange(vhost, name))
+        };
+        document.each_new("exchanges", exists, |entry| {
             let (vhost, name) = (scope.vhost_of(entry), fields::text(entry, "name")?);
             let predeclared = name.is_empty() || name.starts_with("amq.");
             let kind = fields::text_or(entry, "type", "direct")?;
@@ -332,7 +407,10 @@ impl Plan {
     }
 
     fn bindings(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
-        document.each("bindings", |entry| {
+        let mut known = topology.known_objects();
+        let exists = |entry: &RawEntry<'_>| is_known_binding(&mut known, scope, entry).unwrap_or(false);
+        let mut parsed = topology.known_objects();
+        document.each_new("bindings", exists, |entry| {
             let vhost = scope.vhost_of(entry);
             let (source, destination) = (fields::text(entry, "source")?, fields::text(entry, "destination")?);
             let to_queue = match fields::text_or(entry, "destination_type", "queue")? {
@@ -354,6 +432,10 @@ impl Plan {
                     .push(Unsupported(format!("binding from '{source}' to '{destination}' in vhost '{vhost}'")));
                 return Ok(());
             }
+            let (key, arguments) = (fields::text_or(entry, "routing_key", "")?, fields::arguments(entry)?);
+            if parsed.has_binding(vhost, source, (to_queue, destination), key, &arguments) {
+                return Ok(());
+            }
             let destination: Arc<str> = destination.into();
             let vhost = self.vhost(vhost);
             self.commands.push(Command::Bind(Bind {
@@ -363,8 +445,8 @@ impl Plan {
                     true => DestinationName::Queue(destination),
                     false => DestinationName::Exchange(destination),
                 },
-                routing_key: fields::text_or(entry, "routing_key", "")?.as_bytes().into(),
-                arguments: fields::arguments(entry)?,
+                routing_key: key.as_bytes().into(),
+                arguments,
                 connection: None,
             }));
             Ok(())

@@ -1,6 +1,8 @@
 //! The one table of the contents of definitions, and the check of a document against it. A value of the wrong type is
 //! reported with its path and place before anything is created, and ignored parts are named.
 
+use std::ops::Range;
+
 use super::document::Scope;
 use crate::json_walk::{self as walk, JsonKind};
 
@@ -199,31 +201,44 @@ const TOP: &[Field] = &[
 /// Ignored paths in a document. A path that occurs in many entries is listed once.
 pub(super) type Ignored = Vec<String>;
 
-/// Checks a document whose JSON is valid.
+/// A value at the top level of a document.
+#[derive(Debug)]
+pub(super) struct DocumentMember {
+    pub(super) name: String,
+    pub(super) value: Range<usize>,
+    /// If it is a list of objects: each of them.
+    pub(super) items: Vec<Range<usize>>,
+    /// Their distinct vhosts, quoted, each with the index of its first object.
+    pub(super) vhosts: Vec<(Range<usize>, usize)>,
+}
+
+/// Checks a document whose JSON is valid. Returns its top level, and what is ignored of it.
 ///
 /// # Errors
 /// The first value that has the wrong type or is missing, with its path, line and column.
-pub(super) fn check(text: &[u8], scope: &Scope) -> Result<Ignored, String> {
+pub(super) fn check(text: &[u8], scope: &Scope) -> Result<(Vec<DocumentMember>, Ignored), String> {
     let checking = Checking { text, scope };
     let begin = walk::skip_space(text, 0);
     let mut ignored = Vec::new();
-    let mut seen = Vec::new();
+    let mut found: Vec<DocumentMember> = Vec::new();
     for (name, value) in walk::members(text, begin) {
         let name = checking.name(&name, "")?;
-        if seen.contains(&name) {
+        if found.iter().any(|seen| seen.name == name) {
             return Err(checking.wrong(&name, value.start, "stands here for the second time"));
         }
+        let mut member = DocumentMember { name, value, items: Vec::new(), vhosts: Vec::new() };
+        let name = &member.name;
         match LISTS.iter().find(|list| list.name == name) {
             Some(list) if list.is_of_clusters && *scope != Scope::Cluster => ignored.push(name.clone()),
-            Some(list) => checking.list(list, value.start, &mut ignored)?,
-            None => match TOP.iter().find(|Field(known, ..)| *known == name) {
-                Some(field) => checking.field(field, value.start, &name)?,
+            Some(list) => checking.list(list, &mut member, &mut ignored)?,
+            None => match TOP.iter().find(|Field(known, ..)| known == name) {
+                Some(field) => checking.field(field, member.value.start, name)?,
                 None => ignored.push(name.clone()),
             },
         }
-        seen.push(name);
+        found.push(member);
     }
-    Ok(ignored)
+    Ok((found, ignored))
 }
 
 struct Checking<'a> {
@@ -238,23 +253,45 @@ impl Checking<'_> {
     }
 
     /// The name between quotation marks.
-    fn name(&self, at: &std::ops::Range<usize>, path: &str) -> Result<String, String> {
+    fn name(&self, at: &Range<usize>, path: &str) -> Result<String, String> {
         let name = serde_json::from_slice(&self.text[at.clone()]);
         name.map_err(|_| self.wrong(path, at.start, "has a name that is no text"))
     }
 
-    fn list(&self, list: &List, at: usize, ignored: &mut Ignored) -> Result<(), String> {
+    fn list(&self, list: &List, member: &mut DocumentMember, ignored: &mut Ignored) -> Result<(), String> {
+        let at = member.value.start;
         let found = walk::kind(self.text, at);
         if found != JsonKind::List {
             return Err(self.wrong(list.name, at, &format!("has to be a list, and is {}", found.name())));
         }
-        for (index, item) in walk::items(self.text, at).enumerate() {
-            self.entry(list, index, item.start, ignored)?;
+        let mut next = at + 1;
+        loop {
+            let begin = walk::skip_space(self.text, next);
+            if matches!(self.text.get(begin), None | Some(b']')) {
+                return Ok(());
+            }
+            let (end, vhost) = self.entry(list, member.items.len(), begin, ignored)?;
+            if let Some(vhost) = vhost {
+                let is_same = |(known, _): &(Range<usize>, usize)| self.text[known.clone()] == self.text[vhost.clone()];
+                if !member.vhosts.iter().rev().any(is_same) {
+                    member.vhosts.push((vhost, member.items.len()));
+                }
+            }
+            member.items.push(begin..end);
+            // After the comma, or at the bracket.
+            next = walk::skip_space(self.text, end);
+            next += usize::from(self.text.get(next) == Some(&b','));
         }
-        Ok(())
     }
 
-    fn entry(&self, list: &List, index: usize, at: usize, ignored: &mut Ignored) -> Result<(), String> {
+    /// Checks the object at `at`. Returns where it ends, and its vhost if it has one.
+    fn entry(
+        &self,
+        list: &List,
+        index: usize,
+        at: usize,
+        ignored: &mut Ignored,
+    ) -> Result<(usize, Option<Range<usize>>), String> {
         let path = || format!("{}[{index}]", list.name);
         let found = walk::kind(self.text, at);
         if found != JsonKind::Object {
@@ -262,7 +299,9 @@ impl Checking<'_> {
         }
         // One bit for each field of the list.
         let mut there = 0_u32;
-        for (name, value) in walk::members(self.text, at) {
+        let mut vhost = None;
+        let mut members = walk::members(self.text, at);
+        for (name, value) in members.by_ref() {
             let Some(number) = list.fields.iter().position(|Field(known, ..)| self.is_named(&name, known)) else {
                 let name = format!("{}[].{}", list.name, self.name(&name, &path())?);
                 if !ignored.contains(&name) {
@@ -279,7 +318,11 @@ impl Checking<'_> {
             if !field.1.fits(self.text, value.start) {
                 self.field(field, value.start, &path())?;
             }
+            if field.0 == VHOST.0 {
+                vhost = Some(value);
+            }
         }
+        let end = members.end();
         for (number, Field(name, _, need)) in list.fields.iter().enumerate() {
             let is_needed = match need {
                 Need::Always => true,
@@ -295,11 +338,11 @@ impl Checking<'_> {
                 return Err(format!("{}.{name} is missing (line {line}, column {column}){hint}", path()));
             }
         }
-        Ok(())
+        Ok((end, vhost))
     }
 
     /// Compares a name without decoding it: names hardly ever contain escapes.
-    fn is_named(&self, name: &std::ops::Range<usize>, known: &str) -> bool {
+    fn is_named(&self, name: &Range<usize>, known: &str) -> bool {
         let bare = &self.text[name.start + 1..name.end - 1];
         bare == known.as_bytes()
             || (bare.contains(&b'\\')
@@ -326,6 +369,10 @@ impl Checking<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn ignored(text: &str, scope: &Scope) -> Ignored {
+        check(text.as_bytes(), scope).expect("is right").1
+    }
 
     fn refused(text: &str) -> String {
         check(text.as_bytes(), &Scope::Cluster).expect_err(text)
@@ -372,15 +419,28 @@ mod tests {
         let expected = "queues[1].vhost is missing (line 1, column 37); what was exported of one vhost goes to POST \
                         /api/definitions/VHOST";
         assert_eq!(refused(text), expected);
-        assert_eq!(check(text.as_bytes(), &Scope::Vhost("v".to_owned())), Ok(Vec::new()));
+        assert_eq!(ignored(text, &Scope::Vhost("v".to_owned())), [""; 0]);
         assert!(refused(r#"{"queues":[{"vhost":"/"}]}"#).starts_with("queues[0].name is missing"));
     }
 
     #[test]
     fn each_ignored_path_is_named_once() {
         let text = r#"{"gadgets":[1,{}],"queues":[{"name":"a","vhost":"/","x":1},{"name":"b","vhost":"/","x":{}}],"users":[]}"#;
-        assert_eq!(check(text.as_bytes(), &Scope::Cluster), Ok(vec!["gadgets".to_owned(), "queues[].x".to_owned()]));
-        let ignored = check(text.as_bytes(), &Scope::Vhost("v".to_owned())).expect("is right");
-        assert_eq!(ignored, ["gadgets", "queues[].x", "users"]);
+        assert_eq!(ignored(text, &Scope::Cluster), ["gadgets", "queues[].x"]);
+        assert_eq!(ignored(text, &Scope::Vhost("v".to_owned())), ["gadgets", "queues[].x", "users"]);
+    }
+
+    #[test]
+    fn objects_and_their_vhosts_are_found_where_they_stand() {
+        let text = r#"{ "queues" : [ {"name":"a","vhost":"/"} , {"vhost":"v\"","name":"]}"},{"name":"c","vhost":"/"}],"bindings":[] }"#;
+        let (members, _) = check(text.as_bytes(), &Scope::Cluster).expect("is right");
+        let items: Vec<&str> = members[0].items.iter().map(|item| &text[item.clone()]).collect();
+        assert_eq!(
+            items,
+            [r#"{"name":"a","vhost":"/"}"#, r#"{"vhost":"v\"","name":"]}"}"#, r#"{"name":"c","vhost":"/"}"#]
+        );
+        let vhosts: Vec<_> = members[0].vhosts.iter().map(|(vhost, at)| (&text[vhost.clone()], *at)).collect();
+        assert_eq!(vhosts, [("\"/\"", 0), (r#""v\"""#, 1)]);
+        assert_eq!((members.len(), members[1].items.len()), (2, 0));
     }
 }

@@ -1,8 +1,9 @@
-//! Closing many connections at a time.
+//! Closing many connections at a time, and ending one without a word.
 
 use serde_json::{Value, json};
 
 use crate::call::{Call, HandlerResult, json};
+use crate::connections::{ask, connection};
 use crate::error::Error;
 use crate::fields;
 
@@ -29,4 +30,22 @@ pub(crate) async fn close(call: Call) -> HandlerResult {
         }
     }
     json(json!({"closed": closed}))
+}
+
+/// POST of `name`, the name of a connection or the one that its client gave it: ends each connection that is called so as if its
+/// network had failed. Responds with their number in `killed`.
+pub(crate) async fn kill(call: Call) -> HandlerResult {
+    let body = call.object()?;
+    let name = fields::text(&body, "name")?;
+    let broker = call.api.broker();
+    let mut meant: Vec<_> = broker.client(name).into_iter().collect();
+    if meant.is_empty() {
+        let views = ask(&call.api, &broker.clients()).await;
+        let called = views.into_iter().filter(|view| connection(&call.api, view)["user_provided_name"] == name);
+        meant.extend(called.map(|view| view.client));
+    }
+    let killed = meant.iter().filter(|client| broker.kill(client.id)).inspect(|client| {
+        tracing::warn!("connection {} of user '{}' is killed, as eval asked for", client.name, client.user);
+    });
+    json(json!({"killed": killed.count()}))
 }

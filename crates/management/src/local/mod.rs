@@ -39,6 +39,8 @@ pub(crate) static LOCAL_ROUTES: &[Route] = &[
     route!(Put "/local/log-level" Administrator log::change, "Sets the log level until the node stops"),
     route!(Get "/local/streams/{vhost}/groups" Administrator streams::groups, "Groups of consumers of the stream protocol with their members"),
     route!(Post "/local/streams/{vhost}/{stream}/groups/{group}/activate" Administrator streams::activate, "Makes the member of a group active whose turn it is"),
+    route!(Post "/local/streams/{vhost}/{stream}/restart" Administrator streams::restart, "Has clients of a stream look for its leader again"),
     route!(Post "/local/streams/{vhost}/{stream}/offsets/{name}/reset" Administrator streams::reset, "Sets the offset that a stream keeps for a name to 0"),
+    route!(Post "/local/connections/kill" Administrator connections::kill, "Ends a connection without a word to its client"),
     route!(Post "/local/connections/close" Administrator connections::close, "Closes connections of a virtual host, a user or all"),
 ];

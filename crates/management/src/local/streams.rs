@@ -49,6 +49,13 @@ fn find(call: &Call) -> Result<QueueRef, Error> {
     queue.cloned().ok_or_else(|| Error::Missing("The stream does not exist".to_owned()))
 }
 
+/// POST: restarts a stream for its clients.
+pub(crate) async fn restart(call: Call) -> HandlerResult {
+    let stream = find(&call)?;
+    call.api.broker().restart_stream(stream.info().vhost.clone(), stream.info().name.clone());
+    no_content()
+}
+
 /// POST: makes the member of a group active whose turn it is.
 pub(crate) async fn activate(call: Call) -> HandlerResult {
     let missing = || Error::Missing("The group does not exist".to_owned());

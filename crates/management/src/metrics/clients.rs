@@ -23,13 +23,21 @@ pub(super) struct ConnectionRow {
 /// A channel of AMQP 0-9-1.
 pub(super) struct ChannelRow {
     name: String,
-    vhost: Arc<str>,
     consumers: u64,
     prefetch: u64,
+    shared_prefetch: u64,
     unacknowledged: u64,
     unconfirmed: u64,
     uncommitted: u64,
     acks_uncommitted: u64,
+}
+
+/// Counts of a channel for an exchange or a queue.
+pub(super) struct CountedRow {
+    channel: Arc<str>,
+    vhost: Arc<str>,
+    /// The exchange or queue.
+    object: Arc<str>,
     counts: [u64; STATS],
 }
 
@@ -49,19 +57,44 @@ impl ChannelRow {
     fn of(view: &ConnectionView, channel: &ChannelView) -> Self {
         ChannelRow {
             name: format!("{} ({})", view.client.name, channel.number),
-            vhost: view.client.vhost.clone(),
             consumers: channel.consumers as u64,
             prefetch: u64::from(channel.prefetch),
+            shared_prefetch: u64::from(channel.shared_prefetch),
             unacknowledged: channel.unacknowledged as u64,
             unconfirmed: channel.unconfirmed,
             uncommitted: channel.uncommitted as u64,
             acks_uncommitted: channel.acks_uncommitted as u64,
-            counts: Stat::ALL.map(|stat| channel.stats.total(stat)),
         }
     }
+}
 
+impl CountedRow {
     fn count(&self, stat: Stat) -> u64 {
         self.counts[stat as usize]
+    }
+}
+
+/// Counts of channels by exchange and by queue.
+#[derive(Default)]
+pub(super) struct Counted {
+    pub exchanges: Vec<CountedRow>,
+    pub queues: Vec<CountedRow>,
+}
+
+impl Counted {
+    fn add(&mut self, view: &ConnectionView, channel: &ChannelView) {
+        let Some(by_object) = channel.stats.by_object() else { return };
+        let name: Arc<str> = format!("{} ({})", view.client.name, channel.number).into();
+        let row = |(object, counts): (&Arc<str>, &[u64; STATS])| CountedRow {
+            channel: name.clone(),
+            vhost: view.client.vhost.clone(),
+            object: object.clone(),
+            counts: *counts,
+        };
+        self.exchanges.extend(by_object.exchanges().map(row));
+        let began = self.queues.len();
+        self.queues.extend(by_object.queues().map(row));
+        self.queues[began..].sort_by(|a, b| a.object.cmp(&b.object));
     }
 }
 
@@ -74,6 +107,7 @@ pub(super) struct ClientSums {
     pub pending: u64,
     consumers: u64,
     prefetch: u64,
+    shared_prefetch: u64,
     unacknowledged: u64,
     unconfirmed: u64,
     uncommitted: u64,
@@ -86,6 +120,7 @@ pub(super) struct Clients {
     pub sums: ClientSums,
     pub connections: Vec<ConnectionRow>,
     pub channels: Vec<ChannelRow>,
+    pub counted: Counted,
 }
 
 /// Asks all connections; rows are only kept if wanted.
@@ -101,6 +136,7 @@ pub(super) async fn read(api: &Api, with_rows: bool) -> Clients {
                 clients.sums.add(channel);
                 if with_rows {
                     clients.channels.push(ChannelRow::of(&view, channel));
+                    clients.counted.add(&view, channel);
                 }
             }
             if with_rows {
@@ -116,6 +152,7 @@ impl ClientSums {
         self.channels += 1;
         self.consumers += channel.consumers as u64;
         self.prefetch += u64::from(channel.prefetch);
+        self.shared_prefetch += u64::from(channel.shared_prefetch);
         self.unacknowledged += channel.unacknowledged as u64;
         self.unconfirmed += channel.unconfirmed;
         self.uncommitted += channel.uncommitted as u64;
@@ -125,6 +162,7 @@ impl ClientSums {
 
 type OfConnection = Family<ConnectionRow>;
 type OfChannel = Family<ChannelRow>;
+type OfCounted = Family<CountedRow>;
 
 /// RabbitMQ's label of a connection has this name too. There it is an Erlang process, here the connection's name.
 const CONNECTION_LABELS: &[&str] = &["channel"];
@@ -231,6 +269,13 @@ pub(super) const CHANNELS: Group<ChannelRow> = Group {
             |row| Some(row.acks_uncommitted.into()),
         ),
         OfChannel::both(
+            "channel_prefetch",
+            Gauge,
+            "Total limit of unacknowledged messages for all consumers on a channel",
+            |node| node.clients.shared_prefetch.into(),
+            |row| Some(row.shared_prefetch.into()),
+        ),
+        OfChannel::both(
             "consumer_prefetch",
             Gauge,
             "Limit of unacknowledged messages for each consumer",
@@ -241,33 +286,33 @@ pub(super) const CHANNELS: Group<ChannelRow> = Group {
 };
 
 /// Publishes of channels; totals are counted by the node, so that they don't decrease when a channel closes.
-pub(super) const CHANNEL_PUBLISHES: Group<ChannelRow> = Group {
+pub(super) const CHANNEL_PUBLISHES: Group<CountedRow> = Group {
     name: "channel_exchange_metrics",
-    labels: &["channel", "vhost"],
-    label: |row| vec![&row.name, &row.vhost],
+    labels: &["channel", "vhost", "exchange"],
+    label: |row| vec![&row.channel, &row.vhost, &row.object],
     families: &[
-        OfChannel::both(
+        OfCounted::both(
             "channel_messages_published_total",
             Counter,
             "Total number of messages published into an exchange on a channel",
             |node| node.with_channels.published.into(),
             |row| Some(row.count(Stat::Publish).into()),
         ),
-        OfChannel::both(
+        OfCounted::both(
             "channel_messages_confirmed_total",
             Counter,
             "Total number of messages published into an exchange and confirmed on the channel",
             |node| node.with_channels.confirmed.into(),
             |row| Some(row.count(Stat::Confirm).into()),
         ),
-        OfChannel::both(
+        OfCounted::both(
             "channel_messages_unroutable_returned_total",
             Counter,
             "Total number of messages published as mandatory into an exchange and returned to the publisher as unroutable",
             |node| node.with_channels.unroutable_returned.into(),
             |row| Some(row.count(Stat::ReturnUnroutable).into()),
         ),
-        OfChannel::both(
+        OfCounted::both(
             "channel_messages_unroutable_dropped_total",
             Counter,
             "Total number of messages published as non-mandatory into an exchange and dropped as unroutable",
@@ -278,54 +323,54 @@ pub(super) const CHANNEL_PUBLISHES: Group<ChannelRow> = Group {
 };
 
 /// Deliveries to channels.
-pub(super) const CHANNEL_DELIVERIES: Group<ChannelRow> = Group {
+pub(super) const CHANNEL_DELIVERIES: Group<CountedRow> = Group {
     name: "channel_queue_metrics",
-    labels: &["channel", "vhost"],
-    label: |row| vec![&row.name, &row.vhost],
+    labels: &["channel", "vhost", "queue"],
+    label: |row| vec![&row.channel, &row.vhost, &row.object],
     families: &[
-        OfChannel::both(
+        OfCounted::both(
             "channel_get_ack_total",
             Counter,
             "Total number of messages fetched with basic.get in manual acknowledgement mode",
             |node| node.with_channels.all_get_ack().into(),
             |row| Some(row.count(Stat::Get).into()),
         ),
-        OfChannel::both(
+        OfCounted::both(
             "channel_get_total",
             Counter,
             "Total number of messages fetched with basic.get in automatic acknowledgement mode",
             |node| node.with_channels.all_get_no_ack().into(),
             |row| Some(row.count(Stat::GetNoAck).into()),
         ),
-        OfChannel::both(
+        OfCounted::both(
             "channel_messages_delivered_ack_total",
             Counter,
             "Total number of messages delivered to consumers in manual acknowledgement mode",
             |node| node.with_channels.all_delivered_ack().into(),
             |row| Some(row.count(Stat::Deliver).into()),
         ),
-        OfChannel::both(
+        OfCounted::both(
             "channel_messages_delivered_total",
             Counter,
             "Total number of messages delivered to consumers in automatic acknowledgement mode",
             |node| node.with_channels.all_delivered_no_ack().into(),
             |row| Some(row.count(Stat::DeliverNoAck).into()),
         ),
-        OfChannel::both(
+        OfCounted::both(
             "channel_messages_redelivered_total",
             Counter,
             "Total number of messages redelivered to consumers",
             |node| node.with_channels.all_redelivered().into(),
             |row| Some(row.count(Stat::Redeliver).into()),
         ),
-        OfChannel::both(
+        OfCounted::both(
             "channel_messages_acked_total",
             Counter,
             "Total number of messages acknowledged by consumers",
             |node| node.with_channels.all_acked().into(),
             |row| Some(row.count(Stat::Ack).into()),
         ),
-        OfChannel::both(
+        OfCounted::both(
             "channel_get_empty_total",
             Counter,
             "Total number of times basic.get operations fetched no message",

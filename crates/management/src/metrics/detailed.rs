@@ -6,17 +6,17 @@ use leveret_broker::registry::Snapshot;
 
 use super::clients::{self, Clients};
 use super::family::Group;
+use super::filters::Filters;
 use super::node::Node;
 use super::page::Page;
 use super::{cluster, exchanges, global, node, queues};
 use crate::api::Api;
 
 /// A parsed query.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(super) struct Query {
     pub families: Vec<String>,
-    pub vhosts: Vec<String>,
-    pub queue: Option<String>,
+    pub filters: Filters,
 }
 
 impl Query {
@@ -24,15 +24,14 @@ impl Query {
     ///
     /// # Errors
     /// The error in RabbitMQ's words.
-    pub(super) fn parse(text: &str) -> Result<Self, &'static str> {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut query = Query::default();
         for pair in crate::percent::query_pairs(text) {
             let (key, value) = pair.map_err(|_| "Query parameters have to be UTF-8 with valid percent signs")?;
             match &*key {
                 "family" => query.families.push(value),
-                "vhost" => query.vhosts.push(value),
-                "queue" if query.queue.is_some() => return Err("Only one 'queue' query parameter is allowed"),
-                "queue" => query.queue = Some(value),
+                "vhost" => query.filters.add_vhost(value),
+                "queue" => query.filters.set_queue(&value)?,
                 _ => {}
             }
         }
@@ -58,7 +57,7 @@ const CLUSTER_PREFIX: &str = "rabbitmq_cluster_";
 
 /// Adds everything that the query asks for.
 pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mut Page) {
-    let Clients { sums, connections, channels } =
+    let Clients { sums, connections, channels, counted } =
         if query.needs_clients() { clients::read(api, true).await } else { Clients::default() };
     let node = Node::read(api, sums);
     for group in [&node::CHURN, &node::COARSE, &node::LIMITS, &node::PERSISTER] {
@@ -69,7 +68,7 @@ pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mu
     if query.has(global::LOGINS_GROUP) {
         page.write(|text| global::write_logins(PREFIX, &node, text));
     }
-    let rows = Arc::new(queues::rows(snapshot, &query.vhosts, query.queue.as_deref()));
+    let rows = Arc::new(queues::rows(snapshot, &query.filters));
     let mut of_queues = vec![&queues::COARSE, &queues::SIZES];
     if !query.asks(&queues::SIZES) {
         of_queues.push(&queues::CONSUMER_COUNT);
@@ -90,7 +89,7 @@ pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mu
         page.add(queues::RAFT.objects(PREFIX, Arc::new(queues::RaftLog::of(&rows))));
     }
     if query.asks(&exchanges::EXCHANGES) {
-        let rows = Arc::new(exchanges::rows(snapshot, &query.vhosts));
+        let rows = Arc::new(exchanges::rows(snapshot, &query.filters));
         page.add(exchanges::EXCHANGES.objects(PREFIX, rows));
     }
     let connections = Arc::new(connections);
@@ -99,11 +98,14 @@ pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mu
             page.add(group.objects(PREFIX, connections.clone()));
         }
     }
-    let channels = Arc::new(channels);
-    for group in [&clients::CHANNELS, &clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
-        if query.asks(group) {
-            page.add(group.objects(PREFIX, channels.clone()));
-        }
+    if query.asks(&clients::CHANNELS) {
+        page.add(clients::CHANNELS.objects(PREFIX, Arc::new(channels)));
+    }
+    if query.asks(&clients::CHANNEL_PUBLISHES) {
+        page.add(clients::CHANNEL_PUBLISHES.objects(PREFIX, Arc::new(counted.exchanges)));
+    }
+    if query.asks(&clients::CHANNEL_DELIVERIES) {
+        page.add(clients::CHANNEL_DELIVERIES.objects(PREFIX, Arc::new(counted.queues)));
     }
     if query.asks(&cluster::VHOSTS) {
         let vhosts = Arc::new(snapshot.topology.vhosts().cloned().collect());

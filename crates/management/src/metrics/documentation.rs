@@ -85,9 +85,9 @@ fn table() -> String {
     table.group(rabbitmq, &exchanges::EXCHANGES, "each");
     table.group(rabbitmq, &clients::BYTES, "each");
     table.group(rabbitmq, &clients::CONNECTIONS, "each");
-    for group in [&clients::CHANNELS, &clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
-        table.group(rabbitmq, group, "each");
-    }
+    table.group(rabbitmq, &clients::CHANNELS, "each");
+    table.group(rabbitmq, &clients::CHANNEL_PUBLISHES, "each");
+    table.group(rabbitmq, &clients::CHANNEL_DELIVERIES, "each");
     table.group("rabbitmq_cluster_", &cluster::VHOSTS, "");
     table.group("rabbitmq_cluster_", &cluster::EXCHANGES, "");
     table.group("rabbitmq_cluster_", &cluster::BINDINGS, "");

@@ -8,6 +8,7 @@ use leveret_metrics::Kind::Counter;
 use leveret_model::Exchange;
 
 use super::family::{Family, Group};
+use super::filters::Filters;
 
 type Of = Family<ExchangeRow>;
 
@@ -17,10 +18,10 @@ pub(super) struct ExchangeRow {
     through: Arc<ExchangeCounters>,
 }
 
-/// Exchanges of these vhosts (of all if empty) that were published to.
-pub(super) fn rows(snapshot: &Snapshot, vhosts: &[String]) -> Vec<ExchangeRow> {
-    let wanted = |vhost: &&Arc<str>| vhosts.is_empty() || vhosts.iter().any(|one| **one == ***vhost);
-    let exchanges = snapshot.topology.vhosts().filter(wanted).flat_map(|vhost| snapshot.topology.exchanges(vhost));
+/// Exchanges that were published to, in the vhosts that a scrape asks for.
+pub(super) fn rows(snapshot: &Snapshot, filters: &Filters) -> Vec<ExchangeRow> {
+    let vhosts = filters.vhosts(snapshot);
+    let exchanges = vhosts.iter().flat_map(|vhost| snapshot.topology.exchanges(vhost));
     let counted = exchanges.filter_map(|exchange| {
         let through = snapshot.exchanges.get(&exchange.id)?.clone();
         (through.published_in.value() > 0).then(|| ExchangeRow { exchange: exchange.clone(), through })

@@ -11,6 +11,7 @@ mod detailed;
 mod documentation;
 mod exchanges;
 mod family;
+mod filters;
 mod global;
 mod identity;
 mod memory;
@@ -30,12 +31,15 @@ use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use leveret_metrics::Text;
 
+use crate::accepted::codings_of;
 use crate::api::Api;
+use crate::compression::compressed;
 use crate::error::Error;
 use crate::identity::Requester;
 use crate::serve::HttpClient;
 use clients::Clients;
 use detailed::Query;
+use filters::Filters;
 use node::Node;
 use page::Page;
 use telemetry::Scrapes;
@@ -75,6 +79,12 @@ pub fn metrics(api: Api, options: MetricsOptions) -> Router {
 const PREFIX: &str = "rabbitmq_";
 
 async fn answer(State(port): State<Port>, request: Request) -> Response {
+    let codings = codings_of(request.headers());
+    let response = found(port, request).await;
+    compressed(&codings, response).await
+}
+
+async fn found(port: Port, request: Request) -> Response {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let status = if request.method() == Method::OPTIONS { StatusCode::OK } else { StatusCode::METHOD_NOT_ALLOWED };
         return (status, [(header::ALLOW, "HEAD, GET, OPTIONS")]).into_response();
@@ -131,9 +141,10 @@ impl Port {
             for group in [&clients::BYTES, &clients::CONNECTIONS] {
                 group.totals(PREFIX, &node, text);
             }
-            for group in [&clients::CHANNELS, &clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
+            for group in [&clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
                 group.totals(PREFIX, &node, text);
             }
+            clients::CHANNELS.totals(PREFIX, &node, text);
             exchanges::EXCHANGES.totals(PREFIX, &node, text);
             own::OF_QUEUES.totals(own::PREFIX, &node, text);
         });
@@ -142,11 +153,11 @@ impl Port {
 
     async fn per_object(&self) -> Response {
         let (began, mut page) = (Instant::now(), Page::new());
-        let Clients { sums, connections, channels } = clients::read(&self.api, true).await;
+        let Clients { sums, connections, channels, counted } = clients::read(&self.api, true).await;
         let node = Node::read(&self.api, sums);
         page.write(|text| write_node(&node, text));
         let snapshot = self.api.broker().registry.snapshot_full();
-        let rows = Arc::new(queues::rows(&snapshot, &[], None));
+        let rows = Arc::new(queues::rows(&snapshot, &Filters::default()));
         let groups = [&queues::COARSE, &queues::SIZES, &queues::INFO, &queues::DELIVERY, &queues::PUBLISHED];
         for group in groups.into_iter().chain([&queues::PUBLISHED_BY_EXCHANGE, &queues::STREAM_CONSUMERS]) {
             page.add(group.objects(PREFIX, rows.clone()));
@@ -157,17 +168,19 @@ impl Port {
         for group in [&clients::BYTES, &clients::CONNECTIONS] {
             page.add(group.objects(PREFIX, connections.clone()));
         }
-        let channels = Arc::new(channels);
-        for group in [&clients::CHANNELS, &clients::CHANNEL_PUBLISHES, &clients::CHANNEL_DELIVERIES] {
-            page.add(group.objects(PREFIX, channels.clone()));
-        }
-        page.add(exchanges::EXCHANGES.objects(PREFIX, Arc::new(exchanges::rows(&snapshot, &[]))));
+        page.add(clients::CHANNELS.objects(PREFIX, Arc::new(channels)));
+        page.add(clients::CHANNEL_PUBLISHES.objects(PREFIX, Arc::new(counted.exchanges)));
+        page.add(clients::CHANNEL_DELIVERIES.objects(PREFIX, Arc::new(counted.queues)));
+        page.add(exchanges::EXCHANGES.objects(PREFIX, Arc::new(exchanges::rows(&snapshot, &Filters::default()))));
         self.finish(page, "per-object", "per-object", began)
     }
 
     async fn detailed(&self, query: &Query) -> Response {
         let (began, mut page) = (Instant::now(), Page::new());
         let snapshot = self.api.broker().registry.snapshot_full();
+        if let Err(reason) = query.filters.check(&snapshot) {
+            return (StatusCode::BAD_REQUEST, reason).into_response();
+        }
         detailed::add(&self.api, query, &snapshot, &mut page).await;
         self.finish(page, "detailed", "detailed", began)
     }

@@ -10,6 +10,7 @@ use leveret_metrics::Sample;
 use leveret_model::QueueType;
 
 use super::family::{Family, Group};
+use super::filters::Filters;
 use crate::queues::consumer_capacity;
 
 type Of = Family<QueueRef>;
@@ -26,14 +27,14 @@ fn is_classic(queue: &QueueRef) -> bool {
     queue.info().queue_type() == QueueType::Classic
 }
 
-/// The queues of these vhosts (of all if empty); with `name` only the queues with that name.
-pub(super) fn rows(snapshot: &Snapshot, vhosts: &[String], name: Option<&str>) -> Vec<QueueRef> {
-    let wanted = |vhost: &&str| vhosts.is_empty() || vhosts.iter().any(|one| one == vhost);
-    let vhosts = snapshot.topology.vhosts().map(|vhost| &**vhost).filter(wanted);
-    match name {
-        Some(name) => vhosts.filter_map(|vhost| snapshot.queue(vhost, name).cloned()).collect(),
-        None => snapshot.queues_of(vhosts),
+/// The queues that a scrape asks for.
+pub(super) fn rows(snapshot: &Snapshot, filters: &Filters) -> Vec<QueueRef> {
+    let vhosts = filters.vhosts(snapshot);
+    let mut queues = snapshot.queues_of(vhosts.iter().map(|vhost| &**vhost));
+    if filters.limits_queues() {
+        queues.retain(|queue| filters.has_queue(&queue.info().name));
     }
+    queues
 }
 
 /// Numbers of messages in queues.

@@ -7,12 +7,15 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
+use crate::accepted::takes;
 use crate::error::Error;
 use crate::etag;
 
 include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
 const INDEX: &str = "index.html";
+/// Browsers, and programs that look at a page from outside, ask for it at the root.
+const ICON: &str = "icon.svg";
 
 /// The page loads its own files and talks to its own node, and nothing else: no inline script or style, no frame around it.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; \
@@ -30,10 +33,22 @@ pub(super) struct Embedded {
     brotli: &'static [u8],
 }
 
+/// The part of the page for an address that RabbitMQ's page has, and that links and checks know: the description of the API, and that
+/// of the tools. `None` if it is another one.
+pub(crate) fn part_for(path: &str) -> Option<&'static str> {
+    match path {
+        "/api" | "/api/" | "/api/index.html" | "/doc" | "/doc/" | "/stats" | "/stats/" => Some("#/api"),
+        "/cli" | "/cli/" | "/cli/index.html" => Some(""),
+        _ => None,
+    }
+}
+
 /// The answer to a request for the page or one of its files; `None` if the path is none of theirs.
 pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
     let name = match path {
         "/" => Some(INDEX),
+        "/index.html" => Some(INDEX),
+        "/favicon.ico" => Some(ICON),
         _ => path
             .strip_prefix("/ui/")
             .map(|below| below.strip_prefix(HASH).and_then(|rest| rest.strip_prefix('/')).unwrap_or("")),
@@ -43,7 +58,7 @@ pub(crate) fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Option
         return Some(Error::NotFound.into_response());
     };
     Some(match *method {
-        Method::GET | Method::HEAD => file.answer(headers, path != "/"),
+        Method::GET | Method::HEAD => file.answer(headers, path.starts_with("/ui/")),
         Method::OPTIONS => (StatusCode::OK, [(header::ALLOW, "HEAD, GET, OPTIONS")]).into_response(),
         _ => (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, "HEAD, GET, OPTIONS")]).into_response(),
     })
@@ -86,17 +101,7 @@ impl Embedded {
 
     /// The shortest form that the client takes, with its name.
     fn encoded(&self, asked: &HeaderMap) -> (Option<&'static str>, &'static [u8]) {
-        let takes = |name: &str| {
-            let lines = asked.get_all(header::ACCEPT_ENCODING).iter().filter_map(|line| line.to_str().ok());
-            let qualities = lines.flat_map(|line| line.split(',')).filter_map(|item| {
-                let mut parts = item.split(';').map(str::trim);
-                let named = parts.next().is_some_and(|coding| coding.eq_ignore_ascii_case(name));
-                let quality =
-                    parts.find_map(|part| part.strip_prefix("q=")).map_or(Some(1.0), |text| text.parse().ok());
-                named.then(|| quality.unwrap_or(0.0_f32))
-            });
-            qualities.fold(0.0, f32::max) > 0.0
-        };
+        let takes = |coding| takes(asked, coding);
         match () {
             () if !self.brotli.is_empty() && takes("br") => (Some("br"), self.brotli),
             () if !self.gzip.is_empty() && takes("gzip") => (Some("gzip"), self.gzip),

@@ -154,7 +154,7 @@ fn the_page_is_asked_for_anew_and_its_files_are_kept() {
 
 #[test]
 fn other_paths_methods_and_hashes_are_refused() {
-    for path in ["/api/overview", "/index.html", "", "/uix"] {
+    for path in ["/api/overview", "/index.htm", "", "/uix"] {
         assert!(answer(&Method::GET, path, &HeaderMap::new()).is_none(), "{path}");
     }
     for path in ["/ui/", "/ui/0000000000000000/index.html", "/ui/index.html", "/ui/../index.html"] {

@@ -3,11 +3,13 @@
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{QueueCount, QueueCounts, QueueGauges};
+use leveret_model::QueueType;
 use serde_json::Value;
 
 use super::view;
 use crate::api::Api;
 use crate::call::{Call, HandlerResult};
+use crate::columns::Cell;
 use crate::history::Ranges;
 use crate::list::{self, Key, KeyBy, Rows, Sorting};
 
@@ -44,6 +46,25 @@ impl Rows for Listed {
         };
         view::add_past(&self.api, row, &mut body, self.ranges.as_ref());
         body
+    }
+
+    fn cell(&self, row: &QueueRef, column: &str) -> Cell {
+        match (column, self.depth) {
+            // The status of other queues has messages in states that their gauges sum up in another way.
+            ("messages" | "messages_ready" | "messages_unacknowledged", Depth::Plain { totals: false }) => Cell::Absent,
+            ("messages" | "messages_ready" | "messages_unacknowledged", _)
+                if row.info().queue_type() != QueueType::Classic =>
+            {
+                Cell::Costly
+            }
+            ("messages", _) => row.gauges().messages().into(),
+            ("messages_ready", _) => row.gauges().ready.into(),
+            ("messages_unacknowledged", _) => row.gauges().unacknowledged.into(),
+            ("consumers", Depth::Usual | Depth::Detailed) => row.gauges().consumers.into(),
+            // Details have a value where there is no policy, too.
+            ("policy", Depth::Detailed) => Cell::Costly,
+            _ => view::declared_cell(&self.api, row, column),
+        }
     }
 
     /// A page of 100,000 queues is sorted without generating the JSON of each.

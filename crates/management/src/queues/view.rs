@@ -10,6 +10,7 @@ use leveret_model::{DelayedRetry, QueueOptions, QueueType};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
+use crate::columns::Cell;
 use crate::history::{Ranges, Subject};
 use crate::statistics::put;
 use crate::time::{idle_since, iso8601};
@@ -111,6 +112,29 @@ fn state(queue: &QueueRef) -> &'static str {
         QueueState::Running => RUNNING,
         QueueState::Failed(_) => CRASHED,
         QueueState::Deleted => "deleted",
+    }
+}
+
+/// A column that follows from the declaration, as in [`declared`].
+pub(super) fn declared_cell(api: &Api, queue: &QueueRef, column: &str) -> Cell {
+    let info = queue.info();
+    let is_classic = info.queue_type() == QueueType::Classic;
+    match column {
+        "name" => (&*info.name).into(),
+        "vhost" => (&*info.vhost).into(),
+        "node" => api.name().into(),
+        "type" => info.queue_type().name().into(),
+        "durable" => info.durable.into(),
+        "auto_delete" => info.auto_delete.into(),
+        "exclusive" => info.is_exclusive().into(),
+        "arguments" => info.arguments.to_json().into(),
+        "state" => state(queue).into(),
+        "policy" => queue.effective().matched.policy.as_ref().map_or(Cell::Absent, |policy| (&*policy.name).into()),
+        "leader" if is_classic => Cell::Absent,
+        "leader" => api.name().into(),
+        "members" if is_classic => Cell::Absent,
+        "members" => json!([api.name()]).into(),
+        _ => Cell::Costly,
     }
 }
 

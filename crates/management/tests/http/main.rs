@@ -4,6 +4,8 @@ mod stage;
 
 mod access;
 mod alarms;
+mod columns;
+mod compression;
 mod connections;
 mod definitions;
 mod everybody;
@@ -14,6 +16,7 @@ mod local;
 mod matrix;
 mod messages;
 mod metrics;
+mod migration;
 mod page;
 mod parked;
 mod past;

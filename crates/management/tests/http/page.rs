@@ -23,6 +23,29 @@ fn the_page_needs_no_login_and_has_strict_headers() {
 }
 
 #[test]
+fn addresses_of_rabbitmqs_page_lead_on() {
+    let stage = HttpStage::new();
+    for (path, place) in [
+        ("/api", "/#/api"),
+        ("/api/", "/#/api"),
+        ("/api/index.html", "/#/api"),
+        ("/cli", "/"),
+        ("/cli/", "/"),
+        ("/cli/index.html", "/"),
+    ] {
+        let answer = exchange(stage.http, "GET", path, "", "");
+        assert_eq!((answer.status, answer.header("location")), (301, Some(place)), "{path}");
+    }
+    for (path, kind) in [("/index.html", "text/html; charset=utf-8"), ("/favicon.ico", "image/svg+xml")] {
+        let answer = exchange(stage.http, "GET", path, "", "");
+        assert_eq!((answer.status, answer.header("content-type")), (200, Some(kind)), "{path}");
+        assert_eq!(answer.header("cache-control"), Some("no-cache"), "{path}");
+    }
+    assert_eq!(exchange(stage.http, "GET", "/api/nonsense", "", "").status, 404);
+    stage.node.stop("test");
+}
+
+#[test]
 fn a_configured_policy_replaces_the_pages_own() {
     let stage = HttpStage::with("management.csp.policy=default-src 'self'");
     let page = exchange(stage.http, "GET", "/", "", "");

@@ -8,8 +8,8 @@ use crate::stage::HttpStage;
 fn refused_patterns() -> [(String, &'static str); 4] {
     [
         ("[".to_owned(), "unclosed character class"),
-        ("^(?!amq)".to_owned(), "look-around, including look-ahead and look-behind, is not supported"),
-        (r"(a)\1".to_owned(), "backreferences are not supported"),
+        ("^(?!amq".to_owned(), "without closing parenthesis"),
+        (r"^(?!a)\h".to_owned(), "isn't taken: write the characters that it stands for"),
         (r"\w{5000}".to_owned(), "exceeds size limit"),
     ]
 }

@@ -1,6 +1,7 @@
 //! Clients of the stream protocol in responses, on the local socket, and in metrics.
 
-use leveret_stream_protocol::client::request;
+use leveret_stream_protocol::ResponseCode;
+use leveret_stream_protocol::client::{ServerCommand, request};
 use serde_json::{Value, json};
 
 use crate::metrics::page;
@@ -165,5 +166,28 @@ fn traffic_and_refusals_of_the_protocol_are_counted() {
     let errors = sums.lines().filter(|line| line.starts_with("rabbitmq_global_stream_error_"));
     assert_eq!(errors.count(), 17);
     drop(second);
+    stage.node.stop("test");
+}
+
+#[test]
+fn clients_of_a_restarted_stream_are_told_and_subscribe_again() {
+    let stage = HttpStage::new();
+    let mut client = published(&stage);
+    client.subscribe(7, "s", 10, &[]);
+    client.delivered();
+    let mut other = StreamClient::connect(stage.stream, "plain", "v");
+    other.publisher("ref", "t");
+    stage.node.handle().broker().restart_stream("v".into(), "s".into());
+    let told = client.until(|command| match *command {
+        ServerCommand::MetadataUpdate { code, stream } => Some((code, stream.to_owned())),
+        _ => None,
+    });
+    assert_eq!(told, (ResponseCode::StreamNotAvailable as u16, "s".to_owned()));
+    // Publisher and subscription are gone, and their ids free.
+    assert_eq!(client.call(|out, correlation| request::declare_publisher(out, correlation, 1, "ref", "s")), 1);
+    client.subscribe(7, "s", 10, &[]);
+    client.delivered();
+    // Another stream's clients notice nothing.
+    other.publish(1..=1);
     stage.node.stop("test");
 }

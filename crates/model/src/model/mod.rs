@@ -6,9 +6,9 @@ use crate::id::TRANSIENT;
 use crate::queue_arguments::{self, Properties};
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
-    Arguments, Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, Exchange,
-    ExchangeId, ExchangeType, Home, LimitOwner, Limits, Permit, PutUser, Queue, QueueId, QueueOptions, QueueType,
-    Refused, RefusedKind, SetPermissions, Submitted, Topology, User,
+    Arguments, Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
+    DeprecatedFeatures, Exchange, ExchangeId, ExchangeType, Home, LimitOwner, Limits, Permit, PutUser, Queue, QueueId,
+    QueueOptions, QueueType, Refused, RefusedKind, SetPermissions, Submitted, Topology, User,
 };
 use crate::{Pattern, Permission};
 
@@ -136,7 +136,7 @@ impl Model {
             }
             Command::SetPolicy(command) => {
                 permit.check_policies(command.kind, &command.vhost)?;
-                self.set_policy(command)?
+                self.set_policy(command, permit.is_import())?
             }
             Command::ClearPolicy { kind, vhost, name } => {
                 permit.check_policies(kind, &vhost)?;
@@ -564,7 +564,10 @@ impl Model {
         }
         check_name("queue", &name)?;
         let properties = Properties { server_named, durable, auto_delete, exclusive };
-        queue_arguments::check(&vhost, &name, properties, &arguments, self.limits.deprecated)?;
+        let permitted = self.limits.deprecated;
+        let permitted =
+            DeprecatedFeatures { master_locator: permitted.master_locator || permit.is_import(), ..permitted };
+        queue_arguments::check(&vhost, &name, properties, &arguments, permitted)?;
         if !durable || exclusive {
             queue_arguments::check_durability(&vhost, &name, &arguments)?;
         }

@@ -9,10 +9,15 @@ use crate::{Change, CommandOutcome, PolicyKind, Refused, RefusedKind, SetPolicy}
 const POLICIES_MAX: usize = 10_000;
 
 impl Model {
-    pub(super) fn set_policy(&mut self, command: SetPolicy) -> Result<(CommandOutcome, Vec<Change>), Refused> {
+    /// `keeps_obsolete`: whether keys without an effect any more are kept, as an import does.
+    pub(super) fn set_policy(
+        &mut self,
+        command: SetPolicy,
+        keeps_obsolete: bool,
+    ) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let vhost = self.topology.vhost(&command.vhost).cloned().ok_or_else(|| Refused::no_vhost(&command.vhost))?;
         check_name(command.kind.name(), &command.name)?;
-        let policy = SetPolicy { vhost: vhost.clone(), ..command }.policy()?;
+        let policy = SetPolicy { vhost: vhost.clone(), ..command }.policy(keeps_obsolete)?;
         let outcome = match self.topology.policy(policy.kind, &vhost, &policy.name) {
             Some(current) if **current == policy => return Ok((CommandOutcome::Exists, Vec::new())),
             Some(_) => CommandOutcome::Updated,

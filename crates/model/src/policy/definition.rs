@@ -59,6 +59,22 @@ const KEYS: [&[Key]; 2] = [
     ],
 ];
 
+/// Keys of RabbitMQ 3, whose classic queues had mirrors. They have no effect. An import keeps them, so that they are in the next export;
+/// nobody can set them otherwise, as in RabbitMQ 4.3.
+pub const OBSOLETE_KEYS: &[&str] = &[
+    "ha-mode",
+    "ha-params",
+    "ha-promote-on-failure",
+    "ha-promote-on-shutdown",
+    "ha-sync-batch-size",
+    "ha-sync-mode",
+    "queue-master-locator",
+];
+
+fn is_obsolete(key: &str) -> bool {
+    OBSOLETE_KEYS.contains(&key)
+}
+
 fn is_integer(value: &Value) -> bool {
     value.is_i64() || value.is_u64()
 }
@@ -87,7 +103,7 @@ fn is_duration(value: &Value) -> bool {
 ///
 /// # Errors
 /// The first fault of it, in RabbitMQ's words.
-pub(super) fn check(kind: PolicyKind, name: &str, definition: &Value) -> Result<(), String> {
+pub(super) fn check(kind: PolicyKind, name: &str, definition: &Value, keeps_obsolete: bool) -> Result<(), String> {
     let Value::Object(definition) = definition else {
         return match definition {
             Value::Array(values) if values.is_empty() => Err("no policy provided".to_owned()),
@@ -108,7 +124,8 @@ pub(super) fn check(kind: PolicyKind, name: &str, definition: &Value) -> Result<
         }
     }
     let known = || KEYS.into_iter().flatten().filter(|key| is_known(key));
-    let mut unknown = definition.iter().filter(|(name, _)| known().all(|key| key.name != **name)).peekable();
+    let is_unknown = |name: &str| known().all(|key| key.name != name) && !(keeps_obsolete && is_obsolete(name));
+    let mut unknown = definition.iter().filter(|(name, _)| is_unknown(name)).peekable();
     if unknown.peek().is_some() {
         return Err(format!("{} are not recognised policy settings", term::pairs(unknown)));
     }
@@ -150,5 +167,7 @@ pub(super) fn fits(definition: &Map<String, Value>, queue_type: QueueType) -> bo
             "target-group-size",
         ],
     };
-    !definition.keys().any(|key| missing.contains(&key.as_str()))
+    // In RabbitMQ 3, policies of mirrors applied to classic queues alone.
+    let takes_mirrors = queue_type == QueueType::Classic;
+    !definition.keys().any(|key| missing.contains(&key.as_str()) || !takes_mirrors && is_obsolete(key))
 }

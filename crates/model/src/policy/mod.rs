@@ -18,6 +18,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use self::definition::OBSOLETE_KEYS;
 pub use self::effective::{EffectiveQueue, MatchedPolicies};
 pub use self::merge::{EffectiveArgument, ValueSource};
 pub use self::pattern::NamePattern;
@@ -169,11 +170,11 @@ impl SetPolicy {
     ///
     /// # Errors
     /// The faults of all its values, in RabbitMQ's words and order.
-    pub(crate) fn policy(self) -> Result<Policy, Refused> {
+    pub(crate) fn policy(self, keeps_obsolete: bool) -> Result<Policy, Refused> {
         let SetPolicy { kind, vhost, name, pattern, apply_to, priority, definition } = self;
         let mut wrong = Vec::new();
         let mut note = |result: Result<(), String>| wrong.extend(result.err());
-        note(definition::check(kind, &name, &definition));
+        note(definition::check(kind, &name, &definition, keeps_obsolete));
         let apply_to = apply_to.map_or(Ok(ApplyTo::All), |given| parse_apply_to(&given));
         note(apply_to.as_ref().map(drop).map_err(String::clone));
         let pattern = NamePattern::parse(&pattern);

@@ -15,8 +15,8 @@ impl NamePattern {
     /// Compiles the pattern.
     ///
     /// # Errors
-    /// In RabbitMQ's words: it isn't a text, is too long, is malformed, or needs look-around or back-references, which a linear-time
-    /// engine doesn't have.
+    /// In RabbitMQ's words: it isn't a text, is too long, or isn't taken by
+    /// [`crate::RegularExpression::new`].
     pub(super) fn parse(given: &Value) -> Result<Self, String> {
         let Value::String(text) = given else {
             return Err(format!("pattern should be a binary but was {}", term::of(given)));

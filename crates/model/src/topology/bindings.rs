@@ -184,6 +184,20 @@ impl Bindings {
         between.flat_map(Few::iter)
     }
 
+    /// The binding between these ends that is meant; `made` makes one like it.
+    pub(crate) fn between(
+        &self,
+        source: &str,
+        destination: &Destination,
+        is_meant: impl Fn(&Binding) -> bool,
+        made: impl FnOnce() -> Binding,
+    ) -> Option<&Arc<Binding>> {
+        match self.by_source.get(source)?.get(destination)? {
+            Few::One(have) => Some(have).filter(|have| is_meant(have)),
+            Few::Many(set) => set.get(&made()),
+        }
+    }
+
     pub(crate) fn contains(&self, binding: &Binding) -> bool {
         let between = self.by_source.get(&binding.source).and_then(|to| to.get(&binding.destination));
         match between {

@@ -8,11 +8,13 @@ use crate::{Binding, ConnectionId, Destination, Exchange, Permission, Queue, Que
 
 mod bindings;
 mod edit;
+mod known;
 mod policies;
 mod settings;
 
 use bindings::Bindings;
 pub use bindings::{BindingsBetween, BindingsOfSource};
+pub use known::KnownObjects;
 
 type ByName<T> = OrdMap<Arc<str>, T>;
 

@@ -58,7 +58,7 @@ impl Topology {
     /// The policy isn't valid.
     pub fn with_policy(&self, policy: SetPolicy) -> Result<Topology, Refused> {
         let mut topology = self.clone();
-        topology.insert_policy(Arc::new(policy.policy()?));
+        topology.insert_policy(Arc::new(policy.policy(false)?));
         Ok(topology)
     }
 

@@ -109,6 +109,9 @@ impl ConnectionTask {
         if self.armed.is_some_and(|at| at <= now.monotonic) {
             self.armed = None;
         }
+        if self.connection.is_killed() {
+            return self.end(cx, now);
+        }
         // Input may be unblocked at any moment, even by another thread while none is handled.
         let held_before = !self.connection.wants_read();
         let input = self.take_input(cx, &mut now);

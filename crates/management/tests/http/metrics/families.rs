@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use leveret_strict_client::amqp091::Event;
+
 use super::{page, traffic};
 use crate::stage::HttpStage;
 
@@ -82,7 +84,10 @@ impl Known {
 #[test]
 fn families_are_the_recorded_ones() {
     let stage = HttpStage::new();
-    let amqp = traffic(&stage);
+    let mut amqp = traffic(&stage);
+    // Channels are counted by queue from the first message that they get of it.
+    amqp.client.get(1, b"q", true);
+    amqp.until(|event| matches!(event, Event::Got { .. }));
     let mut known = Known::all();
     let mut unknown = Vec::new();
     let mut pages: BTreeMap<&str, BTreeMap<String, Shape>> = BTreeMap::new();

@@ -104,9 +104,20 @@ fn every_object_has_its_samples() {
     assert_eq!(value(&text, "rabbitmq_exchange_messages_published_total{vhost=\"/\",exchange=\"amq.direct\"}"), 1.0);
     // A queue without any activity has no counters.
     assert!(!text.contains("rabbitmq_queue_messages_acked_total{vhost=\"v\""));
-    let channel =
-        text.lines().find(|line| line.starts_with("rabbitmq_channel_messages_published_total{")).expect("one");
-    assert!(channel.contains(" (1)\",vhost=\"/\"} 5"), "{channel}");
+    let channel = |family: &str, object: &str| {
+        let is_wanted =
+            |line: &&str| line.starts_with(family) && line.contains(&format!(" (1)\",vhost=\"/\",{object}}} "));
+        let found = text.lines().find(is_wanted).unwrap_or_else(|| panic!("{family} of {object} in {text}"));
+        found.rsplit(' ').next().expect("a value").to_owned()
+    };
+    for (family, of_default, of_direct) in [
+        ("rabbitmq_channel_messages_published_total", "4", "1"),
+        ("rabbitmq_channel_messages_confirmed_total", "4", "1"),
+        ("rabbitmq_channel_messages_unroutable_returned_total", "0", "1"),
+    ] {
+        assert_eq!(channel(family, "exchange=\"\""), of_default, "{family}");
+        assert_eq!(channel(family, "exchange=\"amq.direct\""), of_direct, "{family}");
+    }
     drop(amqp);
     stage.node.stop("test");
 }
@@ -134,6 +145,21 @@ fn the_detailed_page_has_what_was_asked_for() {
     assert!(of_vhost.contains("queue=\"other\"") && !of_vhost.contains("queue=\"q\""));
     let of_queue = detailed("?family=queue_metrics&queue=q&vhost=%2F");
     assert!(of_queue.contains("queue=\"q\"") && !of_queue.contains("queue=\"other\""));
+    // A regular expression finds parts of names, but a vhost that is called so is that one alone.
+    for (filter, has_q, has_other) in [
+        ("queue=%5Eoth", false, true),
+        ("queue=t", false, true),
+        ("queue=%5E%28%3F%21q%29", false, true),
+        ("queue=", true, true),
+        ("vhost=%5E%5Bv-z%5D%24", false, true),
+        ("vhost=%2F", true, false),
+        ("vhost=", false, false),
+        ("vhost=v&vhost=%5E%2F", true, true),
+    ] {
+        let found = detailed(&format!("?family=queue_coarse_metrics&{filter}"));
+        let has = |queue: &str| found.contains(&format!("queue=\"{queue}\""));
+        assert_eq!((has("q"), has("other")), (has_q, has_other), "{filter}");
+    }
     // The second group is a part of the first.
     let both = detailed("?family=queue_metrics&family=queue_consumer_count");
     assert_eq!(both.matches("# TYPE rabbitmq_detailed_queue_consumers ").count(), 1);
@@ -144,8 +170,14 @@ fn the_detailed_page_has_what_was_asked_for() {
     assert!(
         exchanges.contains("rabbitmq_cluster_exchange_bindings{vhost=\"v\",exchange=\"amq.topic\",type=\"topic\"} 0")
     );
-    let (status, text) = request(stage.prometheus, "GET", "/metrics/detailed?queue=a&queue=b", "", "");
-    assert_eq!((status, &*text), (400, "Only one 'queue' query parameter is allowed"));
+    for (query, refused) in [
+        ("queue=a&queue=b", "Only one 'queue' query parameter is allowed"),
+        ("family=queue_metrics&queue=%28", "Invalid 'queue' regex '(': unclosed group"),
+        ("family=queue_metrics&vhost=%28", "Invalid 'vhost' regex '(': unclosed group"),
+    ] {
+        let (status, text) = request(stage.prometheus, "GET", &format!("/metrics/detailed?{query}"), "", "");
+        assert_eq!((status, &*text), (400, refused), "{query}");
+    }
     drop(amqp);
     stage.node.stop("test");
 }

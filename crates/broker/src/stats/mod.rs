@@ -1,6 +1,11 @@
 //! Counters of a channel or session.
 
+mod by_object;
+
 use leveret_metrics::Rates;
+use leveret_model::Queue;
+
+pub use self::by_object::StatsByObject;
 
 use crate::time::Nanos;
 
@@ -75,6 +80,8 @@ pub struct Stats {
     /// Present from the first count on: an idle channel has none.
     rates: Option<Box<Rates<STATS>>>,
     used: Nanos,
+    /// The same by exchange and queue, from the first such count on.
+    by_object: Option<Box<StatsByObject>>,
 }
 
 impl Stats {
@@ -87,6 +94,39 @@ impl Stats {
         self.rates.get_or_insert_with(|| Box::new(Rates::new(now, counts))).mark(now, || counts);
         self.counts[stat as usize] += count;
         self.used = now;
+    }
+
+    /// Counts `count` more, of messages of this queue.
+    pub fn count_of_queue(&mut self, queue: &Queue, stat: Stat, count: u64, now: Nanos) {
+        if count > 0 {
+            self.by_object.get_or_insert_default().queue(queue, stat, count);
+        }
+        self.count(stat, count, now);
+    }
+
+    /// Counts messages published to this exchange; with `confirms` those that will be confirmed.
+    pub fn published_to(&mut self, exchange: &[u8], count: u64, confirms: bool, now: Nanos) {
+        self.by_object.get_or_insert_default().published(exchange, count, confirms);
+        self.count(Stat::Publish, count, now);
+    }
+
+    /// Counts messages of those published to this exchange that no queue matched.
+    pub fn unroutable_of(&mut self, exchange: &[u8], stat: Stat, count: u64, now: Nanos) {
+        self.by_object.get_or_insert_default().exchange(exchange, stat, count);
+        self.count(stat, count, now);
+    }
+
+    /// Counts confirms, those of the oldest publishes first.
+    pub fn confirmed(&mut self, count: u64, now: Nanos) {
+        if let Some(by_object) = &mut self.by_object {
+            by_object.confirmed(count);
+        }
+        self.count(Stat::Confirm, count, now);
+    }
+
+    /// The counts of each exchange and queue; `None` if there are none.
+    pub fn by_object(&self) -> Option<&StatsByObject> {
+        self.by_object.as_deref()
     }
 
     /// The total of one count.
