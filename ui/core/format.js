@@ -81,3 +81,12 @@ export function at(row, path) {
 
 /** A value of arguments or properties as text. @param {any} value */
 export const plain = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** Names that a browser takes out of a path, and words that stand in the API's own paths where others have a name. */
+const PLAIN_MEANS_ELSE = new Set(['', '.', '..', 'bulk-delete', 'detailed', 'node', 'quorum', 'username', 'without-permissions']);
+
+/**
+ * A name as one segment of a path. Behind `;=` a segment is a name whatever else it would mean, and no browser or proxy shortens it.
+ * @param {string} name
+ */
+export const segment = (name) => (PLAIN_MEANS_ELSE.has(name) ? ';=' : '') + encodeURIComponent(name.toWellFormed?.() ?? name);

@@ -1,5 +1,6 @@
 // Addresses. Each view is a link: its place stands behind `#/` as in RabbitMQ, its filters in a query behind that.
 import { signal } from '../lib.js';
+import { segment } from './format.js';
 
 /**
  * @typedef {{path: string[], query: Record<string, string>}} Route
@@ -14,6 +15,9 @@ function decoded(text) {
   }
 }
 
+/** A segment's name, as `segment` wrote it or by hand. @param {string} text */
+const named = (text) => decoded(text.startsWith(';=') ? text.slice(2) : text);
+
 /** @param {string} hash @returns {Route} */
 export function parse(hash) {
   const [path, query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
@@ -21,9 +25,10 @@ export function parse(hash) {
   const pairs = {};
   for (const pair of query.split('&').filter(Boolean)) {
     const [key, ...value] = pair.split('=');
-    pairs[decoded(key)] = decoded(value.join('='));
+    // A key such as __proto__ is nothing that a page asks for.
+    if (!(decoded(key) in Object.prototype)) pairs[decoded(key)] = decoded(value.join('='));
   }
-  return { path: path.split('/').filter(Boolean).map(decoded), query: pairs };
+  return { path: path.split('/').filter(Boolean).map(named), query: pairs };
 }
 
 /**
@@ -35,7 +40,7 @@ export function link(path, query = {}) {
     ([, value]) => value !== undefined && value !== null && value !== '' && value !== false,
   );
   const text = pairs.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`).join('&');
-  return `#/${path.map(encodeURIComponent).join('/')}${text ? '?' + text : ''}`;
+  return `#/${path.map((name) => segment(String(name))).join('/')}${text ? '?' + text : ''}`;
 }
 
 export const route = signal(parse(location.hash));

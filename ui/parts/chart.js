@@ -5,7 +5,7 @@ import { get, may, query } from '../core/api.js';
 import { at, bytes, clockTime, count, rate, short } from '../core/format.js';
 import { now, useLive } from '../core/live.js';
 import { period, route, setPeriod, setQuery, theme } from '../core/router.js';
-import { Choice, visible } from './basics.js';
+import { Choice, guarded, visible } from './basics.js';
 
 /**
  * @typedef {{key: string, label: string, colour: string, kind: 'rate' | 'level' | 'counter', format: (value: any) => string}} Series
@@ -244,7 +244,7 @@ function draw(canvas, data, series, seconds, mark, events) {
  * @param {{title: string, path: string, body: any, series: Series[], of?: Kind, past?: string}} properties
  *   `path`: the GET with the history; `body`: its present answer; `past`: the GET with the history by the minute
  */
-export function Chart({ title, path, body, series, of = 'other', past }) {
+function Drawing({ title, path, body, series, of = 'other', past }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const data = useRef(/** @type {any[]} */ ([[], ...series.map(() => [])]));
   const counted = useRef(/** @type {Record<string, {value: number, at: number, rate?: number}>} */ ({}));
@@ -334,3 +334,5 @@ export function Chart({ title, path, body, series, of = 'other', past }) {
     }}></canvas>
   </div>`;
 }
+
+export const Chart = guarded(Drawing);

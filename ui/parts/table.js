@@ -4,7 +4,7 @@ import { query } from '../core/api.js';
 import { count } from '../core/format.js';
 import { useLive } from '../core/live.js';
 import { columnsOf, keepColumns, route, setQuery } from '../core/router.js';
-import { Problem } from './basics.js';
+import { Guard, Name, Problem } from './basics.js';
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW = 30;
@@ -238,6 +238,15 @@ function Chooser({ chosen }) {
   </details>`;
 }
 
+/** A row's key; rows that don't have what it is made of are told apart by their place. */
+function keyOf(rowKey, row, at) {
+  try {
+    return rowKey(row, at);
+  } catch {
+    return `at ${at}`;
+  }
+}
+
 /**
  * The rows of a list.
  * @param {{list: any, label: string, rowKey?: (row: any, at: number) => string, empty?: any, short?: boolean, fill?: boolean}} properties
@@ -337,9 +346,9 @@ export function Table({ list, label, rowKey = (_, at) => String(at), empty = 'No
           (
             row,
             offset,
-          ) => html`<tr key=${rowKey(row, first + offset)} data-row=${first + offset} aria-rowindex=${first + offset + 2}>
-          ${columns.map((column, at) => html`<td key=${column.id} class=${classOf(column, at)}>${column.cell(row)}</td>`)}
-        </tr>`,
+          ) => html`<${Guard} key=${keyOf(rowKey, row, first + offset)} instead=${(error) => html`<tr class="fault" data-row=${first + offset}><td class="first" colspan=${columns.length}><${Name} of=${row?.name ?? 'This row'} /> can't be shown: ${String(error?.message ?? error)}</td></tr>`}>
+          ${() => html`<tr data-row=${first + offset} aria-rowindex=${first + offset + 2}>${columns.map((column, at) => html`<td key=${column.id} class=${classOf(column, at)}>${column.cell(row)}</td>`)}</tr>`}
+        <//>`,
         )}
         ${last < rows.length && html`<tr class="gap" aria-hidden="true" key="below"><td colspan=${columns.length} style=${{ height: `${(rows.length - last) * ROW}px` }}></td></tr>`}
       </tbody>

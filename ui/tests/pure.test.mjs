@@ -17,19 +17,27 @@ const { level, median, ofConnection, ofQueue } = await import('../core/why.js');
 const said = (finding) => finding.parts.map((part) => (typeof part === 'string' ? part : part.name)).join('');
 
 test('an address is read as it is written, whatever the names', () => {
-  for (const name of ['/', 'a/b', 'a?b=c', '100%', 'a&b', 'ö', '#', ' ', '\'"<']) {
-    assert.deepEqual(parse(link(['queues', name, name], { name, page: 2, none: '' })), {
+  for (const name of ['', '.', '..', ';=', ';=..', 'detailed', '__proto__', '/', 'a/b', 'a?b=c', '100%', 'a&b', 'ö', '#', ' ', '\'"<']) {
+    assert.deepEqual(parse(link(['queues', name, name], { name: `of ${name}`, page: 2, none: '' })), {
       path: ['queues', name, name],
-      query: { name, page: '2' },
+      query: { name: `of ${name}`, page: '2' },
     });
   }
   assert.deepEqual(parse('#/queues/%'), { path: ['queues', '%'], query: {} });
+  assert.deepEqual(parse('#/queues/%2F/..?__proto__=x'), { path: ['queues', '/', '..'], query: {} });
   assert.equal(to.exchange('/', ''), '#/exchanges/%2F/amq.default');
 });
 
 test('requests go below the folder of the page', () => {
   assert.equal(BASE, 'http://localhost:15672/x/api/');
   assert.equal(path`queues/${'/'}/${'a/b?'}`, 'queues/%2F/a%2Fb%3F');
+  for (const name of ['', '.', '..', 'detailed', ';=', '%2e%2e', '\u0000']) {
+    const whole = new URL(path`queues/${'/'}/${name}`, BASE).pathname;
+    const last = whole.split('/');
+    assert.equal(last.length, 6, `${name} is one segment of ${whole}`);
+    assert.equal(decodeURIComponent(last[5].replace(/^;=/, '')), name);
+  }
+  assert.equal(path`queues/${';=x'}`, 'queues/%3B%3Dx');
   assert.equal(query({ a: '', b: 0, c: 'x y', d: undefined }), '?b=0&c=x%20y');
 });
 
