@@ -2,7 +2,7 @@
 import { html, render, useEffect, useRef, useState } from './lib.js';
 import { ask, begin, me, trouble } from './core/api.js';
 import { connect, connection, forget } from './core/live.js';
-import { chooseVhost, chosenVhost, link, route, setQuery } from './core/router.js';
+import { chooseVhost, chosenVhost, keepFocus, link, route, setQuery } from './core/router.js';
 import { blame, Guard, Problem } from './parts/basics.js';
 import { Login, Shell } from './parts/shell.js';
 
@@ -106,9 +106,11 @@ function Page() {
     };
   }, [id]);
   useEffect(() => {
-    if (loaded.id !== id || shown.current === key) return;
+    // A form has the address of its list, but for the query.
+    const view = `${key}${route.value.query.new ?? ''}`;
+    if (loaded.id !== id || shown.current === view) return;
     const first = shown.current === null;
-    shown.current = key;
+    shown.current = view;
     const main = document.getElementById('main');
     if (main) main.scrollTop = 0;
     const heading = /** @type {HTMLElement | null} */ (document.querySelector('main h1'));
@@ -170,4 +172,5 @@ addEventListener('unhandledrejection', ({ reason }) => reason?.name !== 'AbortEr
 
 const root = document.getElementById('app');
 if (root) render(html`<${Guard}><${App} /><//>`, root);
+keepFocus();
 begin();

@@ -146,3 +146,33 @@ export function setPeriod(seconds) {
 addEventListener('storage', (event) => {
   if (event.key === 'leveret.theme') setTheme(event.newValue ?? 'system');
 });
+
+/**
+ * Gives the focus a place when what had it goes: a button that is disabled while its request runs gets it back, and for a part that is
+ * gone the nearest one around it that takes the focus stands in, else the page's heading.
+ */
+export function keepFocus() {
+  /** What had the focus last, and all around it. @type {Element[]} */
+  let last = [];
+  const lost = () => !document.activeElement || document.activeElement === document.body;
+  const mend = () => {
+    if (!last.length || !lost() || document.querySelector('dialog[open]')) return;
+    const [own, ...around] = last;
+    if (own.isConnected && !(/** @type {any} */ (own).disabled)) return /** @type {HTMLElement} */ (own).focus({ preventScroll: true });
+    const near = around.find((one) => one.isConnected && one.id !== 'main' && one.matches('[tabindex]:not(dialog), summary, form'));
+    const beside = near?.matches('form') ? near.querySelector('button:not(:disabled), input') : near;
+    const target = beside ?? document.querySelector('main h1') ?? document.getElementById('main');
+    /** @type {HTMLElement | null} */ (target)?.focus({ preventScroll: true });
+  };
+  addEventListener('focusin', ({ target }) => {
+    last = [];
+    for (let one = /** @type {Element | null} */ (target); one && one !== document.body; one = one.parentElement) last.push(one);
+  });
+  // Somebody clicks beside everything: then nothing has the focus on purpose.
+  addEventListener('pointerdown', () => (last = []), true);
+  new MutationObserver(() => last.length && lost() && mend()).observe(document.body, { childList: true, subtree: true });
+  // A browser takes the focus from what is disabled only at the next frame, and tells nobody.
+  const disabled = () => last.length && (/** @type {any} */ (last[0]).disabled ? again() : mend());
+  const again = () => requestAnimationFrame(() => requestAnimationFrame(() => lost() && /** @type {any} */ (last[0])?.dataset?.page && mend()));
+  new MutationObserver(disabled).observe(document.body, { attributes: true, attributeFilter: ['disabled'], subtree: true });
+}

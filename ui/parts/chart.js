@@ -240,6 +240,10 @@ function draw(canvas, data, series, seconds, mark, events) {
   pen.restore();
 }
 
+const unmark = () => {
+  pointed.value = null;
+};
+
 /**
  * @param {{title: string, path: string, body: any, series: Series[], of?: Kind, past?: string}} properties
  *   `path`: the GET with the history; `body`: its present answer; `past`: the GET with the history by the minute
@@ -322,6 +326,14 @@ function Drawing({ title, path, body, series, of = 'other', past }) {
     const share = (event.offsetX - LEFT) / (width - LEFT - 4);
     pointed.value = share < 0 || share > 1 ? null : Date.now() / 1000 - seconds * (1 - share);
   };
+  const step = (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key];
+    if (by === undefined && event.key !== 'Escape') return;
+    event.preventDefault();
+    const end = Date.now() / 1000;
+    const moved = (mark ?? end) + ((by ?? 0) * seconds) / 120;
+    pointed.value = by === undefined ? null : Math.max(end - seconds, Math.min(end, moved));
+  };
   const [times] = data.current;
   const place = mark === null ? -1 : before(times, mark);
   const near = mark !== null && events.find((event) => Math.abs(event.at / 1000 - Number(mark)) < seconds / 80);
@@ -329,9 +341,7 @@ function Drawing({ title, path, body, series, of = 'other', past }) {
   return html`<div class="chart">
     <div class="chart-head"><h2>${title}</h2><div class="legend">${series.map((one, index) => html`<span class="legend-entry" style=${{ '--dot': `var(${one.colour})` }}>${one.label}<b>${one.format(shown[index])}</b></span>`)}
       ${place >= 0 && html`<span>${clockTime(times[place] * 1000)}</span>`}${near && html`<span class=${WORST.test(near.kind) ? 'bad' : ''}>${near.kind.replaceAll('_', ' ')}: ${visible(near.what)}</span>`}</div></div>
-    <canvas class="chart-box" ref=${canvas} role="img" aria-label=${`${title}: ${series.map((one) => `${one.label} ${one.format(present(one))}`).join(', ')}`} onPointerMove=${point} onPointerLeave=${() => {
-      pointed.value = null;
-    }}></canvas>
+    <canvas class="chart-box" ref=${canvas} role="img" tabindex="0" aria-label=${`${title}${place >= 0 ? ` at ${clockTime(times[place] * 1000)}` : ''}: ${series.map((one, index) => `${one.label} ${one.format(shown[index])}`).join(', ')}`} onPointerMove=${point} onKeyDown=${step} onBlur=${unmark} onPointerLeave=${unmark}></canvas>
   </div>`;
 }
 
