@@ -12,6 +12,7 @@
 //! This crate must not know of frames or disks. It uses the broker as clients do, with the same permits.
 
 mod api;
+mod attention;
 mod auth;
 mod bindings;
 mod bodies;
@@ -59,6 +60,7 @@ mod queues;
 mod recording;
 mod route;
 mod routes;
+mod row_filter;
 mod running_traces;
 mod running_transfers;
 mod sampling;

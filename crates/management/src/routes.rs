@@ -6,9 +6,9 @@ use leveret_model::{Permission, TopicPermission};
 use crate::call::{Call, HandlerResult, json};
 use crate::route::{Route, route};
 use crate::{
-    auth, bindings, connections, consumers, definitions, deprecated_features, exchanges, feature_flags, granted,
-    health, limits, maintenance, missing, nodes, openapi, overview, parameters, past, permissions, policies, publish,
-    queues, stream_clients, super_streams, tap, topic_permissions, traces, transfers, users, vhosts, watch,
+    attention, auth, bindings, connections, consumers, definitions, deprecated_features, exchanges, feature_flags,
+    granted, health, limits, maintenance, missing, nodes, openapi, overview, parameters, past, permissions, policies,
+    publish, queues, stream_clients, super_streams, tap, topic_permissions, traces, transfers, users, vhosts, watch,
 };
 
 /// All routes.
@@ -16,6 +16,7 @@ use crate::{
 pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/openapi.json" Public document, "This description of the API"),
     route!(Get "/api/overview" Management overview::overview, "Totals and rates of the whole node"),
+    route!(Get "/api/attention" Management attention::all, "What waits or goes wrong, by reason and severity, the worst first; limit, why, severity, vhost"),
     route!(Get "/api/watch" Management watch::watch, "Sends the answers of GET routes (path=/api/..., up to 16 times) as server-sent events, again when they have changed"),
     route!(Get "/api/tap/queues/{vhost}/{queue}" Vhost tap::queue, "Sends messages as they come to a queue and leave it, as server-sent events; rate, body_bytes, decode"),
     route!(Get "/api/tap/exchanges/{vhost}/{exchange}" Vhost tap::exchange, "Sends messages as clients publish them to an exchange, as server-sent events; rate, body_bytes, decode"),
