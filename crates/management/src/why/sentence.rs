@@ -195,12 +195,17 @@ fn of_queue(code: &str, cause: &Value, about: About<'_>) -> Sentence {
         "waits_to_retry" | "expiring" | "dead_letter_loop" | "dead_letters_lost" | "dead_letters_wait" => {
             of_dead_letters(code, cause, vhost, &waiting)
         }
-        _ => of_node(code, cause, "Its publishers wait", "Publishers wait for the disk of "),
+        "log_full" => Sentence::of("What is published to it waits for room in the log of ")
+            .node()
+            .and(".")
+            .advising("Publishers are faster than the disk."),
+        "disk" => Sentence::of("Its next messages are being read from the disk: it is longer than what is kept in memory."),
+        _ => of_node(code, cause, "What is published waits"),
     }
 }
 
-/// What the disk and alarms do to publishers.
-fn of_node(code: &str, cause: &Value, waits: &str, for_disk: &str) -> Sentence {
+/// What the disk and alarms do to publishers, who wait in these words.
+fn of_node(code: &str, cause: &Value, waits: &str) -> Sentence {
     match code {
         "alarm" => Sentence::of(format!("An alarm for {} of ", resources(cause)))
             .node()
@@ -208,20 +213,14 @@ fn of_node(code: &str, cause: &Value, waits: &str, for_disk: &str) -> Sentence {
             .advising(FREE),
         "disk_full" => Sentence::of("The disk of ")
             .node()
-            .and(" is full: the log could not make a file.")
+            .and(" is full: the log could not make a file, and nothing can be published.")
             .advising("Free disk space. Consumers and acknowledgements go on."),
-        "log_full" => {
-            let time = sync_time(cause).map_or_else(String::new, |time| format!("; a sync takes {time}"));
-            Sentence::of(format!(
-                "{waits}: what they published is on its way to the disk, whose log has no room{time}."
-            ))
-            .advising("They publish as fast as the disk takes it.")
-        }
         "sync" => {
             let time = sync_time(cause).map_or_else(|| ".".to_owned(), |time| format!(", where a sync takes {time}."));
-            Sentence::of(for_disk).node().and(time).advising("A faster disk, or larger batches of confirms, help.")
+            Sentence::of(format!("{waits} for the disk of ")).node().and(time).advising(
+                "Something else keeps the disk busy, or it is slow. A faster disk helps, and so do more messages in flight per publisher.",
+            )
         }
-        "disk" => Sentence::of("Its next messages are being read from the disk of ").node().and("."),
         "body_file" => Sentence::of("Large messages come, of which more than 1 MiB is not written yet."),
         other => Sentence::of(format!("{waits}: {}.", other.replace('_', " "))),
     }
@@ -242,7 +241,7 @@ fn at_limit(code: &str, cause: &Value, vhost: &str) -> Sentence {
         (None, _) => said.and(" (argument of the queue)"),
     };
     if code == "full" {
-        return said.and(" and refuses publishes.").advising("Consume faster, or raise the limit.");
+        return said.and(", and refuses what is published.").advising("Let consumers catch up, or raise the limit.");
     }
     let so_far = match number(cause, "dropped") {
         0 => String::new(),
@@ -341,7 +340,7 @@ fn of_connection(code: &str, cause: &Value) -> Sentence {
         }
         "body_file" => Sentence::of("It sends large messages, of which more than 1 MiB is not written yet."),
         "room" | "window" | "link_credit" => busy(Sentence::of("Its client"), code, 0, 0),
-        _ => of_node(code, cause, "It waits", "It waits for the disk of "),
+        _ => of_node(code, cause, "It waits"),
     }
 }
 
