@@ -186,12 +186,16 @@ fn of_queue(code: &str, cause: &Value, about: About<'_>) -> Sentence {
                 .and(format!(" reached {their} delivery limit and {are} kept aside."))
                 .advising("Look at them, mend the consumer, and move them back.")
         }
-        "delayed" => Sentence::default()
-            .name(
-                &several(number(cause, "messages"), "message"),
-                json!({"kind": "queue", "vhost": vhost, "name": name, "tab": "delayed"}),
-            )
-            .and(" came back from a consumer and wait for their time before they are delivered again."),
+        "delayed" => {
+            let delayed = number(cause, "messages");
+            let wait = if delayed == 1 { "waits" } else { "wait" };
+            Sentence::default()
+                .name(
+                    &several(delayed, "message"),
+                    json!({"kind": "queue", "vhost": vhost, "name": name, "tab": "delayed"}),
+                )
+                .and(format!(" came back from a consumer and {wait} for a time before the next delivery."))
+        }
         "waits_to_retry" | "expiring" | "dead_letter_loop" | "dead_letters_lost" | "dead_letters_wait" => {
             of_dead_letters(code, cause, vhost, &waiting)
         }
@@ -282,7 +286,7 @@ fn of_dead_letters(code: &str, cause: &Value, vhost: &str, waiting: &str) -> Sen
             .advising("Let the consumer look at x-death and acknowledge or put away what failed too often, or give a quorum queue a delivery limit.")
         }
         ("dead_letters_wait", _) => Sentence::of(format!(
-            "{} wait here until a queue takes them; exchange ",
+            "{} here until a queue takes what waits; exchange ",
             several(number(cause, "messages"), "dead letter")
         ))
         .exchange(vhost, exchange)
