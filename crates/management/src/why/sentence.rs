@@ -286,7 +286,7 @@ fn of_dead_letters(code: &str, cause: &Value, vhost: &str, waiting: &str) -> Sen
             .advising("Let the consumer look at x-death and acknowledge or put away what failed too often, or give a quorum queue a delivery limit.")
         }
         ("dead_letters_wait", _) => Sentence::of(format!(
-            "{} here until a queue takes what waits; exchange ",
+            "Kept until a queue takes them: {}. Exchange ",
             several(number(cause, "messages"), "dead letter")
         ))
         .exchange(vhost, exchange)
