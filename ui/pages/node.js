@@ -132,7 +132,7 @@ export function Overview() {
                 <div class="panel"><${Chart} title="Queues" path=${base} body=${body} series=${churn('queue', 'deleted')} of="node" /></div>
                 <div class="panel"><${Chart} title="Messages that no queue took" path=${base} body=${body} series=${rates('return_unroutable', 'drop_unroutable')} of="node" /></div>`
               : html`<div class="panel"><${Chart} title="Messages in queues" path=${base} body=${body} series=${lengths('queue_totals.')} of="node" past="history/node" /></div>
-                <div class="panel"><${Chart} title="Messages per second" path=${base} body=${body} series=${rates('publish', 'confirm', 'deliver_get', 'ack', 'redeliver')} of="node" /></div>`
+                <div class="panel"><${Chart} title="Messages per second" path=${base} body=${body} series=${rates('publish', 'confirm', 'deliver_get', 'ack', 'redeliver', 'drop_unroutable')} of="node" /></div>`
           }</div>
           <div class="columns">
             ${(Array.isArray(nodes) ? nodes : []).map((node) => html`<${Section} title="Node" key=${node.name}><div class="panel"><${NodeFacts} node=${node} /></div><//>`)}
