@@ -36,7 +36,7 @@ const RATES = {
   ack: ['Acks', '--acks'],
   redeliver: ['Redelivered', '--again'],
   return_unroutable: ['Returned', '--ready'],
-  drop_unroutable: ['Dropped', '--again'],
+  drop_unroutable: ['Reached no queue', '--bad'],
 };
 /** Rates of messages. @param {...string} keys */
 export const rates = (...keys) => keys.map((key) => flow(`message_stats.${key}`, RATES[key][0], RATES[key][1]));

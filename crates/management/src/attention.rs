@@ -1,4 +1,4 @@
-//! `/api/attention`: what waits or goes wrong, over all queues, exchanges and connections, the worst first.
+//! `/api/attention`: objects that wait or go wrong, over all queues, exchanges and connections, the worst first.
 //!
 //! Most queues are passed over by their gauges. Those whose gauges say that something may be wrong are looked at in full. Queues that
 //! merely have no consumer may be very many: they are counted by their gauges, and the longest of them looked at.
@@ -205,7 +205,7 @@ impl Found {
     }
 }
 
-/// What a queue's gauges and counters say at a glance.
+/// The verdict of a queue's gauges and counters.
 enum Glance {
     Fine,
     NoConsumers,

@@ -241,3 +241,28 @@ pub(crate) static ROUTES: &[Route] = &[
 async fn document(call: Call) -> HandlerResult {
     json(openapi::describe(ROUTES, &call.api.broker().settings.version))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::percent::means_else;
+
+    #[test]
+    fn words_of_routes_are_no_plain_names() {
+        let is_parameter = |word: &str| word.starts_with('{');
+        for route in ROUTES {
+            for other in ROUTES {
+                let (words, others): (Vec<&str>, Vec<&str>) =
+                    (route.path.split('/').collect(), other.path.split('/').collect());
+                let is_same = |(one, two): (&&str, &&str)| is_parameter(one) || is_parameter(two) || one == two;
+                if words.len() != others.len() || !words.iter().zip(&others).all(is_same) {
+                    continue;
+                }
+                for (word, other_word) in words.iter().zip(&others) {
+                    let hides = !is_parameter(word) && is_parameter(other_word);
+                    assert!(!hides || means_else(word), "{} hides {}", route.path, other.path);
+                }
+            }
+        }
+    }
+}

@@ -1,4 +1,4 @@
-//! What waits, as the page says it.
+//! The list of all that waits, in the words of the page.
 
 use leveret_tests::PATIENCE;
 use leveret_tests::node::{Node, Options};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::effects::well;
 
 #[test]
-fn what_waits_is_listed_in_the_sentences_of_the_page() {
+fn waiting_objects_are_listed_in_the_words_of_the_page() {
     let node = Node::start(Options::new());
     assert_eq!(well(&node, "rabbitmqctl -s list_waiting"), "");
     let body = json!({"durable": true, "arguments": {"x-max-length": 2, "x-overflow": "reject-publish"}});

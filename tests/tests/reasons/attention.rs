@@ -4,7 +4,7 @@ use leveret_tests::http::Http;
 use leveret_tests::wire::publish;
 use serde_json::{Value, json};
 
-use crate::stage::Stage;
+use crate::stage::Staged;
 
 fn get(http: &Http, path: &str) -> Value {
     let answer = http.get(path).expect("an answer");
@@ -24,8 +24,8 @@ fn counted(answer: &Value, code: &str) -> u64 {
 }
 
 /// Thirty archives that nobody reads, a queue that refuses publishes, and one that waits to retry.
-fn staged() -> Stage {
-    let mut stage = Stage::new();
+fn staged() -> Staged {
+    let mut stage = Staged::new();
     for at in 0..30 {
         stage.queue(&format!("archive{at}"), json!({}));
         stage.publish(&format!("archive{at}"), 15);

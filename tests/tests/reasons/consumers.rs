@@ -5,12 +5,12 @@ use leveret_tests::amqp10::Amqp10;
 use leveret_tests::wire::{Wire, publish};
 use serde_json::json;
 
-use crate::stage::{Stage, nack};
+use crate::stage::{Staged, nack};
 
 const QUEUE: &str = "queues/%2F/q";
 
-fn staged(messages: u64) -> Stage {
-    let mut stage = Stage::new();
+fn staged(messages: u64) -> Staged {
+    let mut stage = Staged::new();
     stage.queue("q", json!({}));
     stage.publish("q", messages);
     stage
@@ -97,7 +97,7 @@ fn a_shut_window_is_told() {
 
 #[test]
 fn a_client_that_does_not_read_is_told() {
-    let mut stage = Stage::new();
+    let mut stage = Staged::new();
     stage.queue("q", json!({}));
     stage.publish("q", 0);
     for _ in 0..300 {
@@ -113,7 +113,7 @@ fn a_client_that_does_not_read_is_told() {
 
 #[test]
 fn a_consumer_that_stands_by_is_told() {
-    let mut stage = Stage::new();
+    let mut stage = Staged::new();
     stage.queue("q", json!({"x-single-active-consumer": true}));
     stage.consume("q", 1, 0);
     stage.consume("q", 1, 0);

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::stage::{Stage, nack};
+use crate::stage::{Staged, nack};
 
 const LATER: u64 = 600_000;
 
 #[test]
 fn a_queue_that_waits_to_retry_is_no_abandoned_one() {
-    let mut stage = Stage::new();
+    let mut stage = Staged::new();
     stage.queue("work", json!({}));
     let back = json!({"x-message-ttl": LATER, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work"});
     stage.queue("work.retry", back);
@@ -23,7 +23,7 @@ fn a_queue_that_waits_to_retry_is_no_abandoned_one() {
 
 #[test]
 fn a_queue_that_waits_for_several_queues_names_their_exchange() {
-    let mut stage = Stage::new();
+    let mut stage = Staged::new();
     stage.put("exchanges/%2F/again", json!({"type": "fanout"}));
     for name in ["one", "two"] {
         stage.queue(name, json!({}));
@@ -38,7 +38,7 @@ fn a_queue_that_waits_for_several_queues_names_their_exchange() {
 
 #[test]
 fn messages_that_expire_unread_are_told() {
-    let mut stage = Stage::new();
+    let mut stage = Staged::new();
     stage.queue("q", json!({"x-message-ttl": LATER}));
     stage.publish("q", 2);
     let said = "2 ready messages, and no consumer: a message that nobody takes within 10 min 0 s is deleted";
@@ -49,7 +49,7 @@ fn messages_that_expire_unread_are_told() {
 
 #[test]
 fn dead_letters_that_come_back_for_ever_are_told() {
-    let mut stage = Stage::new();
+    let mut stage = Staged::new();
     stage.queue("work", json!({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work.retry"}));
     let back = json!({"x-message-ttl": 30, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "work"});
     stage.queue("work.retry", back);
@@ -67,7 +67,7 @@ fn dead_letters_that_come_back_for_ever_are_told() {
 
 #[test]
 fn a_dead_letter_exchange_that_does_not_exist_is_told() {
-    let mut stage = Stage::new();
+    let mut stage = Staged::new();
     stage.queue("q", json!({"x-dead-letter-exchange": "nowhere"}));
     stage.publish("q", 1);
     let said = "Messages that die here are lost: their dead-letter exchange nowhere does not exist.";
@@ -77,7 +77,7 @@ fn a_dead_letter_exchange_that_does_not_exist_is_told() {
 
 #[test]
 fn a_dead_letter_exchange_without_a_matching_binding_is_told() {
-    let mut stage = Stage::new();
+    let mut stage = Staged::new();
     stage.put("exchanges/%2F/dead", json!({"type": "direct"}));
     stage.queue("letters", json!({}));
     let bound = stage.http().post("/api/bindings/%2F/e/dead/q/letters", &json!({"routing_key": "other"}));
@@ -94,7 +94,7 @@ fn a_dead_letter_exchange_without_a_matching_binding_is_told() {
 
 #[test]
 fn a_dead_letter_queue_that_is_gone_is_told() {
-    let mut stage = Stage::new();
+    let mut stage = Staged::new();
     stage.queue("q", json!({"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "gone"}));
     stage.publish("q", 1);
     let said = "their dead-letter exchange (AMQP default) leads to no queue with their routing key.";

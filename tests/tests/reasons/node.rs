@@ -1,4 +1,4 @@
-//! What the node's disk and memory do to queues and connections.
+//! The node's disk and memory, as reasons of queues and connections.
 
 use std::time::Instant;
 
@@ -7,11 +7,11 @@ use leveret_tests::node::Options;
 use leveret_tests::wire::publish;
 use serde_json::json;
 
-use crate::stage::{Stage, pause};
+use crate::stage::{Staged, pause};
 
 #[test]
 fn an_alarm_is_told_to_queues_and_connections() {
-    let mut stage = Stage::with(Options::new().with_alarms());
+    let mut stage = Staged::with(Options::new().with_alarms());
     stage.queue("q", json!({}));
     stage.publish("q", 1);
     stage.node.raise_alarms("memory");
@@ -35,7 +35,7 @@ fn an_alarm_is_told_to_queues_and_connections() {
 
 #[test]
 fn a_slow_disk_is_told_with_the_time_of_its_syncs() {
-    let mut stage = Stage::with(Options::new().set("debug.sync_delay_ms", 500));
+    let mut stage = Staged::with(Options::new().set("debug.sync_delay_ms", 500));
     stage.queue("q", json!({}));
     let said = "What is published waits for the disk of the node, where a sync takes ";
     stage.says_while("queues/%2F/q", "sync", said, |wire| {

@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 /// Bits of `basic.nack`.
 const REQUEUE: u8 = 0b10;
 
-pub(crate) struct Stage {
+pub(crate) struct Staged {
     pub(crate) node: Node,
     pub(crate) wire: Wire,
     confirms: bool,
 }
 
-impl Stage {
+impl Staged {
     pub(crate) fn new() -> Self {
         Self::with(Options::new())
     }
@@ -68,7 +68,7 @@ impl Stage {
         says(&self.http(), path, code, text)
     }
 
-    /// As [`Stage::says`], while the client repeats a step.
+    /// As [`Staged::says`], while the client repeats a step.
     pub(crate) fn says_while(&mut self, path: &str, code: &str, text: &str, step: impl FnMut(&mut Wire)) -> Value {
         let (http, mut step) = (self.http(), step);
         let wanted = [path, code, text].map(str::to_owned);

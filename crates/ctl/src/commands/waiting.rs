@@ -1,4 +1,4 @@
-//! What waits or goes wrong, and why: the sentences of the API.
+//! Objects that wait or go wrong, and why: the sentences of the API.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What becomes of a queue's dead letters: queues that wait to retry, loops, and letters that reach no queue.
+//! The ways of dead letters: queues that wait to retry, loops, and letters that reach no queue.
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::words::{bytes, count, rate, several, span};
 
-/// What a sentence is about.
+/// The subject of a sentence.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum About<'a> {
     Queue { vhost: &'a str, name: &'a str, ready: u64, unacknowledged: u64, failure: Option<&'a str> },
@@ -102,7 +102,7 @@ pub(super) fn sentence(code: &str, cause: &Value, about: About<'_>) -> Sentence 
 const SPREAD: &str = "Make its work faster, or add consumers.";
 const FREE: &str = "Free memory or disk space, or let consumers empty queues.";
 
-/// What a consumer that takes nothing more does, behind its name.
+/// The behaviour of a consumer that takes nothing more, behind its name.
 fn busy(sentence: Sentence, code: &str, prefetch: u64, unacknowledged: u64) -> Sentence {
     match code {
         "link_credit" => sentence
@@ -208,7 +208,7 @@ fn of_queue(code: &str, cause: &Value, about: About<'_>) -> Sentence {
     }
 }
 
-/// What the disk and alarms do to publishers, who wait in these words.
+/// The effect of the disk and of alarms on publishers; `waits` says in words that something waits.
 fn of_node(code: &str, cause: &Value, waits: &str) -> Sentence {
     match code {
         "alarm" => Sentence::of(format!("An alarm for {} of ", resources(cause)))

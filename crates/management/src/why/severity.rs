@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_ordinary_for_a_moment_matters_if_it_lasts() {
+    fn ordinary_waits_matter_if_they_last() {
         assert_eq!(Severity::of("no_consumers", Some(0.2)), Severity::Note);
         assert_eq!(Severity::of("no_consumers", Some(2.0)), Severity::Warn);
         assert_eq!(Severity::of("full", Some(0.2)), Severity::Bad);
