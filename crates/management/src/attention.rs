@@ -100,7 +100,7 @@ impl Found {
             match glance(&queue, &gauges) {
                 Glance::Fine => {}
                 Glance::NoConsumers => unconsumed.push((gauges.ready, queue)),
-                Glance::Suspect => suspects.push(queue),
+                Glance::Suspect(rank) => suspects.push((rank, queue)),
             }
         }
         if unconsumed.len() > LONGEST_MAX {
@@ -109,8 +109,10 @@ impl Found {
             unconsumed.truncate(LONGEST_MAX);
         }
         self.passed_over = suspects.len().saturating_sub(FULL_MAX) as u64;
+        suspects.sort_by_key(|(rank, _)| *rank);
         suspects.truncate(FULL_MAX);
-        for (at, queue) in suspects.into_iter().chain(unconsumed.into_iter().map(|(_, queue)| queue)).enumerate() {
+        let suspects = suspects.into_iter().map(|(_, queue)| queue);
+        for (at, queue) in suspects.chain(unconsumed.into_iter().map(|(_, queue)| queue)).enumerate() {
             if at % QUEUES_AT_A_STRETCH == 0 {
                 make_way();
             }
@@ -209,34 +211,54 @@ impl Found {
 enum Glance {
     Fine,
     NoConsumers,
-    /// It is to be looked at in full.
-    Suspect,
+    /// It is to be looked at in full; those of the lowest rank first, if there are too many.
+    Suspect(Rank),
 }
 
+/// The trouble that a queue may be in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Rank {
+    /// It refuses messages, or stands.
+    Stands,
+    /// It may lose messages, or hand out the same ones again and again.
+    Loses,
+    /// It waits.
+    Waits,
+    /// Its settings may be wrong.
+    Settings,
+}
+
+/// Deliveries without an acknowledgement from which on dead letters may loop.
+const UNANSWERED: u64 = 10;
+
 fn glance(queue: &QueueRef, gauges: &QueueGauges) -> Glance {
-    let waits = gauges.waits.bits();
-    let unconsumed = 1 << WaitReason::NoConsumers as u32;
-    if waits & !unconsumed != 0 || gauges.failed {
-        return Glance::Suspect;
-    }
-    if queue.is_quorum() && [SetAside::Parked, SetAside::Delayed].iter().any(|which| queue.set_aside(*which).0 > 0) {
-        return Glance::Suspect;
+    let waits = |reason| gauges.waits.contains(reason);
+    if gauges.failed || [WaitReason::Full, WaitReason::Alarm, WaitReason::DiskFull].into_iter().any(waits) {
+        return Glance::Suspect(Rank::Stands);
     }
     let (info, effective) = (queue.info(), queue.effective());
     let options = effective.options(info);
-    let counted = |count| gauges.counted && queue.counted(count).is_some_and(|total| total > 0);
+    let counted = |count| if gauges.counted { queue.counted(count).unwrap_or_default() } else { 0 };
     let has_limit = options.max_length.is_some() || options.max_length_bytes.is_some();
-    let may_drop =
-        has_limit && options.overflow == Overflow::DropHead && !queue.is_stream() && counted(QueueCount::Publish);
-    let may_loop = counted(QueueCount::Redeliver);
-    // Of queues that move dead letters, what these come to is seen only in full.
-    if may_drop || may_loop || options.dead_letter.is_some() && (gauges.counted || waits != 0) {
-        return Glance::Suspect;
+    let may_drop = has_limit && options.overflow == Overflow::DropHead && !queue.is_stream();
+    if may_drop && counted(QueueCount::Publish) > 0 || counted(QueueCount::Redeliver) > 0 {
+        return Glance::Suspect(Rank::Loses);
     }
-    match (waits, options.message_ttl_ms) {
-        (0, _) => Glance::Fine,
-        (_, Some(_)) => Glance::Suspect,
-        (_, None) => Glance::NoConsumers,
+    let is_moving = options.dead_letter.is_some();
+    if is_moving && counted(QueueCount::Deliver) >= counted(QueueCount::Ack).saturating_add(UNANSWERED) {
+        return Glance::Suspect(Rank::Loses);
+    }
+    let has_aside = || [SetAside::Parked, SetAside::Delayed].into_iter().any(|which| queue.set_aside(which).0 > 0);
+    let unconsumed = waits(WaitReason::NoConsumers);
+    let has_others = gauges.waits.bits() & !(1 << WaitReason::NoConsumers as u32) != 0;
+    // Messages that nobody consumes because a time to live moves them on are told apart in full.
+    if has_others || unconsumed && options.message_ttl_ms.is_some() || queue.is_quorum() && has_aside() {
+        return Glance::Suspect(Rank::Waits);
+    }
+    match unconsumed {
+        _ if is_moving && (unconsumed || gauges.counted) => Glance::Suspect(Rank::Settings),
+        true => Glance::NoConsumers,
+        false => Glance::Fine,
     }
 }
 
