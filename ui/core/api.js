@@ -1,6 +1,6 @@
 // Requests to the node's HTTP API.
 import { signal } from '../lib.js';
-import { segment } from './format.js';
+import { quoted, segment } from './format.js';
 
 /** The API below the folder that the page was loaded from, so that `management.path_prefix` needs no setting here. */
 export const BASE = new URL('api/', location.origin + location.pathname.replace(/[^/]*$/, '')).href;
@@ -38,7 +38,7 @@ export function query(pairs) {
     ([, value]) => value !== undefined && value !== null && value !== '' && value !== false,
   );
   return given.length
-    ? '?' + given.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`).join('&')
+    ? '?' + given.map(([key, value]) => `${quoted(key)}=${quoted(String(value))}`).join('&')
     : '';
 }
 

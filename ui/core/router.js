@@ -1,6 +1,6 @@
 // Addresses. Each view is a link: its place stands behind `#/` as in RabbitMQ, its filters in a query behind that.
 import { signal } from '../lib.js';
-import { segment } from './format.js';
+import { quoted } from './format.js';
 
 /**
  * @typedef {{path: string[], query: Record<string, string>}} Route
@@ -15,7 +15,7 @@ function decoded(text) {
   }
 }
 
-/** A segment's name, as `segment` wrote it or by hand. @param {string} text */
+/** A segment's name: as in the paths of requests, one behind `;=` may be empty. @param {string} text */
 const named = (text) => decoded(text.startsWith(';=') ? text.slice(2) : text);
 
 /** @param {string} hash @returns {Route} */
@@ -39,8 +39,8 @@ export function link(path, query = {}) {
   const pairs = Object.entries(query).filter(
     ([, value]) => value !== undefined && value !== null && value !== '' && value !== false,
   );
-  const text = pairs.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`).join('&');
-  return `#/${path.map((name) => segment(String(name))).join('/')}${text ? '?' + text : ''}`;
+  const text = pairs.map(([key, value]) => `${quoted(key)}=${quoted(String(value))}`).join('&');
+  return `#/${path.map((name) => (name === '' ? ';=' : quoted(String(name)))).join('/')}${text ? '?' + text : ''}`;
 }
 
 export const route = signal(parse(location.hash));

@@ -112,7 +112,7 @@ function List({ kind }) {
   const vhost = chosenVhost.value;
   const list = useList({
     id: `stream-${kind}`,
-    path: vhost ? path`stream/${kind}/${vhost}` : `stream/${kind}`,
+    path: `stream/${kind}` + (vhost && path`/${vhost}`),
     columns: COLUMNS[kind](),
     always: ['name', 'connection_details', 'publisher_id', 'subscription_id'],
     sort: kind === 'connections' ? 'name' : kind === 'consumers' ? 'offset_lag' : 'connection_details.name',

@@ -173,11 +173,12 @@ export function useLocal(id, rows, columns) {
 /** @param {Column} column @param {number} at */
 const classOf = ({ num, slack }, at) => `${num ? 'num ' : ''}${slack ? 'slack ' : ''}${at === 0 ? 'first' : ''}`;
 
-/** The reason that a list is limited to, with a way back to all. */
-function Chosen() {
-  const { why, severity } = route.value.query;
-  if (!why && !severity) return null;
-  return html`<button type="button" class="small" onClick=${() => setQuery({ why: '', severity: '', page: '' })}>${why ? short(why) : severity} only: show all</button>`;
+/** The reasons that a list is limited to, with a way back to all. */
+function Reasons() {
+  const { why, severity = '' } = route.value.query;
+  return html`${why && html`<button type="button" class="small" onClick=${() => setQuery({ why: '', page: '' })}>${short(why)} only: show all</button>`}
+    <select aria-label="What goes wrong" value=${severity} onChange=${(event) => setQuery({ severity: event.currentTarget.value, page: '' })}>
+      <option value="">All rows</option><option value="bad">Lost or stuck</option><option value="warn">To look at</option><option value="note">Ordinary waits</option></select>`;
 }
 
 /** Filter, pages and columns of a list. @param {{list: any, what: string}} properties */
@@ -196,7 +197,7 @@ export function Tools({ list, what }) {
   return html`<div class="table-tools">
     <input type="search" data-filter aria-label=${`Filter ${what} by what stands in their rows`} placeholder="Filter  /" value=${text} onInput=${typed} spellcheck=${false} />
     <label class="check" title="Names that a regular expression matches"><input type="checkbox" checked=${list.regex} onChange=${(event) => setQuery({ regex: event.currentTarget.checked ? '1' : '', page: '' }, true)} />Regex</label>
-    <${Chosen} />
+    ${list.chosen.all.some((column) => column.need?.includes('why')) && html`<${Reasons} />`}
     <span class="result" role="status">${list.live.body === undefined ? '' : `${result} ${what}`}</span>
     <span class="spacer"></span>
     ${list.pages > 1 || list.size !== SIZE_DEFAULT ? html`<${Pager} list=${list} />` : null}

@@ -9,7 +9,8 @@ Object.assign(globalThis, {
 });
 const { link, parse, to } = await import('../core/router.js');
 const { BASE, path, query } = await import('../core/api.js');
-const { bytes, rate, short, several, span } = await import('../core/format.js');
+const { bytes, rate, segment, short, several, span } = await import('../core/format.js');
+const fs = await import('node:fs');
 const { bytesOf, hexDump, indented, shownBody } = await import('../pages/messages.js');
 const { findingsOf, median, ofConsumer, ofItem } = await import('../core/why.js');
 
@@ -39,6 +40,14 @@ test('requests go below the folder of the page', () => {
   }
   assert.equal(path`queues/${';=x'}`, 'queues/%3B%3Dx');
   assert.equal(query({ a: '', b: 0, c: 'x y', d: undefined }), '?b=0&c=x%20y');
+});
+
+test('the page and the node agree on the names that need a mark', () => {
+  const rust = fs.readFileSync(new URL('../../crates/management/src/percent.rs', import.meta.url), 'utf8');
+  const names = /MEAN_ELSE: \[[^=]*= \[([^\]]*)\]/.exec(rust)?.[1].match(/"[^"]*"/g)?.map((name) => name.slice(1, -1)) ?? [];
+  assert.ok(names.length > 10);
+  for (const name of names) assert.equal(segment(name), `;=${name}`);
+  assert.equal(segment('queue'), 'queue');
 });
 
 test('numbers are short and honest', () => {
@@ -91,7 +100,7 @@ test('names in the sentence of a reason lead to what they name', () => {
   });
   assert.deepEqual(
     found.parts.map((part) => (typeof part === 'string' ? part : (part.href ?? ''))),
-    ['Of ', '#/queues/%2F/q?tab=parked', '#/connections/a%20-%3E%20b', '#/operator-policies/%2F/;=..', '#/nodes/n%40h', ''],
+    ['Of ', '#/queues/%2F/q?tab=parked', '#/connections/a%20-%3E%20b', '#/operator-policies/%2F/..', '#/nodes/n%40h', ''],
   );
   assert.deepEqual([found.level, found.todo], ['bad', 'Look.']);
   const item = ofItem({ ...reason(['no queue']), kind: 'exchange', vhost: '/', name: '' });
