@@ -192,8 +192,7 @@ export function Tools({ list, what }) {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setQuery({ name: value, page: '' }, true), 180);
   };
-  const result =
-    list.filtered !== list.total ? `${count(list.filtered)} of ${count(list.total)}` : count(list.total);
+  const result = list.filtered !== list.total ? `${count(list.filtered)} of ${count(list.total)}` : count(list.total);
   return html`<div class="table-tools">
     <input type="search" data-filter aria-label=${`Filter ${what} by what stands in their rows`} placeholder="Filter  /" value=${text} onInput=${typed} spellcheck=${false} />
     <label class="check" title="Names that a regular expression matches"><input type="checkbox" checked=${list.regex} onChange=${(event) => setQuery({ regex: event.currentTarget.checked ? '1' : '', page: '' }, true)} />Regex</label>

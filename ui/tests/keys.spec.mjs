@@ -94,13 +94,23 @@ test('on every page the whole content is reached by Tab, and nothing that acts i
   for (const view of Object.values(all)) {
     await open(page, view);
     const missed = await page.evaluate(() => {
-      const acts = [...document.querySelectorAll('main a[href], main button, main input, main select, main textarea, main summary, main canvas')];
+      const acts = [
+        ...document.querySelectorAll(
+          'main a[href], main button, main input, main select, main textarea, main summary, main canvas',
+        ),
+      ];
       const scrolls = [...document.querySelectorAll('main *')].filter((one) => {
         const style = getComputedStyle(one);
-        return /auto|scroll/.test(style.overflowX + style.overflowY) && (one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1);
+        return (
+          /auto|scroll/.test(style.overflowX + style.overflowY) &&
+          (one.scrollHeight > one.clientHeight + 1 || one.scrollWidth > one.clientWidth + 1)
+        );
       });
       const out = acts.filter((one) => /** @type {HTMLElement} */ (one).tabIndex < 0 && !(/** @type {any} */ (one).disabled));
-      const shut = scrolls.filter((one) => /** @type {HTMLElement} */ (one).tabIndex < 0 && !one.querySelector('a[href], button, input') && one.id !== 'main');
+      const shut = scrolls.filter(
+        (one) =>
+          /** @type {HTMLElement} */ (one).tabIndex < 0 && !one.querySelector('a[href], button, input') && one.id !== 'main',
+      );
       return [...out, ...shut].map((one) => one.outerHTML.slice(0, 120));
     });
     expect(missed, view).toEqual([]);

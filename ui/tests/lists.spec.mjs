@@ -29,7 +29,19 @@ test('a filter finds names, numbers, states, features, policies and reasons as t
 
 test('every list has a filter', async ({ page }) => {
   await signIn(page);
-  for (const view of ['#/queues', '#/exchanges', '#/bindings', '#/connections', '#/channels', '#/consumers', '#/stream-clients', '#/super-streams', '#/policies', '#/users', '#/vhosts']) {
+  for (const view of [
+    '#/queues',
+    '#/exchanges',
+    '#/bindings',
+    '#/connections',
+    '#/channels',
+    '#/consumers',
+    '#/stream-clients',
+    '#/super-streams',
+    '#/policies',
+    '#/users',
+    '#/vhosts',
+  ]) {
     await open(page, view);
     await expect(page.locator('[data-filter]'), view).toHaveCount(1);
   }

@@ -46,7 +46,10 @@ test('hostile names never become markup', async ({ page }) => {
 
 /** Confirms a dialog that asks for a name. @param {import('@playwright/test').Page} page @param {string} verb */
 async function confirm(page, verb) {
-  await page.getByRole('button', { name: `${verb}…` }).first().click();
+  await page
+    .getByRole('button', { name: `${verb}…` })
+    .first()
+    .click();
   const dialog = page.locator('dialog[open]');
   const name = await dialog.locator('.confirm-name').textContent();
   await dialog.getByLabel('Type the name to confirm').fill(name ?? '');
@@ -91,10 +94,14 @@ test('a policy without a name is reached and deleted by the page', async ({ page
 test('an error while drawing stays where it happened', async ({ page, complaints }) => {
   // A node, or a proxy before it, that answers something else than what was asked for, also to the stream, which then is this tab's own.
   await page.addInitScript(() => delete (/** @type {any} */ (window).SharedWorker));
-  await page.route('**/api/queues/%2F/idle', (route) => route.fulfill({ json: { name: 'idle', vhost: '/', why: { broken: true } } }));
+  await page.route('**/api/queues/%2F/idle', (route) =>
+    route.fulfill({ json: { name: 'idle', vhost: '/', why: { broken: true } } }),
+  );
   await page.route('**/api/queues/%2F/mail', (route) => route.fulfill({ json: [{ name: 'mail' }] }));
   await page.route('**/api/exchanges?**', (route) =>
-    route.fulfill({ json: { items: [null, { name: 'amq.topic', vhost: '/', type: 'topic' }], page_count: 1, total_count: 2, filtered_count: 2 } }),
+    route.fulfill({
+      json: { items: [null, { name: 'amq.topic', vhost: '/', type: 'topic' }], page_count: 1, total_count: 2, filtered_count: 2 },
+    }),
   );
   await page.route('**/api/watch?**', (route) => route.abort());
   await signIn(page);

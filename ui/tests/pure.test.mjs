@@ -18,7 +18,24 @@ const { findingsOf, median, ofConsumer, ofItem } = await import('../core/why.js'
 const said = (finding) => finding.parts.map((part) => (typeof part === 'string' ? part : part.name)).join('');
 
 test('an address is read as it is written, whatever the names', () => {
-  for (const name of ['', '.', '..', ';=', ';=..', 'detailed', '__proto__', '/', 'a/b', 'a?b=c', '100%', 'a&b', 'ö', '#', ' ', '\'"<']) {
+  for (const name of [
+    '',
+    '.',
+    '..',
+    ';=',
+    ';=..',
+    'detailed',
+    '__proto__',
+    '/',
+    'a/b',
+    'a?b=c',
+    '100%',
+    'a&b',
+    'ö',
+    '#',
+    ' ',
+    '\'"<',
+  ]) {
     assert.deepEqual(parse(link(['queues', name, name], { name: `of ${name}`, page: 2, none: '' })), {
       path: ['queues', name, name],
       query: { name: `of ${name}`, page: '2' },
@@ -44,7 +61,11 @@ test('requests go below the folder of the page', () => {
 
 test('the page and the node agree on the names that need a mark', () => {
   const rust = fs.readFileSync(new URL('../../crates/management/src/percent.rs', import.meta.url), 'utf8');
-  const names = /MEAN_ELSE: \[[^=]*= \[([^\]]*)\]/.exec(rust)?.[1].match(/"[^"]*"/g)?.map((name) => name.slice(1, -1)) ?? [];
+  const names =
+    /MEAN_ELSE: \[[^=]*= \[([^\]]*)\]/
+      .exec(rust)?.[1]
+      .match(/"[^"]*"/g)
+      ?.map((name) => name.slice(1, -1)) ?? [];
   assert.ok(names.length > 10);
   for (const name of names) assert.equal(segment(name), `;=${name}`);
   assert.equal(segment('queue'), 'queue');
@@ -84,7 +105,16 @@ test('a body is shown as the node decoded it, otherwise as it is', () => {
 });
 
 test('names in the sentence of a reason lead to what they name', () => {
-  const reason = (parts) => ({ code: 'full', severity: 'bad', short: 'full', text: '', parts, advice: 'Look.', since: null, seconds: null });
+  const reason = (parts) => ({
+    code: 'full',
+    severity: 'bad',
+    short: 'full',
+    text: '',
+    parts,
+    advice: 'Look.',
+    since: null,
+    seconds: null,
+  });
   const [found] = findingsOf({
     node: 'n@h',
     why: [

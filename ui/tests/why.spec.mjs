@@ -176,7 +176,9 @@ test('the worst is named on the overview, and leads to lists', async ({ page }) 
     await expect(first).toHaveClass(/note/);
     await page.goto(`${served.url}#/`);
     const section = page.locator('section', { hasText: 'What waits, and why' });
-    await expect(section.locator('.finding').first()).toContainText(/^(full\s*orders|reaches no queue\s*nowhere): /, { timeout: 15_000 });
+    await expect(section.locator('.finding').first()).toContainText(/^(full\s*orders|reaches no queue\s*nowhere): /, {
+      timeout: 15_000,
+    });
     await expect(section).toContainText('none reaches a queue: it has no binding');
     await expect(section.locator('.finding', { hasText: 'retry' })).toHaveCount(0);
     await section.getByRole('link', { name: /^full/ }).click();
