@@ -12,6 +12,8 @@ use super::{Finding, LOOP_RATIO};
 
 /// Queues and exchanges that are looked at to find the way of dead letters.
 const STEPS_MAX: usize = 64;
+/// Bindings that are looked at for one way: a list shows many queues, and an exchange may have very many bindings.
+const BINDINGS_MAX: usize = 1000;
 /// Dead letters from which on a loop is one.
 const LOOP_LETTERS: u64 = 10;
 
@@ -40,7 +42,7 @@ impl Way {
         if topology.exchange(vhost, &letters.exchange).is_none() {
             return Way::NoExchange;
         }
-        let mut found = Vec::new();
+        let (mut found, mut looked_at) = (Vec::new(), 0);
         let mut seen: Vec<Arc<str>> = Vec::new();
         let mut open = vec![letters.exchange.clone()];
         while let Some(name) = open.pop() {
@@ -51,6 +53,10 @@ impl Way {
             seen.push(name.clone());
             let is_direct = exchange.kind == ExchangeType::Direct;
             for binding in topology.bindings_of_source(vhost, &name) {
+                looked_at += 1;
+                if looked_at > BINDINGS_MAX {
+                    return if found.is_empty() { Way::Unknown } else { Way::Queues(found) };
+                }
                 if is_direct && key.is_some_and(|key| *binding.routing_key != *key.as_bytes()) {
                     continue;
                 }
