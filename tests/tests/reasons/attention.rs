@@ -106,3 +106,28 @@ fn a_list_is_searched_for_what_stands_in_its_rows() {
     assert_eq!(names(&full), ["orders"], "by the short name of a reason");
     stage.ends();
 }
+
+#[test]
+fn the_worst_is_named_among_very_many_that_wait() {
+    const MANY: u64 = 1500;
+    let mut stage = Staged::new();
+    let queue = |n: u64| json!({"name": format!("many{n}"), "vhost": "/", "durable": true, "auto_delete": false, "arguments": {}});
+    let document = json!({"queues": (0..MANY).map(queue).collect::<Vec<_>>()});
+    assert_eq!(stage.http().post("/api/definitions", &document).expect("an answer").status, 204);
+    for n in 0..MANY {
+        stage.publish(&format!("many{n}"), 1);
+    }
+    stage.queue("zebra", json!({"x-max-length": 1, "x-overflow": "reject-publish"}));
+    for _ in 0..3 {
+        stage.wire.send(&publish(1, "", "zebra", b"message", false, true));
+    }
+    let http = stage.http();
+    stage.says("queues/%2F/zebra", "full", "refuses what is published");
+    stage.wait_until(|| counted(&get(&http, "/api/attention?limit=1"), "no_consumers") == MANY + 1);
+    let answer = get(&http, "/api/attention?limit=1");
+    assert_eq!((names(&answer), &answer["counted_only"]), (vec!["zebra"], &json!(500)), "{answer}");
+    assert_eq!((&answer["total_count"], &answer["passed_over"]), (&json!(1001), &json!(0)));
+    let page = get(&http, "/api/queues?severity=bad&page=1&columns=name");
+    assert_eq!((names(&page), &page["total_count"]), (vec!["zebra"], &json!(1501)));
+    stage.ends();
+}
