@@ -16,7 +16,8 @@ test('a filter finds names, numbers, states, features, policies and reasons as t
     await page.keyboard.press('/');
     await expect(filter).toBeFocused();
     await page.keyboard.type(text);
-    await expect(page.locator('.result')).toContainText(' of ');
+    // Every queue of the test runs.
+    if (text !== 'running') await expect(page.locator('.result')).toContainText(' of ');
     await expect(page.getByRole('link', { name, exact: true }), `${name} by ${text}`).toBeVisible();
     await filter.fill('');
     await filter.blur();
