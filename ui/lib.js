@@ -4,11 +4,12 @@ import * as hooks from './vendor/hooks.js';
 import * as signals from './vendor/signals.js';
 import htm from './vendor/htm.js';
 
-const { h, render: draw } = /** @type {typeof import('preact')} */ (/** @type {unknown} */ (preact));
+const { Component: Base, h, render: draw } = /** @type {typeof import('preact')} */ (/** @type {unknown} */ (preact));
 
 /** Templates. Interpolated values become text or properties, never markup. @type {(texts: TemplateStringsArray, ...values: any[]) => any} */
 export const html = htm.bind(h);
 export const render = draw;
+export const Component = Base;
 export const { useEffect, useLayoutEffect, useMemo, useRef, useState } = /** @type {typeof import('preact/hooks')} */ (
   /** @type {unknown} */ (hooks)
 );

@@ -2,8 +2,8 @@
 import { html, render, useEffect, useRef, useState } from './lib.js';
 import { ask, begin, me, trouble } from './core/api.js';
 import { connect, connection, forget } from './core/live.js';
-import { chooseVhost, chosenVhost, route, setQuery } from './core/router.js';
-import { Problem } from './parts/basics.js';
+import { chooseVhost, chosenVhost, keepFocus, link, route, setQuery } from './core/router.js';
+import { blame, Guard, Problem } from './parts/basics.js';
 import { Login, Shell } from './parts/shell.js';
 
 const load = {
@@ -74,25 +74,29 @@ const MOVED = {
   stream: 'stream-clients',
 };
 
+/** Lists below which an object has two names: a virtual host alone stands for the list of its objects. */
+const OF_TWO = new Set(['queues', 'exchanges', 'policies', 'operator-policies']);
+
 /** @param {string[]} path */
 function pageOf(path) {
-  const word = MOVED[path[0]] ?? path[0] ?? '';
+  const first = path[0] ?? '';
+  const word = Object.hasOwn(MOVED, first) ? MOVED[first] : first;
   if (path[0] === 'stream' && path[1] === 'super-streams') return 'super-streams';
   if (path[0] === 'stream') return 'stream-clients';
   return path.length > 1 ? `${word}/` : word;
 }
 
-/** An error of a page's own code stays within the page. */
 function Page() {
   const { path } = route.value;
   const id = pageOf(path);
-  const key = [id, ...path].join('\n');
+  const page = Object.hasOwn(PAGES, id) ? PAGES[id] : null;
+  const key = JSON.stringify([id, ...path]);
   const [loaded, setLoaded] = useState({ id: 'none', page: /** @type {any} */ (null), error: /** @type {any} */ (null) });
   const shown = useRef(/** @type {string | null} */ (null));
   useEffect(() => {
     let gone = false;
-    if (!PAGES[id]) return setLoaded({ id, page: null, error: null });
-    const [module, name] = PAGES[id];
+    if (!page) return setLoaded({ id, page: null, error: null });
+    const [module, name] = page;
     module().then(
       (pages) => !gone && setLoaded({ id, page: pages[name], error: null }),
       (error) => !gone && setLoaded({ id, page: null, error }),
@@ -102,15 +106,23 @@ function Page() {
     };
   }, [id]);
   useEffect(() => {
-    if (loaded.id !== id || shown.current === key) return;
+    // A form has the address of its list, but for the query.
+    const view = `${key}${route.value.query.new ?? ''}`;
+    if (loaded.id !== id || shown.current === view) return;
     const first = shown.current === null;
-    shown.current = key;
+    shown.current = view;
     const main = document.getElementById('main');
     if (main) main.scrollTop = 0;
     const heading = /** @type {HTMLElement | null} */ (document.querySelector('main h1'));
     document.title = heading?.textContent ? `${heading.textContent.slice(0, 80)} · Leveret` : 'Leveret';
     if (!first) heading?.focus({ preventScroll: true });
   });
+  const listed = path.length === 2 && OF_TWO.has(path[0]) ? path[0] : '';
+  useEffect(() => {
+    if (!listed) return;
+    const operator = listed === 'operator-policies';
+    location.replace(link([operator ? 'policies' : listed], { kind: operator && 'operator', vhost: path[1] }));
+  }, [key]);
   const { vhost } = route.value.query;
   useEffect(() => {
     if (path.length !== 1 || !OF_VHOSTS.has(id)) return;
@@ -122,8 +134,14 @@ function Page() {
   if (loaded.id !== id) return html`<div class="page"><div class="loading" aria-busy="true"></div></div>`;
   if (!loaded.page)
     return html`<div class="page"><header class="head"><h1 tabindex="-1">No such page</h1></header><p>Nothing has the address <code>${location.hash}</code>. <a href="#/">Overview</a></p></div>`;
-  return html`<${loaded.page} key=${key} path=${path} />`;
+  if (listed) return null;
+  return html`<${Guard} key=${key} instead=${broken}><${loaded.page} path=${path} /><//>`;
 }
+
+/** A page whose own code has failed: its address stays, and so does everything around it. @param {any} error */
+const broken = (error) =>
+  html`<div class="page"><header class="head"><h1 tabindex="-1">This page can't be shown</h1></header>
+    <${Problem} of=${error} what="The page's own code has failed" /><p>It is tried again with each answer of the node. The other pages aren't concerned. <a href="#/">Overview</a></p></div>`;
 
 function App() {
   const user = me.value;
@@ -145,9 +163,14 @@ function App() {
       : null;
   }
   if (user === null) return html`<${Login} />`;
-  return html`<${Shell}><${Page} /><//>`;
+  return html`<${Shell}><${Guard}><${Page} /><//><//>`;
 }
 
+// What fails outside of drawing, in a click or a key, is shown by a banner: nothing fails in silence.
+addEventListener('error', ({ error }) => error && blame(error));
+addEventListener('unhandledrejection', ({ reason }) => reason?.name !== 'AbortError' && blame(reason));
+
 const root = document.getElementById('app');
-if (root) render(html`<${App} />`, root);
+if (root) render(html`<${Guard}><${App} /><//>`, root);
+keepFocus();
 begin();

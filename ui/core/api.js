@@ -1,5 +1,6 @@
 // Requests to the node's HTTP API.
 import { signal } from '../lib.js';
+import { quoted, segment } from './format.js';
 
 /** The API below the folder that the page was loaded from, so that `management.path_prefix` needs no setting here. */
 export const BASE = new URL('api/', location.origin + location.pathname.replace(/[^/]*$/, '')).href;
@@ -20,12 +21,12 @@ export class ApiError extends Error {
 }
 
 /**
- * A path with each interpolated name percent-encoded.
+ * A path with each interpolated name as a segment.
  * @param {TemplateStringsArray} texts
  * @param {...unknown} values
  */
 export function path(texts, ...values) {
-  return texts.reduce((whole, text, at) => whole + encodeURIComponent(String(values[at - 1])) + text);
+  return texts.reduce((whole, text, at) => whole + segment(String(values[at - 1])) + text);
 }
 
 /**
@@ -37,7 +38,7 @@ export function query(pairs) {
     ([, value]) => value !== undefined && value !== null && value !== '' && value !== false,
   );
   return given.length
-    ? '?' + given.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`).join('&')
+    ? '?' + given.map(([key, value]) => `${quoted(key)}=${quoted(String(value))}`).join('&')
     : '';
 }
 

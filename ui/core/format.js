@@ -81,3 +81,19 @@ export function at(row, path) {
 
 /** A value of arguments or properties as text. @param {any} value */
 export const plain = (value) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** Names that a browser takes out of a path, and words that stand in the API's own paths where others have a name. */
+const PLAIN_MEANS_ELSE = new Set(
+  ' . .. bulk-delete channels connections detailed node publishers quorum sessions status super-streams tracking transfers username without-permissions'.split(
+    ' ',
+  ),
+);
+
+/** A text in an address. Half a pair of surrogates, which nothing can encode, becomes a question mark. @param {string} text */
+export const quoted = (text) => encodeURIComponent(text.toWellFormed?.() ?? text);
+
+/**
+ * A name as one segment of a path. Behind `;=` a segment is a name whatever else it would mean, and no browser or proxy shortens it.
+ * @param {string} name
+ */
+export const segment = (name) => (PLAIN_MEANS_ELSE.has(name) ? ';=' : '') + quoted(name);

@@ -1,5 +1,6 @@
 // Addresses. Each view is a link: its place stands behind `#/` as in RabbitMQ, its filters in a query behind that.
 import { signal } from '../lib.js';
+import { quoted } from './format.js';
 
 /**
  * @typedef {{path: string[], query: Record<string, string>}} Route
@@ -14,6 +15,9 @@ function decoded(text) {
   }
 }
 
+/** A segment's name: as in the paths of requests, one behind `;=` may be empty. @param {string} text */
+const named = (text) => decoded(text.startsWith(';=') ? text.slice(2) : text);
+
 /** @param {string} hash @returns {Route} */
 export function parse(hash) {
   const [path, query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
@@ -21,9 +25,10 @@ export function parse(hash) {
   const pairs = {};
   for (const pair of query.split('&').filter(Boolean)) {
     const [key, ...value] = pair.split('=');
-    pairs[decoded(key)] = decoded(value.join('='));
+    // A key such as __proto__ is nothing that a page asks for.
+    if (!(decoded(key) in Object.prototype)) pairs[decoded(key)] = decoded(value.join('='));
   }
-  return { path: path.split('/').filter(Boolean).map(decoded), query: pairs };
+  return { path: path.split('/').filter(Boolean).map(named), query: pairs };
 }
 
 /**
@@ -34,8 +39,8 @@ export function link(path, query = {}) {
   const pairs = Object.entries(query).filter(
     ([, value]) => value !== undefined && value !== null && value !== '' && value !== false,
   );
-  const text = pairs.map(([key, value]) => `${encodeURIComponent(key)}=${encodeURIComponent(String(value))}`).join('&');
-  return `#/${path.map(encodeURIComponent).join('/')}${text ? '?' + text : ''}`;
+  const text = pairs.map(([key, value]) => `${quoted(key)}=${quoted(String(value))}`).join('&');
+  return `#/${path.map((name) => (name === '' ? ';=' : quoted(String(name)))).join('/')}${text ? '?' + text : ''}`;
 }
 
 export const route = signal(parse(location.hash));
@@ -141,3 +146,33 @@ export function setPeriod(seconds) {
 addEventListener('storage', (event) => {
   if (event.key === 'leveret.theme') setTheme(event.newValue ?? 'system');
 });
+
+/**
+ * Gives the focus a place when what had it goes: a button that is disabled while its request runs gets it back, and for a part that is
+ * gone the nearest one around it that takes the focus stands in, else the page's heading.
+ */
+export function keepFocus() {
+  /** What had the focus last, and all around it. @type {Element[]} */
+  let last = [];
+  const lost = () => !document.activeElement || document.activeElement === document.body;
+  const mend = () => {
+    if (!last.length || !lost() || document.querySelector('dialog[open]')) return;
+    const [own, ...around] = last;
+    if (own.isConnected && !(/** @type {any} */ (own).disabled)) return /** @type {HTMLElement} */ (own).focus({ preventScroll: true });
+    const near = around.find((one) => one.isConnected && one.id !== 'main' && one.matches('[tabindex]:not(dialog), summary, form'));
+    const beside = near?.matches('form') ? near.querySelector('button:not(:disabled), input') : near;
+    const target = beside ?? document.querySelector('main h1') ?? document.getElementById('main');
+    /** @type {HTMLElement | null} */ (target)?.focus({ preventScroll: true });
+  };
+  addEventListener('focusin', ({ target }) => {
+    last = [];
+    for (let one = /** @type {Element | null} */ (target); one && one !== document.body; one = one.parentElement) last.push(one);
+  });
+  // Somebody clicks beside everything: then nothing has the focus on purpose.
+  addEventListener('pointerdown', () => (last = []), true);
+  new MutationObserver(() => last.length && lost() && mend()).observe(document.body, { childList: true, subtree: true });
+  // A browser takes the focus from what is disabled only at the next frame, and tells nobody.
+  const disabled = () => last.length && (/** @type {any} */ (last[0]).disabled ? again() : mend());
+  const again = () => requestAnimationFrame(() => requestAnimationFrame(() => lost() && /** @type {any} */ (last[0])?.dataset?.page && mend()));
+  new MutationObserver(disabled).observe(document.body, { attributes: true, attributeFilter: ['disabled'], subtree: true });
+}

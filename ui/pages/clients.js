@@ -4,7 +4,7 @@ import { may, me, path, path as encode, remove } from '../core/api.js';
 import { at, bytes, count, rate, span, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, to } from '../core/router.js';
-import { level, median, ofConnection, ofConsumer, SHORT } from '../core/why.js';
+import { findingsOf, median, ofConsumer, short } from '../core/why.js';
 import {
   Arguments,
   Await,
@@ -95,7 +95,7 @@ const connectionColumns = () => [
     id: 'waits',
     title: 'Waits for',
     need: ['wait', 'why', 'node'],
-    cell: (row) => html`<${WhyTag} finding=${ofConnection(row)[0]} />`,
+    cell: (row) => html`<${WhyTag} finding=${findingsOf(row)[0]} />`,
   },
   {
     id: 'protocol',
@@ -157,7 +157,7 @@ function OwnChannels({ name }) {
 
 const Wait = ({ wait }) =>
   wait
-    ? html`<span class=${`why-tag ${level(wait.reason, wait.seconds)}`} title=${`Since ${time(wait.since)}`}>${SHORT[wait.reason] ?? wait.reason}</span>`
+    ? html`<span class="why-tag note" title=${`Since ${time(wait.since)}`}>${short(wait.reason)}</span>`
     : html`<span class="zero">–</span>`;
 
 function Session({ session, vhost }) {
@@ -279,7 +279,7 @@ export function Connection({ path }) {
       tags=${connection && html`<${Tag} kind="accent">${connection.protocol}<//>${connection.ssl && html`<${Tag}>${connection.ssl_protocol}<//>`}${connection.state !== 'running' && html`<${Tag} kind="warn">${connection.state}<//>`}`}
       aside=${html`${connection && html`<${Period} />`}${mayClose && html`<${Close} connection=${connection} />`}`} />
     <${Await} live=${live} gone=${html`This connection is closed. <a href=${link(['connections'])}>See those that are open</a>`}>${() => html`
-      <${Why} findings=${ofConnection(connection)} />
+      <${Why} findings=${findingsOf(connection)} />
       <div class="columns">
         <div class="panel"><${Chart} title="Bytes per second" path=${base} body=${connection} series=${[flow('recv_oct', 'From client', '--in', bytes), flow('send_oct', 'To client', '--out', bytes)]} /></div>
         <${Section} title="Details"><div class="panel"><${Facts} rows=${[
@@ -346,7 +346,7 @@ export const channelColumns = (ofAll = true) => [
     id: 'waits',
     title: 'Waits for',
     need: ['wait', 'why', 'node', 'state'],
-    cell: (row) => html`<${WhyTag} finding=${ofConnection(row)[0]} />`,
+    cell: (row) => html`<${WhyTag} finding=${findingsOf(row)[0]} />`,
   },
   number('consumers', 'Consumers', 'consumer_count'),
   number('prefetch', 'Prefetch', 'prefetch_count'),
@@ -389,7 +389,7 @@ export function Channel({ path }) {
     <${Await} live=${live} gone=${html`This channel is closed. <a href=${link(['channels'])}>See those that are open</a>`}>${(
       channel,
     ) => html`
-      <${Why} findings=${ofConnection(channel)} />
+      <${Why} findings=${findingsOf(channel)} />
       <${Figures} label="Messages" items=${[
         { label: 'Unacked', value: count(channel.messages_unacknowledged), dot: '--unacked' },
         { label: 'Unconfirmed', value: count(channel.messages_unconfirmed) },
@@ -462,7 +462,7 @@ export const consumerColumns = (withQueue = false) => [
     id: 'wait',
     title: 'Waits for',
     sort: 'wait.reason',
-    need: ['wait', 'queue', 'latency_us', 'prefetch_count', 'unacknowledged'],
+    need: ['wait', 'why', 'queue'],
     cell: (row) => html`<${WhyTag} finding=${ofConsumer(row)} />`,
   },
   {
@@ -524,7 +524,7 @@ export function Consumers() {
   });
   return html`<div class="page fill">
     <${Head} title="Consumers" />
-    <${Tools} list=${list} what="consumers" by="tag" />
+    <${Tools} list=${list} what="consumers" />
     <${Table} list=${list} label="Consumers" rowKey=${(row) => `${row.channel_details?.name || row.channel_details?.connection_name}\n${row.queue.vhost}\n${row.queue.name}\n${row.consumer_tag}`} empty="No client consumes." />
   </div>`;
 }

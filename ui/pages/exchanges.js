@@ -4,6 +4,7 @@ import { get, path, path as encode, post, put, query, remove } from '../core/api
 import { at, count, rate } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
+import { findingsOf } from '../core/why.js';
 import {
   Arguments,
   Await,
@@ -27,6 +28,8 @@ import {
   vhostColumn,
   VhostName,
   visible,
+  Why,
+  WhyTag,
 } from '../parts/basics.js';
 import { Chart, Period, rates } from '../parts/chart.js';
 import { Ask, Check, Destroy, EXCHANGE_ARGUMENTS, objectOf, Pairs, Select, Text } from '../parts/forms.js';
@@ -162,6 +165,13 @@ const columns = () => [
     need: ['durable', 'auto_delete', 'internal', 'arguments', 'policy'],
     cell: (row) => html`<${ExchangeFeatures} exchange=${row} />`,
   },
+  {
+    id: 'why',
+    title: 'Goes wrong',
+    need: ['why'],
+    hint: 'Messages that reach no queue; open the exchange for the sentence',
+    cell: (row) => html`<${WhyTag} finding=${findingsOf(row)[0]} />`,
+  },
   perSecond('in', 'In /s', 'message_stats.publish_in'),
   perSecond('out', 'Out /s', 'message_stats.publish_out', { hint: 'Copies that reached queues, per second' }),
   number('in-all', 'In', 'message_stats.publish_in', { off: true }),
@@ -262,6 +272,7 @@ export function Exchange({ path }) {
         ]} /><p>The exchange and these bindings are deleted. Queues stay. Clients that publish to it lose their channel.</p><//>`
       } />
     <${Await} live=${live} gone="There is no such exchange. It may have been deleted.">${() => html`
+      <${Why} findings=${findingsOf(exchange)} />
       <div class="section-head"><${Tabs} label="Parts of this exchange" now=${tab} href=${(id) => to.exchange(vhost, name, id === 'overview' ? {} : { tab: id })} tabs=${[
         ['overview', 'Overview'],
         ['bindings', 'Bindings', from && into ? count(from.total_count + into.total_count) : undefined],
@@ -554,7 +565,7 @@ function All() {
   });
   return html`<div class="page fill">
     <${Head} title="Bindings" />
-    <${Tools} list=${list} what="bindings" by="destination" />
+    <${Tools} list=${list} what="bindings" />
     <${Table} list=${list} label="Bindings" rowKey=${(row) => `${row.vhost}\n${row.source}\n${row.destination_type}\n${row.destination}\n${row.properties_key}`} empty="Nothing is bound." />
   </div>`;
 }

@@ -1,6 +1,7 @@
 // The HTTP API, from the description that the node serves, and a list of words.
 import { html, useState } from '../lib.js';
 import { BASE, request } from '../core/api.js';
+import { segment } from '../core/format.js';
 import { useLive } from '../core/live.js';
 import { route, setQuery } from '../core/router.js';
 import { Await, Copy, Head, Name, Problem, Section } from '../parts/basics.js';
@@ -14,7 +15,7 @@ function Try({ path }) {
   const [answer, setAnswer] = useState(/** @type {any} */ (null));
   const [error, setError] = useState(/** @type {any} */ (null));
   const where =
-    path.replace(/^\/api\//, '').replace(/\{(\w+)\}/g, (_, word) => encodeURIComponent(values[word] ?? '')) +
+    path.replace(/^\/api\//, '').replace(/\{(\w+)\}/g, (_, word) => values[word] ? segment(values[word]) : '') +
     (query ? `?${query}` : '');
   const ask = async (event) => {
     event.preventDefault();

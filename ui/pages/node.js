@@ -1,10 +1,10 @@
 // The overview, and the page of a node.
 import { html, useState } from '../lib.js';
 import { get, may, path as encode, put, query, remove } from '../core/api.js';
-import { at, bytes, count, percent, rate, span, time } from '../core/format.js';
+import { at, bytes, count, percent, rate, several, span, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { link, route, to } from '../core/router.js';
-import { ofQueue } from '../core/why.js';
+import { ofItem } from '../core/why.js';
 import {
   Await,
   Empty,
@@ -29,21 +29,25 @@ const churn = (what, gone = 'closed') => [
   flow(`churn_rates.${what}_${gone}`, 'Closed', '--again'),
 ];
 
-/** Queues that somebody should look at, the longest first. */
+/** Reasons, each with the number of objects that have it, as links to the lists that have them. */
+function Reasons({ of }) {
+  return html`<p class="tags">${of.map(({ code, severity, short: word, objects }) => html`<a key=${severity + code} class=${`why-tag ${severity}`} href=${link([UNROUTED.has(code) ? 'exchanges' : 'queues'], { why: code })}>${word} <b>${count(objects)}</b></a> `)}</p>`;
+}
+
+/** Reasons that exchanges have. */
+const UNROUTED = new Set(['unroutable', 'returned']);
+
+/** What somebody should look at, the worst first, of everything. */
 function Attention() {
-  const { body } = useLive(
-    'queues?page=1&page_size=25&pagination=true&sort=messages&sort_reverse=true&columns=name,vhost,node,type,why,waits,messages_ready,messages_unacknowledged,parked,failure,state',
-  );
-  const rows = (body?.items ?? []).flatMap((queue) =>
-    ofQueue(queue)
-      .filter((finding) => finding.level !== 'note')
-      .slice(0, 1)
-      .map((finding) => ({ queue, finding })),
-  );
-  if (!rows.length) return null;
-  return html`<${Section} title="What waits, and why" aside=${html`<span class="muted">of the 25 longest queues</span>`}>
-    <${Why} findings=${rows.slice(0, 5).map(({ queue, finding }) => ({ ...finding, code: `${queue.vhost}\n${queue.name}`, parts: [{ name: queue.name, href: to.queue(queue.vhost, queue.name) }, ': ', ...finding.parts] }))} />
-    ${rows.length > 5 && html`<p><a href=${link(['queues'], { sort: 'messages', reverse: 1 })}>and ${rows.length - 5} more</a></p>`}<//>`;
+  const { body, error } = useLive('attention?limit=8');
+  if (error) return html`<${Section} title="What waits, and why"><${Problem} of=${error} /><//>`;
+  const items = body?.items ?? [];
+  if (!items.length) return null;
+  const more = body.total_count - items.length;
+  return html`<${Section} title="What waits, and why">
+    <${Reasons} of=${body.reasons.filter(({ severity }) => severity !== 'note')} />
+    <${Why} findings=${items.map(ofItem)} />
+    ${more > 0 && html`<p><a href=${link(['queues'], { severity: items[items.length - 1].severity })}>and ${several(more, 'other')}</a></p>`}<//>`;
 }
 
 /** The last events of the node. */
@@ -128,7 +132,7 @@ export function Overview() {
                 <div class="panel"><${Chart} title="Queues" path=${base} body=${body} series=${churn('queue', 'deleted')} of="node" /></div>
                 <div class="panel"><${Chart} title="Messages that no queue took" path=${base} body=${body} series=${rates('return_unroutable', 'drop_unroutable')} of="node" /></div>`
               : html`<div class="panel"><${Chart} title="Messages in queues" path=${base} body=${body} series=${lengths('queue_totals.')} of="node" past="history/node" /></div>
-                <div class="panel"><${Chart} title="Messages per second" path=${base} body=${body} series=${rates('publish', 'confirm', 'deliver_get', 'ack', 'redeliver')} of="node" /></div>`
+                <div class="panel"><${Chart} title="Messages per second" path=${base} body=${body} series=${rates('publish', 'confirm', 'deliver_get', 'ack', 'redeliver', 'drop_unroutable')} of="node" /></div>`
           }</div>
           <div class="columns">
             ${(Array.isArray(nodes) ? nodes : []).map((node) => html`<${Section} title="Node" key=${node.name}><div class="panel"><${NodeFacts} node=${node} /></div><//>`)}

@@ -4,7 +4,7 @@ import { path, path as encode, post, put, query, remove } from '../core/api.js';
 import { at, bytes, count, percent, plain, rate, several, time } from '../core/format.js';
 import { poke, useLive } from '../core/live.js';
 import { chosenVhost, go, link, route, to } from '../core/router.js';
-import { ofQueue } from '../core/why.js';
+import { findingsOf } from '../core/why.js';
 import { Bind, BindingTable, GraphLink } from './exchanges.js';
 import { Aside, Live, Messages } from './messages.js';
 import { Transfers } from './transfers.js';
@@ -57,7 +57,7 @@ export function Features({ queue }) {
 
 /** The most important finding of a row. */
 function Waits({ queue }) {
-  const findings = ofQueue(queue);
+  const findings = findingsOf(queue);
   if (queue.state === 'crashed' && !findings.length) return html`<span class="why-tag bad">stopped</span>`;
   const [first] = findings.filter((finding) => finding.level !== 'note').concat(findings);
   return first ? html`<${WhyTag} finding=${first} />` : html`<span class="zero">–</span>`;
@@ -85,7 +85,7 @@ const columns = () => [
   {
     id: 'waits',
     title: 'Waits for',
-    need: ['why', 'type', 'waits', 'state', 'messages_ready', 'messages_unacknowledged', 'parked', 'node'],
+    need: ['why', 'state', 'node'],
     hint: 'The most important reason; open the queue for the sentence',
     cell: (row) => html`<${Waits} queue=${row} />`,
   },
@@ -343,7 +343,7 @@ export function Queue({ path }) {
     <${Head} title=${html`<${Name} of=${name} />`} above=${html`<a href=${link(['queues'])}>Queues</a> in <${VhostName} name=${vhost} />`}
       tags=${queue && html`<${Tag} kind="accent">${type}<//><${Features} queue=${queue} />`} aside=${queue && html`<${Actions} queue=${queue} base=${base} />`} />
     <${Await} live=${live} gone=${html`There is no such queue${vhost ? html` in <b><${Name} of=${vhost} /></b>` : ''}. It may have been deleted. <a href=${link(['queues'], { name })}>Look for queues with a similar name</a>`}>${() => html`
-      <${Why} findings=${ofQueue(queue)} />
+      <${Why} findings=${findingsOf(queue)} />
       <div class="section-head"><${Tabs} tabs=${tabs} now=${tab} href=${href} label="Parts of this queue" />${tab === 'overview' && html`<${Period} of="queue" />`}</div>
       ${
         tab === 'messages'

@@ -112,13 +112,13 @@ function List({ kind }) {
   const vhost = chosenVhost.value;
   const list = useList({
     id: `stream-${kind}`,
-    path: vhost ? path`stream/${kind}/${vhost}` : `stream/${kind}`,
+    path: `stream/${kind}` + (vhost && path`/${vhost}`),
     columns: COLUMNS[kind](),
     always: ['name', 'connection_details', 'publisher_id', 'subscription_id'],
     sort: kind === 'connections' ? 'name' : kind === 'consumers' ? 'offset_lag' : 'connection_details.name',
     reverse: kind === 'consumers',
   });
-  return html`<${Tools} list=${list} what=${kind} by=${kind === 'connections' ? 'name' : ''} /><${Table} list=${list} label=${`Stream ${kind}`} rowKey=${(row) => row.name ?? `${row.connection_details?.name}\n${row.publisher_id ?? row.subscription_id}`} empty="No client uses the stream protocol." />`;
+  return html`<${Tools} list=${list} what=${kind} /><${Table} list=${list} label=${`Stream ${kind}`} rowKey=${(row) => row.name ?? `${row.connection_details?.name}\n${row.publisher_id ?? row.subscription_id}`} empty="No client uses the stream protocol." />`;
 }
 
 export function StreamClients() {

@@ -1,5 +1,5 @@
 // Small components that every page uses, and columns that several lists have.
-import { html, useEffect, useRef, useState } from '../lib.js';
+import { Component, html, signal, useEffect, useRef, useState } from '../lib.js';
 import { may } from '../core/api.js';
 import { at, bytes, count, plain, rate, span, time } from '../core/format.js';
 import { now, useLive } from '../core/live.js';
@@ -80,14 +80,59 @@ export function Problem({ of, what }) {
   </div>`;
 }
 
+/** The last error of the page's own code that no part of it shows, such as one of a key or a click. */
+export const fault = signal(/** @type {any} */ (null));
+
+/** Keeps an error of the page's own for its reader and for the console. @param {any} error */
+export function blame(error) {
+  console.error(error);
+  fault.value = error;
+}
+
+/** Draws what a function returns, so that its errors reach the guard around it. @param {{draw: () => any}} properties */
+const Drawn = ({ draw }) => draw();
+
+/**
+ * A part of the page whose errors stay within it: their words take its place, everything around it lives on, and it is drawn anew with
+ * the next answer. Children that are functions are called inside of it.
+ * @extends {Component<{children?: any, instead?: (error: any) => any}, {error: any}>}
+ */
+export class Guard extends Component {
+  constructor(properties) {
+    super(properties);
+    this.state = { error: null };
+    this.said = '';
+  }
+  static getDerivedStateFromError(error) {
+    return { error };
+  }
+  componentDidCatch(error) {
+    const words = String(error?.message ?? error);
+    if (this.said !== words) console.error(error);
+    this.said = words;
+  }
+  componentWillReceiveProps() {
+    if (this.state.error) this.setState({ error: null });
+  }
+  render() {
+    const { children, instead } = this.props;
+    const { error } = this.state;
+    if (error) return instead ? instead(error) : html`<${Problem} of=${error} what="This part of the page can't be shown" />`;
+    return typeof children === 'function' ? html`<${Drawn} draw=${children} />` : children;
+  }
+}
+
+/** The same component with a guard around it. @template {(properties: any) => any} T @param {T} inner @returns {T} */
+export const guarded = (inner) => /** @type {T} */ ((properties) => html`<${Guard}><${inner} ...${properties} /><//>`);
+
 /** Something that was done. @param {{children?: any}} properties */
 export const Done = ({ children }) => html`<p class="done" role="status">${children}</p>`;
 
 /** Pairs of a name and a value; those without a value are left out. @param {{rows: [any, any][], wide?: boolean}} properties */
-export function Facts({ rows, wide }) {
+export const Facts = guarded(({ rows, wide }) => {
   const shown = rows.filter(([, value]) => value !== undefined && value !== null && value !== false && value !== '');
   return html`<dl class=${wide ? 'facts wide' : 'facts'}>${shown.map(([key, value]) => html`<div><dt>${key}</dt><dd>${value}</dd></div>`)}</dl>`;
-}
+});
 
 /** A table of arguments or properties. @param {{of: any, none?: string}} properties */
 export function Arguments({ of, none = '–' }) {
@@ -101,7 +146,7 @@ export function Arguments({ of, none = '–' }) {
 
 /** A part of a page. @param {{title: any, id?: string, aside?: any, children?: any}} properties */
 export const Section = ({ title, id, aside, children }) => html`<section class="section" id=${id}>
-  <div class="section-head"><h2>${title}</h2>${aside}</div>${children}</section>`;
+  <div class="section-head"><h2>${title}</h2>${aside}</div><${Guard}>${children}<//></section>`;
 
 /**
  * Something that is shown on demand. What is within isn't there, and asks for nothing, before it was opened once.
@@ -109,7 +154,7 @@ export const Section = ({ title, id, aside, children }) => html`<section class="
  */
 export function Fold({ title, children }) {
   const [opened, setOpened] = useState(false);
-  return html`<details class="fold" onToggle=${(event) => event.currentTarget.open && setOpened(true)}><summary>${title}</summary>${opened && html`<div class="fold-body">${children}</div>`}</details>`;
+  return html`<details class="fold" onToggle=${(event) => event.currentTarget.open && setOpened(true)}><summary>${title}</summary>${opened && html`<div class="fold-body"><${Guard}>${children}<//></div>`}</details>`;
 }
 
 /** A question mark that leads to what a word means. @param {{word: string}} properties */
@@ -130,7 +175,7 @@ export function Await({ live, gone, children }) {
   if (live.error?.status === 404 && gone) return html`<div class="empty">${gone}</div>`;
   if (live.error) return html`<${Problem} of=${live.error} />`;
   if (live.body === undefined) return html`<div class="loading" aria-busy="true"><span class="sr">Loading</span></div>`;
-  return children(live.body);
+  return html`<${Guard}>${() => children(live.body)}<//>`;
 }
 
 /** Nothing to show, and why. @param {{children?: any}} properties */
@@ -201,7 +246,7 @@ export function download(name, content, type) {
 }
 
 /** Findings of why.js as sentences. @param {{findings: import('../core/why.js').Finding[]}} properties */
-export function Why({ findings }) {
+export const Why = guarded(({ findings }) => {
   if (!findings.length) return null;
   return html`<ul class="why" aria-label="What it waits for">${findings.map(
     (finding) => html`<li class=${'finding ' + finding.level} key=${finding.code}>
@@ -211,7 +256,7 @@ export function Why({ findings }) {
       ${finding.since && now.value - new Date(finding.since).getTime() > 1000 && html`<span class="finding-since" title=${`Since ${time(finding.since)}`}>for ${span((now.value - new Date(finding.since).getTime()) / 1000)}</span>`}
     </li>`,
   )}</ul>`;
-}
+});
 
 /** The short form in a table. @param {{finding: import('../core/why.js').Finding | null | undefined}} properties */
 export const WhyTag = ({ finding }) =>

@@ -5,7 +5,7 @@ import { get, may, query } from '../core/api.js';
 import { at, bytes, clockTime, count, rate, short } from '../core/format.js';
 import { now, useLive } from '../core/live.js';
 import { period, route, setPeriod, setQuery, theme } from '../core/router.js';
-import { Choice, visible } from './basics.js';
+import { Choice, guarded, visible } from './basics.js';
 
 /**
  * @typedef {{key: string, label: string, colour: string, kind: 'rate' | 'level' | 'counter', format: (value: any) => string}} Series
@@ -36,7 +36,7 @@ const RATES = {
   ack: ['Acks', '--acks'],
   redeliver: ['Redelivered', '--again'],
   return_unroutable: ['Returned', '--ready'],
-  drop_unroutable: ['Dropped', '--again'],
+  drop_unroutable: ['Reached no queue', '--bad'],
 };
 /** Rates of messages. @param {...string} keys */
 export const rates = (...keys) => keys.map((key) => flow(`message_stats.${key}`, RATES[key][0], RATES[key][1]));
@@ -240,11 +240,15 @@ function draw(canvas, data, series, seconds, mark, events) {
   pen.restore();
 }
 
+const unmark = () => {
+  pointed.value = null;
+};
+
 /**
  * @param {{title: string, path: string, body: any, series: Series[], of?: Kind, past?: string}} properties
  *   `path`: the GET with the history; `body`: its present answer; `past`: the GET with the history by the minute
  */
-export function Chart({ title, path, body, series, of = 'other', past }) {
+function Drawing({ title, path, body, series, of = 'other', past }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
   const data = useRef(/** @type {any[]} */ ([[], ...series.map(() => [])]));
   const counted = useRef(/** @type {Record<string, {value: number, at: number, rate?: number}>} */ ({}));
@@ -322,6 +326,14 @@ export function Chart({ title, path, body, series, of = 'other', past }) {
     const share = (event.offsetX - LEFT) / (width - LEFT - 4);
     pointed.value = share < 0 || share > 1 ? null : Date.now() / 1000 - seconds * (1 - share);
   };
+  const step = (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key];
+    if (by === undefined && event.key !== 'Escape') return;
+    event.preventDefault();
+    const end = Date.now() / 1000;
+    const moved = (mark ?? end) + ((by ?? 0) * seconds) / 120;
+    pointed.value = by === undefined ? null : Math.max(end - seconds, Math.min(end, moved));
+  };
   const [times] = data.current;
   const place = mark === null ? -1 : before(times, mark);
   const near = mark !== null && events.find((event) => Math.abs(event.at / 1000 - Number(mark)) < seconds / 80);
@@ -329,8 +341,8 @@ export function Chart({ title, path, body, series, of = 'other', past }) {
   return html`<div class="chart">
     <div class="chart-head"><h2>${title}</h2><div class="legend">${series.map((one, index) => html`<span class="legend-entry" style=${{ '--dot': `var(${one.colour})` }}>${one.label}<b>${one.format(shown[index])}</b></span>`)}
       ${place >= 0 && html`<span>${clockTime(times[place] * 1000)}</span>`}${near && html`<span class=${WORST.test(near.kind) ? 'bad' : ''}>${near.kind.replaceAll('_', ' ')}: ${visible(near.what)}</span>`}</div></div>
-    <canvas class="chart-box" ref=${canvas} role="img" aria-label=${`${title}: ${series.map((one) => `${one.label} ${one.format(present(one))}`).join(', ')}`} onPointerMove=${point} onPointerLeave=${() => {
-      pointed.value = null;
-    }}></canvas>
+    <canvas class="chart-box" ref=${canvas} role="img" tabindex="0" aria-label=${`${title}${place >= 0 ? ` at ${clockTime(times[place] * 1000)}` : ''}: ${series.map((one, index) => `${one.label} ${one.format(shown[index])}`).join(', ')}`} onPointerMove=${point} onKeyDown=${step} onBlur=${unmark} onPointerLeave=${unmark}></canvas>
   </div>`;
 }
+
+export const Chart = guarded(Drawing);

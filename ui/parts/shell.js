@@ -4,7 +4,7 @@ import { ended, get, login, logout, may, me, path, query } from '../core/api.js'
 import { at, bytes, count, rate } from '../core/format.js';
 import { connection, tryAgain, useLive } from '../core/live.js';
 import { chooseVhost, chosenVhost, go, link, route, setQuery, setTheme, theme, to } from '../core/router.js';
-import { Choice, Name, Problem, Tag, useAction, useVhosts } from './basics.js';
+import { Choice, fault, Guard, Name, Problem, Tag, useAction, useVhosts, visible } from './basics.js';
 import { Dialog } from './forms.js';
 
 /** The hare. */
@@ -149,7 +149,8 @@ function Banners() {
       'nodes?columns=name,running,being_drained,mem_alarm,disk_free_alarm,mem_used,mem_limit,disk_free,disk_free_limit',
   );
   const nodes = Array.isArray(body) ? body : [];
-  return html`${connection.value === 'lost' && html`<div class="banner bad" role="alert">The node cannot be reached. What you see is how it was. <button type="button" class="small" onClick=${tryAgain}>Try now</button></div>`}
+  return html`${fault.value && html`<div class="banner bad" role="alert"><b>The page's own code has failed</b><span class="pre">${visible(String(fault.value?.message ?? fault.value))}</span><button type="button" class="small" onClick=${() => (fault.value = null)}>Close</button></div>`}
+    ${connection.value === 'lost' && html`<div class="banner bad" role="alert">The node cannot be reached. What you see is how it was. <button type="button" class="small" onClick=${tryAgain}>Try now</button></div>`}
     ${nodes.map(
       (node) => html`
       ${node.mem_alarm && html`<div class="banner bad" role="alert" key="memory"><b>Memory alarm</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> uses ${bytes(node.mem_used)} of ${bytes(node.mem_limit)}: publishers are not read until it uses less.</span></div>`}
@@ -231,18 +232,18 @@ export function Shell({ children }) {
       ${overview && html`<span class="cluster" title="The cluster's name"><${Name} of=${overview.cluster_name} /></span>`}
       <span class="spacer"></span>
       ${overview?.message_stats && html`<span class="bar-rates" title="Messages per second of the whole node"><span>in <b>${rate(rates[0])}</b>/s</span><span>out <b>${rate(rates[1])}</b>/s</span></span>`}
-      <${Pulse} />
+      <${Guard}><${Pulse} /><//>
       <button type="button" class="plain" onClick=${() => setJump(true)} title="Go to a queue, exchange, connection or page  Ctrl K">Go to…</button>
-      <${VhostChoice} />
-      <${UserMenu} onKeys=${() => setKeys(true)} />
+      <${Guard}><${VhostChoice} /><//>
+      <${Guard}><${UserMenu} onKeys=${() => setKeys(true)} /><//>
     </header>
-    <${Nav} open=${nav} totals=${overview?.object_totals} onGo=${() => setNav(false)} />
-    <main class="main" id="main" tabindex="-1"><${Banners} />${children}</main>
+    <${Guard}><${Nav} open=${nav} totals=${overview?.object_totals} onGo=${() => setNav(false)} /><//>
+    <main class="main" id="main" tabindex="-1"><${Guard}><${Banners} /><//>${children}</main>
     <${Dialog} open=${keys} onClose=${() => setKeys(false)} label="Keys">
       <div class="dialog-body"><h2>Keys</h2><dl class="facts">${KEYS.map(([name, does]) => html`<div><dt><kbd>${name}</kbd></dt><dd>${does}</dd></div>`)}</dl>
       <div class="dialog-end"><button type="button" onClick=${() => setKeys(false)} autofocus>Close</button></div></div>
     <//>
-    <${Dialog} open=${jump} onClose=${() => setJump(false)} label="Go to"><${Jump} onGo=${() => setJump(false)} /><//>
+    <${Dialog} open=${jump} onClose=${() => setJump(false)} label="Go to"><${Guard}><${Jump} onGo=${() => setJump(false)} /><//><//>
   </div>`;
 }
 

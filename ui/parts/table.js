@@ -4,7 +4,8 @@ import { query } from '../core/api.js';
 import { count } from '../core/format.js';
 import { useLive } from '../core/live.js';
 import { columnsOf, keepColumns, route, setQuery } from '../core/router.js';
-import { Problem } from './basics.js';
+import { short } from '../core/why.js';
+import { Guard, Name, Problem } from './basics.js';
 
 /** Height of a row in pixels, as in the style sheet. */
 const ROW = 30;
@@ -86,8 +87,10 @@ export function useList({
       query({
         page,
         page_size: size,
-        name: asked.name,
-        use_regex: asked.name && asked.regex === '1' ? 'true' : '',
+        // A pattern is one of names; anything else is looked for in all that a row shows.
+        ...(asked.regex === '1' ? { name: asked.name, use_regex: asked.name && 'true' } : { search: asked.name }),
+        why: asked.why,
+        severity: asked.severity,
         sort,
         sort_reverse: sort && reverse ? 'true' : '',
         columns: fields,
@@ -125,7 +128,7 @@ export function useList({
       else if (reverse === first) setQuery({ sort: column.sort, reverse: first ? '' : '1', page: '' });
       else setQuery({ sort: '', reverse: '', page: '' });
     },
-    key: [page, size, sort, reverse, asked.name, fields].join(),
+    key: [page, size, sort, reverse, asked.name, asked.why, asked.severity, fields].join(),
   };
 }
 
@@ -170,8 +173,16 @@ export function useLocal(id, rows, columns) {
 /** @param {Column} column @param {number} at */
 const classOf = ({ num, slack }, at) => `${num ? 'num ' : ''}${slack ? 'slack ' : ''}${at === 0 ? 'first' : ''}`;
 
-/** Filter, pages and columns of a list. @param {{list: any, what: string, by?: string}} properties `by`: what the filter looks at; empty if nothing */
-export function Tools({ list, what, by = 'name' }) {
+/** The reasons that a list is limited to, with a way back to all. */
+function Reasons() {
+  const { why, severity = '' } = route.value.query;
+  return html`${why && html`<button type="button" class="small" onClick=${() => setQuery({ why: '', page: '' })}>${short(why)} only: show all</button>`}
+    <select aria-label="What goes wrong" value=${severity} onChange=${(event) => setQuery({ severity: event.currentTarget.value, page: '' })}>
+      <option value="">All rows</option><option value="bad">Lost or stuck</option><option value="warn">To look at</option><option value="note">Ordinary waits</option></select>`;
+}
+
+/** Filter, pages and columns of a list. @param {{list: any, what: string}} properties */
+export function Tools({ list, what }) {
   const [text, setText] = useState(list.name);
   const timer = useRef(/** @type {any} */ (null));
   useEffect(() => setText(list.name), [list.name]);
@@ -181,14 +192,11 @@ export function Tools({ list, what, by = 'name' }) {
     clearTimeout(timer.current);
     timer.current = setTimeout(() => setQuery({ name: value, page: '' }, true), 180);
   };
-  const result =
-    list.name && list.filtered !== list.total ? `${count(list.filtered)} of ${count(list.total)}` : count(list.total);
+  const result = list.filtered !== list.total ? `${count(list.filtered)} of ${count(list.total)}` : count(list.total);
   return html`<div class="table-tools">
-    ${
-      by &&
-      html`<input type="search" data-filter aria-label=${`Filter ${what} by ${by}`} placeholder=${`Filter by ${by}  /`} value=${text} onInput=${typed} spellcheck=${false} />
-    <label class="check"><input type="checkbox" checked=${list.regex} onChange=${(event) => setQuery({ regex: event.currentTarget.checked ? '1' : '', page: '' }, true)} />Regex</label>`
-    }
+    <input type="search" data-filter aria-label=${`Filter ${what} by what stands in their rows`} placeholder="Filter  /" value=${text} onInput=${typed} spellcheck=${false} />
+    <label class="check" title="Names that a regular expression matches"><input type="checkbox" checked=${list.regex} onChange=${(event) => setQuery({ regex: event.currentTarget.checked ? '1' : '', page: '' }, true)} />Regex</label>
+    ${list.chosen.all.some((column) => column.need?.includes('why')) && html`<${Reasons} />`}
     <span class="result" role="status">${list.live.body === undefined ? '' : `${result} ${what}`}</span>
     <span class="spacer"></span>
     ${list.pages > 1 || list.size !== SIZE_DEFAULT ? html`<${Pager} list=${list} />` : null}
@@ -236,6 +244,15 @@ function Chooser({ chosen }) {
     </div>`
     }
   </details>`;
+}
+
+/** A row's key; rows that don't have what it is made of are told apart by their place. */
+function keyOf(rowKey, row, at) {
+  try {
+    return rowKey(row, at);
+  } catch {
+    return `at ${at}`;
+  }
 }
 
 /**
@@ -337,14 +354,14 @@ export function Table({ list, label, rowKey = (_, at) => String(at), empty = 'No
           (
             row,
             offset,
-          ) => html`<tr key=${rowKey(row, first + offset)} data-row=${first + offset} aria-rowindex=${first + offset + 2}>
-          ${columns.map((column, at) => html`<td key=${column.id} class=${classOf(column, at)}>${column.cell(row)}</td>`)}
-        </tr>`,
+          ) => html`<${Guard} key=${keyOf(rowKey, row, first + offset)} instead=${(error) => html`<tr class="fault" data-row=${first + offset}><td class="first" colspan=${columns.length}><${Name} of=${row?.name ?? 'This row'} /> can't be shown: ${String(error?.message ?? error)}</td></tr>`}>
+          ${() => html`<tr data-row=${first + offset} aria-rowindex=${first + offset + 2}>${columns.map((column, at) => html`<td key=${column.id} class=${classOf(column, at)}>${column.cell(row)}</td>`)}</tr>`}
+        <//>`,
         )}
         ${last < rows.length && html`<tr class="gap" aria-hidden="true" key="below"><td colspan=${columns.length} style=${{ height: `${(rows.length - last) * ROW}px` }}></td></tr>`}
       </tbody>
     </table>
-    ${!rows.length && live.body !== undefined && html`<p class="empty">${list.name ? 'Nothing has such a name.' : empty}</p>`}
+    ${!rows.length && live.body !== undefined && html`<p class="empty">${list.name || route.value.query.why || route.value.query.severity ? 'Nothing here is like that.' : empty}</p>`}
     ${!rows.length && live.body === undefined && html`<div class="loading" aria-busy="true"><span class="sr">Loading</span></div>`}
   </div>`;
 }

@@ -13,6 +13,7 @@ export default defineConfig({
     browserName: 'chromium',
     viewport: { width: 1280, height: 800 },
     launchOptions: { executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ['--no-sandbox', '--disable-gpu'] },
+    actionTimeout: 15_000,
     screenshot: 'only-on-failure',
   },
 });

@@ -9,28 +9,66 @@ Object.assign(globalThis, {
 });
 const { link, parse, to } = await import('../core/router.js');
 const { BASE, path, query } = await import('../core/api.js');
-const { bytes, rate, short, several, span } = await import('../core/format.js');
+const { bytes, rate, segment, short, several, span } = await import('../core/format.js');
+const fs = await import('node:fs');
 const { bytesOf, hexDump, indented, shownBody } = await import('../pages/messages.js');
-const { level, median, ofConnection, ofQueue } = await import('../core/why.js');
+const { findingsOf, median, ofConsumer, ofItem } = await import('../core/why.js');
 
 /** @param {any} finding */
 const said = (finding) => finding.parts.map((part) => (typeof part === 'string' ? part : part.name)).join('');
 
 test('an address is read as it is written, whatever the names', () => {
-  for (const name of ['/', 'a/b', 'a?b=c', '100%', 'a&b', 'ö', '#', ' ', '\'"<']) {
-    assert.deepEqual(parse(link(['queues', name, name], { name, page: 2, none: '' })), {
+  for (const name of [
+    '',
+    '.',
+    '..',
+    ';=',
+    ';=..',
+    'detailed',
+    '__proto__',
+    '/',
+    'a/b',
+    'a?b=c',
+    '100%',
+    'a&b',
+    'ö',
+    '#',
+    ' ',
+    '\'"<',
+  ]) {
+    assert.deepEqual(parse(link(['queues', name, name], { name: `of ${name}`, page: 2, none: '' })), {
       path: ['queues', name, name],
-      query: { name, page: '2' },
+      query: { name: `of ${name}`, page: '2' },
     });
   }
   assert.deepEqual(parse('#/queues/%'), { path: ['queues', '%'], query: {} });
+  assert.deepEqual(parse('#/queues/%2F/..?__proto__=x'), { path: ['queues', '/', '..'], query: {} });
   assert.equal(to.exchange('/', ''), '#/exchanges/%2F/amq.default');
 });
 
 test('requests go below the folder of the page', () => {
   assert.equal(BASE, 'http://localhost:15672/x/api/');
   assert.equal(path`queues/${'/'}/${'a/b?'}`, 'queues/%2F/a%2Fb%3F');
+  for (const name of ['', '.', '..', 'detailed', ';=', '%2e%2e', '\u0000']) {
+    const whole = new URL(path`queues/${'/'}/${name}`, BASE).pathname;
+    const last = whole.split('/');
+    assert.equal(last.length, 6, `${name} is one segment of ${whole}`);
+    assert.equal(decodeURIComponent(last[5].replace(/^;=/, '')), name);
+  }
+  assert.equal(path`queues/${';=x'}`, 'queues/%3B%3Dx');
   assert.equal(query({ a: '', b: 0, c: 'x y', d: undefined }), '?b=0&c=x%20y');
+});
+
+test('the page and the node agree on the names that need a mark', () => {
+  const rust = fs.readFileSync(new URL('../../crates/management/src/percent.rs', import.meta.url), 'utf8');
+  const names =
+    /MEAN_ELSE: \[[^=]*= \[([^\]]*)\]/
+      .exec(rust)?.[1]
+      .match(/"[^"]*"/g)
+      ?.map((name) => name.slice(1, -1)) ?? [];
+  assert.ok(names.length > 10);
+  for (const name of names) assert.equal(segment(name), `;=${name}`);
+  assert.equal(segment('queue'), 'queue');
 });
 
 test('numbers are short and honest', () => {
@@ -66,52 +104,38 @@ test('a body is shown as the node decoded it, otherwise as it is', () => {
   assert.deepEqual([...bytesOf({ payload: '/w==', payload_encoding: 'base64' })], [255]);
 });
 
-test('each reason is a sentence with its cause', () => {
-  const queue = { vhost: '/', name: 'q', node: 'n@h', type: 'classic', messages_ready: 5, messages_unacknowledged: 7 };
-  const cause = {
-    kind: 'consumer',
-    consumer_tag: 'tag',
-    connection: 'c',
-    user: 'u',
-    unacknowledged: 7,
-    prefetch_count: 10,
-    reason: 'credit',
-  };
-  const [slow] = ofQueue({ ...queue, why: [{ code: 'slow_consumer', seconds: 5, cause }] });
-  assert.equal(
-    said(slow),
-    '5 ready messages. Consumer tag of user u holds 7 messages of the 10 that its prefetch allows and has to acknowledge before it gets more.',
-  );
-  assert.deepEqual(slow.parts[1], { name: 'tag', href: '#/connections/c' });
-  const limit = {
-    kind: 'limit',
-    argument: 'max-length-bytes',
-    value: 2048,
-    source: 'operator_policy',
-    policy: 'ceiling',
-    dropped: 3,
-  };
-  const [drops] = ofQueue({ ...queue, why: [{ code: 'dropping', seconds: null, cause: limit }] });
-  assert.equal(
-    said(drops),
-    'It has reached its limit of 2.00 KiB (operator policy ceiling), and its oldest messages are dropped: 3 so far.',
-  );
-  const [paced] = ofConnection({
-    node: 'n@h',
-    why: [{ code: 'pacing', seconds: 1, cause: { kind: 'queue', vhost: '/', name: 'q' } }],
+test('names in the sentence of a reason lead to what they name', () => {
+  const reason = (parts) => ({
+    code: 'full',
+    severity: 'bad',
+    short: 'full',
+    text: '',
+    parts,
+    advice: 'Look.',
+    since: null,
+    seconds: null,
   });
-  assert.equal(said(paced), 'It is held to the pace of the consumers of q, so that the queue stays short.');
-  assert.deepEqual(paced.parts[1], { name: 'q', href: '#/queues/%2F/q' });
-  const [alarm] = ofConnection({
+  const [found] = findingsOf({
     node: 'n@h',
-    why: [{ code: 'alarm', seconds: 1, cause: { kind: 'alarm', resources: ['memory', 'disk'] } }],
+    why: [
+      reason([
+        'Of ',
+        { name: 'q', to: { kind: 'queue', vhost: '/', name: 'q', tab: 'parked' } },
+        { name: 'c', to: { kind: 'connection', name: 'a -> b' } },
+        { name: 'p', to: { kind: 'operator_policy', vhost: '/', name: '..' } },
+        { name: 'the node', to: { kind: 'node' } },
+        { name: 'guest', to: { kind: 'user', name: 'guest' } },
+      ]),
+    ],
   });
-  assert.match(said(alarm), /alarm for memory and disk of the node/);
-  // Codes of a later node are shown as they are.
-  assert.equal(said(ofQueue({ ...queue, why: [{ code: 'new_reason', cause: { kind: 'new' } }] })[0]), 'It waits: new reason.');
   assert.deepEqual(
-    [level('alarm', 0), level('consumers_busy', 0.2), level('consumers_busy', 5), level('pacing', 99)],
-    ['bad', 'note', 'warn', 'note'],
+    found.parts.map((part) => (typeof part === 'string' ? part : (part.href ?? ''))),
+    ['Of ', '#/queues/%2F/q?tab=parked', '#/connections/a%20-%3E%20b', '#/operator-policies/%2F/..', '#/nodes/n%40h', ''],
   );
+  assert.deepEqual([found.level, found.todo], ['bad', 'Look.']);
+  const item = ofItem({ ...reason(['no queue']), kind: 'exchange', vhost: '/', name: '' });
+  assert.equal(said(item), '(AMQP default): no queue');
+  assert.equal(ofConsumer({ wait: { reason: 'empty' } })?.short, 'idle');
+  assert.deepEqual(findingsOf({}), []);
   assert.equal(median({ 1024: 1, 2048: 5, 4096: 1 }), 0.002048);
 });

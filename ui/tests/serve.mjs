@@ -82,7 +82,8 @@ async function pass(request, response) {
         .writeHead(401, { 'content-type': 'application/json' })
         .end('{"error":"not_authorized","reason":"Not_Authorized"}');
   }
-  const passed = http.request(new URL(request.url ?? '', node), { method: request.method, headers }, (answer) => {
+  // The path as it came: a URL object would shorten `%2e%2e`.
+  const passed = http.request(node, { method: request.method, headers, path: request.url }, (answer) => {
     response.writeHead(answer.statusCode ?? 500, answer.headers);
     answer.pipe(response);
     // A node that ends takes its streams along.

@@ -28,7 +28,31 @@ export const HOSTILE = [
   '${7*7}{{7*7}}',
   '  spaces  ',
   '🐇 émoji',
+  '.',
+  '..',
+  '...',
+  ';=..',
+  ';a;b',
+  '%2e%2e',
+  '%2F',
+  '/',
+  '//',
+  '../../overview',
+  '?',
+  '#',
+  'a?b#c;d&e=f',
+  '~',
+  '__proto__',
+  'constructor',
+  'detailed',
+  'without-permissions',
+  'undefined',
+  '\u0000',
+  'ö'.repeat(127),
 ];
+
+/** A name as a segment of a path, in a form that `fetch` doesn't shorten. @param {string} name */
+export const segment = (name) => `;=${encodeURIComponent(name)}`;
 
 /** @param {string} url */
 export async function declare(url) {
@@ -92,7 +116,7 @@ export async function declare(url) {
 /** @param {string} url */
 export async function hostile(url) {
   for (const name of HOSTILE) {
-    const encoded = encodeURIComponent(name);
+    const encoded = segment(name);
     await ask(url, 'PUT', `queues/%2F/${encoded}`, { durable: true, arguments: {} });
     await ask(url, 'PUT', `exchanges/%2F/${encoded}`, { type: 'direct' });
     await ask(url, 'POST', `bindings/%2F/e/${encoded}/q/${encoded}`, { routing_key: name, arguments: { [name]: name } });

@@ -11,7 +11,7 @@ test('every link leads to a view, and every button to something', async ({ page 
   const kind = (hash) => {
     const [place, query = ''] = hash.split('?');
     const words = place.split('/').slice(1);
-    return `${words[0]}/${words.length}/${words[0] === 'queues' && words.length === 3 ? words[2] : ''}?${new URLSearchParams(query).get('tab') ?? ''}${new URLSearchParams(query).get('kind') ?? ''}${new URLSearchParams(query).get('of') ?? ''}`;
+    return `${words[0]}/${words.length}/${words[0] === 'queues' && words.length === 3 && /^[a-z]+(\.[a-z]+)*$/.test(words[2]) ? words[2] : ''}?${new URLSearchParams(query).get('tab') ?? ''}${new URLSearchParams(query).get('kind') ?? ''}${new URLSearchParams(query).get('of') ?? ''}`;
   };
   const kinds = new Set();
   /** @type {string[]} */

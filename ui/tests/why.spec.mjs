@@ -149,3 +149,49 @@ test('a shut window is named right', async ({ page }) => {
     await node.end();
   }
 });
+
+test('the worst is named on the overview, and leads to lists', async ({ page }) => {
+  test.setTimeout(120_000);
+  const node = await Node.start();
+  const served = await pageOf(node);
+  const { connection, channel } = await client(node);
+  try {
+    for (let at = 0; at < 30; at += 1) {
+      await channel.assertQueue(`archive${at}`);
+      for (let n = 0; n < 15; n += 1) channel.sendToQueue(`archive${at}`, Buffer.from('old'));
+    }
+    const back = { deadLetterExchange: '', deadLetterRoutingKey: 'orders', messageTtl: 600_000 };
+    await channel.assertQueue('retry', back);
+    for (let n = 0; n < 100; n += 1) channel.sendToQueue('retry', Buffer.from('again'));
+    await channel.waitForConfirms();
+    await channel.assertQueue('orders', { maxLength: 5, arguments: { 'x-overflow': 'reject-publish' } });
+    const own = await connection.createChannel();
+    for (let n = 0; n < 10; n += 1) own.sendToQueue('orders', Buffer.from('refused'));
+    await own.assertExchange('nowhere', 'topic');
+    const lost = setInterval(() => own.publish('nowhere', 'a.key', Buffer.from('lost')), 20);
+
+    await look(page, served.url, 'retry');
+    const first = page.locator('.finding').first();
+    await expect(first).toContainText(/no consumer on purpose: after 10 min 0 s a message goes on to orders/);
+    await expect(first).toHaveClass(/note/);
+    await page.goto(`${served.url}#/`);
+    const section = page.locator('section', { hasText: 'What waits, and why' });
+    await expect(section.locator('.finding').first()).toContainText(/^(full\s*orders|reaches no queue\s*nowhere): /, {
+      timeout: 15_000,
+    });
+    await expect(section).toContainText('none reaches a queue: it has no binding');
+    await expect(section.locator('.finding', { hasText: 'retry' })).toHaveCount(0);
+    await section.getByRole('link', { name: /^full/ }).click();
+    await expect(page.locator('tbody tr')).toHaveCount(1);
+    await expect(page.getByRole('link', { name: 'orders' })).toBeVisible();
+    await page.getByRole('button', { name: 'full only: show all' }).click();
+    await expect(page.locator('tbody tr')).toHaveCount(32);
+    await page.goto(`${served.url}#/exchanges/%2F/nowhere`);
+    await named(page, 'reaches no queue', /messages a second come, and none reaches a queue/);
+    clearInterval(lost);
+  } finally {
+    await page.goto('about:blank');
+    served.end();
+    await node.end();
+  }
+});

@@ -206,8 +206,35 @@ impl NodeClient {
     }
 }
 
-/// Encodes a segment of a path: everything except letters, digits and `-_.~` is percent-encoded.
+/// Names that mean something else as a segment of a path: none, and the words that the API's routes have where others have a name.
+const MEAN_ELSE: [&str; 15] = [
+    "",
+    "bulk-delete",
+    "channels",
+    "connections",
+    "detailed",
+    "node",
+    "publishers",
+    "quorum",
+    "sessions",
+    "status",
+    "super-streams",
+    "tracking",
+    "transfers",
+    "username",
+    "without-permissions",
+];
+
+/// Encodes a name as a segment of a path. Behind `;=` it is a name whatever it would mean otherwise.
 pub(crate) fn word(text: &str) -> String {
+    match MEAN_ELSE.contains(&text) {
+        true => format!(";={}", quoted(text)),
+        false => quoted(text),
+    }
+}
+
+/// Encodes a value of a query: everything except letters, digits and `-_.~` is percent-encoded.
+pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
         match byte {
@@ -268,5 +295,7 @@ mod tests {
         assert_eq!(word("/"), "%2F");
         assert_eq!(word("a b%ü"), "a%20b%25%C3%BC");
         assert_eq!(word("a-_.~Z9"), "a-_.~Z9");
+        assert_eq!((word("detailed"), word(""), word(";=x")), (";=detailed".into(), ";=".into(), "%3B%3Dx".into()));
+        assert_eq!(quoted("detailed"), "detailed");
     }
 }

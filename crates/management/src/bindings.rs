@@ -160,7 +160,7 @@ pub(crate) async fn post(mut call: Call) -> HandlerResult {
     call.api.submit(permit, Command::Bind(bind)).await?;
     // The key is quoted like any segment of a path, although it already contains quoting.
     let key = key_of(routing_key.as_bytes(), &arguments);
-    let place = format!("{}/{}", quoted(pair.destination.as_bytes()), quoted(key.as_bytes()));
+    let place = format!("{}/{}", percent::segment(pair.destination), percent::segment(&key));
     Ok((StatusCode::CREATED, [(header::LOCATION, place)]).into_response())
 }
 
@@ -267,7 +267,7 @@ pub(crate) fn definition(binding: &Binding) -> Value {
 /// The identifier of a binding among those between the same ends, which never changes: the routing key, `~` for an
 /// empty one, followed by a hash of the arguments if there are any.
 fn key_of(routing_key: &[u8], arguments: &Arguments) -> String {
-    let key = quoted(routing_key).replace('~', "%7E");
+    let key = percent::quoted(routing_key).replace('~', "%7E");
     match (key.is_empty(), arguments.is_empty()) {
         (true, true) => "~".to_owned(),
         (false, true) => key,
@@ -290,17 +290,6 @@ fn keyed(mut rows: Vec<Row>, word: &str) -> Option<Row> {
     let with = |fits: &dyn Fn(String) -> bool| rows.iter().position(|row| fits(row.key()));
     let at = with(&|key| key == word).or_else(|| with(&|key| percent::decoded(&key).is_ok_and(|key| key == word)))?;
     Some(rows.swap_remove(at))
-}
-
-fn quoted(bytes: &[u8]) -> String {
-    let mut out = String::with_capacity(bytes.len());
-    for byte in bytes {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => out.push(char::from(*byte)),
-            other => out.push_str(&format!("%{other:02X}")),
-        }
-    }
-    out
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::fields::exchange_named as named;
 use crate::history::{Ranges, Subject};
 use crate::list::{self, Rows};
-use crate::{fields, statistics};
+use crate::{fields, statistics, why};
 
 struct Listed {
     api: Api,
@@ -141,7 +141,9 @@ pub(crate) fn view(api: &Api, snapshot: &Snapshot, exchange: &Exchange) -> Value
         body["policy"] = json!(policy.name);
     }
     if let Some(counters) = snapshot.exchanges.get(&exchange.id).filter(|counters| counters.published_in.value() > 0) {
-        body["message_stats"] = message_stats(counters, api.node().clock().monotonic());
+        let now = api.node().clock().now();
+        body["message_stats"] = message_stats(counters, now.monotonic);
+        body["why"] = why::of_exchange(&snapshot.topology, exchange, counters, now);
     }
     body
 }

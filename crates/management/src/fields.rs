@@ -15,6 +15,17 @@ pub(crate) fn exchange_named(word: &str) -> &str {
     if word == DEFAULT_EXCHANGE { "" } else { word }
 }
 
+/// Requires a name of what is declared: a path can have an empty one, which no client could use.
+///
+/// # Errors
+/// It is empty.
+pub(crate) fn check_name(kind: &str, name: &str) -> Result<(), Error> {
+    match name.is_empty() {
+        true => Err(Error::BadRequest(format!("the name of a {kind} is empty; it needs at least one character"))),
+        false => Ok(()),
+    }
+}
+
 /// Requires all of these fields.
 ///
 /// # Errors

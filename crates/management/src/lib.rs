@@ -13,6 +13,7 @@
 
 mod accepted;
 mod api;
+mod attention;
 mod auth;
 mod bindings;
 mod bodies;
@@ -62,6 +63,7 @@ mod queues;
 mod recording;
 mod route;
 mod routes;
+mod row_filter;
 mod running_traces;
 mod running_transfers;
 mod sampling;

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use crate::call::{HandlerResult, json};
 use crate::columns::{Cell, Columns};
 use crate::error::Error;
+use crate::row_filter::RowFilter;
 use crate::stream::{self, make_way};
 
 type Query = HashMap<String, String>;
@@ -80,6 +81,11 @@ pub(crate) trait Rows: Send + 'static {
         Cell::Costly
     }
 
+    /// Whether the row may have a reason to wait; override it if that is known without displaying the row.
+    fn may_wait(&self, _row: &Self::Row) -> bool {
+        true
+    }
+
     /// The function that returns the sort key for a path such as `message_stats.publish`; override it if displaying a
     /// row is expensive.
     fn key_by<'a>(&'a self, path: &'a str) -> KeyBy<'a, Self::Row> {
@@ -97,6 +103,16 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
     }
     let total = rows.len();
     let page = Page::of(query)?;
+    if let Some(wanted) = RowFilter::of(query)? {
+        let mut at = 0;
+        rows.retain(|row| {
+            at += 1;
+            if at % ROWS_AT_A_STRETCH == 0 {
+                make_way();
+            }
+            (!wanted.wants_reason() || kind.may_wait(row)) && wanted.matches(kind.name(row), || kind.show(row))
+        });
+    }
     if page.is_some() {
         let filter = Filter::of(query);
         // Names aren't read if all rows are wanted.
@@ -162,7 +178,7 @@ pub(crate) fn page<R: Rows>(
         Ok(page) => page?,
         Err(error) => return Some(Err(error)),
     };
-    if !matches!(Filter::of(query), Filter::All) {
+    if !matches!(Filter::of(query), Filter::All) || RowFilter::is_asked(query) {
         return None;
     }
     if let Err(error) = page.check(total) {
@@ -182,7 +198,7 @@ pub(crate) fn sorted_page<'a, R: Rows>(
     kind: &R,
     rows: impl ExactSizeIterator<Item = &'a R::Row>,
 ) -> Option<HandlerResult> {
-    let path = query.get("sort").filter(|path| !path.is_empty())?;
+    let path = query.get("sort").filter(|path| !path.is_empty() && !RowFilter::is_asked(query))?;
     let page = match Page::of(query) {
         Ok(page) => page?,
         Err(error) => return Some(Err(error)),
@@ -211,7 +227,7 @@ pub(crate) fn sorted_page<'a, R: Rows>(
 /// # Errors
 /// It asks for an invalid page.
 pub(crate) fn is_whole(query: &Query) -> Result<bool, Error> {
-    Ok(Page::of(query)?.is_none() && query.get("sort").is_none_or(String::is_empty))
+    Ok(Page::of(query)?.is_none() && query.get("sort").is_none_or(String::is_empty) && !RowFilter::is_asked(query))
 }
 
 /// The rows in the order of their keys; equal keys keep their order. Only the rows in the range `wanted` are in their

@@ -1,5 +1,30 @@
 //! Percent-encoded segments of paths and queries.
 
+/// The beginning of a segment that is a name, whatever the rest would mean without it. `;` never comes from a name: encoders write
+/// `%3B`. Clients and proxies that shorten `.` and `..`, also when these are percent-encoded, leave `;=..` alone.
+const NAME: &str = ";=";
+
+/// Names that need [`NAME`] before them: none, those that are shortened, and the words that routes have where others have a name.
+const MEAN_ELSE: [&str; 17] = [
+    "",
+    ".",
+    "..",
+    "bulk-delete",
+    "channels",
+    "connections",
+    "detailed",
+    "node",
+    "publishers",
+    "quorum",
+    "sessions",
+    "status",
+    "super-streams",
+    "tracking",
+    "transfers",
+    "username",
+    "without-permissions",
+];
+
 /// A segment of a path or query that can't be decoded: the original text, and the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotText {
@@ -41,4 +66,57 @@ pub(crate) fn query_pairs(query: &str) -> impl Iterator<Item = Result<(String, S
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         Ok((decoded(&key.replace('+', " "))?, decoded(&value.replace('+', " "))?))
     })
+}
+
+/// The name that a segment of a path stands for.
+///
+/// # Errors
+/// It can't be decoded.
+pub(crate) fn name(segment: &str) -> Result<String, NotText> {
+    decoded(segment.strip_prefix(NAME).unwrap_or(segment))
+}
+
+/// Whether a name alone, as a segment of a path, would mean something else.
+pub(crate) fn means_else(name: &str) -> bool {
+    MEAN_ELSE.contains(&name)
+}
+
+/// A name as a segment of a path that reaches it over any client.
+pub(crate) fn segment(name: &str) -> String {
+    match means_else(name) {
+        true => format!("{NAME}{}", quoted(name.as_bytes())),
+        false => quoted(name.as_bytes()),
+    }
+}
+
+/// Bytes with everything percent-encoded except letters, digits and `-._~`.
+pub(crate) fn quoted(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    for byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'~' => out.push(char::from(*byte)),
+            other => out.push_str(&format!("%{other:02X}")),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_from_its_segment() {
+        let names = ["a", "/", "%2e", ";=..", ";", "a;b", "?", "#", "\u{0}", "ö", "~", "-"];
+        for name_given in names.into_iter().chain(MEAN_ELSE) {
+            let segment = segment(name_given);
+            assert_eq!(name(&segment).as_deref(), Ok(name_given), "{segment}");
+            let shortened = segment.replace("%2E", ".").replace("%2e", ".");
+            assert!(!["", ".", ".."].contains(&&*shortened), "{segment} is left alone");
+        }
+        assert_eq!(segment("queue"), "queue");
+        // Clients that wrote `;` as it is have always meant the name.
+        assert_eq!((name(";a"), name("a;=b")), (Ok(";a".to_owned()), Ok("a;=b".to_owned())));
+        assert_eq!(name(";=%ff"), Err(NotText::Encoding("%ff".to_owned())));
+    }
 }

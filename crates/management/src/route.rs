@@ -3,7 +3,7 @@
 use std::pin::Pin;
 
 use crate::call::{Call, HandlerResult};
-use crate::percent::{NotText, decoded};
+use crate::percent::{NotText, name};
 
 /// The methods that routes have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Route {
         let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
         loop {
             let Some(word) = ours.next() else {
-                let decode = || found.into_iter().map(|word: String| decoded(&word)).collect();
+                let decode = || found.into_iter().map(|word: String| name(&word)).collect();
                 return theirs.next().is_none().then(decode);
             };
             if word.starts_with("{*") {
@@ -108,7 +108,7 @@ impl Route {
                     return None;
                 }
                 found.push(rest.join("/"));
-                return Some(found.iter().map(|word| decoded(word)).collect());
+                return Some(found.iter().map(|word| name(word)).collect());
             }
             let theirs = theirs.next()?;
             match word.starts_with('{') {
@@ -128,7 +128,7 @@ impl Route {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::percent::query_pairs;
+    use crate::percent::{decoded, query_pairs};
 
     fn route(path: &'static str) -> Route {
         Route {
@@ -149,6 +149,12 @@ mod tests {
         assert_eq!(words("/api/queues/%2F/a/b"), None);
         assert_eq!(words("/api/exchanges/%2F/a"), None);
         assert_eq!(queue.parameter("queue", &["v".to_owned(), "q".to_owned()]), Some("q"));
+        for (segment, name) in [(";=", ""), (";=..", ".."), (";=%2e", "."), ("%3B=..", ";=.."), (";=;=", ";=")] {
+            let expected = Some(Ok(vec!["/".to_owned(), name.to_owned()]));
+            assert_eq!(words(&format!("/api/queues/%2F/{segment}")), expected);
+        }
+        let list = route("/api/queues/detailed");
+        assert!(list.matches("/api/queues/detailed").is_some() && list.matches("/api/queues/;=detailed").is_none());
     }
 
     #[test]

@@ -6,9 +6,10 @@ use leveret_model::{Permission, TopicPermission};
 use crate::call::{Call, HandlerResult, json};
 use crate::route::{Route, route};
 use crate::{
-    auth, bindings, connections, consumers, damage, definitions, deprecated_features, exchanges, feature_flags,
-    granted, health, limits, maintenance, missing, nodes, openapi, overview, parameters, past, permissions, policies,
-    publish, queues, stream_clients, super_streams, tap, topic_permissions, traces, transfers, users, vhosts, watch,
+    attention, auth, bindings, connections, consumers, damage, definitions, deprecated_features, exchanges,
+    feature_flags, granted, health, limits, maintenance, missing, nodes, openapi, overview, parameters, past,
+    permissions, policies, publish, queues, stream_clients, super_streams, tap, topic_permissions, traces, transfers,
+    users, vhosts, watch,
 };
 
 /// All routes.
@@ -16,6 +17,7 @@ use crate::{
 pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/openapi.json" Public document, "This description of the API"),
     route!(Get "/api/overview" Management overview::overview, "Totals and rates of the whole node"),
+    route!(Get "/api/attention" Management attention::all, "What waits or goes wrong, by reason and severity, the worst first; limit, why, severity, vhost"),
     route!(Get "/api/watch" Management watch::watch, "Sends the answers of GET routes (path=/api/..., up to 16 times) as server-sent events, again when they have changed"),
     route!(Get "/api/tap/queues/{vhost}/{queue}" Vhost tap::queue, "Sends messages as they come to a queue and leave it, as server-sent events; rate, body_bytes, decode"),
     route!(Get "/api/tap/exchanges/{vhost}/{exchange}" Vhost tap::exchange, "Sends messages as clients publish them to an exchange, as server-sent events; rate, body_bytes, decode"),
@@ -242,4 +244,29 @@ pub(crate) static ROUTES: &[Route] = &[
 /// GET: the description of the API.
 async fn document(call: Call) -> HandlerResult {
     json(openapi::describe(ROUTES, &call.api.broker().settings.version))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::percent::means_else;
+
+    #[test]
+    fn words_of_routes_are_no_plain_names() {
+        let is_parameter = |word: &str| word.starts_with('{');
+        for route in ROUTES {
+            for other in ROUTES {
+                let (words, others): (Vec<&str>, Vec<&str>) =
+                    (route.path.split('/').collect(), other.path.split('/').collect());
+                let is_same = |(one, two): (&&str, &&str)| is_parameter(one) || is_parameter(two) || one == two;
+                if words.len() != others.len() || !words.iter().zip(&others).all(is_same) {
+                    continue;
+                }
+                for (word, other_word) in words.iter().zip(&others) {
+                    let hides = !is_parameter(word) && is_parameter(other_word);
+                    assert!(!hides || means_else(word), "{} hides {}", route.path, other.path);
+                }
+            }
+        }
+    }
 }

@@ -42,6 +42,9 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     let topology = call.staged();
     check_unprotected(&topology, name)?;
     let is_new = topology.user(name).is_none();
+    if is_new {
+        fields::check_name("user", name)?;
+    }
     let user = parse(name, &body, call.api.password_rule())?;
     call.api.submit(permit, Command::PutUser(user)).await?;
     created(is_new)

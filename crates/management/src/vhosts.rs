@@ -39,6 +39,9 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     let permit = call.administers()?;
     let topology = call.staged();
     let is_new = topology.vhost(name).is_none();
+    if is_new {
+        fields::check_name("virtual host", name)?;
+    }
     let defaults = call.api.node().vhost_defaults();
     let settings = settings(topology.vhost_settings(name), defaults, &body)?;
     let mut commands = Vec::new();

@@ -12,3 +12,4 @@ mod stop_app;
 mod streams;
 mod tool;
 mod transfers;
+mod waiting;

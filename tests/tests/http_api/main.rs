@@ -5,6 +5,7 @@ mod boot_definitions;
 mod configuration;
 mod hang_up;
 mod listeners;
+mod names;
 mod object_limits;
 mod queues_of_users;
 mod rabbitmqadmin;

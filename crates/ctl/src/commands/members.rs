@@ -6,7 +6,7 @@ use super::replicas::kind;
 use super::{Command, CommandGroup, QUEUES};
 use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
-use crate::client::word;
+use crate::client::{quoted, word};
 use crate::failure::Failure;
 
 #[rustfmt::skip]
@@ -126,11 +126,11 @@ fn named(call: &Call<'_>, kinds: &[&str], vhost: &str, queue: &str) -> Result<Ve
         }
         Ok(rows)
     };
-    let vhosts = all("/api/vhosts", &word(vhost), "name")?;
+    let vhosts = all("/api/vhosts", &quoted(vhost), "name")?;
     let mut queues = Vec::new();
     for vhost in vhosts.iter().filter_map(|vhost| vhost["name"].as_str()) {
         let path = format!("/api/queues/{}", word(vhost));
-        queues.extend(all(&path, &word(queue), "vhost,name,type")?);
+        queues.extend(all(&path, &quoted(queue), "vhost,name,type")?);
     }
     queues.retain(|queue| queue["type"].as_str().is_some_and(|kind| kinds.contains(&kind)));
     Ok(queues)

@@ -45,6 +45,7 @@ mod transfers;
 mod upgrade;
 mod users;
 mod vhosts;
+mod waiting;
 
 use crate::answer::CommandOutput;
 use crate::call::Call;
@@ -197,6 +198,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         logins::COMMANDS,
         message_sizes::COMMANDS,
         process::COMMANDS,
+        waiting::COMMANDS,
         network::COMMANDS,
         tls::COMMANDS,
         replicas::COMMANDS,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{CTL, Command, CommandGroup, LOOK, listed};
 use crate::answer::CommandOutput;
 use crate::call::Call;
-use crate::client::{NodeClient, word};
+use crate::client::{NodeClient, quoted, word};
 use crate::failure::Failure;
 
 #[rustfmt::skip]
@@ -129,7 +129,7 @@ fn matching(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Listing policies that match {kind} '{object}' in vhost '{vhost}' ..."));
     match node.find(&format!("/api/{objects}/{}/{}", word(&vhost), word(&object)))? {
-        Some(_) => POLICIES.list(call, &node, &format!("?{query}={}", word(&object))),
+        Some(_) => POLICIES.list(call, &node, &format!("?{query}={}", quoted(&object))),
         None => Err(Failure::Data("Object (queue, stream, exchange, etc) was not found".to_owned())),
     }
 }

@@ -19,6 +19,7 @@ use crate::call::{Call, HandlerResult, json};
 use crate::columns::{Cell, Columns};
 use crate::history::Ranges;
 use crate::list::{Filter, Key, Page};
+use crate::row_filter::RowFilter;
 
 /// The kind of rows in a list.
 #[derive(Clone, Copy)]
@@ -63,14 +64,15 @@ pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>)
     let ranges = Ranges::of(&call.query);
     let columns = Columns::of(&call.query);
     let sort = call.query.get("sort").filter(|path| !path.is_empty());
+    let wanted = RowFilter::of(&call.query)?;
     let is_known = columns.are_among(KNOWN) && sort.is_none_or(|path| known_key(path).is_some());
-    if matches!(level, Level::Connections) && is_known {
+    if matches!(level, Level::Connections) && is_known && wanted.is_none() {
         return known(call, page, clients, sort, &columns);
     }
-    if page.is_none() && sort.is_none() {
+    if page.is_none() && sort.is_none() && wanted.is_none() {
         return Ok(streamed(call.api.clone(), level, clients, columns, ranges));
     }
-    let (mut keys, total) = keys(call, level, &clients, sort).await;
+    let (mut keys, total) = keys(call, level, &clients, sort, wanted.as_ref()).await;
     if sort.is_some() {
         let reverse = call.asks("sort_reverse");
         keys.sort_by(|a, b| if reverse { b.key.order(&a.key) } else { a.key.order(&b.key) });
@@ -176,17 +178,23 @@ fn asked_key(path: &str) -> Option<AskedKey> {
     Some(key)
 }
 
-async fn keys(call: &Call, level: Level, clients: &[Arc<Client>], sort: Option<&String>) -> (Vec<Kept>, usize) {
+async fn keys(
+    call: &Call,
+    level: Level,
+    clients: &[Arc<Client>],
+    sort: Option<&String>,
+    wanted: Option<&RowFilter>,
+) -> (Vec<Kept>, usize) {
     let filter = if call.query.contains_key("page") { Filter::of(&call.query) } else { Filter::All };
     let none = || Key::Number(0.0);
     // Without a question to each connection, if that is possible.
     let known: Option<KnownKey> = sort.map_or(Some(|_| Key::Number(0.0)), |path| known_key(path));
-    if let (Level::Connections, Some(key)) = (level, known) {
+    if let (Level::Connections, Some(key), None) = (level, known, wanted) {
         let named = clients.iter().enumerate().filter(|(_, client)| filter.matches(&client.name));
         let kept = named.map(|(at, client)| Kept { client: at, name: client.name.to_string(), key: key(client) });
         return (kept.collect(), clients.len());
     }
-    if let (Level::Connections, Some(key)) = (level, sort.and_then(|path| asked_key(path))) {
+    if let (Level::Connections, Some(key), None) = (level, sort.and_then(|path| asked_key(path)), wanted) {
         let named = clients.iter().enumerate().filter(|(_, client)| filter.matches(&client.name));
         let (places, named): (Vec<usize>, Vec<Arc<Client>>) = named.map(|(at, client)| (at, client.clone())).unzip();
         let mut kept = Vec::with_capacity(named.len());
@@ -208,7 +216,7 @@ async fn keys(call: &Call, level: Level, clients: &[Arc<Client>], sort: Option<&
             for row in level.rows(&call.api, &view, None) {
                 total += 1;
                 let name = row["name"].as_str().unwrap_or("").to_owned();
-                if filter.matches(&name) {
+                if filter.matches(&name) && wanted.is_none_or(|wanted| wanted.matches(&name, || row.clone())) {
                     let key = sort.map_or_else(none, |path| Key::of(&row, path));
                     kept.push(Kept { client: batch * BATCH + places[&view.client.id], name, key });
                 }

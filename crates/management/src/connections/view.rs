@@ -146,6 +146,7 @@ pub(super) fn channel(api: &Api, view: &ConnectionView, channel: &ChannelView) -
         },
         "state": view.status.state.name(),
         "wait": view.status.wait.map(|wait| waiting(wait, now)),
+        "why": why::of_connection(api, view.status.wait, view.paced_by, now),
         "confirm": channel.confirms,
         "transactional": channel.transactional,
         "prefetch_count": channel.prefetch,

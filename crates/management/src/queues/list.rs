@@ -67,6 +67,12 @@ impl Rows for Listed {
         }
     }
 
+    /// Most queues wait for nothing, and have never counted anything.
+    fn may_wait(&self, row: &QueueRef) -> bool {
+        let gauges = row.gauges();
+        gauges.waits.bits() != 0 || gauges.counted || row.is_quorum()
+    }
+
     /// A page of 100,000 queues is sorted without generating the JSON of each.
     fn key_by<'a>(&'a self, path: &'a str) -> KeyBy<'a, QueueRef> {
         if let Some(text) = text(path) {

@@ -4,15 +4,27 @@
 //! A wait is shown as soon as it exists, in `waits`. Here it is only shown if something is wrong: each publish waits for the disk
 //! for a moment, and each queue with a busy consumer has unacknowledged messages.
 
+mod dead_letters;
+mod exchanges;
+mod sentence;
+mod severity;
+pub(crate) mod words;
+
 use std::cmp::Reverse;
 
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::{AlarmSource, ConsumerMode, ConsumerStatus, Now, QueueCount, QueueStatus, QueueWait, WaitReason};
+use leveret_broker::registry::Snapshot;
+use leveret_broker::{
+    AlarmSource, ConsumerMode, ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, WaitReason,
+};
 use leveret_model::{Overflow, QueueId};
 use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::time::iso8601;
+pub(crate) use exchanges::of_exchange;
+use sentence::{About, sentence};
+pub(crate) use severity::{Severity, short};
 
 /// Time after which a consumer with one message is slow, and unacknowledged messages are a pile.
 const LONG: u64 = 1_000_000_000;
@@ -42,13 +54,18 @@ impl Finding {
         matches!(self.code, "failed" | "alarm" | "disk_full" | "log_full")
     }
 
-    fn view(&self, now: Now) -> Value {
-        json!({
+    fn view(&self, now: Now, about: About<'_>) -> Value {
+        let seconds = self.since.map(|since| now.monotonic.saturating_sub(since) as f64 / 1e9);
+        let mut view = json!({
             "code": self.code,
+            "severity": Severity::of(self.code, seconds).name(),
+            "short": short(self.code),
             "since": self.since.map(|since| iso8601(now.wall_ms_at(since))),
-            "seconds": self.since.map(|since| now.monotonic.saturating_sub(since) as f64 / 1e9),
+            "seconds": seconds,
             "cause": self.cause,
-        })
+        });
+        sentence(self.code, &self.cause, about).add_to(&mut view);
+        view
     }
 }
 
@@ -78,17 +95,38 @@ fn nothing() -> Value {
 
 /// The reasons of a queue, the most important one first.
 pub(crate) fn of_queue(api: &Api, queue: &QueueRef, status: &QueueStatus, now: Now) -> Value {
-    if status.waits.is_empty() && !status.counts.any() {
+    let aside = status.quorum.as_ref().map_or((0, 0), |quorum| (quorum.parked, quorum.delayed));
+    if status.waits.is_empty() && !status.counts.any() && aside == (0, 0) {
         return json!([]);
     }
+    let snapshot = api.broker().registry.snapshot_full();
     let (mut found, later): (Vec<_>, Vec<_>) = held(status, Surroundings(api), now).partition(Finding::stops_all);
     found.extend(redelivery_loop(status, now));
+    found.extend(dead_letters::loops(&snapshot, queue, status, now));
     found.extend(length_limit(queue, status, now));
     found.extend(later);
     if status.stream.is_none() {
-        consumption(status, now, &mut found);
+        consumption(&snapshot, queue, status, now, &mut found);
     }
-    found.iter().map(|finding| finding.view(now)).collect()
+    found.extend(dead_letters::nowhere(&snapshot, queue, status));
+    for (code, messages) in [("parked", aside.0), ("delayed", aside.1)] {
+        if messages > 0 {
+            found.push(Finding::new(code, None, json!({"kind": "messages", "messages": messages})));
+        }
+    }
+    let info = queue.info();
+    let failure = match &status.state {
+        QueueState::Failed(reason) => Some(&**reason),
+        QueueState::Running | QueueState::Deleted => None,
+    };
+    let about = About::Queue {
+        vhost: &info.vhost,
+        name: &info.name,
+        ready: status.ready,
+        unacknowledged: status.unacknowledged,
+        failure,
+    };
+    found.iter().map(|finding| finding.view(now, about)).collect()
 }
 
 /// Reasons why a queue doesn't take messages or can't go on.
@@ -161,11 +199,14 @@ fn length_limit(queue: &QueueRef, status: &QueueStatus, now: Now) -> Option<Find
 }
 
 /// Reasons why messages stay.
-fn consumption(status: &QueueStatus, now: Now, found: &mut Vec<Finding>) {
+fn consumption(snapshot: &Snapshot, queue: &QueueRef, status: &QueueStatus, now: Now, found: &mut Vec<Finding>) {
     let takers: Vec<&ConsumerStatus> = takers(status).collect();
     for QueueWait { reason, since } in status.waits.iter().copied() {
         match reason {
-            WaitReason::NoConsumers => found.push(Finding::new(reason.code(), since, nothing())),
+            WaitReason::NoConsumers => found.push(
+                dead_letters::unconsumed(snapshot, queue, since)
+                    .unwrap_or_else(|| Finding::new(reason.code(), since, nothing())),
+            ),
             WaitReason::ConsumersBusy => {
                 let longest = takers.iter().filter(|taker| busy_code(taker, now).is_some());
                 if let Some(longest) = longest.min_by_key(|taker| taker.wait.since) {
@@ -263,7 +304,8 @@ pub(crate) fn of_consumer(queue: &QueueRef, taker: &ConsumerStatus, now: Now) ->
         }
         _ => {}
     }
-    found.iter().map(|finding| finding.view(now)).collect()
+    let about = About::Consumer { prefetch: taker.prefetch, unacknowledged: taker.unacknowledged };
+    found.iter().map(|finding| finding.view(now, about)).collect()
 }
 
 /// A queue as a cause, if it still exists.
@@ -286,5 +328,5 @@ pub(crate) fn of_connection(api: &Api, wait: Option<QueueWait>, paced_by: Option
         WaitReason::Pacing => paced_by.map_or_else(nothing, |id| queue_cause(api, id)),
         _ => nothing(),
     };
-    json!([Finding::new(reason.code(), since, cause).view(now)])
+    json!([Finding::new(reason.code(), since, cause).view(now, About::Connection)])
 }
