@@ -100,12 +100,14 @@ pub struct Broker {
     pub quota: Arc<Quota>,
     /// The budget of bytes that connections hold before their login.
     pub unauthenticated: Arc<Unauthenticated>,
+    /// Number of connections that were closed since the start because of their unfinished input.
+    pub(crate) unfinished_closed: AtomicU64,
     /// The port of the HTTP API, set once it is known. The answer to an HTTP client on an AMQP port names it.
     pub http_port: OnceLock<u16>,
     /// The protocols that clients may speak.
     pub protocols: Protocols,
     counters: Vec<Arc<CoreCounters>>,
-    clients: Clients,
+    pub(crate) clients: Clients,
     vhosts: Mutex<FxHashMap<Arc<str>, Arc<Counters>>>,
     next_id: AtomicU64,
     in_maintenance: AtomicBool,
@@ -261,6 +263,7 @@ impl Broker {
             taps,
             quota,
             unauthenticated,
+            unfinished_closed: AtomicU64::new(0),
             counters: counters.into_iter().map(core_counters).collect(),
             protocols,
             clients: Clients::default(),

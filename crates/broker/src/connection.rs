@@ -26,6 +26,7 @@ const HEADER_BYTES: usize = 8;
 /// was woken or a deadline passed, and writes [`Connection::output`].
 pub struct Connection {
     state: State,
+    outbox: Arc<Outbox>,
     /// Its budget of kept input, until it has logged in.
     unauthenticated: Option<Part>,
 }
@@ -73,7 +74,7 @@ impl Broker {
         let unknown = Unknown {
             id,
             peer,
-            outbox,
+            outbox: outbox.clone(),
             counters,
             group_slot: self.group_slot(core).clone(),
             protocols: protocols.clone(),
@@ -85,7 +86,7 @@ impl Broker {
             gone: false,
             broker: self.clone(),
         };
-        Connection { state: State::Unknown(Box::new(unknown)), unauthenticated }
+        Connection { state: State::Unknown(Box::new(unknown)), outbox, unauthenticated }
     }
 }
 
@@ -113,8 +114,10 @@ impl Connection {
         }
     }
 
-    /// Sets the number of input bytes kept for the connection. They count in [`crate::Unauthenticated`] until it has logged in.
+    /// Sets the number of input bytes kept for the connection. They count in [`crate::Unauthenticated`] until it has logged in, and
+    /// in [`crate::Broker::unfinished_bytes`].
     pub fn keeps(&mut self, bytes: usize) {
+        self.outbox.set_kept(bytes);
         let Some(part) = &mut self.unauthenticated else { return };
         let logged_in = match &self.state {
             State::Unknown(_) => false,

@@ -238,7 +238,7 @@ impl Broker {
         let runs: Vec<Run> = held.iter().map(|held| held.0).collect();
         let ticket = match settlement {
             Settlement::Acknowledge => queue.settle(None, &runs, Departure::Settled, Wait::Confirm, now),
-            Settlement::Reject => queue.settle(None, &runs, Departure::Dropped, Wait::Confirm, now),
+            Settlement::Reject { failed } => queue.dismiss(None, &runs, failed, Wait::Confirm, now),
             Settlement::Requeue { failed } => {
                 queue.requeue(None, &runs, failed, now);
                 None

@@ -85,6 +85,7 @@ pub mod transfer;
 pub mod turn_budget;
 pub mod unauthenticated;
 mod unconverted;
+mod unfinished;
 pub mod views;
 pub mod wait_for;
 mod whole;

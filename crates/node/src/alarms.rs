@@ -18,6 +18,9 @@ use crate::memory;
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two measurements if a test sets the alarms.
 const INTERVAL_OF_TESTS: Duration = Duration::from_millis(10);
+/// How long unfinished input may be why the memory alarm is raised, before connections that hold it are closed; and again after that,
+/// in which time the allocator returns what they held.
+const UNFINISHED_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Limits beyond which the alarms are raised.
 #[derive(Debug, Clone, Default)]
@@ -70,13 +73,15 @@ pub(crate) struct SharedLimits {
     limits: Mutex<AlarmLimits>,
     /// Alarms that are raised regardless of measurements.
     forced: Mutex<Vec<AlarmSource>>,
+    /// The time since when unfinished input is why the memory alarm is raised.
+    unfinished_since: Mutex<Option<Instant>>,
     /// Wakes the thread that measures.
     changed: Arc<Signal>,
 }
 
 impl SharedLimits {
     pub(crate) fn new(limits: AlarmLimits) -> Arc<Self> {
-        Arc::new(Self { limits: Mutex::new(limits), forced: Mutex::default(), changed: Arc::default() })
+        Arc::new(Self { limits: Mutex::new(limits), ..Self::default() })
     }
 
     pub(crate) fn current(&self) -> AlarmLimits {
@@ -150,6 +155,30 @@ pub(crate) fn check(broker: &Broker, data_directory: &Path, shared: &SharedLimit
             tell(source, raised, measured, limits);
         }
     }
+    drop(forced);
+    relieve(broker, measured, limits, &mut shared.unfinished_since.lock(), Instant::now());
+}
+
+/// Closes connections that hold unfinished input, if for some time the memory alarm has been raised because of it alone. Its publishers
+/// are blocked, so nothing else would end that.
+fn relieve(broker: &Broker, measured: Measured, limits: &AlarmLimits, since: &mut Option<Instant>, now: Instant) {
+    let Some(excess) = excess_of_unfinished(measured, limits, || broker.unfinished_bytes()) else {
+        *since = None;
+        return;
+    };
+    if now < *since.get_or_insert(now) + UNFINISHED_PATIENCE {
+        return;
+    }
+    *since = Some(now);
+    let closed = broker.close_unfinished(excess);
+    warn!("closed {closed} connections: their unfinished messages keep the memory alarm raised ({excess} bytes above the limit)");
+}
+
+/// Bytes above the limit of memory, if there were none without unfinished input.
+fn excess_of_unfinished(measured: Measured, limits: &AlarmLimits, unfinished: impl FnOnce() -> u64) -> Option<u64> {
+    let (used, limit) = measured.memory.zip(limits.memory_bytes)?;
+    let excess = used.checked_sub(limit).filter(|excess| *excess > 0)?;
+    (unfinished() >= excess).then_some(excess)
 }
 
 fn is_scarce(source: AlarmSource, measured: Measured, limits: &AlarmLimits) -> bool {
@@ -209,6 +238,20 @@ mod tests {
         let measured = Measured { memory: Some(u64::MAX), disk_free: Some(0), disk_needed: None };
         assert!(!is_scarce(AlarmSource::Memory, measured, &AlarmLimits::default()));
         assert!(!is_scarce(AlarmSource::Disk, measured, &AlarmLimits::default()));
+    }
+
+    #[test]
+    fn unfinished_input_is_at_fault_only_if_the_rest_is_within_the_limit() {
+        let limits = AlarmLimits { memory_bytes: Some(100), ..AlarmLimits::default() };
+        let excess = |memory, unfinished| {
+            let measured = Measured { memory: Some(memory), disk_free: None, disk_needed: None };
+            excess_of_unfinished(measured, &limits, || unfinished)
+        };
+        assert_eq!(excess(100, 90), None, "there is no alarm");
+        assert_eq!(excess(150, 49), None, "the alarm would stay without it");
+        assert_eq!(excess(150, 50), Some(50));
+        let unlimited = Measured { memory: Some(150), disk_free: None, disk_needed: None };
+        assert_eq!(excess_of_unfinished(unlimited, &AlarmLimits::default(), || 150), None);
     }
 
     #[test]

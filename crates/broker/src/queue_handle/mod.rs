@@ -481,8 +481,7 @@ impl QueueHandle {
     }
 
     /// Removes messages for good. This takes effect at once, and becomes durable with the log's lazy flush or as soon as
-    /// possible. Dropped messages go to the dead-letter exchange, if the queue has one; if the queue failed, after a restart.
-    /// Returns the ticket to wait for; `None` if nothing was logged.
+    /// possible. Rejected messages are [dismissed](Self::dismiss) instead. Returns the ticket to wait for; `None` if nothing was logged.
     pub(crate) fn settle(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
@@ -492,15 +491,29 @@ impl QueueHandle {
         now: Nanos,
     ) -> Option<Ticket> {
         self.with(|queue, effects| {
-            let is_rejection = outcome == Departure::Dropped;
-            if is_rejection && queue.reject(id, runs, now, effects) != Rejection::NoDeadLetters {
+            queue.settle(id, runs, outcome, now, effects);
+            self.log_settles(queue, runs, reason_of(outcome), wait)
+        })
+        .flatten()
+    }
+
+    /// Drops rejected messages, as [`QueueHandle::settle`] removes them: they go to the dead-letter exchange, if the queue has one; if
+    /// the queue failed, after a restart. `failed` counts their deliveries as failed.
+    pub(crate) fn dismiss(
+        self: &Arc<Self>,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Ticket> {
+        self.with(|queue, effects| {
+            if queue.reject(id, runs, failed, now, effects) != Rejection::NoDeadLetters {
                 return None;
             }
-            queue.settle(id, runs, outcome, now, effects);
-            if is_rejection {
-                self.count_dropped(Death::Rejected, runs);
-            }
-            self.log_settles(queue, runs, reason_of(outcome), wait)
+            queue.settle(id, runs, Departure::Dropped, now, effects);
+            self.count_dropped(Death::Rejected, runs);
+            self.log_settles(queue, runs, SettleReason::Rejected, wait)
         })
         .flatten()
     }
@@ -536,18 +549,19 @@ impl QueueHandle {
     }
 
     /// Rejects messages for a client that waits for an answer: they go to the dead-letter exchange, if the queue has one, or
-    /// leave for good. Returns the condition of the answer; `outbox` is notified when a move that it needs is durable. There is
+    /// leave for good; `failed` counts their deliveries as failed. Returns the condition of the answer; `outbox` is notified when a move that it needs is durable. There is
     /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
     pub(crate) fn reject(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
         runs: &[Run],
+        failed: bool,
         outbox: &Arc<Outbox>,
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
         let wait = self.with(|queue, effects| {
-            match queue.reject(id, runs, now, effects) {
+            match queue.reject(id, runs, failed, now, effects) {
                 Rejection::Kept => return None,
                 Rejection::Dying => {
                     let (moving, moved) = queue.dead_letters();

@@ -176,7 +176,7 @@ fn a_rejection_waits_for_every_group_that_moved_its_messages() {
     let mut runs = stage.take(TURN_MESSAGES_MAX, true);
     runs.extend(stage.take(1, false));
     let streams = &stage.services.streams;
-    let wait = stage.queue.reject(None, &runs, &stage.outbox, Reason::Settlement, 0);
+    let wait = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Settlement, 0);
     let (count, written) = stage.move_dead();
     assert!(count == u64::from(TURN_MESSAGES_MAX) && !streams.is_durable(written));
     assert_eq!(wait.first_awaited(), None, "the last one hasn't been moved");
@@ -193,7 +193,7 @@ fn fails_with_a_transaction(fail: impl FnOnce(&Fixture)) {
     let stage = Fixture::new();
     stage.queue.watch(5, stage.outbox.clone());
     let runs = stage.take(1, true);
-    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
     assert!(matches!(stage.queue.dead_turn(), DeadTurn::Wait), "it has to be read back");
     fail(&stage);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
@@ -226,7 +226,7 @@ fn a_failed_queue_keeps_rejected_messages() {
         let stage = Fixture::new();
         let runs = stage.take(2, true);
         stage.queue.fail("damaged".into());
-        let ticket = stage.queue.reject(None, &runs[..1], &stage.outbox, reason, 0);
+        let ticket = stage.queue.reject(None, &runs[..1], true, &stage.outbox, reason, 0);
         assert_eq!(stage.queue.settle(None, &runs[1..], Departure::Dropped, Wait::Confirm, 0), None);
         assert_eq!(stage.found(), 2, "neither in its queue nor where dead letters go");
         assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
@@ -244,7 +244,7 @@ fn a_deleted_queue_does_not_fail() {
     stage.queue.delete();
     stage.queue.fail("damaged".into());
     assert_eq!(stage.queue.state(), QueueState::Deleted);
-    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
     assert!(ticket.first_awaited().is_some() && stage.told().is_empty(), "a transaction goes on without it");
 }
 
@@ -256,7 +256,7 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
     let run = stage.take(1, true)[0];
     // A run that ends before it begins isn't held by any consumer: it represents a bug.
     let runs = [run, Run { first: run.last + 2, ..run }];
-    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
     assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
     assert!(matches!(stage.told()[..], [Event::Close(_)]), "the transaction is never answered");

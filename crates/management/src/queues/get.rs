@@ -31,7 +31,7 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
         "ack_requeue_true" => Settlement::Requeue { failed: false },
         "reject_requeue_true" => Settlement::Requeue { failed: true },
         "ack_requeue_false" => Settlement::Acknowledge,
-        "reject_requeue_false" => Settlement::Reject,
+        "reject_requeue_false" => Settlement::Reject { failed: true },
         other => {
             return Err(Error::BadRequest(format!(
                 "Invalid ackmode value: {other}. Valid values are: ack_requeue_true, ack_requeue_false, \

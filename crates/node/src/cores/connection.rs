@@ -13,6 +13,7 @@ use super::linger::Linger;
 use super::precise::PreciseTimer;
 use super::stream::Stream;
 use super::timers::Alarm;
+use super::unread::Unread;
 use super::wake::TaskWake;
 
 /// Largest size of one read and of one write in bytes, which bounds a turn.
@@ -41,6 +42,8 @@ pub(crate) struct ConnectionTask {
     armed: Option<Nanos>,
     /// The timer for the next turn of a paced publisher.
     pace: PreciseTimer,
+    /// Whether the peer has left is looked at while its input isn't read.
+    unread: Unread,
     last_words: Option<LastWords>,
     lingering: Option<Linger>,
     disconnected: bool,
@@ -90,6 +93,7 @@ impl ConnectionTask {
             held_back: false,
             armed: None,
             pace: PreciseTimer::default(),
+            unread: Unread::default(),
             last_words: None,
             lingering: None,
             disconnected: false,
@@ -126,6 +130,9 @@ impl ConnectionTask {
         }
         if self.connection.is_finished() {
             return self.finish(cx, now);
+        }
+        if self.has_left(now) {
+            return self.end(cx, now);
         }
         self.arm(cx, now);
         self.arm_pace(cx);
@@ -258,8 +265,23 @@ impl ConnectionTask {
         }
     }
 
+    /// Whether the peer has left while its input isn't read.
+    fn has_left(&mut self, now: Now) -> bool {
+        if self.connection.wants_read() {
+            self.unread.end();
+            return false;
+        }
+        let stream = &self.stream;
+        let is_over = self.unread.is_over(now.monotonic, || stream.peer_end());
+        if is_over {
+            debug!("the peer of a connection that isn't read has left");
+        }
+        is_over
+    }
+
     fn arm(&mut self, cx: &mut Context<'_>, now: Now) {
-        let Some(deadline) = self.connection.next_deadline() else { return };
+        let deadlines = [self.connection.next_deadline(), self.unread.next_look()];
+        let Some(deadline) = deadlines.into_iter().flatten().min() else { return };
         let fires = super::wheel::firing_time(deadline.max(now.monotonic + 1));
         if self.armed.is_none_or(|armed| fires < armed) {
             self.alarm.arm(fires, cx.waker());

@@ -369,7 +369,7 @@ impl Bench {
                 let runs = settled.iter().flat_map(|(_, runs)| runs.iter().copied()).collect::<Vec<_>>();
                 added.iter().for_each(|added| queue.annotate(&runs, added, effects));
                 for (id, runs) in &settled {
-                    if queue.reject(*id, runs, now, effects) == Rejection::NoDeadLetters {
+                    if queue.reject(*id, runs, true, now, effects) == Rejection::NoDeadLetters {
                         queue.settle(*id, runs, Departure::Dropped, now, effects);
                     }
                 }
