@@ -94,6 +94,8 @@ pub struct LedgerQueue {
     attempts: Attempts,
     /// Dead letters that wait, and whose rejection doesn't count as a failed delivery. A restart forgets them.
     spared: NumberSet,
+    /// Number of ready messages that are on their way to other queues at the request of an operator.
+    claimed: u64,
     parked: Parked,
     delayed: Delayed,
     /// Earlier messages, if it drops those that are sent again.
@@ -189,6 +191,7 @@ impl LedgerQueue {
             consumers: Consumers::new(single_active),
             attempts,
             spared: NumberSet::default(),
+            claimed: 0,
             parked,
             delayed,
             repeats,
