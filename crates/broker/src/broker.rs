@@ -510,18 +510,16 @@ impl Broker {
         self.clients.outboxes().iter().map(|outbox| ConnectionStatus::new(outbox.wait(), blocked)).collect()
     }
 
-    /// Raises or clears the alarm of one source. Every connection is notified if this blocks or unblocks publishing. Returns
+    /// Raises or clears the alarm of one source. Every connection is notified. Returns
     /// whether the source wasn't in this state before.
     pub fn set_alarm(&self, source: AlarmSource, raised: bool) -> bool {
-        let change = self.alarms.set(source, raised);
-        if change.source {
+        let has_changed = self.alarms.set(source, raised);
+        if has_changed {
             events::alarm_changed(&self.notices, source, raised);
-        }
-        if change.publishing {
-            // A connection that is accepted from here on sees the alarm itself.
+            // A connection that is accepted from here on sees the alarm itself. Some wait for one source only.
             self.tell_all(&Event::Alarm);
         }
-        change.source
+        has_changed
     }
 
     /// Sends an event to every connection.

@@ -2,8 +2,10 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use leveret_log::Disk;
+use leveret_message::Absent;
 use leveret_queue::{Scan, StoredRead};
 use parking_lot::{Mutex, RwLock};
 
@@ -15,7 +17,8 @@ use crate::outbox::Wake;
 use crate::queue_handle::LocalQueue;
 use crate::scan::{self, Scanned};
 use crate::stored_messages::into_runs;
-use crate::time::Now;
+use crate::time::{Nanos, Now};
+use crate::told::category;
 
 /// Requests for reads of stored messages.
 #[derive(Default)]
@@ -23,7 +26,20 @@ pub struct Reads {
     requests: Mutex<VecDeque<(LocalQueue, u64, Purpose)>>,
     dead: Arc<Mutex<DeadBodies>>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
+    unreadable: Unreadable,
 }
+
+/// Messages of streams that can't be read and were skipped.
+#[derive(Default)]
+struct Unreadable {
+    /// Number of them, for each reader that came to them.
+    messages: AtomicU64,
+    /// Monotonic time before which no further line is logged, in nanoseconds.
+    silent_until: AtomicU64,
+}
+
+/// Time between two lines about messages that can't be read.
+const UNREADABLE_LINES_NS: Nanos = 1_000_000_000;
 
 /// Reads of dead letters.
 #[derive(Default)]
@@ -50,6 +66,28 @@ struct QueueRead {
 }
 
 impl Reads {
+    /// Number of messages of streams that couldn't be read and were skipped since the start, for each reader that came to them.
+    pub fn unreadable(&self) -> u64 {
+        self.unreadable.messages.load(Ordering::Relaxed)
+    }
+
+    /// Counts messages of a stream that can't be read, and logs where they are: at most one line a second.
+    pub(crate) fn note_unreadable(&self, stream: &leveret_model::Queue, skipped: &[(u64, Absent)], now: Nanos) {
+        let Some((offset, absent)) = skipped.first() else { return };
+        let messages = skipped.iter().map(|(_, absent)| u64::from(absent.count)).sum();
+        self.unreadable.messages.fetch_add(messages, Ordering::Relaxed);
+        let silent_until = self.unreadable.silent_until.load(Ordering::Relaxed);
+        if now >= silent_until {
+            self.unreadable.silent_until.store(now + UNREADABLE_LINES_NS, Ordering::Relaxed);
+            let Absent { count, reason, .. } = absent;
+            tracing::warn!(
+                target: category::QUEUE, vhost = %stream.vhost, queue = %stream.name,
+                "{messages} messages of a stream can't be read and are skipped, as their publisher's sub-batches are damaged. The first \
+                 are {count} from offset {offset} on: {reason}"
+            );
+        }
+    }
+
     /// Sets the wake-up for requests.
     pub fn set_wake(&self, wake: Arc<dyn Wake>) {
         *self.wake.write() = Some(wake);
@@ -135,13 +173,17 @@ impl QueueRead {
 /// Scans a stream for one of its readers, or for one who looks at it from outside.
 fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, now: Now) {
     let place = (queue.stream(), queue.log_id(), &*queue.info().name);
-    let scanned = |scan: &Scan| scan::scan(place, from, scan, disk, now.wall_ms);
+    let scanned = |scan: &Scan| {
+        let scanned = scan::scan(place, from, scan, disk, now.wall_ms)?;
+        queue.note_unreadable(&scanned.skipped, now.monotonic);
+        Ok(scanned)
+    };
     match purpose {
         Purpose::Own(reader) => {
             // A reader that is gone wants nothing.
             let Some(scan) = queue.scan(reader) else { return };
             match scanned(&scan) {
-                Ok(Scanned { runs, chunks, end, since_ms }) => {
+                Ok(Scanned { runs, chunks, end, since_ms, .. }) => {
                     let read = StoredRead::Scan { reader, from, end, since_ms };
                     match scan.whole_chunks {
                         true => queue.loaded_chunks(read, chunks, now.monotonic),

@@ -171,7 +171,9 @@ fn relieve(broker: &Broker, measured: Measured, limits: &AlarmLimits, since: &mu
     }
     *since = Some(now);
     let closed = broker.close_unfinished(excess);
-    warn!("closed {closed} connections: their unfinished messages keep the memory alarm raised ({excess} bytes above the limit)");
+    warn!(
+        "closed {closed} connections: their unfinished messages keep the memory alarm raised ({excess} bytes above the limit)"
+    );
 }
 
 /// Bytes above the limit of memory, if there were none without unfinished input.

@@ -75,13 +75,15 @@ impl Session {
 
     /// `basic.nack`.
     pub(crate) fn nack(&mut self, channel: u16, nack: &basic::Nack, now: Now) -> Result<()> {
-        let settlement = if nack.requeue { Settlement::Requeue { failed: false } } else { Settlement::Reject { failed: false } };
+        let settlement =
+            if nack.requeue { Settlement::Requeue { failed: false } } else { Settlement::Reject { failed: false } };
         self.not_acknowledged(channel, nack.delivery_tag, nack.multiple, settlement, now)
     }
 
     /// `basic.reject`.
     pub(crate) fn reject(&mut self, channel: u16, reject: &basic::Reject, now: Now) -> Result<()> {
-        let settlement = if reject.requeue { Settlement::Requeue { failed: true } } else { Settlement::Reject { failed: true } };
+        let settlement =
+            if reject.requeue { Settlement::Requeue { failed: true } } else { Settlement::Reject { failed: true } };
         self.not_acknowledged(channel, reject.delivery_tag, false, settlement, now)
     }
 

@@ -326,7 +326,9 @@ impl Connection {
             return Err(match reason {
                 // It has another type now.
                 NoConsumer::Converted if !source.dynamic => return self.attach_consumer(session, attach, now),
-                NoConsumer::Gone | NoConsumer::Converted => leveret_model::Refused::no_queue(&self.client.vhost, name).into(),
+                NoConsumer::Gone | NoConsumer::Converted => {
+                    leveret_model::Refused::no_queue(&self.client.vhost, name).into()
+                }
                 NoConsumer::Exclusive => {
                     let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
                     Failure::link(condition::RESOURCE_LOCKED, text)

@@ -89,7 +89,12 @@ mod tests {
     fn deliveries_with_the_same_settlement_are_one_entry() {
         let mut transacted = Transacted::default();
         for number in 0..100 {
-            transacted.add(settled(0, number, Settlement::Reject { failed: true }, DeliveryState::Rejected { error: None }));
+            transacted.add(settled(
+                0,
+                number,
+                Settlement::Reject { failed: true },
+                DeliveryState::Rejected { error: None },
+            ));
             transacted.add(settled(1, number, Settlement::Acknowledge, DeliveryState::Accepted));
         }
         transacted.add(settled(0, 200, Settlement::Acknowledge, DeliveryState::Accepted));

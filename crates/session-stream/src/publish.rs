@@ -142,7 +142,10 @@ impl Session {
         if !is_covered {
             self.builder.note_filter(message.filter);
         }
-        if self.builder.data_bytes() >= CHUNK_BYTES {
+        static MOST: std::sync::LazyLock<usize> = std::sync::LazyLock::new(|| {
+            std::env::var("TRY_CHUNK").ok().and_then(|text| text.parse().ok()).unwrap_or(usize::MAX)
+        });
+        if self.builder.data_bytes() >= CHUNK_BYTES || self.builder.len() >= *MOST {
             self.next_chunk(version, now);
         }
     }

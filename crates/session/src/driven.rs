@@ -227,8 +227,7 @@ impl<S: Steps> Driven<S> {
     /// Time at which we have been silent for too long.
     fn output_deadline(&self) -> Option<Nanos> {
         let (steps, client) = (&self.0, self.0.client());
-        let agreed =
-            (client.output_every > 0 && steps.keeps_alive()).then(|| client.last_output + client.output_every);
+        let agreed = (client.output_every > 0 && steps.keeps_alive()).then(|| client.last_output + client.output_every);
         let probe = client.unread_since.filter(|_| steps.is_open());
         agreed.into_iter().chain(probe.map(|since| since.max(client.last_output) + PROBE_EVERY)).min()
     }

@@ -321,10 +321,7 @@ impl QueueHandle {
 
     /// As [`QueueHandle::with`], on the queue that this one was converted to, if it was. Whoever found the queue before may call it
     /// at any moment of the conversion, so this is decided under the lock. The call is passed the handle that it runs on.
-    fn with_newest<R>(
-        self: &Arc<Self>,
-        call: impl FnOnce(&Arc<Self>, &mut Queue, &mut Effects) -> R,
-    ) -> Option<R> {
+    fn with_newest<R>(self: &Arc<Self>, call: impl FnOnce(&Arc<Self>, &mut Queue, &mut Effects) -> R) -> Option<R> {
         let (mut handle, mut call) = (self.clone(), Some(call));
         loop {
             let result = handle.with(|queue, effects| {

@@ -8,9 +8,12 @@ use leveret_model::{
     Arguments, DeadLetterOptions, Durability, EffectiveQueue, Home, Queue, QueueId, QueueOptions, QueueType,
 };
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
-use leveret_queue::{DeadTurn, Departure, GetOutcome, Ledger, Link, MemoryBudget, QueueState, References, Run, Signal};
+use leveret_queue::{
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Departure, GetOutcome, Ledger, Link,
+    MemoryBudget, NoConsumer, QueueState, References, Run, Signal,
+};
 
-use super::{LocalQueue, QueueHandle, Reason};
+use super::{LocalQueue, QueueAnswer, QueueHandle, QueueRef, Reason, Successor};
 use crate::bodies::Bodies;
 use crate::deferred::Deferred;
 use crate::group::{Group, GroupSlot};
@@ -361,4 +364,60 @@ fn shared_numbers_go_on_behind_references_to_damaged_messages() {
     shared.restore(&references);
     let state = shared.live_state();
     assert_eq!((state.next, state.live.max()), (10, Some(9)));
+}
+
+/// Nobody may find less by the name of a queue because it is being converted: a call that began with its old handle reaches the new one.
+#[test]
+fn calls_on_a_converted_queue_reach_its_successor() {
+    let stage = Fixture::new();
+    let held = stage.take(3, true);
+    stage.queue.requeue(None, &held[1..], false, 0);
+    let (queue_type, before) = (QueueType::Quorum, stage.queue.info());
+    let options = QueueOptions { queue_type, ..before.options.clone() };
+    let info = Queue { queue_type, options, ..Queue::clone(before) };
+    let prepare = |_| {
+        let (info, effective) = (Arc::new(info), EffectiveQueue::default());
+        Ok(Some(Successor { info, effective, record: None }))
+    };
+    let log = |_: Option<&[u8]>| Ticket::default();
+    let converted = stage.queue.convert(&stage.services, 0, 0, prepare, Some(log));
+    let Ok(Some((successor, _))) = converted else { panic!("it isn't converted") };
+    let old = QueueRef::from(stage.queue.clone());
+    assert!(old.newest().is_same(&successor));
+
+    assert_eq!(old.state(), QueueState::Running);
+    assert_eq!(old.counts(), (3, 0), "the delivery went back");
+    assert_eq!((old.gauges().ready, old.status().ready, old.peek(0, 10).len()), (3, 3, 3));
+    assert!(matches!(old.declared_again(0), QueueAnswer::Now((3, 0))));
+    let link: Arc<dyn Link> = stage.outbox.clone();
+    assert!(matches!(stage.queue.get(false, &link, 0, 0), GetOutcome::Converted), "it isn't empty");
+    let consumer = |automatic_ack| ConsumerOptions {
+        link: link.clone(),
+        key: 1,
+        tag: "".into(),
+        channel: "".into(),
+        automatic_ack,
+        flow: ConsumerFlow::Prefetch(1),
+        priority: 0,
+        exclusive: false,
+        mode: ConsumerMode::Move,
+        filter: None,
+        stream: None,
+        timeout_ms: None,
+        user: "".into(),
+        arguments: Arguments::default(),
+    };
+    assert_eq!(old.add_consumer(ConsumerId(1), consumer(false), 0), Err(NoConsumer::Converted), "it isn't gone");
+    assert_eq!(old.newest().add_consumer(ConsumerId(1), consumer(false), 0), Ok(()));
+    assert_eq!(old.counts().1, 1);
+    // Late settlements of the old handle change nothing.
+    stage.queue.settle(None, &held[..1], Departure::Settled, Wait::Lazy, 0);
+    assert_eq!(old.counts().0, 3);
+    // A publisher of a link that was attached with the old handle is told when the queue is gone.
+    old.watch(7, link);
+    assert!(matches!(old.purge(0), QueueAnswer::Now((2, _))), "the consumer has credit for the first one");
+    stage.queue.successor().expect("it was converted").delete();
+    let mut events = Vec::new();
+    stage.outbox.drain(&mut events);
+    assert!(events.contains(&Event::Queue(Signal::Cancelled(7))), "{events:?}");
 }

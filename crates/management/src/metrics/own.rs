@@ -52,6 +52,12 @@ pub(super) const OWN: Group<()> = Group {
             "Bytes of memory of messages that came in only partly, parts of frames, and open transactions",
             |node| node.api.broker().unfinished_bytes().into(),
         ),
+        Of::total(
+            "stream_messages_unreadable_total",
+            Counter,
+            "Messages of damaged sub-batches of streams that readers over AMQP and HTTP weren't given, for each reader",
+            |node| node.api.broker().reads.unreadable().into(),
+        ),
         Of::total("unauthenticated_bytes", Gauge, "Bytes used by sockets that haven't logged in", |node| {
             node.api.broker().unauthenticated.bytes().into()
         }),
