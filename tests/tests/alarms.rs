@@ -199,7 +199,8 @@ fn unfinished_messages_that_keep_the_alarm_are_given_up() {
     for wire in &mut wires {
         wire.socket.set_nonblocking(false).expect("a mode");
         let Ok(mut frame) = wire.next_frame() else { continue };
-        while frame.method() == Some(method::CONNECTION_BLOCKED) || frame.method() == Some(method::CONNECTION_UNBLOCKED) {
+        while frame.method() == Some(method::CONNECTION_BLOCKED) || frame.method() == Some(method::CONNECTION_UNBLOCKED)
+        {
             match wire.next_frame() {
                 Ok(next) => frame = next,
                 Err(_) => break,
@@ -210,7 +211,10 @@ fn unfinished_messages_that_keep_the_alarm_are_given_up() {
         }
         if let Some((code, text)) = frame.reason() {
             assert_eq!(code, 320);
-            assert!(text.contains("CONNECTION_FORCED - unfinished messages and transactions of this connection hold"), "{text}");
+            assert!(
+                text.contains("CONNECTION_FORCED - unfinished messages and transactions of this connection hold"),
+                "{text}"
+            );
             told += 1;
             break;
         }

@@ -275,7 +275,7 @@ fn wait_for(wire: &mut Wire, queue: &str) -> Got {
 }
 
 fn die(node: &Node, wire: &mut Wire, how: &str) {
-    let mut receive = |state: DeliveryState<'_>| {
+    let receive = |state: DeliveryState<'_>| {
         let mut client = Amqp10::open(node.amqp());
         client.receiver(0, "/queues/from", 1);
         let id = client.receive(0).delivery_id();
@@ -315,7 +315,8 @@ fn dead_letters_go_on_with_their_failures_in_queues_of_all_types() {
             for (how, failures) in DEATHS {
                 let mut wire = Wire::open(node.amqp());
                 declare(&mut wire, "to", &[("x-queue-type", to)], &[]);
-                let dead = [("x-queue-type", from), ("x-dead-letter-exchange", ""), ("x-dead-letter-routing-key", "to")];
+                let dead =
+                    [("x-queue-type", from), ("x-dead-letter-exchange", ""), ("x-dead-letter-routing-key", "to")];
                 declare(&mut wire, "from", &dead, if how == "expired" { &[("x-message-ttl", 1)] } else { &[] });
                 wire.publish_all(1, 1, |_| publish(1, "", "from", b"x", true, true));
                 die(&node, &mut wire, how);

@@ -148,7 +148,10 @@ fn the_detach_of_a_receiver_is_no_failure_of_its_deliveries() {
         let message = client.receive(1);
         let (is_first, failed, [acquired, _]) = attempts(&message);
         assert_eq!((is_first, failed, acquired.is_some()), (turn == 0, 0, turn > 0), "turn {turn}");
-        assert!(acquired.is_none() || acquired == count(turn) || acquired == Some(OwnedValue::Ulong(turn)), "{acquired:?}");
+        assert!(
+            acquired.is_none() || acquired == count(turn) || acquired == Some(OwnedValue::Ulong(turn)),
+            "{acquired:?}"
+        );
         client.client.detach(CHANNEL, 1, turn % 2 == 0, None);
         client.wait("detach", |event| matches!(event, Event::Detached { .. }));
     }

@@ -18,9 +18,11 @@ use crate::memory;
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two measurements if a test sets the alarms.
 const INTERVAL_OF_TESTS: Duration = Duration::from_millis(10);
-/// How long unfinished input may be why the memory alarm is raised, before connections that hold it are closed; and again after that,
-/// in which time the allocator returns what they held.
+/// How long unfinished input may be why the memory alarm is raised, before connections that hold it are closed.
 const UNFINISHED_PATIENCE: Duration = Duration::from_secs(10);
+/// The same if some were closed in the last minute. The allocator returns what they held within this time.
+const UNFINISHED_PATIENCE_AGAIN: Duration = Duration::from_secs(3);
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Limits beyond which the alarms are raised.
 #[derive(Debug, Clone, Default)]
@@ -67,14 +69,22 @@ pub(crate) fn disk_free_bytes(directory: &Path) -> Option<u64> {
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
+/// Unfinished input that keeps the memory alarm raised.
+#[derive(Debug, Default)]
+struct Unfinished {
+    /// The time since when it does.
+    since: Option<Instant>,
+    /// When connections were last closed because of it.
+    closed: Option<Instant>,
+}
+
 /// The limits in force, which may change while the node runs.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLimits {
     limits: Mutex<AlarmLimits>,
     /// Alarms that are raised regardless of measurements.
     forced: Mutex<Vec<AlarmSource>>,
-    /// The time since when unfinished input is why the memory alarm is raised.
-    unfinished_since: Mutex<Option<Instant>>,
+    unfinished: Mutex<Unfinished>,
     /// Wakes the thread that measures.
     changed: Arc<Signal>,
 }
@@ -156,21 +166,24 @@ pub(crate) fn check(broker: &Broker, data_directory: &Path, shared: &SharedLimit
         }
     }
     drop(forced);
-    relieve(broker, measured, limits, &mut shared.unfinished_since.lock(), Instant::now());
+    relieve(broker, measured, limits, &mut shared.unfinished.lock(), Instant::now());
 }
 
 /// Closes connections that hold unfinished input, if for some time the memory alarm has been raised because of it alone. Its publishers
 /// are blocked, so nothing else would end that.
-fn relieve(broker: &Broker, measured: Measured, limits: &AlarmLimits, since: &mut Option<Instant>, now: Instant) {
+fn relieve(broker: &Broker, measured: Measured, limits: &AlarmLimits, unfinished: &mut Unfinished, now: Instant) {
     let Some(excess) = excess_of_unfinished(measured, limits, || broker.unfinished_bytes()) else {
-        *since = None;
+        unfinished.since = None;
         return;
     };
-    if now < *since.get_or_insert(now) + UNFINISHED_PATIENCE {
+    let is_again = unfinished.closed.is_some_and(|closed| now < closed + MINUTE);
+    let patience = if is_again { UNFINISHED_PATIENCE_AGAIN } else { UNFINISHED_PATIENCE };
+    if now < *unfinished.since.get_or_insert(now) + patience {
         return;
     }
-    *since = Some(now);
-    let closed = broker.close_unfinished(excess);
+    *unfinished = Unfinished { since: Some(now), closed: Some(now) };
+    // With some room, so that the others can finish theirs.
+    let closed = broker.close_unfinished(excess + limits.memory_bytes.unwrap_or(0) / 8);
     warn!(
         "closed {closed} connections: their unfinished messages keep the memory alarm raised ({excess} bytes above the limit)"
     );
