@@ -129,6 +129,11 @@ impl Connection {
         }
     }
 
+    /// Bytes of memory that its unfinished input takes: messages that came in only partly, input that is kept, open transactions.
+    pub fn unfinished_bytes(&self) -> u64 {
+        self.outbox.unfinished_bytes()
+    }
+
     /// Does due work, such as confirms, deliveries and deadlines, up to one write's worth.
     pub fn turn(&mut self, now: Now) {
         match &mut self.state {

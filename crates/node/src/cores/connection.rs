@@ -22,6 +22,9 @@ const WRITE_BYTES: usize = 128 * 1024;
 /// A kept partial frame up to this size is copied in front of the next read. To a longer one the read is appended, so
 /// that a large frame that comes in small packets isn't copied again with each of them.
 const HEAD_BYTES: usize = 16 * 1024;
+/// When a connection frees so many bytes of unfinished messages, the allocator is to return them: the memory alarm looks at what the
+/// process has.
+const FREED_BYTES: u64 = 256 * 1024;
 /// Longest time for writing the rest of the output to a peer when its connection is over.
 const LAST_WORDS_NS: Nanos = 5_000_000_000;
 
@@ -44,6 +47,8 @@ pub(crate) struct ConnectionTask {
     pace: PreciseTimer,
     /// Whether the peer has left is looked at while its input isn't read.
     unread: Unread,
+    /// Bytes of its unfinished input after the last turn.
+    unfinished: u64,
     last_words: Option<LastWords>,
     lingering: Option<Linger>,
     disconnected: bool,
@@ -94,6 +99,7 @@ impl ConnectionTask {
             armed: None,
             pace: PreciseTimer::default(),
             unread: Unread::default(),
+            unfinished: 0,
             last_words: None,
             lingering: None,
             disconnected: false,
@@ -122,6 +128,7 @@ impl ConnectionTask {
         let held = held_before || !self.connection.wants_read();
         self.connection.turn(now);
         self.connection.keeps(self.kept.capacity());
+        self.note_freed(now);
         let output = self.write(cx, now);
         // The turn or the write may have unblocked input; nothing else would wake this task for it.
         let released = held && self.connection.wants_read();
@@ -265,6 +272,15 @@ impl ConnectionTask {
         }
     }
 
+    /// Has memory of unfinished input returned.
+    fn note_freed(&mut self, now: Now) {
+        let unfinished = self.connection.unfinished_bytes();
+        let before = std::mem::replace(&mut self.unfinished, unfinished);
+        if before >= unfinished + FREED_BYTES {
+            self.core.timers.free_soon(now.monotonic);
+        }
+    }
+
     /// Whether the peer has left while its input isn't read.
     fn has_left(&mut self, now: Now) -> bool {
         if self.connection.wants_read() {
@@ -355,6 +371,8 @@ impl ConnectionTask {
         if !self.disconnected {
             self.disconnected = true;
             self.connection.disconnected(now);
+            self.connection.keeps(0);
+            self.note_freed(now);
         }
     }
 }
