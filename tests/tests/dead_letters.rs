@@ -305,7 +305,7 @@ fn die(node: &Node, wire: &mut Wire, how: &str) {
 }
 
 #[test]
-fn dead_letters_go_on_with_their_failures_in_queues_of_all_types() {
+fn dead_letters_keep_their_failures_in_queues_of_all_types() {
     if is_given() {
         return;
     }

@@ -66,7 +66,7 @@ fn an_attach_without_permission_ends_its_session_with_the_key() {
 }
 
 #[test]
-fn a_message_to_a_forbidden_exchange_ends_its_session_with_the_key() {
+fn a_message_to_a_forbidden_exchange_ends_a_strict_session() {
     for (node, is_strict) in nodes() {
         limited_user(&node.http());
         let mut client = open_limited(&node);
@@ -115,7 +115,7 @@ fn a_global_prefetch_is_each_consumers_with_the_key() {
             // Each has one of its own.
             true => assert_eq!(wire.delivery().0, first + 1),
             false => {
-                // What was delivered before the answer to another method would come before it.
+                // A delivery would come before the answer to another method.
                 assert_eq!(wire.message_count(1, "q"), 3);
                 wire.ack(1, first, false);
                 assert_eq!(wire.delivery().0, first + 1);
@@ -126,7 +126,7 @@ fn a_global_prefetch_is_each_consumers_with_the_key() {
 }
 
 #[test]
-fn a_limit_of_zero_refuses_what_a_consumer_waits_for_with_the_key() {
+fn a_limit_of_zero_refuses_awaited_messages_with_the_key() {
     for (node, is_strict) in nodes() {
         let body = json!({"durable": true, "arguments": {"x-max-length": 0, "x-overflow": "reject-publish"}});
         assert_eq!(node.http().put("/api/queues/%2F/q", &body).expect("an answer").status, 201);

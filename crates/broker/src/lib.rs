@@ -86,6 +86,7 @@ pub mod turn_budget;
 pub mod unauthenticated;
 mod unconverted;
 mod unfinished;
+pub mod unreadable;
 pub mod views;
 pub mod wait_for;
 mod whole;

@@ -2,10 +2,8 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use leveret_log::Disk;
-use leveret_message::Absent;
 use leveret_queue::{Scan, StoredRead};
 use parking_lot::{Mutex, RwLock};
 
@@ -17,8 +15,8 @@ use crate::outbox::Wake;
 use crate::queue_handle::LocalQueue;
 use crate::scan::{self, Scanned};
 use crate::stored_messages::into_runs;
-use crate::time::{Nanos, Now};
-use crate::told::category;
+use crate::time::Now;
+use crate::unreadable::Unreadable;
 
 /// Requests for reads of stored messages.
 #[derive(Default)]
@@ -26,20 +24,9 @@ pub struct Reads {
     requests: Mutex<VecDeque<(LocalQueue, u64, Purpose)>>,
     dead: Arc<Mutex<DeadBodies>>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
-    unreadable: Unreadable,
+    /// Messages of streams that can't be read.
+    pub unreadable: Unreadable,
 }
-
-/// Messages of streams that can't be read and were skipped.
-#[derive(Default)]
-struct Unreadable {
-    /// Number of them, for each reader that came to them.
-    messages: AtomicU64,
-    /// Monotonic time before which no further line is logged, in nanoseconds.
-    silent_until: AtomicU64,
-}
-
-/// Time between two lines about messages that can't be read.
-const UNREADABLE_LINES_NS: Nanos = 1_000_000_000;
 
 /// Reads of dead letters.
 #[derive(Default)]
@@ -66,28 +53,6 @@ struct QueueRead {
 }
 
 impl Reads {
-    /// Number of messages of streams that couldn't be read and were skipped since the start, for each reader that came to them.
-    pub fn unreadable(&self) -> u64 {
-        self.unreadable.messages.load(Ordering::Relaxed)
-    }
-
-    /// Counts messages of a stream that can't be read, and logs where they are: at most one line a second.
-    pub(crate) fn note_unreadable(&self, stream: &leveret_model::Queue, skipped: &[(u64, Absent)], now: Nanos) {
-        let Some((offset, absent)) = skipped.first() else { return };
-        let messages = skipped.iter().map(|(_, absent)| u64::from(absent.count)).sum();
-        self.unreadable.messages.fetch_add(messages, Ordering::Relaxed);
-        let silent_until = self.unreadable.silent_until.load(Ordering::Relaxed);
-        if now >= silent_until {
-            self.unreadable.silent_until.store(now + UNREADABLE_LINES_NS, Ordering::Relaxed);
-            let Absent { count, reason, .. } = absent;
-            tracing::warn!(
-                target: category::QUEUE, vhost = %stream.vhost, queue = %stream.name,
-                "{messages} messages of a stream can't be read and are skipped, as their publisher's sub-batches are damaged. The first \
-                 are {count} from offset {offset} on: {reason}"
-            );
-        }
-    }
-
     /// Sets the wake-up for requests.
     pub fn set_wake(&self, wake: Arc<dyn Wake>) {
         *self.wake.write() = Some(wake);
@@ -175,7 +140,7 @@ fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, no
     let place = (queue.stream(), queue.log_id(), &*queue.info().name);
     let scanned = |scan: &Scan| {
         let scanned = scan::scan(place, from, scan, disk, now.wall_ms)?;
-        queue.note_unreadable(&scanned.skipped, now.monotonic);
+        queue.reads.unreadable.note(queue.info(), &scanned.skipped, now.monotonic);
         Ok(scanned)
     };
     match purpose {

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn unfinished_input_is_at_fault_only_if_the_rest_is_within_the_limit() {
+    fn unfinished_input_is_at_fault_if_the_rest_is_within_limits() {
         let limits = AlarmLimits { memory_bytes: Some(100), ..AlarmLimits::default() };
         let excess = |memory, unfinished| {
             let measured = Measured { memory: Some(memory), disk_free: None, disk_needed: None };

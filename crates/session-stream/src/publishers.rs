@@ -34,7 +34,7 @@ impl Session {
     /// A stream that this connection may use for `action`.
     pub(crate) fn stream(&self, name: &str, action: Action<'_>) -> Result<QueueRef, ResponseCode> {
         let queue = self.client.known_queue(name, action).map_err(|refused| match refused.kind {
-            // What another connection has for itself isn't a stream: none is exclusive.
+            // An exclusive queue of another connection isn't a stream: none is exclusive.
             RefusedKind::ResourceLocked => ResponseCode::StreamDoesNotExist,
             _ => super::refusal::code_of(&refused),
         })?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::Wait;
+use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
-use leveret_message::{Absent, Batch};
 use leveret_model::Durability;
 use leveret_queue::{
     ChunkSubmission, ChunkTurn, ConsumerId, KeptOffset, Place, Placement, PublishSlot, Queue, StoredRead, StreamStart,
@@ -22,11 +22,6 @@ use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
 
 impl QueueHandle {
-    /// Counts and logs messages that a reader can't be given.
-    pub(crate) fn note_unreadable(&self, skipped: &[(u64, Absent)], now: Nanos) {
-        self.reads.note_unreadable(&self.info, skipped, now);
-    }
-
     /// The chunk of these messages.
     fn chunk_of(&self, batch: &Batch, index: u32, count: u32) -> Arc<SharedChunk> {
         let filter_bytes = self.effective.load().options(&self.info).stream_filter_bytes;

@@ -85,7 +85,7 @@ pub(crate) struct QueueHandle {
     durability: Durability,
     /// The stream that its records are appended to.
     stream: StreamRef,
-    reads: Arc<Reads>,
+    pub(crate) reads: Arc<Reads>,
     deferred: Arc<Deferred>,
     shared: Arc<SharedMessages>,
     taps: Arc<Taps>,

@@ -56,7 +56,7 @@ pub(super) const OWN: Group<()> = Group {
             "stream_messages_unreadable_total",
             Counter,
             "Messages of damaged sub-batches of streams that readers over AMQP and HTTP weren't given, for each reader",
-            |node| node.api.broker().reads.unreadable().into(),
+            |node| node.api.broker().reads.unreadable.messages().into(),
         ),
         Of::total("unauthenticated_bytes", Gauge, "Bytes used by sockets that haven't logged in", |node| {
             node.api.broker().unauthenticated.bytes().into()

@@ -89,7 +89,7 @@ impl Stream {
         }
     }
 
-    /// What the peer has ended, as far as the system has told the runtime: it does so although nobody reads the socket. There is no
+    /// The parts that the peer has ended, as far as the system has told the runtime: it does so although nobody reads the socket. There is no
     /// system call, and nobody is woken.
     pub(crate) fn peer_end(&self) -> PeerEnd {
         let socket = match self {

@@ -129,7 +129,7 @@ impl ReadyMessages {
         }
         let counts = attempts.of(number);
         if !came_back && self.lanes.is_none() && counts == AttemptCounts::default() {
-            // Those that have counts, without having come back, are dead letters of other queues.
+            // Messages that have counts, without having come back, are dead letters of other queues.
             return (attempts.next(number).map_or(most, |next| most.min(next - number)), old, counts);
         }
         let has_places = came_back && self.lanes.is_none();
