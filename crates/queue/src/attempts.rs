@@ -114,12 +114,12 @@ impl Attempts {
         tallies.acquired.next(number).into_iter().chain(tallies.failed.next(number)).min()
     }
 
-    /// The counts of those among these messages.
-    pub(crate) fn among(&self, live: &RoaringTreemap) -> Self {
+    /// How often the deliveries of those among these messages failed.
+    pub(crate) fn failures_among(&self, live: &RoaringTreemap) -> Self {
         let mut among = Self::default();
         for run in self.all() {
             for number in (run.first..=run.last).filter(|number| live.contains(*number)) {
-                among.replay(&AttemptRun { first: number, last: number, ..run });
+                among.begin_at(number, run.counts.failed);
             }
         }
         among

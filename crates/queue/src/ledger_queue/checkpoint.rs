@@ -82,13 +82,13 @@ impl LedgerQueue {
                 let levels = self.ready.priorities().map(|(priority, numbers)| (priority, numbers.among(live)));
                 let levels = levels.filter(|(_, numbers)| !numbers.is_empty());
                 let none = (&Parked::default(), &Delayed::default());
-                kept::encode_quorum(&self.attempts.among(live), levels, none, (&self.annotations, &[]))
+                kept::encode_quorum(&self.attempts.failures_among(live), levels, none, (&self.annotations, &[]))
             }
             // Of messages from before the queue was converted, and of dead letters.
             false if !(self.annotations.is_empty() && self.attempts.is_empty()) => {
                 let none = (&Parked::default(), &Delayed::default());
                 let levels = std::iter::empty::<(u8, NumberSet)>();
-                kept::encode_quorum(&self.attempts.among(live), levels, none, (&self.annotations, &[]))
+                kept::encode_quorum(&self.attempts.failures_among(live), levels, none, (&self.annotations, &[]))
             }
             false => Vec::new(),
         };
