@@ -2,6 +2,7 @@
 //! in metrics.
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use leveret_tests::broker::is_given;
 use leveret_tests::cell;
 use leveret_tests::http::{Answer, Http};
 use leveret_tests::node::{Node, Options};
-use leveret_tests::wire::{Wire, method, publish};
+use leveret_tests::wire::{Wire, Writer, frame, method, publish};
 use leveret_tests::{PATIENCE, conservation};
 use serde_json::json;
 
@@ -128,6 +129,103 @@ fn queues_and_metrics_show_amqp10_publishers_in_an_alarm() {
     assert_eq!(node.metric("leveret_connections_blocked"), "0");
     other.close();
     wire.close();
+}
+
+/// Bytes of an unfinished message.
+const PART: usize = 990_000;
+
+/// Publishers with messages of a megabyte of which the last bytes are missing, in the queue `q`, so many that they raise the memory alarm.
+fn unfinished(node: &Node, count: usize) -> Vec<Wire> {
+    let mut wires: Vec<Wire> = (0..count).map(|_| Wire::open(node.amqp())).collect();
+    let body = vec![b'x'; 1_000_000];
+    // A frame of 100,000 bytes is a part of the body.
+    let mut bytes = publish(1, "", "q", &[], false, false);
+    bytes.truncate(bytes.len() - 23);
+    let mut header = Writer::new();
+    header.put_short(60).put_short(0).put_long_long(body.len() as u64).put_short(0x1000).put_octet(1);
+    bytes.extend(frame(2, 1, header.bytes()));
+    body.chunks(100_000).for_each(|part| bytes.extend(frame(3, 1, part)));
+    bytes.truncate(PART);
+    for wire in &mut wires {
+        wire.socket.set_nonblocking(true).expect("a mode");
+    }
+    let mut sent = vec![0; count];
+    let deadline = Instant::now() + PATIENCE;
+    while node.http().get(ALARMS).expect("an answer").status == 200 {
+        for (wire, sent) in wires.iter_mut().zip(&mut sent) {
+            let end = bytes.len().min(*sent + 100_000);
+            *sent += wire.socket.write(&bytes[*sent..end]).unwrap_or(0);
+        }
+        assert!(Instant::now() < deadline, "no alarm after {} bytes", sent.iter().sum::<usize>());
+    }
+    wires
+}
+
+/// A node whose memory alarm comes 60 MB above what it uses at its start, and its queue `q`.
+fn node_with_little_memory() -> Node {
+    let used = Node::start(Options::new()).resident_bytes();
+    let node = Node::start(Options::new().set("vm_memory_high_watermark.absolute", used + 60_000_000));
+    Wire::open(node.amqp()).declare(1, "q", true);
+    node
+}
+
+#[test]
+fn unfinished_messages_of_clients_that_left_end_with_them() {
+    if is_given() {
+        return;
+    }
+    let node = node_with_little_memory();
+    let wires = unfinished(&node, 120);
+    drop(wires);
+    let gone = |answer: &Answer| answer.json()["object_totals"]["connections"] == 0;
+    until(&node.http(), "/api/overview", gone);
+    until(&node.http(), ALARMS, |answer| answer.status == 200);
+    assert_eq!(node.count("leveret_connections_unfinished_closed_total"), 0, "they went by themselves");
+    let mut publisher = Wire::open(node.amqp());
+    publisher.publish_all(1, 1, |_| publish(1, "", "q", b"x", true, true));
+    publisher.close();
+}
+
+#[test]
+fn unfinished_messages_that_keep_the_alarm_are_given_up() {
+    if is_given() {
+        return;
+    }
+    let mut node = node_with_little_memory();
+    let mut wires = unfinished(&node, 120);
+    // Nobody leaves, and nobody can finish.
+    until(&node.http(), ALARMS, |answer| answer.status == 200);
+    assert!(node.count("leveret_connections_unfinished_closed_total") > 0);
+    let mut told = 0;
+    for wire in &mut wires {
+        wire.socket.set_nonblocking(false).expect("a mode");
+        // The others are told nothing.
+        wire.socket.set_read_timeout(Some(Duration::from_secs(1))).expect("a read timeout");
+        let Ok(mut frame) = wire.next_frame() else { continue };
+        while matches!(frame.method(), Some(method::CONNECTION_BLOCKED | method::CONNECTION_UNBLOCKED)) {
+            let Ok(next) = wire.next_frame() else { break };
+            frame = next;
+        }
+        if let Some((code, text)) = frame.reason() {
+            assert_eq!(code, 320);
+            assert!(
+                text.contains("CONNECTION_FORCED - unfinished messages and transactions of this connection hold"),
+                "{text}"
+            );
+            told += 1;
+            break;
+        }
+    }
+    assert_eq!(told, 1, "a client is told why");
+    drop(wires);
+    until(&node.http(), "/api/overview", |answer| answer.json()["object_totals"]["connections"] == 0);
+    until(&node.http(), ALARMS, |answer| answer.status == 200);
+    let mut publisher = Wire::open(node.amqp());
+    publisher.publish_all(1, 1, |_| publish(1, "", "q", b"x", true, true));
+    publisher.close();
+    node.ask_to_stop();
+    assert!(node.terminate_asked().success());
+    assert!(node.log().contains("their unfinished messages keep the memory alarm raised"));
 }
 
 #[test]

@@ -3,6 +3,8 @@
 
 use std::time::{Duration, Instant};
 
+use leveret_amqp10::DeliveryState;
+use leveret_tests::amqp10::{Amqp10, CHANNEL};
 use leveret_tests::broker::is_given;
 use leveret_tests::conservation;
 use leveret_tests::node::{Node, Options};
@@ -26,6 +28,7 @@ fn declare(wire: &mut Wire, name: &str, texts: &[(&str, &str)], numbers: &[(&str
 /// A message fetched by basic.get.
 struct Got {
     tag: u64,
+    redelivered: bool,
     exchange: String,
     key: String,
     /// Its content header.
@@ -50,7 +53,7 @@ fn get(wire: &mut Wire, queue: &str, no_ack: bool) -> Option<Got> {
     assert_eq!(answer.method(), Some(method::BASIC_GET_OK), "{answer:?}");
     let mut arguments = answer.arguments();
     let tag = arguments.long_long();
-    let _redelivered = arguments.octet();
+    let redelivered = arguments.octet() & 1 == 1;
     let (exchange, key) = (arguments.short_string(), arguments.short_string());
     let header = wire.next_frame().expect("a header");
     assert_eq!(header.kind, HEADER);
@@ -59,7 +62,7 @@ fn get(wire: &mut Wire, queue: &str, no_ack: bool) -> Option<Got> {
     while (body.len() as u64) < size {
         body.extend(wire.next_frame().expect("a body").payload);
     }
-    Some(Got { tag, exchange, key, header: header.payload, body })
+    Some(Got { tag, redelivered, exchange, key, header: header.payload, body })
 }
 
 /// Polls with basic.get: a dead letter arrives with a short delay.
@@ -248,4 +251,100 @@ fn cycles_are_cut_unless_a_client_rejects() {
     assert!(got.has("x-death"));
     drop(wire);
     conservation::check(&node.http());
+}
+
+/// How a message dies, and how often its delivery failed by then.
+const DEATHS: [(&str, u32); 6] =
+    [("reject", 1), ("nack", 0), ("requeue and reject", 2), ("rejected", 1), ("undeliverable", 0), ("expired", 0)];
+
+fn settle(wire: &mut Wire, tag: u64, is_reject: bool, requeue: bool) {
+    let mut arguments = Writer::new();
+    arguments.put_long_long(tag).put_octet(if is_reject { u8::from(requeue) } else { u8::from(requeue) << 1 });
+    let id = if is_reject { method::BASIC_REJECT } else { method::BASIC_NACK };
+    wire.send(&method_frame(1, id, &arguments));
+}
+
+fn wait_for(wire: &mut Wire, queue: &str) -> Got {
+    let deadline = Instant::now() + leveret_tests::PATIENCE;
+    loop {
+        if let Some(got) = get(wire, queue, false) {
+            return got;
+        }
+        assert!(Instant::now() < deadline, "nothing comes to {queue}");
+    }
+}
+
+fn die(node: &Node, wire: &mut Wire, how: &str) {
+    let receive = |state: DeliveryState<'_>| {
+        let mut client = Amqp10::open(node.amqp());
+        client.receiver(0, "/queues/from", 1);
+        let id = client.receive(0).delivery_id();
+        client.client.dispose(CHANNEL, id, id, true, Some(state));
+        client.barrier(CHANNEL);
+        client.close();
+    };
+    match how {
+        "reject" | "nack" => {
+            let tag = wait_for(wire, "from").tag;
+            settle(wire, tag, how == "reject", false);
+        }
+        "requeue and reject" => {
+            for requeue in [true, false] {
+                let tag = wait_for(wire, "from").tag;
+                settle(wire, tag, true, requeue);
+            }
+        }
+        "rejected" => receive(DeliveryState::Rejected { error: None }),
+        "undeliverable" => receive(DeliveryState::Modified {
+            delivery_failed: false,
+            undeliverable_here: true,
+            message_annotations: None,
+        }),
+        _ => {}
+    }
+}
+
+#[test]
+fn dead_letters_keep_their_failures_in_queues_of_all_types() {
+    if is_given() {
+        return;
+    }
+    for from in ["classic", "quorum"] {
+        for to in ["classic", "quorum"] {
+            let mut node = Node::start(Options::new());
+            for (how, failures) in DEATHS {
+                let mut wire = Wire::open(node.amqp());
+                declare(&mut wire, "to", &[("x-queue-type", to)], &[]);
+                let dead =
+                    [("x-queue-type", from), ("x-dead-letter-exchange", ""), ("x-dead-letter-routing-key", "to")];
+                declare(&mut wire, "from", &dead, if how == "expired" { &[("x-message-ttl", 1)] } else { &[] });
+                wire.publish_all(1, 1, |_| publish(1, "", "from", b"x", true, true));
+                die(&node, &mut wire, how);
+                let got = wait_for(&mut wire, "to");
+                assert_eq!(got.redelivered, failures > 0, "{how}, {from} to {to}");
+                assert_eq!(got.has("x-delivery-count"), failures > 0 && to == "quorum", "{how}, {from} to {to}");
+                settle(&mut wire, got.tag, false, true);
+                assert_eq!(wire.message_count(1, "from"), 0);
+                if how == "requeue and reject" {
+                    // They are part of the message on the disk.
+                    node.kill();
+                    node.restart();
+                    wire = Wire::open(node.amqp());
+                }
+                let mut client = Amqp10::open(node.amqp());
+                client.receiver(0, "/queues/to", 1);
+                let message = client.receive(0);
+                let header = message.sections().header.unwrap_or_default();
+                let found = (header.delivery_count, header.first_acquirer);
+                assert_eq!(found, (failures, false), "{how}, {from} to {to}");
+                client.accept(&message);
+                client.barrier(CHANNEL);
+                client.close();
+                for queue in ["from", "to"] {
+                    assert_eq!(node.http().delete(&format!("/api/queues/%2F/{queue}")).expect("an answer").status, 204);
+                }
+                wire.close();
+            }
+        }
+    }
 }

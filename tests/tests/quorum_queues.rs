@@ -4,7 +4,7 @@ use leveret_amqp10::message::{MapSection, write_data, write_map_section};
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::value::EncodedMap;
 use leveret_amqp10::{DeliveryState, OwnedValue, Role, Source, Target, TargetArchetype, Value};
-use leveret_strict_client::amqp10::{Event, Send, State};
+use leveret_strict_client::amqp10::{Event, Send, SessionOptions, State};
 use leveret_tests::amqp10::{Amqp10, CHANNEL, Seen, annotation};
 use leveret_tests::broker::{Broker, is_given};
 use leveret_tests::cell::run_pika;
@@ -132,6 +132,45 @@ fn modify(client: &mut Amqp10, message: &Seen, undeliverable_here: bool, pairs: 
     let id = message.delivery_id();
     client.client.dispose(CHANNEL, id, id, true, Some(state));
     client.flush();
+}
+
+#[test]
+fn the_detach_of_a_receiver_is_no_failure_of_its_deliveries() {
+    const QUEUE: &str = "cell.quorum.detach";
+    let broker = Broker::start();
+    declare(&broker.http(), QUEUE, json!({"x-delivery-limit": 2}));
+    let mut client = Amqp10::open(broker.amqp());
+    client.sender(0, &format!("/queues/{QUEUE}"));
+    client.publish_accepted(0, b"m");
+    let count = |number: u64| (number > 0).then_some(OwnedValue::Long(number as i64));
+    for turn in 0..5 {
+        client.receiver(1, &format!("/queues/{QUEUE}"), 1);
+        let message = client.receive(1);
+        let (is_first, failed, [acquired, _]) = attempts(&message);
+        assert_eq!((is_first, failed, acquired.is_some()), (turn == 0, 0, turn > 0), "turn {turn}");
+        assert!(
+            acquired.is_none() || acquired == count(turn) || acquired == Some(OwnedValue::Ulong(turn)),
+            "{acquired:?}"
+        );
+        client.client.detach(CHANNEL, 1, turn % 2 == 0, None);
+        client.wait("detach", |event| matches!(event, Event::Detached { .. }));
+    }
+    // The end of a session is one.
+    client.begin(CHANNEL + 1, SessionOptions::default());
+    client.client.attach_receiver(CHANNEL + 1, 0, "other", &format!("/queues/{QUEUE}"), false);
+    client.attached(CHANNEL + 1, 0);
+    client.client.grant(CHANNEL + 1, 0, 1, false);
+    client.flush();
+    client.wait("a delivery", |event| matches!(event, Event::Delivered(delivery) if delivery.channel == CHANNEL + 1));
+    client.client.end(CHANNEL + 1, None);
+    client.wait("end", |event| matches!(event, Event::Ended { .. }));
+    client.receiver(1, &format!("/queues/{QUEUE}"), 1);
+    let message = client.receive(1);
+    assert_eq!(attempts(&message).1, 1);
+    client.accept(&message);
+    client.barrier(CHANNEL);
+    client.close();
+    broker.finish("cell.quorum");
 }
 
 #[test]

@@ -49,15 +49,6 @@ pub struct Alarms {
     raised: AtomicU8,
 }
 
-/// The effect of a change of one source.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct AlarmChange {
-    /// Whether the source wasn't in this state before.
-    pub source: bool,
-    /// Whether publishing was blocked or unblocked by it.
-    pub publishing: bool,
-}
-
 impl Alarms {
     /// Whether publishing is blocked.
     pub fn publishing_blocked(&self) -> bool {
@@ -81,13 +72,13 @@ impl Alarms {
         format!("low on {}", names.join(" & "))
     }
 
-    pub(crate) fn set(&self, source: AlarmSource, raised: bool) -> AlarmChange {
+    /// Sets the state of a source. Returns whether it wasn't in this state before.
+    pub(crate) fn set(&self, source: AlarmSource, raised: bool) -> bool {
         let before = match raised {
             true => self.raised.fetch_or(source.bit(), Ordering::SeqCst),
             false => self.raised.fetch_and(!source.bit(), Ordering::SeqCst),
         };
-        let after = if raised { before | source.bit() } else { before & !source.bit() };
-        AlarmChange { source: before != after, publishing: (before == 0) != (after == 0) }
+        (before & source.bit() != 0) != raised
     }
 }
 
@@ -99,14 +90,14 @@ mod tests {
     fn publishing_continues_when_the_last_alarm_clears() {
         let alarms = Alarms::default();
         assert!(!alarms.publishing_blocked());
-        assert_eq!(alarms.set(AlarmSource::Memory, true), AlarmChange { source: true, publishing: true });
-        assert_eq!(alarms.set(AlarmSource::Memory, true), AlarmChange { source: false, publishing: false });
+        assert!(alarms.set(AlarmSource::Memory, true));
+        assert!(!alarms.set(AlarmSource::Memory, true));
         assert_eq!(alarms.reason(), "low on memory");
-        assert_eq!(alarms.set(AlarmSource::Disk, true), AlarmChange { source: true, publishing: false });
+        assert!(alarms.set(AlarmSource::Disk, true));
         assert_eq!(alarms.reason(), "low on disk & memory");
-        assert_eq!(alarms.set(AlarmSource::Memory, false), AlarmChange { source: true, publishing: false });
+        assert!(alarms.set(AlarmSource::Memory, false));
         assert!(alarms.publishing_blocked() && !alarms.is_raised(AlarmSource::Memory));
-        assert_eq!(alarms.set(AlarmSource::Disk, false), AlarmChange { source: true, publishing: true });
+        assert!(alarms.set(AlarmSource::Disk, false));
         assert!(!alarms.publishing_blocked());
     }
 }

@@ -102,12 +102,14 @@ pub struct Broker {
     pub quota: Arc<Quota>,
     /// The budget of bytes that connections hold before their login.
     pub unauthenticated: Arc<Unauthenticated>,
+    /// Number of connections that were closed since the start because of their unfinished input.
+    pub(crate) unfinished_closed: AtomicU64,
     /// The port of the HTTP API, set once it is known. The answer to an HTTP client on an AMQP port names it.
     pub http_port: OnceLock<u16>,
     /// The protocols that clients may speak.
     pub protocols: Protocols,
     counters: Vec<Arc<CoreCounters>>,
-    clients: Clients,
+    pub(crate) clients: Clients,
     vhosts: Mutex<FxHashMap<Arc<str>, Arc<Counters>>>,
     next_id: AtomicU64,
     in_maintenance: AtomicBool,
@@ -269,6 +271,7 @@ impl Broker {
             taps,
             quota,
             unauthenticated,
+            unfinished_closed: AtomicU64::new(0),
             counters: counters.into_iter().map(core_counters).collect(),
             protocols,
             clients: Clients::default(),
@@ -530,18 +533,16 @@ impl Broker {
         self.clients.outboxes().iter().map(|outbox| ConnectionStatus::new(outbox.wait(), blocked)).collect()
     }
 
-    /// Raises or clears the alarm of one source. Every connection is notified if this blocks or unblocks publishing. Returns
+    /// Raises or clears the alarm of one source. Every connection is notified. Returns
     /// whether the source wasn't in this state before.
     pub fn set_alarm(&self, source: AlarmSource, raised: bool) -> bool {
-        let change = self.alarms.set(source, raised);
-        if change.source {
+        let has_changed = self.alarms.set(source, raised);
+        if has_changed {
             events::alarm_changed(&self.notices, source, raised);
-        }
-        if change.publishing {
-            // A connection that is accepted from here on sees the alarm itself.
+            // A connection that is accepted from here on sees the alarm itself. Some wait for one source only.
             self.tell_all(&Event::Alarm);
         }
-        change.source
+        has_changed
     }
 
     /// Sends an event to every connection.

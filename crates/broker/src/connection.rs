@@ -26,9 +26,9 @@ const HEADER_BYTES: usize = 8;
 /// was woken or a deadline passed, and writes [`Connection::output`].
 pub struct Connection {
     state: State,
+    outbox: Arc<Outbox>,
     /// Its budget of kept input, until it has logged in.
     unauthenticated: Option<Part>,
-    outbox: Arc<Outbox>,
 }
 
 enum State {
@@ -71,11 +71,10 @@ impl Broker {
         let outbox = Arc::new(Outbox::new(wake));
         let counters = self.connected(id, outbox.clone(), core);
         let unauthenticated = Some(Part::new(self.unauthenticated.clone(), id, outbox.clone()));
-        let own = outbox.clone();
         let unknown = Unknown {
             id,
             peer,
-            outbox,
+            outbox: outbox.clone(),
             counters,
             group_slot: self.group_slot(core).clone(),
             protocols: protocols.clone(),
@@ -87,7 +86,7 @@ impl Broker {
             gone: false,
             broker: self.clone(),
         };
-        Connection { state: State::Unknown(Box::new(unknown)), unauthenticated, outbox: own }
+        Connection { state: State::Unknown(Box::new(unknown)), outbox, unauthenticated }
     }
 }
 
@@ -115,8 +114,10 @@ impl Connection {
         }
     }
 
-    /// Sets the number of input bytes kept for the connection. They count in [`crate::Unauthenticated`] until it has logged in.
+    /// Sets the number of input bytes kept for the connection. They count in [`crate::Unauthenticated`] until it has logged in, and
+    /// in [`crate::Broker::unfinished_bytes`].
     pub fn keeps(&mut self, bytes: usize) {
+        self.outbox.set_kept(bytes);
         let Some(part) = &mut self.unauthenticated else { return };
         let logged_in = match &self.state {
             State::Unknown(_) => false,
@@ -126,6 +127,11 @@ impl Connection {
             true => self.unauthenticated = None,
             false => part.set(bytes),
         }
+    }
+
+    /// Bytes of memory that its unfinished input takes: messages that came in only partly, input that is kept, open transactions.
+    pub fn unfinished_bytes(&self) -> u64 {
+        self.outbox.unfinished_bytes()
     }
 
     /// Does due work, such as confirms, deliveries and deadlines, up to one write's worth.

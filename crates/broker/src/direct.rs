@@ -71,18 +71,20 @@ pub enum Got {
     Empty,
     /// It is being read from disk: ask again when called back.
     Wait,
-    /// The queue answers later, see [`Broker::got`]. An asker that doesn't wait any more calls [`QueueRef::give_back`].
-    Later(Later<GetOutcome>),
+    /// The queue was converted meanwhile: ask again.
+    Converted,
+    /// This queue answers later, see [`Broker::got`]. An asker that doesn't wait any more calls [`QueueRef::give_back`].
+    Later(QueueRef, Later<GetOutcome>),
 }
 
 /// A message that was got and has to be settled or requeued.
-#[derive(Debug, Clone, Copy)]
-pub struct HeldGet(Run);
+#[derive(Clone)]
+pub struct HeldGet(QueueRef, Run);
 
 impl HeldGet {
     /// Its number in the queue.
     pub fn number(&self) -> u64 {
-        self.0.first
+        self.1.first
     }
 }
 
@@ -207,11 +209,15 @@ impl Broker {
         now: Now,
     ) -> Got {
         let link: Arc<dyn Link> = Arc::new(Loaded(Box::new(loaded)));
-        match queue.get(false, &link, 0, now.monotonic) {
-            QueueAnswer::Now(outcome) => self.got(queue, user, outcome, now),
-            QueueAnswer::Later(later) => {
-                later.notify(link, 0);
-                Got::Later(later)
+        let mut queue = queue.newest();
+        loop {
+            match queue.get(false, &link, 0, now.monotonic) {
+                QueueAnswer::Now(GetOutcome::Converted) => queue = queue.newest(),
+                QueueAnswer::Now(outcome) => return self.got(&queue, user, outcome, now),
+                QueueAnswer::Later(later) => {
+                    later.notify(link, 0);
+                    return Got::Later(queue, later);
+                }
             }
         }
     }
@@ -221,6 +227,7 @@ impl Broker {
         match outcome {
             GetOutcome::Empty => Got::Empty,
             GetOutcome::Wait => Got::Wait,
+            GetOutcome::Converted => Got::Converted,
             GetOutcome::Message(taken, left) => {
                 let (message, vhost) = (self.delivered(&taken), &queue.info().vhost);
                 if self.registry.has_traced() && self.registry.snapshot().traces(vhost) {
@@ -228,24 +235,30 @@ impl Broker {
                     let messages = (&*taken.batch, taken.index, 1);
                     self.trace_delivered(&client, &queue.info().name, &delivery_of(&taken), messages, now);
                 }
-                Got::Message(message, HeldGet(taken.run()), left)
+                Got::Message(message, HeldGet(queue.clone(), taken.run()), left)
             }
         }
     }
 
-    /// Settles or requeues messages that were got from a queue. Returns the ticket to wait for.
-    pub fn dispose(&self, queue: &QueueRef, held: &[HeldGet], settlement: Settlement, now: Nanos) -> Ticket {
-        let runs: Vec<Run> = held.iter().map(|held| held.0).collect();
-        let ticket = match settlement {
-            Settlement::Acknowledge => queue.settle(None, &runs, Departure::Settled, Wait::Confirm, now),
-            Settlement::Reject => queue.settle(None, &runs, Departure::Dropped, Wait::Confirm, now),
-            Settlement::Requeue { failed } => {
-                queue.requeue(None, &runs, failed, now);
-                None
-            }
-        };
+    /// Settles or requeues messages that were got from one queue. Returns the ticket to wait for.
+    pub fn dispose(&self, held: &[HeldGet], settlement: Settlement, now: Nanos) -> Ticket {
+        let mut last = None;
+        // The queue may have been converted between two gets.
+        for part in held.chunk_by(|one, other| one.0.is_same(&other.0)) {
+            let queue = &part[0].0;
+            let runs: Vec<Run> = part.iter().map(|held| held.1).collect();
+            let ticket = match settlement {
+                Settlement::Acknowledge => queue.settle(None, &runs, Departure::Settled, Wait::Confirm, now),
+                Settlement::Reject { failed } => queue.dismiss(None, &runs, failed, Wait::Confirm, now),
+                Settlement::Requeue { failed } => {
+                    queue.requeue(None, &runs, failed, now);
+                    None
+                }
+            };
+            last = ticket.or(last);
+        }
         self.streams.announce();
-        ticket.unwrap_or_default()
+        last.unwrap_or_default()
     }
 
     /// Returns ready messages of a queue, after the first `offset`, without changing anything.

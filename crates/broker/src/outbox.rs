@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_queue::{Link, QueueWait, Signal};
 use parking_lot::Mutex;
@@ -57,13 +57,47 @@ pub struct Outbox {
     wait: Mutex<Option<QueueWait>>,
     /// Whether the connection is to end without a word to its client.
     is_killed: AtomicBool,
+    /// Bytes of the owner's partially received messages in memory.
+    unfinished: Arc<AtomicU64>,
+    /// Bytes of its input that wasn't handled: a part of a frame, or input that waits.
+    kept: AtomicU64,
+    /// Bytes of memory of its open transactions.
+    transactions: AtomicU64,
     wake: Arc<dyn Wake>,
 }
 
 impl Outbox {
     /// An outbox whose owner is woken by `wake`.
     pub fn new(wake: Arc<dyn Wake>) -> Self {
-        Self { mailbox: Mailbox::default(), wait: Mutex::new(None), is_killed: AtomicBool::new(false), wake }
+        Self {
+            mailbox: Mailbox::default(),
+            wait: Mutex::new(None),
+            unfinished: Arc::default(),
+            kept: AtomicU64::new(0),
+            transactions: AtomicU64::new(0),
+            is_killed: AtomicBool::new(false),
+            wake,
+        }
+    }
+
+    /// The count of bytes of the owner's partially received messages in memory.
+    pub fn unfinished(&self) -> Arc<AtomicU64> {
+        self.unfinished.clone()
+    }
+
+    /// Sets the number of input bytes that are kept for the owner.
+    pub(crate) fn set_kept(&self, bytes: usize) {
+        self.kept.store(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Sets the bytes of memory that the owner's open transactions take.
+    pub fn set_transactions(&self, bytes: u64) {
+        self.transactions.store(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of memory that the owner's unfinished input takes.
+    pub fn unfinished_bytes(&self) -> u64 {
+        [&*self.unfinished, &self.kept, &self.transactions].iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum()
     }
 
     /// Adds an event, and wakes the owner if necessary.

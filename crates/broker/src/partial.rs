@@ -36,8 +36,10 @@ pub struct TooManyPartialBytes {
 
 impl PartialMessages {
     /// The limit for a new connection. One message of the largest size always fits.
-    pub fn new(settings: &Settings) -> Self {
-        Self { held: Arc::default(), max: settings.partial_message_bytes_max.max(settings.max_message_size) }
+    ///
+    /// `held` counts the bytes, and others may read it.
+    pub fn new(settings: &Settings, held: Arc<AtomicU64>) -> Self {
+        Self { held, max: settings.partial_message_bytes_max.max(settings.max_message_size) }
     }
 
     /// Begins a message without any bytes.
@@ -105,7 +107,7 @@ mod tests {
     #[test]
     fn parts_of_one_connection_share_a_limit() {
         let settings = Settings { partial_message_bytes_max: 10, max_message_size: 6, ..Settings::default() };
-        let all = PartialMessages::new(&settings);
+        let all = PartialMessages::new(&settings, Arc::default());
         let (mut one, mut two) = (all.begin(), all.begin());
         one.add(b"123456").unwrap();
         two.add(b"1234").unwrap();
@@ -120,7 +122,7 @@ mod tests {
     #[test]
     fn the_largest_message_is_let_in() {
         let settings = Settings { partial_message_bytes_max: 1, max_message_size: 6, ..Settings::default() };
-        let mut message = PartialMessages::new(&settings).begin();
+        let mut message = PartialMessages::new(&settings, Arc::default()).begin();
         message.add(b"123456").unwrap();
         assert!(message.add(b"7").is_err());
         assert_eq!(message.len(), 6);

@@ -16,6 +16,7 @@ use crate::queue_handle::LocalQueue;
 use crate::scan::{self, Scanned};
 use crate::stored_messages::into_runs;
 use crate::time::Now;
+use crate::unreadable::Unreadable;
 
 /// Requests for reads of stored messages.
 #[derive(Default)]
@@ -23,6 +24,8 @@ pub struct Reads {
     requests: Mutex<VecDeque<(LocalQueue, u64, Purpose)>>,
     dead: Arc<Mutex<DeadBodies>>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
+    /// Messages of streams that can't be read.
+    pub unreadable: Unreadable,
 }
 
 /// Reads of dead letters.
@@ -135,13 +138,17 @@ impl QueueRead {
 /// Scans a stream for one of its readers, or for one who looks at it from outside.
 fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, now: Now) {
     let place = (queue.stream(), queue.log_id(), &*queue.info().name);
-    let scanned = |scan: &Scan| scan::scan(place, from, scan, disk, now.wall_ms);
+    let scanned = |scan: &Scan| {
+        let scanned = scan::scan(place, from, scan, disk, now.wall_ms)?;
+        queue.reads.unreadable.note(queue.info(), &scanned.skipped, now.monotonic);
+        Ok(scanned)
+    };
     match purpose {
         Purpose::Own(reader) => {
             // A reader that is gone wants nothing.
             let Some(scan) = queue.scan(reader) else { return };
             match scanned(&scan) {
-                Ok(Scanned { runs, chunks, end, since_ms }) => {
+                Ok(Scanned { runs, chunks, end, since_ms, .. }) => {
                     let read = StoredRead::Scan { reader, from, end, since_ms };
                     match scan.whole_chunks {
                         true => queue.loaded_chunks(read, chunks, now.monotonic),

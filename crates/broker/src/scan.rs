@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leveret_log::{Disk, Lent, LogId, Skim, Skimmed, StoredMessage};
 use leveret_message::chunk::{self, FilePart, Joining, SKIM_BYTES, SharedChunk};
-use leveret_message::{Batch, BatchBuilder};
+use leveret_message::{Absent, Added, Batch, BatchBuilder};
 use leveret_queue::{Scan, StreamFilter};
 
 use crate::streams::StreamRef;
@@ -33,6 +33,8 @@ pub struct Scanned {
     pub end: u64,
     /// [`Scan::since_ms`] for the next scan: nothing once a chunk was found that isn't older.
     pub since_ms: Option<u64>,
+    /// Messages that can't be read and were left out, with the offset of the first of each run.
+    pub skipped: Vec<(u64, Absent)>,
 }
 
 /// A function that is called with a part of a stream that was searched, or with the reason why it can't be read.
@@ -56,6 +58,10 @@ struct Finding<'a> {
     /// Messages of small chunks, and the offset of the first of them.
     few: BatchBuilder,
     few_from: u64,
+    /// Messages that can't be read, with the offset of the first of each run.
+    skipped: Vec<(u64, Absent)>,
+    /// How many of them come before the next message, which says so to its reader.
+    skipped_before: u64,
 }
 
 /// Scans a stream from offset `from` on. `wall_ms` is the present time in milliseconds since the Unix epoch.
@@ -116,7 +122,22 @@ impl<'a> Finding<'a> {
         let since_ms = scan.since_ms;
         let (runs, chunks, joining, few) = (Vec::new(), Vec::new(), Joining::default(), BatchBuilder::default());
         let (end, since_ms_at_end) = (from, since_ms);
-        Self { scan, name, since_ms, end, since_ms_at_end, wall_ms, runs, chunks, joining, few, few_from: 0 }
+        let (few_from, skipped, skipped_before) = (0, Vec::new(), 0);
+        Self {
+            scan,
+            name,
+            since_ms,
+            end,
+            since_ms_at_end,
+            wall_ms,
+            runs,
+            chunks,
+            joining,
+            few,
+            few_from,
+            skipped,
+            skipped_before,
+        }
     }
 
     /// All chunks before this offset were looked at.
@@ -172,13 +193,32 @@ impl<'a> Finding<'a> {
         }
         match filter.filter(|filter| filter.looks_at_messages()) {
             Some(filter) => self.keep_matches(number, &batch, filter),
+            None if !batch.absent().is_empty() => self.keep_readable(number, &batch, |_| true),
             None => self.keep(number, batch),
         }
         Ok(())
     }
 
+    /// Keeps the wanted messages of those that can be read. The first one behind others says how many were skipped.
+    fn keep_readable(&mut self, first: u64, batch: &Batch, is_wanted: impl Fn(usize) -> bool) {
+        let mut absent = batch.absent().iter().peekable();
+        let mut index = 0;
+        while index < batch.len() {
+            if let Some(gap) = absent.next_if(|gap| gap.first as usize <= index) {
+                self.skipped.push((first + u64::from(gap.first), gap.clone()));
+                self.skipped_before += u64::from(gap.count);
+                index += gap.count as usize;
+                continue;
+            }
+            if is_wanted(index) {
+                self.add(first + index as u64, batch, index);
+            }
+            index += 1;
+        }
+    }
+
     fn keep(&mut self, first: u64, batch: Batch) {
-        if batch.len() < FEW_MESSAGES && !batch.has_large() {
+        if self.skipped_before > 0 || batch.len() < FEW_MESSAGES && !batch.has_large() {
             (0..batch.len()).for_each(|index| self.add(first + index as u64, &batch, index));
             return;
         }
@@ -187,12 +227,10 @@ impl<'a> Finding<'a> {
     }
 
     fn keep_matches(&mut self, first: u64, batch: &Batch, filter: &StreamFilter) {
-        for index in 0..batch.len() {
-            let is_match = filter.messages.is_match(batch, index, self.wall_ms);
-            if is_match.expect("a chunk holds its messages whole") {
-                self.add(first + index as u64, batch, index);
-            }
-        }
+        let wall_ms = self.wall_ms;
+        self.keep_readable(first, batch, |index| {
+            filter.messages.is_match(batch, index, wall_ms).expect("a chunk holds its messages whole")
+        });
     }
 
     /// Adds a copy of one message.
@@ -204,7 +242,10 @@ impl<'a> Finding<'a> {
         if self.few.is_empty() {
             self.few_from = offset;
         }
-        self.few.push_copy(&batch.message(index));
+        match std::mem::take(&mut self.skipped_before) {
+            0 => self.few.push_copy(&batch.message(index)),
+            skipped => self.few.push_annotated(&batch.message(index), &Added::of_skipped(skipped)),
+        }
     }
 
     fn end_few(&mut self) {
@@ -216,7 +257,8 @@ impl<'a> Finding<'a> {
     fn finish(mut self) -> Scanned {
         self.end_few();
         self.joining.finish(&mut self.chunks);
-        Scanned { runs: self.runs, chunks: self.chunks, end: self.end, since_ms: self.since_ms_at_end }
+        let Self { runs, chunks, end, skipped, .. } = self;
+        Scanned { runs, chunks, end, since_ms: self.since_ms_at_end, skipped }
     }
 }
 

@@ -6,7 +6,11 @@ pub enum Settlement {
     /// They leave their queue.
     Acknowledge,
     /// They can't be processed: they leave their queue, for its dead-letter exchange if it has one.
-    Reject,
+    Reject {
+        /// Whether the delivery counts as failed, as a dead letter's delivery-count shows. RabbitMQ 4.3 counts `basic.reject`,
+        /// `rejected`, and `modified` with `delivery-failed`, but not `basic.nack`.
+        failed: bool,
+    },
     /// They return to their places.
     Requeue {
         /// Whether the delivery counts as failed, as AMQP 1.0's delivery-count shows (3.2.1). RabbitMQ 4.3 counts

@@ -1,4 +1,4 @@
-//! Annotations that consumers added to a message: by the outcome `modified` of AMQP 1.0 (3.4.5).
+//! Annotations that were added to a message: by consumers with the outcome `modified` of AMQP 1.0 (3.4.5).
 
 use std::fmt;
 
@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use crate::annotations::{
     X_ACQUIRED_COUNT, X_DELAY, X_DELIVERY_COUNT, X_EXCHANGE, X_OPT_DEFERRAL_TOKEN, X_OPT_DELIVERY_TIME, X_ROUTING_KEY,
+    X_STREAM_SKIPPED,
 };
 use crate::deliver::is_death_annotation;
 use crate::delivery_time;
@@ -106,6 +107,12 @@ impl Added {
     /// The annotations of a message that waits in an exchange's queue until `due_ms`, in milliseconds since the Unix epoch.
     pub fn of_time(due_ms: u64) -> Self {
         Self::from_pairs(raw_pairs(EncodedMap::new().with(X_OPT_DELIVERY_TIME, Value::Ulong(due_ms)).as_map()))
+    }
+
+    /// The annotation of a message of a stream before which so many were skipped, because they can't be read.
+    pub fn of_skipped(messages: u64) -> Self {
+        let skipped = i64::try_from(messages).unwrap_or(i64::MAX);
+        Self::from_pairs(raw_pairs(EncodedMap::new().with(X_STREAM_SKIPPED, Value::Long(skipped)).as_map()))
     }
 
     /// These annotations without the time of delivery.

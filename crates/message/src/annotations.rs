@@ -29,6 +29,8 @@ pub const X_OPT_DELIVERY_TIME: &str = "x-opt-delivery-time";
 pub const X_DELAY: &str = "x-delay";
 /// The token by which a consumer can fetch a message that it deferred.
 pub const X_OPT_DEFERRAL_TOKEN: &str = "x-opt-deferral-token";
+/// The number of messages of a stream right before this one that were skipped, because they can't be read.
+pub const X_STREAM_SKIPPED: &str = "x-stream-skipped";
 /// The offset of a message in the stream that it comes from, in both protocols.
 pub const X_STREAM_OFFSET: &str = "x-stream-offset";
 /// The node that received the message, in both protocols.

@@ -76,6 +76,19 @@ pub struct Batch {
     chunk_bytes: u32,
     /// The Bloom filter of that chunk, empty without one.
     chunk_bloom: Box<[u8]>,
+    /// Messages of that chunk that can't be read, in order. They have places here, and nobody is to get them.
+    absent: Box<[Absent]>,
+}
+
+/// Consecutive messages of a chunk that can't be read: their sub-batch is damaged.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Absent {
+    /// Index of the first in the batch.
+    pub first: u32,
+    /// Number of messages.
+    pub count: u32,
+    /// Why they can't be read.
+    pub reason: String,
 }
 
 /// One message of a batch.
@@ -222,6 +235,11 @@ impl Batch {
     pub fn failures(&self, index: usize) -> u32 {
         let entry = self.entries.get(index).filter(|_| self.any_failures);
         entry.map_or(0, |entry| failures(&self.bytes[entry.offset as usize..]))
+    }
+
+    /// The messages of a chunk that can't be read, in order.
+    pub fn absent(&self) -> &[Absent] {
+        &self.absent
     }
 
     /// Whether that happened to some message.
@@ -448,8 +466,8 @@ impl BatchBuilder {
     }
 
     /// As [`finish`](Self::finish), for the messages of one chunk of `chunk_bytes` bytes with this Bloom filter.
-    pub(crate) fn finish_chunk(&mut self, chunk_bytes: u32, bloom: &[u8]) -> Batch {
-        Batch { chunk_bytes, chunk_bloom: bloom.into(), ..self.finish() }
+    pub(crate) fn finish_chunk(&mut self, chunk_bytes: u32, bloom: &[u8], absent: Vec<Absent>) -> Batch {
+        Batch { chunk_bytes, chunk_bloom: bloom.into(), absent: absent.into(), ..self.finish() }
     }
 
     fn inline(&mut self, offset: usize, body: &[u8]) {

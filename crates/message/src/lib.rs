@@ -31,7 +31,7 @@ pub mod stored;
 pub use added::{
     ADDED_BYTES_MAX, ADDED_TOTAL_MAX, Added, BadToken, DEFERRAL_TOKEN_BYTES_MAX, TooManyAdded, deferral_token,
 };
-pub use batch::{Batch, BatchBuilder, FileBody, MessageRef};
+pub use batch::{Absent, Batch, BatchBuilder, FileBody, MessageRef};
 pub use deaths::{DeadLetter, Reason};
 pub use envelope::{Encoding, Envelope};
 pub use lookup::fields_length;

@@ -18,6 +18,11 @@ use crate::memory;
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two measurements if a test sets the alarms.
 const INTERVAL_OF_TESTS: Duration = Duration::from_millis(10);
+/// How long unfinished input may be why the memory alarm is raised, before connections that hold it are closed.
+const UNFINISHED_PATIENCE: Duration = Duration::from_secs(10);
+/// The same if some were closed in the last minute. The allocator returns what they held within this time.
+const UNFINISHED_PATIENCE_AGAIN: Duration = Duration::from_secs(3);
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// Limits beyond which the alarms are raised.
 #[derive(Debug, Clone, Default)]
@@ -64,19 +69,29 @@ pub(crate) fn disk_free_bytes(directory: &Path) -> Option<u64> {
     Some(found.f_bavail.saturating_mul(found.f_frsize))
 }
 
+/// Unfinished input that keeps the memory alarm raised.
+#[derive(Debug, Default)]
+struct Unfinished {
+    /// The time since when it does.
+    since: Option<Instant>,
+    /// When connections were last closed because of it.
+    closed: Option<Instant>,
+}
+
 /// The limits in force, which may change while the node runs.
 #[derive(Debug, Default)]
 pub(crate) struct SharedLimits {
     limits: Mutex<AlarmLimits>,
     /// Alarms that are raised regardless of measurements.
     forced: Mutex<Vec<AlarmSource>>,
+    unfinished: Mutex<Unfinished>,
     /// Wakes the thread that measures.
     changed: Arc<Signal>,
 }
 
 impl SharedLimits {
     pub(crate) fn new(limits: AlarmLimits) -> Arc<Self> {
-        Arc::new(Self { limits: Mutex::new(limits), forced: Mutex::default(), changed: Arc::default() })
+        Arc::new(Self { limits: Mutex::new(limits), ..Self::default() })
     }
 
     pub(crate) fn current(&self) -> AlarmLimits {
@@ -150,6 +165,35 @@ pub(crate) fn check(broker: &Broker, data_directory: &Path, shared: &SharedLimit
             tell(source, raised, measured, limits);
         }
     }
+    drop(forced);
+    relieve(broker, measured, limits, &mut shared.unfinished.lock(), Instant::now());
+}
+
+/// Closes connections that hold unfinished input, if for some time the memory alarm has been raised because of it alone. Its publishers
+/// are blocked, so nothing else would end that.
+fn relieve(broker: &Broker, measured: Measured, limits: &AlarmLimits, unfinished: &mut Unfinished, now: Instant) {
+    let Some(excess) = excess_of_unfinished(measured, limits, || broker.unfinished_bytes()) else {
+        unfinished.since = None;
+        return;
+    };
+    let is_again = unfinished.closed.is_some_and(|closed| now < closed + MINUTE);
+    let patience = if is_again { UNFINISHED_PATIENCE_AGAIN } else { UNFINISHED_PATIENCE };
+    if now < *unfinished.since.get_or_insert(now) + patience {
+        return;
+    }
+    *unfinished = Unfinished { since: Some(now), closed: Some(now) };
+    // With some room, so that the others can finish theirs.
+    let closed = broker.close_unfinished(excess + limits.memory_bytes.unwrap_or(0) / 8);
+    warn!(
+        "closed {closed} connections: their unfinished messages keep the memory alarm raised ({excess} bytes above the limit)"
+    );
+}
+
+/// Bytes above the limit of memory, if there were none without unfinished input.
+fn excess_of_unfinished(measured: Measured, limits: &AlarmLimits, unfinished: impl FnOnce() -> u64) -> Option<u64> {
+    let (used, limit) = measured.memory.zip(limits.memory_bytes)?;
+    let excess = used.checked_sub(limit).filter(|excess| *excess > 0)?;
+    (unfinished() >= excess).then_some(excess)
 }
 
 fn is_scarce(source: AlarmSource, measured: Measured, limits: &AlarmLimits) -> bool {
@@ -209,6 +253,20 @@ mod tests {
         let measured = Measured { memory: Some(u64::MAX), disk_free: Some(0), disk_needed: None };
         assert!(!is_scarce(AlarmSource::Memory, measured, &AlarmLimits::default()));
         assert!(!is_scarce(AlarmSource::Disk, measured, &AlarmLimits::default()));
+    }
+
+    #[test]
+    fn unfinished_input_is_at_fault_if_the_rest_is_within_limits() {
+        let limits = AlarmLimits { memory_bytes: Some(100), ..AlarmLimits::default() };
+        let excess = |memory, unfinished| {
+            let measured = Measured { memory: Some(memory), disk_free: None, disk_needed: None };
+            excess_of_unfinished(measured, &limits, || unfinished)
+        };
+        assert_eq!(excess(100, 90), None, "there is no alarm");
+        assert_eq!(excess(150, 49), None, "the alarm would stay without it");
+        assert_eq!(excess(150, 50), Some(50));
+        let unlimited = Measured { memory: Some(150), disk_free: None, disk_needed: None };
+        assert_eq!(excess_of_unfinished(unlimited, &AlarmLimits::default(), || 150), None);
     }
 
     #[test]

@@ -66,6 +66,8 @@ pub enum NoConsumer {
     Exclusive,
     /// The queue is being deleted.
     Gone,
+    /// The queue was converted to another one, which may have it.
+    Converted,
     /// The stream keeps offsets of as many names as it may.
     TooManyNames,
     /// Its group is one of another partition.
@@ -91,6 +93,8 @@ pub enum GetOutcome {
     Empty,
     /// The message is being read from disk; [`crate::Signal::Loaded`] tells when to ask again.
     Wait,
+    /// The queue was converted to another one, which has its messages: ask that.
+    Converted,
 }
 
 /// Messages of a queue that are neither ready nor with a consumer.

@@ -1,11 +1,14 @@
 //! How often each message was handed out before, and how often that failed.
 //!
-//! A classic queue counts failures only, and only in memory, as RabbitMQ's does: after a restart counts begin at 0 again. With
+//! A classic queue counts failures only, in memory and in its checkpoints, as RabbitMQ's does in memory: a restart may forget them,
+//! except for those that a dead letter brought along, which stand in its record. With
 //! priorities it counts returns too, because the place of a message doesn't say then whether it was delivered; a clean stop
 //! records these. A quorum queue counts both and logs them: a message that no consumer can process comes to its delivery limit, however often the
 //! node restarts.
 
 use std::collections::BTreeSet;
+
+use roaring::RoaringTreemap;
 
 use crate::planted::{Bug, is_planted};
 use crate::tally::Tally;
@@ -105,12 +108,21 @@ impl Attempts {
         self.tallies().failed.set(number, failed);
     }
 
-    /// Keeps only how often messages came back.
-    pub(crate) fn forget_failures(&mut self) {
-        if let Some(tallies) = &mut self.0 {
-            tallies.failed = Tally::default();
-            self.free_if_empty();
+    /// The first message from `number` on that has a count.
+    pub(crate) fn next(&self, number: u64) -> Option<u64> {
+        let tallies = self.0.as_ref()?;
+        tallies.acquired.next(number).into_iter().chain(tallies.failed.next(number)).min()
+    }
+
+    /// How often the deliveries of those among these messages failed.
+    pub(crate) fn failures_among(&self, live: &RoaringTreemap) -> Self {
+        let mut among = Self::default();
+        for run in self.all() {
+            for number in (run.first..=run.last).filter(|number| live.contains(*number)) {
+                among.begin_at(number, run.counts.failed);
+            }
         }
+        among
     }
 
     /// The message came back from a consumer. Returns its new counts.

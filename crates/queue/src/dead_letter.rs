@@ -341,23 +341,23 @@ impl DeadLetters {
         self.find_loaded(number)
     }
 
-    /// The messages of the last turn were moved. Returns the runs of durable messages, which have to be logged.
-    pub(crate) fn moved(&mut self, effects: &mut Effects) -> Vec<Run> {
-        let (mut logged, mut any_retried) = (Vec::new(), false);
-        self.leave(effects, |dying, is_retried| {
-            push_run(&mut logged, dying.run());
+    /// The messages of the last turn were moved. Returns the runs of durable messages, which have to be logged, and of volatile ones.
+    pub(crate) fn moved(&mut self, effects: &mut Effects) -> (Vec<Run>, Vec<Run>) {
+        let (mut logged, mut volatile, mut any_retried) = (Vec::new(), Vec::new(), false);
+        self.leave(effects, |dying, durable, is_retried| {
+            push_run(if durable { &mut logged } else { &mut volatile }, Run { durable, ..dying.run() });
             any_retried |= is_retried;
         });
         self.blocked.progress(any_retried);
-        logged
+        (logged, volatile)
     }
 
     /// No queue takes the messages of the last turn now. Returns the runs of durable messages, which have to be logged, and
     /// whether all before them have moved.
     pub(crate) fn block(&mut self, now: Nanos, effects: &mut Effects) -> (Vec<DyingRun>, bool) {
         let (mut runs, mut any_retried) = (Vec::new(), false);
-        self.leave(effects, |dying, is_retried| {
-            runs.push(dying);
+        self.leave(effects, |dying, durable, is_retried| {
+            runs.extend(durable.then_some(dying));
             any_retried |= is_retried;
         });
         let is_first = self.blocked.length().messages == 0 && !any_retried;
@@ -417,8 +417,8 @@ impl DeadLetters {
         runs
     }
 
-    /// Takes the messages of the last turn out, and passes the durable ones on.
-    fn leave(&mut self, effects: &mut Effects, mut passed: impl FnMut(DyingRun, bool)) {
+    /// Takes the messages of the last turn out, and passes them on with whether they are durable, and whether no queue took them before.
+    fn leave(&mut self, effects: &mut Effects, mut passed: impl FnMut(DyingRun, bool, bool)) {
         // After a deletion or failure nothing is left.
         let mut left = std::mem::take(&mut self.taken);
         self.messages -= left;
@@ -448,12 +448,13 @@ impl DeadLetters {
                 let mut first = gone.first;
                 for (count, bytes) in sizes {
                     let last = first + count - 1;
-                    passed(DyingRun { first, last, bytes, reason: dead.reason }, dead.is_retried);
+                    passed(DyingRun { first, last, bytes, reason: dead.reason }, true, dead.is_retried);
                     first += count;
                 }
             } else {
                 let cost = gone.bytes + MESSAGE_BYTES * gone.count();
                 self.volatile_bytes = self.volatile_bytes.saturating_sub(cost);
+                passed(DyingRun::of(gone, dead.reason), false, dead.is_retried);
             }
         }
         if self.waiting.is_empty() {

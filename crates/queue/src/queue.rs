@@ -323,9 +323,16 @@ impl Queue {
         pass!(self, queue => queue.acknowledge(settled, now, effects));
     }
 
-    /// Rejects deliveries without requeue: they die, if there is a dead-letter exchange.
-    pub fn reject(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) -> Rejection {
-        pass!(self, queue => queue.reject(id, runs, now, effects))
+    /// Rejects deliveries without requeue: they die, if there is a dead-letter exchange. `failed` counts the deliveries as failed.
+    pub fn reject(
+        &mut self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> Rejection {
+        pass!(self, queue => queue.reject(id, runs, failed, now, effects))
     }
 
     /// Puts messages back into their places, flagged redelivered. `failed` counts this delivery of them as failed.

@@ -64,6 +64,12 @@ impl Tally {
         self.more.retain(|number, _| live(*number));
     }
 
+    /// The first number from `number` on that was counted.
+    pub(crate) fn next(&self, number: u64) -> Option<u64> {
+        let more = self.more.range(number..).next().map(|(number, _)| *number);
+        self.once.next(number).into_iter().chain(more).min()
+    }
+
     /// All numbers that were counted, the lowest first.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u64> {
         let (mut once, mut more) = (self.once.iter().peekable(), self.more.keys().copied().peekable());

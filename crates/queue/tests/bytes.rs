@@ -91,7 +91,7 @@ fn dead_letters_moved_in_turns_leave_with_their_own_bytes() {
     publish(&mut queue, &[1_000, 1, 1, 1], true);
     let taken: Vec<Taken> = (0..4).map(|_| get(&mut queue)).collect();
     let all = Run { last: taken[3].first, bytes: 1_003, ..taken[0].run() };
-    assert_eq!(queue.reject(None, &[all], 0, &mut Effects::default()), Rejection::Dying);
+    assert_eq!(queue.reject(None, &[all], true, 0, &mut Effects::default()), Rejection::Dying);
     let mut replayed = Ledger::default();
     replayed.accept(0, 4, 1_003);
     // They are read back in two pieces.
@@ -136,7 +136,7 @@ fn blocked(lengths: &[usize]) -> (Queue, Vec<DyingRun>) {
     publish(&mut queue, lengths, true);
     let taken: Vec<Taken> = lengths.iter().map(|_| get(&mut queue)).collect();
     let runs: Vec<Run> = taken.iter().flat_map(Taken::runs).collect();
-    assert_eq!(queue.reject(None, &runs, 0, &mut Effects::default()), Rejection::Dying);
+    assert_eq!(queue.reject(None, &runs, true, 0, &mut Effects::default()), Rejection::Dying);
     let mut dying = Vec::new();
     while let DeadTurn::Move(_) | DeadTurn::Wait = turn(&mut queue, lengths) {
         let mut effects = Effects::default();

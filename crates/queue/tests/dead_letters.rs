@@ -49,7 +49,7 @@ fn reject(queue: &mut Queue) -> u64 {
     let mut effects = Effects::default();
     let GetOutcome::Message(taken, _) = queue.get(false, &link, 0, 0, &mut effects) else { panic!("nothing is ready") };
     let run = Run { first: taken.first, last: taken.first, bytes: 4, durable: taken.durable };
-    assert_eq!(queue.reject(None, &[run], 0, &mut effects), Rejection::Dying);
+    assert_eq!(queue.reject(None, &[run], true, 0, &mut effects), Rejection::Dying);
     assert!(effects.dead_letters);
     taken.first
 }

@@ -157,7 +157,7 @@ impl Rig {
         match self.with(|queue, effects| queue.get(true, &link, 9, now, effects)) {
             GetOutcome::Message(taken, _) => Some(taken.first),
             GetOutcome::Empty => None,
-            GetOutcome::Wait => panic!("nothing of this is on disk"),
+            GetOutcome::Wait | GetOutcome::Converted => panic!("nothing of this is on disk"),
         }
     }
 

@@ -121,7 +121,7 @@ impl Rig {
                 self.after(effects);
             }
             match outcome {
-                GetOutcome::Wait => {}
+                GetOutcome::Wait | GetOutcome::Converted => {}
                 GetOutcome::Empty => return assert_eq!(wanted, None),
                 GetOutcome::Message(taken, left) => {
                     let known = self.ready.remove(&taken.first).expect("it is ready");

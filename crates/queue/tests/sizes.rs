@@ -250,7 +250,7 @@ impl Rig {
         self.with(|queue, effects| match how {
             How::Acknowledge => queue.settle(Some(ID), &runs, Departure::Settled, now, effects),
             How::Reject => {
-                if queue.reject(Some(ID), &runs, now, effects) == Rejection::NoDeadLetters {
+                if queue.reject(Some(ID), &runs, true, now, effects) == Rejection::NoDeadLetters {
                     queue.settle(Some(ID), &runs, Departure::Dropped, now, effects);
                 }
             }

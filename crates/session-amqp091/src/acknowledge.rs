@@ -51,7 +51,7 @@ impl Session {
                     self.acks.add(source, runs);
                 }
             }
-            Settlement::Reject | Settlement::Requeue { .. } => give_back(entry, settled, settlement, now),
+            Settlement::Reject { .. } | Settlement::Requeue { .. } => give_back(entry, settled, settlement, now),
         }
         self.settled_some(channel, now);
     }
@@ -73,13 +73,15 @@ impl Session {
 
     /// `basic.nack`.
     pub(crate) fn nack(&mut self, channel: u16, nack: &basic::Nack, now: Now) -> Result<()> {
-        let settlement = if nack.requeue { Settlement::Requeue { failed: false } } else { Settlement::Reject };
+        let settlement =
+            if nack.requeue { Settlement::Requeue { failed: false } } else { Settlement::Reject { failed: false } };
         self.not_acknowledged(channel, nack.delivery_tag, nack.multiple, settlement, now)
     }
 
     /// `basic.reject`.
     pub(crate) fn reject(&mut self, channel: u16, reject: &basic::Reject, now: Now) -> Result<()> {
-        let settlement = if reject.requeue { Settlement::Requeue { failed: true } } else { Settlement::Reject };
+        let settlement =
+            if reject.requeue { Settlement::Requeue { failed: true } } else { Settlement::Reject { failed: true } };
         self.not_acknowledged(channel, reject.delivery_tag, false, settlement, now)
     }
 
@@ -115,8 +117,8 @@ fn give_back(channel: &Channel, settled: Vec<Settled>, settlement: Settlement, n
     let mut by_queue = ByQueue::default();
     for Settled { source, runs } in settled {
         let source = channel.source(source);
-        if settlement == Settlement::Reject {
-            source.queue.settle(source.consumer, &runs, Departure::Dropped, Wait::Lazy, now.monotonic);
+        if let Settlement::Reject { failed } = settlement {
+            source.queue.dismiss(source.consumer, &runs, failed, Wait::Lazy, now.monotonic);
         } else {
             by_queue.add(source, runs);
         }

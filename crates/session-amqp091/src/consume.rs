@@ -85,9 +85,26 @@ impl Session {
         if is_reply_name(&name) {
             return Err(self.refuse_reply_queue(&name, "basic.consume"));
         }
-        let queue = self.usable_queue(&name, Action::Consume(&name))?;
+        // A queue that is converted between the look and the consumer's entry has another type then.
+        loop {
+            let queue = self.usable_queue(&name, Action::Consume(&name))?;
+            if self.consume_from(channel, &name, queue, consume, now)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Adds a consumer to a queue. False if the queue was converted meanwhile.
+    fn consume_from(
+        &mut self,
+        channel: u16,
+        name: &Arc<str>,
+        queue: QueueRef,
+        consume: &basic::Consume<'_>,
+        now: Now,
+    ) -> Result<bool> {
         let options = arguments::arguments(consume.arguments)?;
-        leveret_model::check_consumer_arguments(&self.client.vhost, &name, queue.info().queue_type(), &options)?;
+        leveret_model::check_consumer_arguments(&self.client.vhost, name, queue.info().queue_type(), &options)?;
         let (default, global) =
             (self.client.broker.settings.default_prefetch, self.client.broker.settings.global_prefetch);
         let entry = self.channel(channel)?;
@@ -132,7 +149,8 @@ impl Session {
         if let Err(reason) = added {
             self.client.account.give(Kind::Consumers, 1);
             return Err(match reason {
-                NoConsumer::Gone => Refused::no_queue(&self.client.vhost, &name).into(),
+                NoConsumer::Converted => return Ok(false),
+                NoConsumer::Gone => Refused::no_queue(&self.client.vhost, name).into(),
                 NoConsumer::OtherPartition => unreachable!("groups have subscriptions of the stream protocol only"),
                 NoConsumer::TooManyNames => precondition(too_many_names(queue.info())),
                 NoConsumer::Exclusive => {
@@ -148,13 +166,13 @@ impl Session {
             Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, timeout, source, starved: false };
         self.consumers.insert(key, Box::new(consumer));
         let way = ConsumerUse { exclusive: consume.exclusive, no_ack: consume.no_ack, prefetch };
-        let event = ConsumerEvent { channel, tag: &tag, queue: &name };
+        let event = ConsumerEvent { channel, tag: &tag, queue: name };
         self.client.consumer_opened(&event, way, &options);
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
             encode_method(self.out(channel), channel, &answer);
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Counts one more consumer.

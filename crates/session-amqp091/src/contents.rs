@@ -22,7 +22,9 @@ use super::session::Session;
 use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::output::Output;
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
+use leveret_broker::turn_budget::TurnBudget;
 
 /// Header and end of a frame (4.2.3).
 const FRAME_OVERHEAD: usize = 8;
@@ -96,6 +98,12 @@ impl Contents {
         self.queue.retain(|content| content.channel != channel);
     }
 
+    /// Channels and delivery-tags of those of which nothing was sent; of this channel, if one is given.
+    fn unsent(&self, channel: Option<u16>) -> Vec<(u16, u64)> {
+        let of_channel = self.queue.iter().filter(|content| channel.is_none_or(|channel| content.channel == channel));
+        of_channel.filter_map(|content| content.lead.as_ref().map(|(_, tag, _)| (content.channel, *tag))).collect()
+    }
+
     /// Takes out all contents of a channel.
     fn take(&mut self, channel: u16) -> VecDeque<Content> {
         let (taken, left) = std::mem::take(&mut self.queue).into_iter().partition(|content| content.channel == channel);
@@ -139,6 +147,17 @@ impl Session {
             behind: Vec::new(),
             parked: Vec::new(),
         });
+    }
+
+    /// Requeues the messages of contents of which nothing was sent, because their channel or the connection ends: the client didn't get
+    /// them, so that their delivery hasn't failed.
+    pub(super) fn requeue_unsent(&mut self, channel: Option<u16>, now: Now) {
+        for (channel, tag) in self.contents.unsent(channel) {
+            let Some(entry) = self.channels.get_mut(&channel) else { continue };
+            if let Some((settled, _)) = entry.settle(tag, false, &mut TurnBudget::unlimited()) {
+                self.settled(channel, settled, Settlement::Requeue { failed: false }, now);
+            }
+        }
     }
 
     /// Sends the parts of contents that have been read, until the output holds `most` bytes.
@@ -261,6 +280,7 @@ impl Session {
         if is_begun {
             return self.fail(0, ProtocolError { code: ReplyCode::InternalError, ..error }, now);
         }
+        self.requeue_unsent(Some(channel), now);
         // Contents behind it have delivery tags that count a delivery that the client never gets.
         for lost in std::iter::once(content).chain(self.contents.take(channel)) {
             if matches!(lost.lead, Some((Lead::GetOk { .. }, ..))) {

@@ -88,6 +88,7 @@ impl Session {
                 self.ask(channel, Question::Get { queue, no_ack, state: Getting::Reading });
                 return Ok(());
             }
+            GetOutcome::Converted => return self.try_get(channel, queue.newest(), no_ack, now),
             GetOutcome::Empty => {
                 self.client.counters.get_empty_of(quorum).add(1);
                 self.channel(channel)?.stats.count_of_queue(queue.info(), Stat::GetEmpty, 1, now.monotonic);

@@ -268,6 +268,10 @@ impl Steps for Session {
         self.phase == Phase::Finished
     }
 
+    fn transaction_bytes(&self) -> u64 {
+        self.transaction_bytes
+    }
+
     fn has_published(&self) -> bool {
         self.run.has_route()
     }

@@ -153,6 +153,7 @@ impl Session {
     /// Takes a channel out of the connection and begins to end it. The answer is sent when it has ended.
     pub(super) fn begin_end_of_channel(&mut self, number: u16, answer: Option<Answer>, now: Now) {
         self.finish_settling(number, now);
+        self.requeue_unsent(Some(number), now);
         let Some(channel) = self.channels.remove(&number) else { return };
         let ending = self.ending_channel(number, channel, answer);
         self.begin_work(Unfinished::Channel(ending), now);
@@ -216,6 +217,7 @@ impl Session {
     fn end_connection_part(&mut self, ending: &mut EndingConnection, now: Now) -> bool {
         if ending.left.is_none() {
             self.confirming.clear();
+            self.requeue_unsent(None, now);
             self.contents.clear();
             self.client.scheduled.clear();
             self.replies.clear();

@@ -324,7 +324,11 @@ impl Connection {
             session.take(attach.handle);
             let name = &queue.info().name;
             return Err(match reason {
-                NoConsumer::Gone => leveret_model::Refused::no_queue(&self.client.vhost, name).into(),
+                // It has another type now.
+                NoConsumer::Converted if !source.dynamic => return self.attach_consumer(session, attach, now),
+                NoConsumer::Gone | NoConsumer::Converted => {
+                    leveret_model::Refused::no_queue(&self.client.vhost, name).into()
+                }
                 NoConsumer::Exclusive => {
                     let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
                     Failure::link(condition::RESOURCE_LOCKED, text)

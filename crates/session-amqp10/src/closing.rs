@@ -345,9 +345,10 @@ fn requeue(consumer: &Consumer, unsent: Vec<Run>, unsettled: Vec<Run>, now: Now)
         // The consumer must not get the requeued messages again.
         consumer.queue.set_room(consumer.id, false, now.monotonic);
     }
-    // As RabbitMQ counts: a delivery that the client got and never settled has failed, whether it leaves by detach, end,
-    // close or a cut socket. Messages that weren't sent haven't failed.
-    for (runs, failed) in [(unsent, false), (unsettled, true)] {
+    // As RabbitMQ counts: in a quorum queue the end of a link alone isn't a failure of what its receiver left unsettled, while the end
+    // of a session or connection is one. In a classic queue it is. Messages that weren't sent haven't failed.
+    let is_failure = !consumer.queue.is_quorum();
+    for (runs, failed) in [(unsent, false), (unsettled, is_failure)] {
         if !runs.is_empty() && !consumer.browses {
             consumer.queue.requeue(Some(consumer.id), &runs, failed, now.monotonic);
         }

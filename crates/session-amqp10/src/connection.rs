@@ -370,6 +370,10 @@ impl Steps for Connection {
         self.phase == Phase::Finished
     }
 
+    fn transaction_bytes(&self) -> u64 {
+        self.transactions.bytes
+    }
+
     fn has_published(&self) -> bool {
         self.has_published
     }

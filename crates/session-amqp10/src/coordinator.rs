@@ -85,7 +85,8 @@ struct Discharged {
 pub(crate) struct Transactions {
     declared: u64,
     open: FxHashMap<u64, Open>,
-    bytes: u64,
+    /// Bytes of memory of the messages in them.
+    pub(crate) bytes: u64,
     /// Number of deliveries that were settled in them.
     settled: u64,
     committing: Option<Box<Committing>>,

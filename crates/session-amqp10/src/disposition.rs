@@ -135,9 +135,11 @@ impl Connection {
         }
         let settlement = match state {
             Some(DeliveryState::Accepted) => Settlement::Acknowledge,
-            Some(DeliveryState::Rejected { .. }) => Settlement::Reject,
+            Some(DeliveryState::Rejected { .. }) => Settlement::Reject { failed: true },
             Some(DeliveryState::Released) => Settlement::Requeue { failed: false },
-            Some(DeliveryState::Modified { undeliverable_here: true, .. }) => Settlement::Reject,
+            Some(DeliveryState::Modified { undeliverable_here: true, delivery_failed, .. }) => {
+                Settlement::Reject { failed: delivery_failed }
+            }
             Some(DeliveryState::Modified { delivery_failed, .. }) => Settlement::Requeue { failed: delivery_failed },
             // The client settled without an outcome: the default outcome of our sources applies.
             None | Some(DeliveryState::Received { .. }) if disposition.settled => Settlement::Requeue { failed: false },
@@ -187,7 +189,7 @@ impl Connection {
                 self.answer(&asked, &WaitFor::default());
                 continue;
             }
-            if let Some(added) = added.as_ref().filter(|_| settlement == Settlement::Reject) {
+            if let Some(added) = added.as_ref().filter(|_| matches!(settlement, Settlement::Reject { .. })) {
                 queue.annotate(&part.runs, added);
             }
             if let Some(transaction) = transaction {
@@ -195,7 +197,7 @@ impl Connection {
                 self.settle_in_transaction(transaction, settled)?;
                 continue;
             }
-            let added = added.clone().filter(|_| settlement != Settlement::Reject);
+            let added = added.clone().filter(|_| !matches!(settlement, Settlement::Reject { .. }));
             self.settlements.add(LinkSettlement { queue, consumer: id, settlement, added, runs: part.runs, asked });
         }
         if settlement != Settlement::Acknowledge {
@@ -229,11 +231,11 @@ impl Connection {
                         None => WaitFor::default(),
                     }
                 }
-                Settlement::Reject if is_asked => {
-                    queue.reject(Some(consumer), &runs, &self.client.outbox, Reason::Settlement, now)
+                Settlement::Reject { failed } if is_asked => {
+                    queue.reject(Some(consumer), &runs, failed, &self.client.outbox, Reason::Settlement, now)
                 }
-                Settlement::Reject => {
-                    queue.settle(Some(consumer), &runs, Departure::Dropped, wait, now);
+                Settlement::Reject { failed } => {
+                    queue.dismiss(Some(consumer), &runs, failed, wait, now);
                     WaitFor::default()
                 }
                 Settlement::Requeue { failed } => {

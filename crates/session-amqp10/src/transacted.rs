@@ -89,7 +89,12 @@ mod tests {
     fn deliveries_with_the_same_settlement_are_one_entry() {
         let mut transacted = Transacted::default();
         for number in 0..100 {
-            transacted.add(settled(0, number, Settlement::Reject, DeliveryState::Rejected { error: None }));
+            transacted.add(settled(
+                0,
+                number,
+                Settlement::Reject { failed: true },
+                DeliveryState::Rejected { error: None },
+            ));
             transacted.add(settled(1, number, Settlement::Acknowledge, DeliveryState::Accepted));
         }
         transacted.add(settled(0, 200, Settlement::Acknowledge, DeliveryState::Accepted));
@@ -100,7 +105,7 @@ mod tests {
         assert_eq!(
             shape.collect::<Vec<_>>(),
             [
-                (0, Settlement::Reject, 1, range.clone()),
+                (0, Settlement::Reject { failed: true }, 1, range.clone()),
                 (1, Settlement::Acknowledge, 1, range),
                 (0, Settlement::Acknowledge, 1, vec![(Serial(200), Serial(200))]),
             ]
@@ -114,7 +119,7 @@ mod tests {
             DeliveryState::Modified { delivery_failed: true, undeliverable_here: true, message_annotations: None };
         for number in 0..4 {
             let state = if number < 2 { DeliveryState::Rejected { error: None } } else { modified };
-            transacted.add(settled(0, number, Settlement::Reject, state));
+            transacted.add(settled(0, number, Settlement::Reject { failed: true }, state));
         }
         transacted.forget_link(0, 1);
         assert_eq!(transacted.into_settled().iter().map(|one| one.asked.ids.len()).collect::<Vec<_>>(), [1, 1]);

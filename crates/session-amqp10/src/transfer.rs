@@ -7,6 +7,7 @@ use leveret_amqp10::{condition, performative::Transfer};
 use leveret_message::fields_length;
 use leveret_message::incoming::{self, Incoming};
 use leveret_message::overlay::{Overlay, encode_keys};
+use leveret_model::Action;
 
 use super::address;
 use super::assembly::{Address, Complete, LargeMessage, Payload};
@@ -217,12 +218,12 @@ impl Connection {
         let Arriving { destination, exchange, key, complete, message, generation } = *arriving;
         let route = match self.route(exchange, key, message) {
             Ok(route) => route,
-            Err(failure) if matches!(destination, Destination::Anonymous) => {
+            Err(failure) if matches!(destination, Destination::Anonymous) && !self.ends_session(exchange) => {
                 self.misaddressed(session, handle, publisher, complete, failure, now)?;
                 return Ok(false);
             }
             Err(failure) => {
-                if !complete.settled {
+                if !complete.settled && !self.ends_session(exchange) {
                     self.send_outcome(session.channel, complete.id, complete.id, &PublishOutcome::Released);
                 }
                 return Err(failure);
@@ -351,6 +352,12 @@ impl Connection {
         publisher.unconfirmed.add(complete.id, 1, false, WaitFor::default(), &outcome, now.monotonic);
         session.note_confirming(handle);
         Ok(())
+    }
+
+    /// Whether a message for this exchange ends the session, as RabbitMQ 4.3 does if its user may not publish there.
+    fn ends_session(&self, exchange: &[u8]) -> bool {
+        let exchange = str::from_utf8(exchange).unwrap_or_default();
+        self.client.broker.settings.strict_compat && self.authorize(Action::Publish(exchange)).is_err()
     }
 
     fn check_user_id(&self, claimed: &[u8]) -> Result<()> {

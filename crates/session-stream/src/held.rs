@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leveret_broker::alarms::AlarmSource;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
@@ -93,9 +94,10 @@ impl Session {
         std::mem::take(&mut self.held)
     }
 
-    /// Handles the begin or end of an alarm, which blocks publishing on the whole node.
+    /// Handles the begin or end of an alarm. Only that of the disk blocks publishers of this protocol, as in RabbitMQ: what they send
+    /// goes to the disk, and is in memory for a moment.
     pub(crate) fn note_alarm(&mut self) {
-        self.alarm = self.client.broker.alarms.publishing_blocked();
+        self.alarm = self.client.broker.alarms.is_raised(AlarmSource::Disk);
         if !self.alarm && matches!(self.held, InputHold::Publishes { reason: WaitReason::Alarm }) {
             self.end_hold();
         }

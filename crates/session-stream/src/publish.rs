@@ -17,6 +17,8 @@ use super::session::Session;
 
 /// A chunk gets no further messages from this many bytes on: it is read and sent as a whole.
 const CHUNK_BYTES: usize = 1 << 20;
+/// Nor from this number of entries on, as in RabbitMQ: clients count the credit that they give by chunks.
+const CHUNK_MESSAGES: usize = 4096;
 
 /// Messages of a publisher that are becoming a chunk.
 pub(crate) struct Run {
@@ -142,7 +144,7 @@ impl Session {
         if !is_covered {
             self.builder.note_filter(message.filter);
         }
-        if self.builder.data_bytes() >= CHUNK_BYTES {
+        if self.builder.data_bytes() >= CHUNK_BYTES || self.builder.len() >= CHUNK_MESSAGES {
             self.next_chunk(version, now);
         }
     }

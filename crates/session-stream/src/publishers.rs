@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Now;
-use leveret_model::{Action, Resource};
+use leveret_model::{Action, RefusedKind, Resource};
 use leveret_stream_protocol::{ResponseCode, answers, key};
 
 use super::held::DurableAnswer;
@@ -33,7 +33,11 @@ pub(crate) struct DeclaredPublisher {
 impl Session {
     /// A stream that this connection may use for `action`.
     pub(crate) fn stream(&self, name: &str, action: Action<'_>) -> Result<QueueRef, ResponseCode> {
-        let queue = self.client.known_queue(name, action).map_err(|refused| super::refusal::code_of(&refused))?;
+        let queue = self.client.known_queue(name, action).map_err(|refused| match refused.kind {
+            // An exclusive queue of another connection isn't a stream: none is exclusive.
+            RefusedKind::ResourceLocked => ResponseCode::StreamDoesNotExist,
+            _ => super::refusal::code_of(&refused),
+        })?;
         if !queue.is_stream() {
             return Err(ResponseCode::StreamDoesNotExist);
         }

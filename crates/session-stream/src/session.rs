@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use leveret_broker::alarms::AlarmSource;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::{IN_MAINTENANCE, TURN_BYTES_MAX};
@@ -101,7 +102,7 @@ impl Session {
         open_connections: OpenConnections,
     ) -> Self {
         Self {
-            alarm: client.broker.alarms.publishing_blocked(),
+            alarm: client.broker.alarms.is_raised(AlarmSource::Disk),
             frame_max: settings.initial_frame_max,
             client,
             settings,
@@ -252,7 +253,7 @@ impl Steps for Session {
 
     fn begin_read(&mut self) {
         // The outbox may have earlier events; an alarm takes effect from the next read on.
-        self.alarm = self.client.broker.alarms.publishing_blocked();
+        self.alarm = self.client.broker.alarms.is_raised(AlarmSource::Disk);
     }
 
     fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {

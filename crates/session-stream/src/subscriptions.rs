@@ -143,7 +143,7 @@ impl Session {
         if let Err(reason) = queue.add_consumer(consumer, options, now.monotonic) {
             self.client.account.give(Kind::Consumers, 1);
             return Err(match reason {
-                NoConsumer::Gone => ResponseCode::StreamDoesNotExist,
+                NoConsumer::Gone | NoConsumer::Converted => ResponseCode::StreamDoesNotExist,
                 NoConsumer::OtherPartition => {
                     self.tell_refused("Subscribe", "its group is one of another super stream, or of none");
                     ResponseCode::PreconditionFailed

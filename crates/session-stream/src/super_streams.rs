@@ -71,7 +71,10 @@ impl Session {
         let routed = route::own(&snapshot, &self.client.vhost, super_stream, routing_key.as_bytes(), &NoHeaders);
         let is_routed =
             |stream: &str| routed.iter().flat_map(|queues| queues.iter()).any(|queue| *queue.info().name == *stream);
-        let streams: Vec<&str> = found.iter().map(|(stream, _)| &**stream).filter(|stream| is_routed(stream)).collect();
+        // A partition may have several bindings, and gets a message once all the same.
+        let mut named = HashSet::new();
+        let streams = found.iter().map(|(stream, _)| &**stream).filter(|stream| named.insert(*stream));
+        let streams: Vec<&str> = streams.filter(|stream| is_routed(stream)).collect();
         self.refused.count(code);
         answers::streams(self.client.output.buffer(), key::ROUTE, correlation, code, streams.into_iter());
     }

@@ -228,10 +228,10 @@ impl Commit {
             let Settling { queue, consumer, runs, settlement } = settling;
             let departure = match settlement {
                 Settlement::Acknowledge => Departure::Settled,
-                Settlement::Reject if queue.effective().options(queue.info()).dead_letter.is_none() => {
+                Settlement::Reject { .. } if queue.effective().options(queue.info()).dead_letter.is_none() => {
                     Departure::Dropped
                 }
-                Settlement::Reject | Settlement::Requeue { .. } => {
+                Settlement::Reject { .. } | Settlement::Requeue { .. } => {
                     later.extend(self.settles.next());
                     continue;
                 }
@@ -264,10 +264,11 @@ impl Commit {
             let part = next_runs(runs, self.next, client);
             match settlement {
                 Settlement::Requeue { failed } => queue.requeue(*consumer, part, *failed, now.monotonic),
-                Settlement::Reject | Settlement::Acknowledge => {
-                    let wait = queue.reject(*consumer, part, &client.outbox, Reason::Transaction, now.monotonic);
-                    self.waits.push(wait);
+                Settlement::Reject { failed } => {
+                    let (outbox, reason) = (&client.outbox, Reason::Transaction);
+                    self.waits.push(queue.reject(*consumer, part, *failed, outbox, reason, now.monotonic));
                 }
+                Settlement::Acknowledge => unreachable!("an acknowledgement is part of the groups"),
             }
             self.next += part.len();
             if self.next >= runs.len() {

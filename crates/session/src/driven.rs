@@ -7,7 +7,7 @@ use leveret_broker::output::Output;
 use leveret_broker::protocol::Session;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::TURN_BYTES_MAX;
-use leveret_broker::time::{Nanos, Now};
+use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_broker::turn_budget::{CONSUMER, EVENT};
 use leveret_broker::views::ConnectionView;
 use leveret_broker::wait_for::WaitFor;
@@ -17,6 +17,10 @@ use crate::client_connection::ClientConnection;
 
 /// The reason in the log why a connection was cut that wasn't open in time.
 pub const HANDSHAKE_TIMEOUT: &str = "handshake_timeout: the connection was not opened in time";
+
+/// Time between two heartbeats to a client whose input waits, if it wants none or rarer ones. The end of a peer that left stands behind
+/// its unread input, which may fill the socket's buffers: then only an answer to something that we send shows that it is gone.
+pub const PROBE_EVERY: Nanos = 10 * SECOND;
 
 /// The result of handling the first frame of some input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,6 +52,10 @@ pub trait Steps: Send {
     fn is_over(&self) -> bool;
     /// Whether nothing more is sent.
     fn is_closed(&self) -> bool;
+    /// Bytes of memory of its open transactions.
+    fn transaction_bytes(&self) -> u64 {
+        0
+    }
     /// Whether the connection has published: if not, it reads on when the log is full.
     fn has_published(&self) -> bool;
     /// Whether a client that is blocked hasn't been notified yet, which its next frame causes.
@@ -226,14 +234,23 @@ impl<S: Steps> Driven<S> {
     /// Time at which we have been silent for too long.
     fn output_deadline(&self) -> Option<Nanos> {
         let (steps, client) = (&self.0, self.0.client());
-        (client.output_every > 0 && steps.keeps_alive()).then(|| client.last_output + client.output_every)
+        let agreed = (client.output_every > 0 && steps.keeps_alive()).then(|| client.last_output + client.output_every);
+        let probe = client.unread_since.filter(|_| steps.is_open());
+        agreed.into_iter().chain(probe.map(|since| since.max(client.last_output) + PROBE_EVERY)).min()
     }
 
     /// Registers for wake-ups, and lets others know what this work appended.
-    fn end_work(&mut self) {
+    fn end_work(&mut self, now: Now) {
         let waits_for_log = self.0.publishes_wait();
         self.0.client_mut().waits_for_log = waits_for_log;
+        let is_read = self.0.wants_read();
+        let unread_since = &mut self.0.client_mut().unread_since;
+        match is_read {
+            true => *unread_since = None,
+            false => _ = unread_since.get_or_insert(now.monotonic),
+        }
         self.0.register();
+        self.0.client().outbox.set_transactions(self.0.transaction_bytes());
         self.0.client().broker.streams.announce();
     }
 }
@@ -262,7 +279,7 @@ impl<S: Steps> Session for Driven<S> {
         }
         self.0.flush(now);
         self.0.show_wait(now);
-        self.end_work();
+        self.end_work(now);
         if self.0.is_over() { input.len() } else { used }
     }
 
@@ -304,7 +321,7 @@ impl<S: Steps> Session for Driven<S> {
         self.keep_time(now);
         self.0.show_wait(now);
         self.0.client_mut().counters.flush();
-        self.end_work();
+        self.end_work(now);
     }
 
     fn wants_turn(&self) -> bool {

@@ -93,7 +93,9 @@ impl Transaction {
         match settlement {
             Settlement::Acknowledge => runs.into_iter().for_each(|run| push_run(all, run)),
             // Each of them leaves another time, with its own size.
-            Settlement::Reject | Settlement::Requeue { .. } => runs.into_iter().for_each(|run| push_sized(all, run)),
+            Settlement::Reject { .. } | Settlement::Requeue { .. } => {
+                runs.into_iter().for_each(|run| push_sized(all, run))
+            }
         }
     }
 }

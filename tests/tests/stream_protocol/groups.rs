@@ -95,6 +95,12 @@ fn super_streams_have_rabbitmqs_names_routes_and_refusals() {
     }
     assert_eq!(client.routes("a.b", "topics"), ["ss-0", "ss-1"]);
     assert_eq!(client.routes("a.c", "topics"), ["ss-0"]);
+    // A partition with several bindings is named once, whichever of them match. All are its partitions, as in RabbitMQ.
+    let bind = json!({"routing_key": "0"});
+    assert_eq!(http.post("/api/bindings/%2F/e/ss/q/ss-1", &bind).expect("an answer").status, 201);
+    assert_eq!(client.routes("0", "ss"), ["ss-0", "ss-1"]);
+    assert_eq!(client.routes("1", "ss"), ["ss-1"]);
+    assert_eq!(client.partitions("ss").len(), 3);
     let missing = number(ResponseCode::StreamDoesNotExist);
     for name in ["amq.direct", "amq.none", "none", "topics"] {
         let code = client.code(|out, correlation| request::delete_super_stream(out, correlation, name));

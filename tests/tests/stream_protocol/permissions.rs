@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use leveret_stream_protocol::client::{ServerCommand, request};
 use leveret_tests::node::Node;
 use leveret_tests::stream::{Login, OK, OffsetSpec, ResponseCode, StreamClient, number};
+use leveret_tests::wire::{Wire, Writer, method};
 use serde_json::json;
 
 use super::{finish, node, numbered};
@@ -138,5 +139,27 @@ fn wrong_logins_are_refused_with_their_code() {
     let mut client = StreamClient::connect(node.streams());
     assert!(client.log_in(&Login { password: "wrong", ..Login::default() }).is_err());
     assert_eq!(client.until_closed(), None);
+    finish(&node);
+}
+
+#[test]
+fn an_exclusive_queue_of_another_connection_is_no_stream() {
+    let Some(node) = node() else { return };
+    let mut owner = Wire::open(node.amqp());
+    let mut declare = Writer::new();
+    declare.put_short(0).put_short_string("theirs").put_octet(4).put_empty_table();
+    owner.call(1, method::QUEUE_DECLARE, &declare, method::QUEUE_DECLARE_OK);
+    let mut client = StreamClient::open(node.streams());
+    let missing = number(ResponseCode::StreamDoesNotExist);
+    for stream in ["theirs", "none"] {
+        assert_eq!(client.declare(1, "", stream), missing, "{stream}");
+        assert_eq!(client.try_subscribe(1, stream, OffsetSpec::First, 1, &[]), missing, "{stream}");
+        assert_eq!(client.stored_offset("reader", stream), Err(missing), "{stream}");
+    }
+    // The name is taken all the same.
+    let code = client.code(|out, correlation| request::create(out, correlation, "theirs", []));
+    assert_eq!(code, number(ResponseCode::PreconditionFailed));
+    client.close();
+    owner.close();
     finish(&node);
 }

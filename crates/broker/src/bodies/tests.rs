@@ -68,7 +68,7 @@ fn a_body_is_written_before_it_is_complete_and_read_in_pieces() {
     let disk = MemoryDisk::new();
     let bodies = Bodies::new(FILES, 1);
     let (outbox, unwritten) = (outbox(), Unwritten::default());
-    let partial = PartialMessages::new(&Settings::default());
+    let partial = PartialMessages::new(&Settings::default(), Arc::default());
     let whole = bytes(5 * BODY_PIECE_BYTES + 7);
     let mut file = bodies.begin(&unwritten, &outbox);
     for (at, part) in whole.chunks(100_000).enumerate() {

@@ -36,8 +36,9 @@ impl From<NotConverted> for Unconverted {
 
 impl QueueHandle {
     /// Converts the queue to what `prepare` returns for the priorities that its messages have so far, unless that is nothing. `log`
-    /// appends the record of it under the lock; without `log`, everything is only checked. From then on this handle forwards publishes, and all that a
-    /// publisher or the log may still ask, to the new one; its consumers are notified by [`QueueHandle::retire`].
+    /// appends the record of it under the lock; without `log`, everything is only checked. From then on this handle forwards publishes, and
+    /// everything else that somebody may ask who found it by the queue's name, to the new one; a consumer or a get asks the
+    /// [newest](QueueRef::newest) one itself, since settlements go where deliveries came from. Its consumers are notified by [`QueueHandle::retire`].
     pub(crate) fn convert(
         self: &Arc<Self>,
         services: &Services,
@@ -68,8 +69,10 @@ impl QueueHandle {
             let successor = Self::with_machine(info, effective, machine, services);
             successor.last_record.set(self.last_record.get());
             successor.log_attempts(&attempts);
-            *successor.watchers.lock() = std::mem::take(&mut *self.watchers.lock());
+            let mut watchers = self.watchers.lock();
             assert!(self.successor.set(successor.clone()).is_ok(), "a queue is converted once");
+            *successor.watchers.lock() = std::mem::take(&mut watchers);
+            drop(watchers);
             self.place.write(&queue.gauges());
             (successor, ticket)
         };

@@ -176,15 +176,11 @@ impl QueueHandle {
 
     /// Number of these messages that its limits allow at the moment: none if it has stopped, all if it is gone.
     pub(crate) fn has_room_for(&self, batch: &Batch, index: u32, count: u32) -> u32 {
-        if let Some(successor) = self.successor() {
-            return successor.has_room_for(batch, index, count);
-        }
-        let queue = self.inner.lock();
-        match queue.state() {
+        self.look(|queue| match queue.state() {
             QueueState::Running => queue.has_room_for(batch, index, count),
             QueueState::Failed(_) => 0,
             QueueState::Deleted => count,
-        }
+        })
     }
 
     /// The messages of the last turn were moved as part of a group, except `dropped`, which were routed nowhere.

@@ -86,7 +86,7 @@ pub(crate) struct QueueHandle {
     durability: Durability,
     /// The stream that its records are appended to.
     stream: StreamRef,
-    reads: Arc<Reads>,
+    pub(crate) reads: Arc<Reads>,
     deferred: Arc<Deferred>,
     shared: Arc<SharedMessages>,
     taps: Arc<Taps>,
@@ -215,34 +215,22 @@ impl QueueHandle {
 
     /// Whether any of its messages are stored in this log.
     pub(crate) fn reads_from(&self, log: LogId) -> bool {
-        if let Some(successor) = self.successor() {
-            return successor.reads_from(log);
-        }
-        log == self.log_id || log == LogId::SHARED && !self.inner.lock().references().is_empty()
+        log == self.log_id || log == LogId::SHARED && !self.look(|queue| queue.references().is_empty())
     }
 
     /// The location of the first message from `number` on that is in the shared log.
     pub(crate) fn shared_place(&self, number: u64) -> Option<SharedPlace> {
-        if let Some(successor) = self.successor() {
-            return successor.shared_place(number);
-        }
-        self.inner.lock().references().place(number)
+        self.look(|queue| queue.references().place(number))
     }
 
     /// See [`leveret_queue::References::split`].
     pub(crate) fn split_by_log(&self, runs: &[(u64, u64)]) -> Vec<(u64, u64, Option<u64>)> {
-        if let Some(successor) = self.successor() {
-            return successor.split_by_log(runs);
-        }
-        self.inner.lock().references().split(runs)
+        self.look(|queue| queue.references().split(runs))
     }
 
     /// Whether the queue has this message and it is stored in the shared log.
     pub(crate) fn holds_shared(&self, number: u64) -> bool {
-        if let Some(successor) = self.successor() {
-            return successor.holds_shared(number);
-        }
-        self.inner.lock().references().holds(number)
+        self.look(|queue| queue.references().holds(number))
     }
 
     /// Logs effects that few calls have.
@@ -330,6 +318,34 @@ impl QueueHandle {
             self.deferred.request(self);
         }
         result.ok()
+    }
+
+    /// As [`QueueHandle::with`], on the queue that this one was converted to, if it was. Whoever found the queue before may call it
+    /// at any moment of the conversion, so this is decided under the lock. The call is passed the handle that it runs on.
+    fn with_newest<R>(self: &Arc<Self>, call: impl FnOnce(&Arc<Self>, &mut Queue, &mut Effects) -> R) -> Option<R> {
+        let (mut handle, mut call) = (self.clone(), Some(call));
+        loop {
+            let result = handle.with(|queue, effects| {
+                let call = call.take_if(|_| handle.successor().is_none())?;
+                Some(call(&handle, queue, effects))
+            });
+            match handle.successor().cloned() {
+                Some(successor) if call.is_some() => handle = successor,
+                _ => return result.flatten(),
+            }
+        }
+    }
+
+    /// Looks at the queue, or at the one that it was converted to.
+    fn look<R>(&self, look: impl FnOnce(&Queue) -> R) -> R {
+        let queue = self.inner.lock();
+        match self.successor() {
+            None => look(&queue),
+            Some(successor) => {
+                drop(queue);
+                successor.look(look)
+            }
+        }
     }
 
     /// Counts messages that died without a dead-letter exchange.
@@ -475,15 +491,15 @@ impl QueueHandle {
 
     /// See [`Queue::get`].
     pub(crate) fn get(self: &Arc<Self>, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> GetOutcome {
-        if let Some(successor) = self.successor() {
-            return successor.get(automatic_ack, link, key, now);
-        }
-        self.with(|queue, effects| queue.get(automatic_ack, link, key, now, effects)).unwrap_or(GetOutcome::Empty)
+        let got = self.with(|queue, effects| match self.successor() {
+            Some(_) => GetOutcome::Converted,
+            None => queue.get(automatic_ack, link, key, now, effects),
+        });
+        got.unwrap_or(GetOutcome::Empty)
     }
 
     /// Removes messages for good. This takes effect at once, and becomes durable with the log's lazy flush or as soon as
-    /// possible. Dropped messages go to the dead-letter exchange, if the queue has one; if the queue failed, after a restart.
-    /// Returns the ticket to wait for; `None` if nothing was logged.
+    /// possible. Rejected messages are [dismissed](Self::dismiss) instead. Returns the ticket to wait for; `None` if nothing was logged.
     pub(crate) fn settle(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
@@ -493,15 +509,29 @@ impl QueueHandle {
         now: Nanos,
     ) -> Option<Ticket> {
         self.with(|queue, effects| {
-            let is_rejection = outcome == Departure::Dropped;
-            if is_rejection && queue.reject(id, runs, now, effects) != Rejection::NoDeadLetters {
+            queue.settle(id, runs, outcome, now, effects);
+            self.log_settles(queue, runs, reason_of(outcome), wait)
+        })
+        .flatten()
+    }
+
+    /// Drops rejected messages, as [`QueueHandle::settle`] removes them: they go to the dead-letter exchange, if the queue has one; if
+    /// the queue failed, after a restart. `failed` counts their deliveries as failed.
+    pub(crate) fn dismiss(
+        self: &Arc<Self>,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Ticket> {
+        self.with(|queue, effects| {
+            if queue.reject(id, runs, failed, now, effects) != Rejection::NoDeadLetters {
                 return None;
             }
-            queue.settle(id, runs, outcome, now, effects);
-            if is_rejection {
-                self.count_dropped(Death::Rejected, runs);
-            }
-            self.log_settles(queue, runs, reason_of(outcome), wait)
+            queue.settle(id, runs, Departure::Dropped, now, effects);
+            self.count_dropped(Death::Rejected, runs);
+            self.log_settles(queue, runs, SettleReason::Rejected, wait)
         })
         .flatten()
     }
@@ -537,18 +567,19 @@ impl QueueHandle {
     }
 
     /// Rejects messages for a client that waits for an answer: they go to the dead-letter exchange, if the queue has one, or
-    /// leave for good. Returns the condition of the answer; `outbox` is notified when a move that it needs is durable. There is
+    /// leave for good; `failed` counts their deliveries as failed. Returns the condition of the answer; `outbox` is notified when a move that it needs is durable. There is
     /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
     pub(crate) fn reject(
         self: &Arc<Self>,
         id: Option<ConsumerId>,
         runs: &[Run],
+        failed: bool,
         outbox: &Arc<Outbox>,
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
         let wait = self.with(|queue, effects| {
-            match queue.reject(id, runs, now, effects) {
+            match queue.reject(id, runs, failed, now, effects) {
                 Rejection::Kept => return None,
                 Rejection::Dying => {
                     let (moving, moved) = queue.dead_letters();
@@ -613,21 +644,19 @@ impl QueueHandle {
 
     /// Removes all ready messages; returns how many, and the ticket that the answer waits for.
     pub(crate) fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Ticket) {
-        if let Some(successor) = self.successor() {
-            return successor.purge(now);
-        }
-        let purged = self.with(|queue, effects| {
+        let purged = self.with_newest(|handle, queue, effects| {
             let (count, runs) = queue.purge(now, effects);
             let mut ticket = Ticket::default();
             for runs in runs.chunks(RECORD_RUNS_MAX) {
-                ticket = self.log_settles(queue, runs, SettleReason::Purged, Wait::Confirm).unwrap_or(ticket);
+                ticket = handle.log_settles(queue, runs, SettleReason::Purged, Wait::Confirm).unwrap_or(ticket);
             }
-            (count, ticket)
+            (handle.clone(), count, ticket)
         });
-        if self.keeps_dead_letters() {
-            self.answer_moves();
+        let Some((handle, count, ticket)) = purged else { return Default::default() };
+        if handle.keeps_dead_letters() {
+            handle.answer_moves();
         }
-        purged.unwrap_or_default()
+        (count, ticket)
     }
 
     /// Adds a consumer.
@@ -641,6 +670,9 @@ impl QueueHandle {
         now: Nanos,
     ) -> Result<(), NoConsumer> {
         let added = self.with(|queue, effects| {
+            if self.successor().is_some() {
+                return Err(NoConsumer::Converted);
+            }
             let added = queue.add(id, options, now, effects);
             self.note_readers(queue);
             added
@@ -701,18 +733,23 @@ impl QueueHandle {
 
     /// Registers `link` to be signalled with `key` when the queue is gone.
     pub(crate) fn watch(&self, key: u64, link: Arc<dyn Link>) {
+        let mut watchers = self.watchers.lock();
+        // A conversion moves them while it holds this lock.
         if let Some(successor) = self.successor() {
+            drop(watchers);
             return successor.watch(key, link);
         }
-        self.watchers.lock().insert(key, link);
+        watchers.insert(key, link);
     }
 
     /// Removes that registration.
     pub(crate) fn unwatch(&self, key: u64) {
+        let mut watchers = self.watchers.lock();
         if let Some(successor) = self.successor() {
+            drop(watchers);
             return successor.unwatch(key);
         }
-        self.watchers.lock().remove(&key);
+        watchers.remove(&key);
     }
 
     fn tell_watchers(&self) {
@@ -748,10 +785,7 @@ impl QueueHandle {
 
     /// Fails the queue.
     pub(crate) fn fail(self: &Arc<Self>, reason: String) {
-        if let Some(successor) = self.successor() {
-            return successor.fail(reason);
-        }
-        self.with(|queue, effects| queue.fail(reason, effects));
+        self.with_newest(|_, queue, effects| queue.fail(reason, effects));
     }
 
     /// Dead letters stay in the queue until a restart, so answers must not claim that they have moved.
@@ -801,10 +835,11 @@ impl QueueHandle {
 
     /// A client declared it again, which is a use for `x-expires`. Returns the numbers of ready messages and consumers.
     pub(crate) fn declared_again(&self, now: Nanos) -> (u64, usize) {
+        let mut queue = self.inner.lock();
         if let Some(successor) = self.successor() {
+            drop(queue);
             return successor.declared_again(now);
         }
-        let mut queue = self.inner.lock();
         if *queue.state() == QueueState::Deleted {
             return (0, 0);
         }

@@ -307,6 +307,18 @@ impl QueueRef {
         pass!(self, queue => queue.settle(id, runs, outcome, wait, now))
     }
 
+    /// Drops rejected messages: they go to the dead-letter exchange, if the queue has one. `failed` counts their deliveries as failed.
+    pub fn dismiss(
+        &self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Ticket> {
+        pass!(self, queue => queue.dismiss(id, runs, failed, wait, now))
+    }
+
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
     /// dead-lettered: moves of dead letters are groups of their own.
     pub fn settle_in(&self, group: &mut Group, id: Option<ConsumerId>, runs: &[Run], outcome: Departure, now: Nanos) {
@@ -321,17 +333,18 @@ impl QueueRef {
     }
 
     /// Rejects messages for a client that waits for an answer: they go to the dead-letter exchange, if the queue has one, or
-    /// leave for good. Returns the condition of the answer; `outbox` is notified when a move that it needs is durable. There is
+    /// leave for good; `failed` counts their deliveries as failed. Returns the condition of the answer; `outbox` is notified when a move that it needs is durable. There is
     /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
     pub fn reject(
         &self,
         id: Option<ConsumerId>,
         runs: &[Run],
+        failed: bool,
         outbox: &Arc<Outbox>,
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
-        pass!(self, queue => queue.reject(id, runs, outbox, reason, now))
+        pass!(self, queue => queue.reject(id, runs, failed, outbox, reason, now))
     }
 
     /// Whether it is a quorum queue.

@@ -8,32 +8,34 @@ use super::QueueHandle;
 impl QueueHandle {
     /// The queue as a listing shows it.
     pub(crate) fn status(&self) -> QueueStatus {
-        self.inner.lock().status()
+        self.look(|queue| queue.status())
     }
 
     /// Its gauges after the last call, read without its lock.
     pub(crate) fn gauges(&self) -> QueueGauges {
-        self.place.read()
+        let gauges = self.place.read();
+        // After a conversion, which is to be seen before the gauges of this handle are overwritten, the successor has its own.
+        self.successor().map_or(gauges, |successor| successor.gauges())
     }
 
     /// Its counts, with rates; `None` if nothing has been counted at all.
     pub(crate) fn counts_if_any(&self) -> Option<QueueCounts> {
-        self.gauges().counted.then(|| self.inner.lock().counts()).flatten()
+        self.gauges().counted.then(|| self.look(|queue| queue.counts())).flatten()
     }
 
     /// The count of one kind; `None` if nothing has been counted at all.
     pub(crate) fn counted(&self, count: Count) -> Option<u64> {
-        self.gauges().counted.then(|| self.inner.lock().counted(count)).flatten()
+        self.gauges().counted.then(|| self.look(|queue| queue.counted(count))).flatten()
     }
 
     /// One consumer as a listing shows it; `None` if it is gone.
     pub(crate) fn consumer_status(&self, id: ConsumerId) -> Option<ConsumerStatus> {
-        self.inner.lock().consumer_status(id)
+        self.look(|queue| queue.consumer_status(id))
     }
 
     /// See [`leveret_queue::Queue::peek`].
     pub(crate) fn peek(&self, offset: u64, count: usize) -> Vec<Peeked> {
-        self.inner.lock().peek(offset, count)
+        self.look(|queue| queue.peek(offset, count))
     }
 
     /// The property `timestamp` of the next message, in seconds since the Unix epoch; `None` while the message is only on disk.
@@ -47,11 +49,11 @@ impl QueueHandle {
 
     /// Ready messages and consumers.
     pub(crate) fn counts(&self) -> (u64, usize) {
-        self.inner.lock().size()
+        self.look(|queue| queue.size())
     }
 
     /// Whether it is running, failed or deleted.
     pub(crate) fn state(&self) -> QueueState {
-        self.inner.lock().state().clone()
+        self.look(|queue| queue.state().clone())
     }
 }

@@ -8,9 +8,12 @@ use leveret_model::{
     Arguments, DeadLetterOptions, Durability, EffectiveQueue, Home, Queue, QueueId, QueueOptions, QueueType,
 };
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
-use leveret_queue::{DeadTurn, Departure, GetOutcome, Ledger, Link, MemoryBudget, QueueState, References, Run, Signal};
+use leveret_queue::{
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Departure, GetOutcome, Ledger, Link,
+    MemoryBudget, NoConsumer, QueueState, References, Run, Signal,
+};
 
-use super::{LiveAnswer, LocalQueue, QueueHandle, Reason};
+use super::{LiveAnswer, LocalQueue, QueueAnswer, QueueHandle, QueueRef, Reason, Successor};
 use crate::bodies::Bodies;
 use crate::deferred::Deferred;
 use crate::group::{Group, GroupSlot};
@@ -176,7 +179,7 @@ fn a_rejection_waits_for_every_group_that_moved_its_messages() {
     let mut runs = stage.take(TURN_MESSAGES_MAX, true);
     runs.extend(stage.take(1, false));
     let streams = &stage.services.streams;
-    let wait = stage.queue.reject(None, &runs, &stage.outbox, Reason::Settlement, 0);
+    let wait = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Settlement, 0);
     let (count, written) = stage.move_dead();
     assert!(count == u64::from(TURN_MESSAGES_MAX) && !streams.is_durable(written));
     assert_eq!(wait.first_awaited(), None, "the last one hasn't been moved");
@@ -193,7 +196,7 @@ fn fails_with_a_transaction(fail: impl FnOnce(&Fixture)) {
     let stage = Fixture::new();
     stage.queue.watch(5, stage.outbox.clone());
     let runs = stage.take(1, true);
-    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
     assert!(matches!(stage.queue.dead_turn(), DeadTurn::Wait), "it has to be read back");
     fail(&stage);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
@@ -226,8 +229,8 @@ fn a_failed_queue_keeps_rejected_messages() {
         let stage = Fixture::new();
         let runs = stage.take(2, true);
         stage.queue.fail("damaged".into());
-        let ticket = stage.queue.reject(None, &runs[..1], &stage.outbox, reason, 0);
-        assert_eq!(stage.queue.settle(None, &runs[1..], Departure::Dropped, Wait::Confirm, 0), None);
+        let ticket = stage.queue.reject(None, &runs[..1], true, &stage.outbox, reason, 0);
+        assert_eq!(stage.queue.dismiss(None, &runs[1..], true, Wait::Confirm, 0), None);
         assert_eq!(stage.found(), 2, "neither in its queue nor where dead letters go");
         assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
         let is_closed = stage.told().iter().any(|event| matches!(event, Event::Close(_)));
@@ -244,7 +247,7 @@ fn a_deleted_queue_does_not_fail() {
     stage.queue.delete();
     stage.queue.fail("damaged".into());
     assert_eq!(stage.queue.state(), QueueState::Deleted);
-    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
     assert!(ticket.first_awaited().is_some() && stage.told().is_empty(), "a transaction goes on without it");
 }
 
@@ -256,7 +259,7 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
     let run = stage.take(1, true)[0];
     // A run that ends before it begins isn't held by any consumer: it represents a bug.
     let runs = [run, Run { first: run.last + 2, ..run }];
-    let ticket = stage.queue.reject(None, &runs, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
     assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
     assert!(matches!(stage.told()[..], [Event::Close(_)]), "the transaction is never answered");
@@ -361,4 +364,60 @@ fn shared_numbers_go_on_behind_references_to_damaged_messages() {
     shared.restore(&references);
     let state = shared.live_state();
     assert_eq!((state.next, state.live.max()), (10, Some(9)));
+}
+
+/// Nobody may find less by the name of a queue because it is being converted: a call that began with its old handle reaches the new one.
+#[test]
+fn calls_on_a_converted_queue_reach_its_successor() {
+    let stage = Fixture::new();
+    let held = stage.take(3, true);
+    stage.queue.requeue(None, &held[1..], false, 0);
+    let (queue_type, before) = (QueueType::Quorum, stage.queue.info());
+    let options = QueueOptions { queue_type, ..before.options.clone() };
+    let info = Queue { queue_type, options, ..Queue::clone(before) };
+    let prepare = |_| {
+        let (info, effective) = (Arc::new(info), EffectiveQueue::default());
+        Ok(Some(Successor { info, effective, record: None }))
+    };
+    let log = |_: Option<&[u8]>| Ticket::default();
+    let converted = stage.queue.convert(&stage.services, 0, 0, prepare, Some(log));
+    let Ok(Some((successor, _))) = converted else { panic!("it isn't converted") };
+    let old = QueueRef::from(stage.queue.clone());
+    assert!(old.newest().is_same(&successor));
+
+    assert_eq!(old.state(), QueueState::Running);
+    assert_eq!(old.counts(), (3, 0), "the delivery went back");
+    assert_eq!((old.gauges().ready, old.status().ready, old.peek(0, 10).len()), (3, 3, 3));
+    assert!(matches!(old.declared_again(0), QueueAnswer::Now((3, 0))));
+    let link: Arc<dyn Link> = stage.outbox.clone();
+    assert!(matches!(stage.queue.get(false, &link, 0, 0), GetOutcome::Converted), "it isn't empty");
+    let consumer = |automatic_ack| ConsumerOptions {
+        link: link.clone(),
+        key: 1,
+        tag: "".into(),
+        channel: "".into(),
+        automatic_ack,
+        flow: ConsumerFlow::Prefetch(1),
+        priority: 0,
+        exclusive: false,
+        mode: ConsumerMode::Move,
+        filter: None,
+        stream: None,
+        timeout_ms: None,
+        user: "".into(),
+        arguments: Arguments::default(),
+    };
+    assert_eq!(old.add_consumer(ConsumerId(1), consumer(false), 0), Err(NoConsumer::Converted), "it isn't gone");
+    assert_eq!(old.newest().add_consumer(ConsumerId(1), consumer(false), 0), Ok(()));
+    assert_eq!(old.counts().1, 1);
+    // Late settlements of the old handle change nothing.
+    stage.queue.settle(None, &held[..1], Departure::Settled, Wait::Lazy, 0);
+    assert_eq!(old.counts().0, 3);
+    // A publisher of a link that was attached with the old handle is told when the queue is gone.
+    old.watch(7, link);
+    assert!(matches!(old.purge(0), QueueAnswer::Now((2 | 3, _))), "the consumer may have credit for the first one");
+    stage.queue.successor().expect("it was converted").delete();
+    let mut events = Vec::new();
+    stage.outbox.drain(&mut events);
+    assert!(events.contains(&Event::Queue(Signal::Cancelled(7))), "{events:?}");
 }

@@ -15,7 +15,7 @@ use crate::time::Nanos;
 impl QueueHandle {
     /// See [`leveret_queue::Queue::parked_ends`].
     pub(crate) fn parked_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64)> {
-        self.inner.lock().parked_ends(range)
+        self.look(|queue| queue.parked_ends(range))
     }
 
     /// See [`leveret_queue::Queue::claim_parked`].
@@ -38,7 +38,7 @@ impl QueueHandle {
 
     /// See [`leveret_queue::Queue::ready_ends`].
     pub(crate) fn ready_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64, u64)> {
-        self.inner.lock().ready_ends(range)
+        self.look(|queue| queue.ready_ends(range))
     }
 
     /// See [`leveret_queue::Queue::claim_ready`] and [`leveret_queue::Queue::find_ready`].

@@ -52,6 +52,12 @@ impl Broker {
             return MovedStep { next: Some(from), stopped, ..MovedStep::default() };
         }
         let claimed = queue.claim_parked(&step.read, step.range.clone(), STEP_MESSAGES_MAX);
+        // Messages that are claimed keep it from being converted.
+        if claimed.is_empty()
+            && let Some(successor) = queue.successor()
+        {
+            return self.move_parked_now(successor, step, now);
+        }
         if claimed.is_empty() && queue.parked_ends(from..=from).is_some() && queue.state() == QueueState::Running {
             let stopped = Some((from, "it was not read from the message store".to_owned()));
             return MovedStep { next: Some(from), stopped, ..MovedStep::default() };

@@ -74,11 +74,22 @@ impl Broker {
         // A message without a place to go to isn't claimed: it stays as it is.
         let among = || (&*step.read, step.range.clone());
         let found = queue.find_ready(false, among(), most, now.monotonic);
+        if found.messages.is_empty()
+            && let Some(successor) = queue.successor()
+        {
+            return self.transfer_now(successor, step, now);
+        }
         let mut letters = Letters::new(self, queue, &step.target, now);
         let mut stopped = letters.push_all(parts(&found.messages));
         let (mut messages, mut next) = (found.messages, found.next);
         if !step.copies {
             let claimed = queue.find_ready(true, among(), letters.pushed, now.monotonic);
+            // Messages that are claimed keep it from being converted.
+            if claimed.messages.is_empty()
+                && let Some(successor) = queue.successor()
+            {
+                return self.transfer_now(successor, step, now);
+            }
             let are_those = claimed.messages.len() == letters.pushed
                 && claimed.messages.iter().zip(&messages).all(|(one, other)| one.first == other.first);
             if !are_those {

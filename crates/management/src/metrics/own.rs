@@ -40,6 +40,24 @@ pub(super) const OWN: Group<()> = Group {
             "Connections closed because sockets that hadn't logged in used too much memory",
             |node| node.api.broker().unauthenticated.shed().into(),
         ),
+        Of::total(
+            "connections_unfinished_closed_total",
+            Counter,
+            "Connections closed because their unfinished messages kept the memory alarm raised",
+            |node| node.api.broker().unfinished_closed().into(),
+        ),
+        Of::total(
+            "unfinished_bytes",
+            Gauge,
+            "Bytes of memory of messages that came in only partly, parts of frames, and open transactions",
+            |node| node.api.broker().unfinished_bytes().into(),
+        ),
+        Of::total(
+            "stream_messages_unreadable_total",
+            Counter,
+            "Messages of damaged sub-batches of streams that readers over AMQP and HTTP weren't given, for each reader",
+            |node| node.api.broker().reads.unreadable.messages().into(),
+        ),
         Of::total("unauthenticated_bytes", Gauge, "Bytes used by sockets that haven't logged in", |node| {
             node.api.broker().unauthenticated.bytes().into()
         }),

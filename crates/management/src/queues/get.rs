@@ -31,7 +31,7 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
         "ack_requeue_true" => Settlement::Requeue { failed: false },
         "reject_requeue_true" => Settlement::Requeue { failed: true },
         "ack_requeue_false" => Settlement::Acknowledge,
-        "reject_requeue_false" => Settlement::Reject,
+        "reject_requeue_false" => Settlement::Reject { failed: true },
         other => {
             return Err(Error::BadRequest(format!(
                 "Invalid ackmode value: {other}. Valid values are: ack_requeue_true, ack_requeue_false, \
@@ -49,7 +49,7 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
     snapshot.topology.usable_queue(vhost, name, None)?.check_get().map_err(refused)?;
     let (mut shown, mut bytes) = (Vec::new(), 0);
     let clock = call.api.node().clock();
-    let mut taken = Taken { api: &call.api, queue, held: Vec::new(), asked: None };
+    let mut taken = Taken { api: &call.api, held: Vec::new(), asked: None };
     while (shown.len() as u64) < count && bytes < ANSWER_BYTES_MAX {
         let (signal, mut signals) = mpsc::unbounded_channel();
         let signal = move || {
@@ -57,12 +57,12 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
         };
         let mut got = broker.get_directly(queue, call.identity.name(), signal, clock.now());
         let mut is_loaded = false;
-        if let Got::Later(answer) = got {
-            taken.asked = Some(answer);
+        if let Got::Later(asked, answer) = got {
+            let (_, answer) = taken.asked.insert((asked.clone(), answer));
             got = loop {
                 signals.recv().await;
-                match taken.asked.as_ref().and_then(Later::take) {
-                    Some(outcome) => break broker.got(queue, call.identity.name(), outcome, clock.now()),
+                match answer.take() {
+                    Some(outcome) => break broker.got(&asked, call.identity.name(), outcome, clock.now()),
                     // The queue had read a message before its answer was here.
                     None => is_loaded = true,
                 }
@@ -71,15 +71,17 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
         }
         match got {
             Got::Empty => break,
-            Got::Wait | Got::Later(_) if is_loaded => {}
-            Got::Wait | Got::Later(_) => {
+            Got::Converted => {}
+            Got::Wait | Got::Later(..) if is_loaded => {}
+            Got::Wait | Got::Later(..) => {
                 signals.recv().await;
             }
             Got::Message(mut message, hold, left) => {
+                let at = hold.number();
                 taken.held.push(hold);
                 if message.in_file {
-                    let read = super::browse::read(&call.api, queue, hold.number()).await?;
-                    let body = read.into_iter().find(|(number, _)| *number == hold.number());
+                    let read = super::browse::read(&call.api, queue, at).await?;
+                    let body = read.into_iter().find(|(number, _)| *number == at);
                     message.body = body.map(|(_, message)| message.body).unwrap_or_default();
                 }
                 bytes += MESSAGE_BYTES + message.body.len();
@@ -106,23 +108,22 @@ fn refused(refused: Refused) -> Error {
 /// disconnect while a message is read from disk, or a body may be unreadable.
 struct Taken<'a> {
     api: &'a Api,
-    queue: &'a QueueRef,
     held: Vec<HeldGet>,
-    /// The answer to a get that hasn't come.
-    asked: Option<Later<GetOutcome>>,
+    /// The answer to a get that hasn't come, and the queue that gives it.
+    asked: Option<(QueueRef, Later<GetOutcome>)>,
 }
 
 impl Taken<'_> {
     fn dispose(&mut self, settlement: Settlement) -> Ticket {
         let held = std::mem::take(&mut self.held);
-        self.api.broker().dispose(self.queue, &held, settlement, self.api.node().clock().monotonic())
+        self.api.broker().dispose(&held, settlement, self.api.node().clock().monotonic())
     }
 }
 
 impl Drop for Taken<'_> {
     fn drop(&mut self) {
-        if let Some(answer) = self.asked.take() {
-            self.queue.give_back(answer, false, self.api.node().clock().monotonic());
+        if let Some((queue, answer)) = self.asked.take() {
+            queue.give_back(answer, false, self.api.node().clock().monotonic());
         }
         if !self.held.is_empty() {
             self.dispose(Settlement::Requeue { failed: false });

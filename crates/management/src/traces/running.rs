@@ -133,18 +133,18 @@ fn take(api: &Api, trace: &Trace, queue: &QueueRef) -> Option<Vec<u8>> {
                 record::append(trace.asked.format, &message, &time, payload_max, &mut text);
                 held.push(hold);
             }
-            Got::Later(answer) => {
+            Got::Later(queue, answer) => {
                 queue.give_back(answer, false, now.monotonic);
                 break;
             }
             // A message that has to be read from disk is there the next time.
-            Got::Empty | Got::Wait => break,
+            Got::Empty | Got::Wait | Got::Converted => break,
         }
     }
     if held.is_empty() {
         return None;
     }
-    broker.dispose(queue, &held, Settlement::Acknowledge, now.monotonic);
+    broker.dispose(&held, Settlement::Acknowledge, now.monotonic);
     Some(text)
 }
 

@@ -35,6 +35,18 @@ impl Compression {
         })
     }
 
+    /// Whether compressed bytes begin as this compression has it.
+    pub(super) fn begins(self, bytes: &[u8]) -> bool {
+        let magic: &[u8] = match self {
+            Self::None => b"",
+            Self::Gzip => b"\x1f\x8b\x08",
+            Self::Snappy => b"\xff\x06\x00\x00sNaPpY",
+            Self::Lz4 => b"\x04\x22\x4d\x18",
+            Self::Zstd => b"\x28\xb5\x2f\xfd",
+        };
+        bytes.starts_with(magic)
+    }
+
     /// Decompresses to at most `length` bytes.
     ///
     /// # Errors

@@ -46,7 +46,9 @@ impl SubBatch<'_> {
             Some(Compression::None) => {
                 self.messages > 0 && self.bytes.len() as u64 == u64::from(self.uncompressed_length) && is_whole()
             }
-            Some(_) => self.messages > 0 && u64::from(self.uncompressed_length) >= shortest,
+            Some(compression) => {
+                self.messages > 0 && u64::from(self.uncompressed_length) >= shortest && compression.begins(self.bytes)
+            }
         }
     }
 }

@@ -70,6 +70,12 @@ pub enum ChunkError {
         /// Number of bytes.
         count: u64,
     },
+    /// A sub-batch holds another one.
+    #[error("chunk: sub-batch at byte {at} holds another sub-batch")]
+    Nested {
+        /// Where the sub-batch begins.
+        at: u64,
+    },
     /// The compression of a sub-batch is unknown.
     #[error("chunk: sub-batch at byte {at} has unknown compression {code}, expected 0 to 4")]
     UnknownCompression {

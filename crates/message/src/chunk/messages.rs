@@ -8,7 +8,7 @@ use super::entries::{Entries, Entry, MESSAGE_HEAD, SubBatch};
 use super::{ChunkError, ChunkHeader, Compression, INFLATED_BYTES_MAX, MESSAGES_MAX, SUB_BATCH_BYTES_MAX};
 use crate::added::raw_pairs;
 use crate::annotations::{X_EXCHANGE, X_ROUTING_KEY};
-use crate::batch::{Batch, BatchBuilder, INLINE_BELOW};
+use crate::batch::{Absent, Batch, BatchBuilder, INLINE_BELOW};
 use crate::deliver::MapWriter;
 use crate::envelope::{Encoding, Envelope, TIME_MS_MAX};
 use crate::overlay::Overlay;
@@ -60,6 +60,8 @@ struct Messages<'h> {
     /// Kept for its memory.
     annotations: Vec<u8>,
     inflated: usize,
+    /// Messages of sub-batches that can't be read.
+    absent: Vec<Absent>,
 }
 
 /// A message that was parsed.
@@ -82,8 +84,8 @@ impl Parsed {
 impl<'h> Messages<'h> {
     fn new(header: &'h ChunkHeader, stream: &'h str, received_ms: u64) -> Self {
         let builder = BatchBuilder::default();
-        let (parsed, annotations) = (Vec::new(), Vec::new());
-        Self { header, stream, received_ms, builder, parsed, last: 0, oldest: 0, annotations, inflated: 0 }
+        let (parsed, annotations, absent) = (Vec::new(), Vec::new(), Vec::new());
+        Self { header, stream, received_ms, builder, parsed, last: 0, oldest: 0, annotations, inflated: 0, absent }
     }
 
     /// Adds a message that is a part of `source`.
@@ -180,8 +182,8 @@ impl<'h> Messages<'h> {
         parsed.index = self.builder.len() - 1;
     }
 
-    /// Adds the messages of a sub-batch that begins at byte `at` and is a part of `source`. If they can't be read, each has an empty
-    /// body: they have offsets all the same, and publishers of the stream protocol aren't checked for what they compress.
+    /// Adds the messages of a sub-batch that begins at byte `at` and is a part of `source`. If they can't all be read, they are absent
+    /// from the batch: they have offsets all the same, and publishers of the stream protocol aren't checked for what they compress.
     #[inline(never)]
     fn add_all(&mut self, source: &Bytes, sub_batch: &SubBatch<'_>, at: u64) -> Result<(), ChunkError> {
         // Checked before they are read: a small chunk could announce four billion messages in all.
@@ -189,34 +191,32 @@ impl<'h> Messages<'h> {
         if end > self.header.messages as usize {
             return Err(ChunkError::Messages { header: self.header.messages, found: end as u64 });
         }
-        // Its error has no reader: nobody is here who could mend the sub-batch.
-        let _unreadable = self.add_readable(source, sub_batch, at, end);
-        while self.builder.len() < end {
-            self.add_opaque(&[]);
+        let begin = self.builder.len();
+        if let Err(reason) = self.add_readable(source, sub_batch, at) {
+            self.absent.push(Absent {
+                first: begin as u32,
+                count: sub_batch.messages.into(),
+                reason: reason.to_string(),
+            });
+            while self.builder.len() < end {
+                self.add_opaque(&[]);
+            }
         }
         Ok(())
     }
 
-    /// Adds the messages of a sub-batch up to the first that can't be read; `end` is the number of messages behind its last one.
-    fn add_readable(
-        &mut self,
-        source: &Bytes,
-        sub_batch: &SubBatch<'_>,
-        at: u64,
-        end: usize,
-    ) -> Result<(), ChunkError> {
+    /// Adds the messages of a sub-batch, all of them or none.
+    fn add_readable(&mut self, source: &Bytes, sub_batch: &SubBatch<'_>, at: u64) -> Result<(), ChunkError> {
         let code = sub_batch.compression;
         let compression = Compression::from_code(code).ok_or(ChunkError::UnknownCompression { at, code })?;
         let inflated = match compression {
             Compression::None => source.slice_ref(sub_batch.bytes),
             _ => self.inflate(compression, sub_batch, at)?,
         };
+        check_messages(Entries::new(&inflated, at, sub_batch.messages))?;
         let mut entries = Entries::new(&inflated, at, sub_batch.messages);
-        while self.builder.len() < end {
-            match entries.next_entry()? {
-                Some(Entry::Message(message)) => self.add(&inflated, message),
-                Some(Entry::SubBatch(_)) | None => break,
-            }
+        while let Some(Entry::Message(message)) = entries.next_entry()? {
+            self.add(&inflated, message);
         }
         Ok(())
     }
@@ -236,7 +236,19 @@ impl<'h> Messages<'h> {
         if found != self.header.messages.into() {
             return Err(ChunkError::Messages { header: self.header.messages, found });
         }
-        Ok(self.builder.finish_chunk(self.header.chunk_bytes() as u32, bloom))
+        Ok(self.builder.finish_chunk(self.header.chunk_bytes() as u32, bloom, self.absent))
+    }
+}
+
+/// Checks that these entries are whole messages, and that nothing follows them.
+fn check_messages(mut entries: Entries<'_>) -> Result<(), ChunkError> {
+    loop {
+        let at = entries.at();
+        match entries.next_entry()? {
+            Some(Entry::Message(_)) => {}
+            Some(Entry::SubBatch(_)) => return Err(ChunkError::Nested { at }),
+            None => return Ok(()),
+        }
     }
 }
 

@@ -124,15 +124,20 @@ fn names_that_are_too_long_are_ignored() {
 }
 
 #[test]
-fn messages_of_a_sub_batch_that_cannot_be_read_are_empty() {
+fn messages_of_a_sub_batch_that_cannot_be_read_are_absent() {
     let lengths = |chunk: &Bytes| {
         let batch = decode(chunk, "").unwrap();
         (0..batch.len()).map(|index| batch.message(index).view().body.len()).collect::<Vec<_>>()
     };
     let (good, empty) = (MESSAGE.len(), 8);
     assert_eq!(lengths(&sub_batch(0, 2, 26, &joined(2))), [good, good]);
-    assert_eq!(lengths(&sub_batch(0, 1, 26, &joined(2))), [good], "it has no more offsets");
-    assert_eq!(lengths(&sub_batch(0, 3, 26, &joined(2))), [good, good, empty]);
+    // All of a sub-batch are absent, or none.
+    assert_eq!(lengths(&sub_batch(0, 1, 26, &joined(2))), [empty]);
+    assert_eq!(lengths(&sub_batch(0, 3, 26, &joined(2))), [empty, empty, empty]);
+    let absent = |chunk: &Bytes| decode(chunk, "").unwrap().absent().iter().map(|one| one.count).collect::<Vec<_>>();
+    assert_eq!(absent(&sub_batch(0, 2, 26, &joined(2))), [0; 0]);
+    assert_eq!(absent(&sub_batch(0, 1, 26, &joined(2))), [1]);
+    assert_eq!(absent(&sub_batch(0, 3, 26, &joined(2))), [3]);
     assert_eq!(lengths(&sub_batch(0, 1, 0, &[0x80; 11])), [empty]);
     assert_eq!(lengths(&sub_batch(0, 1, 0, &[0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])), [empty]);
     assert_eq!(lengths(&sub_batch(7, 1, 0, b"")), [empty]);

@@ -13,6 +13,7 @@ use super::linger::Linger;
 use super::precise::PreciseTimer;
 use super::stream::Stream;
 use super::timers::Alarm;
+use super::unread::Unread;
 use super::wake::TaskWake;
 
 /// Largest size of one read and of one write in bytes, which bounds a turn.
@@ -21,6 +22,9 @@ const WRITE_BYTES: usize = 128 * 1024;
 /// A kept partial frame up to this size is copied in front of the next read. To a longer one the read is appended, so
 /// that a large frame that comes in small packets isn't copied again with each of them.
 const HEAD_BYTES: usize = 16 * 1024;
+/// When a connection frees so many bytes of unfinished messages, the allocator is to return them: the memory alarm looks at what the
+/// process has.
+const FREED_BYTES: u64 = 256 * 1024;
 /// Longest time for writing the rest of the output to a peer when its connection is over.
 const LAST_WORDS_NS: Nanos = 5_000_000_000;
 
@@ -41,6 +45,10 @@ pub(crate) struct ConnectionTask {
     armed: Option<Nanos>,
     /// The timer for the next turn of a paced publisher.
     pace: PreciseTimer,
+    /// Whether the peer has left is looked at while its input isn't read.
+    unread: Unread,
+    /// Bytes of its unfinished input after the last turn.
+    unfinished: u64,
     last_words: Option<LastWords>,
     lingering: Option<Linger>,
     disconnected: bool,
@@ -90,6 +98,8 @@ impl ConnectionTask {
             held_back: false,
             armed: None,
             pace: PreciseTimer::default(),
+            unread: Unread::default(),
+            unfinished: 0,
             last_words: None,
             lingering: None,
             disconnected: false,
@@ -121,6 +131,7 @@ impl ConnectionTask {
         let held = held_before || !self.connection.wants_read();
         self.connection.turn(now);
         self.connection.keeps(self.kept.capacity());
+        self.note_freed(now);
         let output = self.write(cx, now);
         // The turn or the write may have unblocked input; nothing else would wake this task for it.
         let released = held && self.connection.wants_read();
@@ -129,6 +140,9 @@ impl ConnectionTask {
         }
         if self.connection.is_finished() {
             return self.finish(cx, now);
+        }
+        if self.has_left(now) {
+            return self.end(cx, now);
         }
         self.arm(cx, now);
         self.arm_pace(cx);
@@ -261,8 +275,32 @@ impl ConnectionTask {
         }
     }
 
+    /// Has memory of unfinished input returned.
+    fn note_freed(&mut self, now: Now) {
+        let unfinished = self.connection.unfinished_bytes();
+        let before = std::mem::replace(&mut self.unfinished, unfinished);
+        if before >= unfinished + FREED_BYTES {
+            self.core.timers.free_soon(now.monotonic);
+        }
+    }
+
+    /// Whether the peer has left while its input isn't read.
+    fn has_left(&mut self, now: Now) -> bool {
+        if self.connection.wants_read() {
+            self.unread.end();
+            return false;
+        }
+        let stream = &self.stream;
+        let is_over = self.unread.is_over(now.monotonic, || stream.peer_end());
+        if is_over {
+            debug!("the peer of a connection that isn't read has left");
+        }
+        is_over
+    }
+
     fn arm(&mut self, cx: &mut Context<'_>, now: Now) {
-        let Some(deadline) = self.connection.next_deadline() else { return };
+        let deadlines = [self.connection.next_deadline(), self.unread.next_look()];
+        let Some(deadline) = deadlines.into_iter().flatten().min() else { return };
         let fires = super::wheel::firing_time(deadline.max(now.monotonic + 1));
         if self.armed.is_none_or(|armed| fires < armed) {
             self.alarm.arm(fires, cx.waker());
@@ -336,6 +374,8 @@ impl ConnectionTask {
         if !self.disconnected {
             self.disconnected = true;
             self.connection.disconnected(now);
+            self.connection.keeps(0);
+            self.note_freed(now);
         }
     }
 }

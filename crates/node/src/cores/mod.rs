@@ -14,6 +14,7 @@ mod precise;
 mod proxy;
 mod stream;
 mod timers;
+mod unread;
 mod wake;
 mod wheel;
 

@@ -1,9 +1,10 @@
 //! A client's socket, with or without TLS.
 
 use std::fs::File;
+use std::future::Future;
 use std::io;
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, Waker, ready};
 
 use leveret_broker::output::FilePart;
 use rustix::fs::sendfile;
@@ -18,6 +19,17 @@ use tokio_rustls::server::TlsStream;
 pub(crate) enum Stream {
     Plain(TcpStream),
     Tls(Box<Tls>),
+}
+
+/// The parts of a connection that its peer has ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PeerEnd {
+    /// None.
+    Nothing,
+    /// The peer sends nothing more. What it sent before may still be in the socket.
+    Sending,
+    /// The connection was reset.
+    Everything,
 }
 
 /// The state of a stream with TLS; see [`Stream::Tls`].
@@ -74,6 +86,22 @@ impl Stream {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, into),
             Self::Tls(tls) => tls.poll_read(cx, into),
+        }
+    }
+
+    /// The parts that the peer has ended, as far as the system has told the runtime: it does so although nobody reads the socket. There is no
+    /// system call, and nobody is woken.
+    pub(crate) fn peer_end(&self) -> PeerEnd {
+        let socket = match self {
+            Self::Plain(stream) => stream,
+            Self::Tls(tls) => tls.stream.get_ref().0,
+        };
+        let asked = pin!(socket.ready(Interest::READABLE | Interest::WRITABLE));
+        match asked.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(Ok(known)) if known.is_write_closed() => PeerEnd::Everything,
+            Poll::Ready(Ok(known)) if known.is_read_closed() => PeerEnd::Sending,
+            Poll::Ready(Ok(_)) | Poll::Pending => PeerEnd::Nothing,
+            Poll::Ready(Err(_)) => PeerEnd::Everything,
         }
     }
 

@@ -38,6 +38,8 @@ struct State {
     driver: Option<Waker>,
     /// Many alarms were dropped since the driver last checked.
     flood_is_over: bool,
+    /// An occasion is in the wheel that a connection asked for.
+    has_occasion: bool,
 }
 
 /// The alarm that wakes one task at its deadlines, and is dropped with it.
@@ -59,6 +61,7 @@ impl Timers {
             next: OCCASION,
             driver: None,
             flood_is_over: false,
+            has_occasion: false,
         };
         Self { state: Mutex::new(state) }
     }
@@ -68,6 +71,19 @@ impl Timers {
         let mut state = self.state.lock();
         state.next += 1;
         Alarm { number: state.next, timers: self.clone() }
+    }
+
+    /// Gives the allocator an occasion to return memory soon: a connection freed much at once.
+    pub(crate) fn free_soon(&self, now: Nanos) {
+        let driver = {
+            let mut state = self.state.lock();
+            if std::mem::replace(&mut state.has_occasion, true) {
+                return;
+            }
+            state.wheel.insert(now + OCCASIONS_NS[0], OCCASION);
+            state.driver.clone()
+        };
+        driver.into_iter().for_each(Waker::wake);
     }
 
     /// Fires alarms that are due. Returns the time of the next slot, for the driver `waker`.
@@ -81,6 +97,7 @@ impl Timers {
                 }
             }
             state.wheel.expire(now, &mut due);
+            state.has_occasion &= !due.contains(&OCCASION);
             if !state.driver.as_ref().is_some_and(|d| d.will_wake(driver)) {
                 state.driver = Some(driver.clone());
             }

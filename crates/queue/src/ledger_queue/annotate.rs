@@ -8,11 +8,6 @@ use crate::dead_letter::{DeadRun, DeadTurn};
 use crate::effects::{Effects, Run};
 use crate::ledger_queue::LedgerQueue;
 
-/// Whether the last delivery failed by the death itself: a rejection isn't counted before, unlike the failure at the limit.
-fn failed_last(reason: Reason) -> u32 {
-    u32::from(reason == Reason::Rejected)
-}
-
 impl LedgerQueue {
     /// Adds annotations to messages that a consumer holds, if this type of queue does that. They are part of the messages from their
     /// next delivery on.
@@ -46,20 +41,19 @@ impl LedgerQueue {
     /// Gives dead letters the annotations and the counts of failed deliveries that they have.
     pub(super) fn annotate_dead(&self, turn: DeadTurn) -> DeadTurn {
         let DeadTurn::Move(mut runs) = turn else { return turn };
-        if !self.rules.logs_attempts {
-            return DeadTurn::Move(runs);
-        }
-        if self.annotations.is_empty() && self.attempts.is_empty() {
-            runs.iter_mut().for_each(|run| run.failures = failed_last(run.reason));
+        // Whether the last delivery failed by the death itself: a rejection isn't counted before, unlike the failure at the limit.
+        let failed_last = |reason, number| u32::from(reason == Reason::Rejected && !self.spared.contains(number));
+        if self.annotations.is_empty() && self.attempts.is_empty() && self.spared.is_empty() {
+            runs.iter_mut().for_each(|run| run.failures = failed_last(run.reason, run.first));
             return DeadTurn::Move(runs);
         }
         let mut parts = Vec::new();
         for mut run in runs {
             while run.count > 0 {
-                let counted = self.attempts.of(run.first).failed;
-                let failures = counted + failed_last(run.reason);
+                let failures_of = |number| self.attempts.of(number).failed + failed_last(run.reason, number);
+                let failures = failures_of(run.first);
                 let alike = (run.first..).take(run.count as usize);
-                let alike = alike.take_while(|number| self.attempts.of(*number).failed == counted).count() as u64;
+                let alike = alike.take_while(|number| failures_of(*number) == failures).count() as u64;
                 let found = self.with_annotations(run.first, alike, &run.batch, run.index);
                 let (batch, index, count) = match found {
                     Ok(batch) => (batch, 0, 1),

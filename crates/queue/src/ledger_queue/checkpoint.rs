@@ -3,7 +3,7 @@
 use roaring::RoaringTreemap;
 
 use crate::answers::Checkpoint;
-use crate::attempts::{AttemptRun, Attempts, push_attempts};
+use crate::attempts::{AttemptRun, push_attempts};
 use crate::delayed::Delayed;
 use crate::kept;
 use crate::ledger_queue::LedgerQueue;
@@ -82,13 +82,13 @@ impl LedgerQueue {
                 let levels = self.ready.priorities().map(|(priority, numbers)| (priority, numbers.among(live)));
                 let levels = levels.filter(|(_, numbers)| !numbers.is_empty());
                 let none = (&Parked::default(), &Delayed::default());
-                kept::encode_quorum(&Attempts::default(), levels, none, (&self.annotations, &[]))
+                kept::encode_quorum(&self.attempts.failures_among(live), levels, none, (&self.annotations, &[]))
             }
-            // Of messages from before the queue was converted.
-            false if !self.annotations.is_empty() => {
+            // Of messages from before the queue was converted, and of dead letters.
+            false if !(self.annotations.is_empty() && self.attempts.is_empty()) => {
                 let none = (&Parked::default(), &Delayed::default());
                 let levels = std::iter::empty::<(u8, NumberSet)>();
-                kept::encode_quorum(&Attempts::default(), levels, none, (&self.annotations, &[]))
+                kept::encode_quorum(&self.attempts.failures_among(live), levels, none, (&self.annotations, &[]))
             }
             false => Vec::new(),
         };

@@ -36,7 +36,7 @@ impl LedgerQueue {
             QueueState::Failed(reason) => return Err(NotConverted::Failed(reason.clone())),
             QueueState::Deleted => return Err(NotConverted::Gone),
         }
-        if self.dead.len() > 0 || self.parked.staying() < self.parked.len() {
+        if self.claimed > 0 || self.dead.len() > 0 || self.parked.staying() < self.parked.len() {
             return Err(NotConverted::Busy);
         }
         let some = |count: u64, reason: fn(u64) -> NotConverted| if count > 0 { Err(reason(count)) } else { Ok(()) };

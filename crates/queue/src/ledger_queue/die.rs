@@ -35,7 +35,8 @@ impl LedgerQueue {
         let dropped = self.dead.admit(run, reason, &self.contents);
         self.ledger.settle(run.first, run.last, run.bytes, Departure::DeadLettered);
         self.clock.forget(run.first, run.last);
-        if !run.durable {
+        if dropped > 0 {
+            // Nothing says which of them are left, and nothing else would forget the others.
             self.forget(run.first, run.last);
         }
         self.ledger.had_nowhere_to_go(dropped);
@@ -43,8 +44,15 @@ impl LedgerQueue {
         effects.dead_letters = true;
     }
 
-    /// Rejects deliveries: they die, if there is a dead-letter exchange.
-    pub fn reject(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) -> Rejection {
+    /// Rejects deliveries: they die, if there is a dead-letter exchange. `failed` counts the deliveries as failed.
+    pub fn reject(
+        &mut self,
+        id: Option<ConsumerId>,
+        runs: &[Run],
+        failed: bool,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> Rejection {
         if !self.has_dead_letters() {
             return Rejection::NoDeadLetters;
         }
@@ -58,6 +66,9 @@ impl LedgerQueue {
             count += run.count();
             self.ready.hand_back(run.count(), run.bytes);
             self.die(*run, Reason::Rejected, effects);
+            if !failed {
+                self.spared.insert_range(run.first, run.last);
+            }
         }
         self.credit_back(id, count, now, effects);
         self.schedule(effects);
@@ -87,9 +98,9 @@ impl LedgerQueue {
 
     /// The messages of the last turn were moved or, `dropped` of them, dropped for good.
     pub fn moved(&mut self, dropped: u64, effects: &mut Effects) -> Vec<Run> {
-        let logged = self.dead.moved(effects);
-        // Until now a checkpoint counted them as live.
-        for run in &logged {
+        let (logged, volatile) = self.dead.moved(effects);
+        // Until now a checkpoint counted them as live, and their counts were needed.
+        for run in logged.iter().chain(&volatile) {
             self.forget(run.first, run.last);
         }
         self.ledger.had_nowhere_to_go(dropped);

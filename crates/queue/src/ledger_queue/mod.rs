@@ -58,6 +58,7 @@ use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
 use crate::ledger::{Departure, Ledger};
 use crate::limits::{Excess, Refusals};
+use crate::number_set::NumberSet;
 use crate::offered::Offered;
 use crate::pacing::Pacing;
 use crate::parked::Parked;
@@ -91,6 +92,10 @@ pub struct LedgerQueue {
     reads: StoredReads,
     consumers: Consumers,
     attempts: Attempts,
+    /// Dead letters that wait, and whose rejection doesn't count as a failed delivery. A restart forgets them.
+    spared: NumberSet,
+    /// Number of ready messages that are on their way to other queues at the request of an operator.
+    claimed: u64,
     parked: Parked,
     delayed: Delayed,
     /// Earlier messages, if it drops those that are sent again.
@@ -123,17 +128,12 @@ impl LedgerQueue {
         surroundings: Surroundings,
         now: Nanos,
     ) -> Self {
-        let Recovered { mut ledger, redelivered_below, expiry, references, mut attempts, .. } = recovered;
+        let Recovered { mut ledger, redelivered_below, expiry, references, attempts, .. } = recovered;
         let Recovered { parked, mut delayed, annotations, dying, mut priorities, ids, sequences, .. } = recovered;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(&options);
         if !rules.delays {
             delayed = Delayed::default();
-        }
-        if !rules.logs_attempts {
-            // Recovery read the failures of dead letters from their records, whatever the type of the queue. How often messages came
-            // back is known only with priorities.
-            attempts.forget_failures();
         }
         let repeats = Repeats::of(&options, ids, sequences, ledger.next());
         if rules.remembers {
@@ -190,6 +190,8 @@ impl LedgerQueue {
             reads: StoredReads::default(),
             consumers: Consumers::new(single_active),
             attempts,
+            spared: NumberSet::default(),
+            claimed: 0,
             parked,
             delayed,
             repeats,
@@ -345,7 +347,7 @@ impl LedgerQueue {
                 }
             }
         }
-        if batch.any_failures() && self.rules.logs_attempts {
+        if batch.any_failures() {
             for at in 0..count {
                 match batch.failures((index + at) as usize) {
                     0 => {}

@@ -26,7 +26,7 @@ impl LedgerQueue {
     /// Whether a message came back, here or in a queue in which it died.
     pub(super) fn was_delivered(&self, number: u64) -> bool {
         let counts = self.attempts.of(number);
-        counts.acquired > 0 || self.rules.logs_attempts && counts.failed > 0
+        counts.acquired > 0 || counts.failed > 0
     }
 
     pub(super) fn peeked(&self, number: u64, redelivered: bool) -> Peeked {

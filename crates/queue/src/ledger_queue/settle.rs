@@ -97,7 +97,7 @@ impl LedgerQueue {
     /// Forgets counts, annotations and priorities of messages that left the log.
     #[inline]
     pub(super) fn forget(&mut self, first: u64, last: u64) {
-        if self.rules.priorities.is_some() || !self.attempts.is_empty() {
+        if self.rules.priorities.is_some() || !(self.attempts.is_empty() && self.spared.is_empty()) {
             self.forget_details(first, last);
         }
     }
@@ -105,6 +105,7 @@ impl LedgerQueue {
     #[inline(never)]
     fn forget_details(&mut self, first: u64, last: u64) {
         self.attempts.forget(first, last);
+        self.spared.remove_range(first, last);
         self.annotations.forget(first, last);
         self.ready.depart(first, last);
     }

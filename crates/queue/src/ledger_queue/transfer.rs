@@ -56,6 +56,7 @@ impl LedgerQueue {
             self.ready.leave_ahead(taken.first, size);
             self.handed_out(taken, size, false, effects);
         }
+        self.claimed += found.messages.len() as u64;
         self.ready.tidy(&self.ledger);
         if !found.messages.is_empty() {
             if self.ready.messages() == 0 {
@@ -104,6 +105,7 @@ impl LedgerQueue {
             return;
         }
         for run in runs {
+            self.claimed -= run.count();
             let consumers = &mut self.consumers;
             self.ready.put_back(run, &self.ledger, |number| consumers.note_comeback(number));
             self.ready.hand_back(run.count(), run.bytes);
@@ -122,6 +124,7 @@ impl LedgerQueue {
             return false;
         }
         for run in runs {
+            self.claimed -= run.count();
             self.depart(run.first, run.last, run.bytes, Departure::Settled);
             self.ready.hand_back(run.count(), run.bytes);
             if !run.durable {

@@ -51,7 +51,14 @@ impl StreamQueue {
     }
 
     /// A rejected message stays, as every other.
-    pub fn reject(&mut self, _id: Option<ConsumerId>, _runs: &[Run], _now: Nanos, _effects: &mut Effects) -> Rejection {
+    pub fn reject(
+        &mut self,
+        _id: Option<ConsumerId>,
+        _runs: &[Run],
+        _failed: bool,
+        _now: Nanos,
+        _effects: &mut Effects,
+    ) -> Rejection {
         Rejection::NoDeadLetters
     }
 

@@ -260,7 +260,7 @@ impl Bench {
             Err(NoConsumer::Exclusive) => answers.insert(0, "refused: access to the queue is exclusive".to_owned()),
             Err(NoConsumer::TooManyNames) => answers.insert(0, "refused: too many names".to_owned()),
             Err(NoConsumer::OtherPartition) => answers.insert(0, "refused: another partition".to_owned()),
-            Err(NoConsumer::Gone) => answers.insert(0, "refused: the queue is gone".to_owned()),
+            Err(NoConsumer::Gone | NoConsumer::Converted) => answers.insert(0, "refused: the queue is gone".to_owned()),
         }
         Ok(answers)
     }
@@ -333,7 +333,7 @@ impl Bench {
         let (outcome, caused) = self.with(|queue, effects| queue.get(automatic, &link, 0, now, effects))?;
         let mut answers = match outcome {
             GetOutcome::Empty => vec!["empty".to_owned()],
-            GetOutcome::Wait => vec!["waits for the disk".to_owned()],
+            GetOutcome::Wait | GetOutcome::Converted => vec!["waits for the disk".to_owned()],
             GetOutcome::Message(taken, left) => {
                 let taken = self.delivered(&[taken], (!automatic).then_some(None));
                 vec![format!("{taken}; {left} left")]
@@ -369,7 +369,7 @@ impl Bench {
                 let runs = settled.iter().flat_map(|(_, runs)| runs.iter().copied()).collect::<Vec<_>>();
                 added.iter().for_each(|added| queue.annotate(&runs, added, effects));
                 for (id, runs) in &settled {
-                    if queue.reject(*id, runs, now, effects) == Rejection::NoDeadLetters {
+                    if queue.reject(*id, runs, true, now, effects) == Rejection::NoDeadLetters {
                         queue.settle(*id, runs, Departure::Dropped, now, effects);
                     }
                 }

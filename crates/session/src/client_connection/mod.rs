@@ -105,6 +105,8 @@ pub struct ClientConnection {
     /// Whether publishes were blocked on the log when this connection last registered for a wake-up. Don't re-evaluate
     /// it without registering again: the connection could block on something that never wakes it.
     pub waits_for_log: bool,
+    /// The monotonic time since when its input isn't read, in nanoseconds.
+    pub unread_since: Option<Nanos>,
     /// A commit, which can't begin before, waits for room in the log. Its connection has no turn until it is woken.
     pub waits_for_room: bool,
     /// The commit-stream positions that this connection is registered for.
@@ -131,7 +133,7 @@ impl ClientConnection {
     /// A connection that hasn't logged in.
     pub fn new(accepted: Accepted, now: Now) -> Self {
         let Accepted { broker, id, peer, outbox, counters, group_slot, spoken, deadline } = accepted;
-        let partial = PartialMessages::new(&broker.settings);
+        let partial = PartialMessages::new(&broker.settings, outbox.unfinished());
         let undurable = Undurable::new(broker.commit.allowance().clone());
         let budget = TurnBudget::new(broker.settings.turn_work_max);
         let reached = broker.streams.all().iter().map(|_| Watermarks::default()).collect();
@@ -166,6 +168,7 @@ impl ClientConnection {
             routes: RouteCache::default(),
             undurable,
             waits_for_log: false,
+            unread_since: None,
             waits_for_room: false,
             registered: Registered::default(),
             events: VecDeque::new(),

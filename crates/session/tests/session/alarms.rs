@@ -244,3 +244,24 @@ fn a_blocked_connection_closes_by_the_broker_and_by_its_socket() {
     assert!(stage.links[asked].connection.is_finished());
     assert!(!stage.queue_waits().contains(&"alarm"));
 }
+
+#[test]
+fn a_client_whose_input_waits_is_probed_by_heartbeats() {
+    let mut stage = Stage::new();
+    // It asked for none.
+    let publisher = stage.publisher(Options::default());
+    stage.pass(60);
+    let before = stage.links[publisher].received;
+    stage.broker.set_alarm(AlarmSource::Memory, true);
+    stage.publish(publisher, b"during");
+    let blocked = stage.links[publisher].received;
+    assert!(blocked > before, "it is told once");
+    stage.pass(60);
+    let probes = (stage.links[publisher].received - blocked) / 8;
+    assert!((5..=6).contains(&probes), "{probes} in a minute");
+    stage.broker.set_alarm(AlarmSource::Memory, false);
+    stage.settle();
+    let after = stage.links[publisher].received;
+    stage.pass(60);
+    assert_eq!(stage.links[publisher].received, after, "nothing waits");
+}

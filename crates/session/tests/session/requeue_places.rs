@@ -81,3 +81,49 @@ fn returned_messages_keep_their_priorities_and_places() {
         assert_eq!(after_return(way, &arguments), ("dfac".into(), "dacbe".into()), "{way:?}");
     }
 }
+
+/// Two messages in files of their own, for two channels of a client that doesn't read: the second one waits until the first one is sent.
+#[test]
+fn a_large_message_of_which_nothing_was_sent_has_not_failed() {
+    for is_cut in [true, false] {
+        let mut stage = Stage::new();
+        let (link, reader) = (stage.connect(), stage.connect());
+        let client = &mut stage.links[link].client;
+        let quorum = FieldTable::new().with("x-queue-type", "quorum");
+        client.declare_queue(1, b"q", QueueDeclare { durable: true, ..QueueDeclare::default() }, &quorum);
+        for body in [b'a', b'b'] {
+            client.publish(1, b"", b"q", false, &properties(0), &vec![body; 3_000_000]);
+        }
+        stage.settle();
+        stage.links[link].told();
+        stage.links[reader].client.open_channel(2);
+        stage.settle();
+        stage.links[reader].reads = false;
+        for channel in [1, 2] {
+            stage.links[reader].client.qos(channel, 1, false);
+            stage.links[reader].client.consume(channel, b"q", b"tag", Consume::default(), &FieldTable::new());
+            stage.settle();
+        }
+        match is_cut {
+            true => stage.links[reader].connection.disconnected(stage.now),
+            false => [1, 2].into_iter().for_each(|channel| stage.links[reader].client.close_channel(channel)),
+        }
+        stage.settle();
+        stage.links[link].client.consume(1, b"q", b"tag", Consume::default(), &FieldTable::new());
+        let mut failed = Vec::new();
+        let mut all = Vec::new();
+        // The second one begins when the first one was sent.
+        for _ in 0..10 {
+            stage.settle();
+            all.extend(stage.links[link].told());
+        }
+        for told in all {
+            if let Told::Delivered { properties, body, .. } = told {
+                let name = b"x-delivery-count";
+                failed.push((body.as_bytes()[0], properties.windows(name.len()).any(|part| part == name)));
+            }
+        }
+        failed.sort_unstable();
+        assert_eq!(failed, [(b'a', true), (b'b', false)], "cut {is_cut}");
+    }
+}

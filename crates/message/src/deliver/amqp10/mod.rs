@@ -46,7 +46,8 @@ pub(crate) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
         durable: Some(envelope.durable),
         priority: envelope.priority,
         ttl: time_to_live(envelope, delivery),
-        first_acquirer: !delivery.redelivered,
+        // As in RabbitMQ, a dead letter was acquired before, whether anybody had it or not.
+        first_acquirer: !delivery.redelivered && message.overlay.deaths().is_none(),
         delivery_count: delivery.delivery_count,
     };
     header.encode(out);

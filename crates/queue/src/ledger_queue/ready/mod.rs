@@ -124,10 +124,14 @@ impl ReadyMessages {
         let old = number < self.redelivered_below;
         let most = most.min((last - number).saturating_add(1));
         let most = if old && !came_back { most.min(self.redelivered_below - number) } else { most };
-        if !came_back && (attempts.is_empty() || self.lanes.is_none() && !old) {
+        if !came_back && attempts.is_empty() {
             return (most, old, AttemptCounts::default());
         }
         let counts = attempts.of(number);
+        if !came_back && self.lanes.is_none() && counts == AttemptCounts::default() {
+            // Messages that have counts, without having come back, are dead letters of other queues.
+            return (attempts.next(number).map_or(most, |next| most.min(next - number)), old, counts);
+        }
         let has_places = came_back && self.lanes.is_none();
         let alike = |number| (!has_places || self.returned.contains(number)) && attempts.of(number) == counts;
         let mut count = 1;
@@ -135,10 +139,10 @@ impl ReadyMessages {
             count += 1;
         }
         if self.lanes.is_none() {
-            return (count, old || came_back || counts.acquired > 0, counts);
+            return (count, old || came_back || counts != AttemptCounts::default(), counts);
         }
         if self.hides_attempts {
-            return (count, old || counts.acquired > 0, AttemptCounts { acquired: 0, ..counts });
+            return (count, old || counts != AttemptCounts::default(), AttemptCounts { acquired: 0, ..counts });
         }
         // With lanes, messages are counted when they come back, and one that was delayed from the beginning never did. One whose
         // delivery failed in other queues counts as delivered, as often as it failed, until it comes back here.
