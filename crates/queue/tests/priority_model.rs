@@ -30,6 +30,8 @@ struct Known {
     durable: bool,
     /// It came back since the last crash.
     came_back: bool,
+    /// Its delivery failed, which a checkpoint knows.
+    failed: bool,
     /// The queue hasn't stopped cleanly since a crash.
     crashed: bool,
 }
@@ -87,7 +89,10 @@ impl Rig {
         self.queue.submitted(submission, batch, 0, placement(position), 0, &mut effects);
         self.queue.apply(Watermarks::synced(Place::new(self.position)), &mut effects);
         for (number, priority) in (submission.first..).zip(priorities) {
-            self.ready.insert(number, Known { priority: *priority, durable, came_back: false, crashed: false });
+            self.ready.insert(
+                number,
+                Known { priority: *priority, durable, came_back: false, failed: false, crashed: false },
+            );
         }
         self.after(effects);
     }
@@ -125,7 +130,10 @@ impl Rig {
                 GetOutcome::Empty => return assert_eq!(wanted, None),
                 GetOutcome::Message(taken, left) => {
                     let known = self.ready.remove(&taken.first).expect("it is ready");
-                    assert_eq!((Some(taken.first), taken.redelivered), (wanted, known.came_back || known.crashed));
+                    assert_eq!(
+                        (Some(taken.first), taken.redelivered),
+                        (wanted, known.came_back || known.failed || known.crashed)
+                    );
                     assert_eq!((taken.count, taken.attempts.acquired, taken.durable), (1, 0, known.durable));
                     assert_eq!(taken.batch.priority(taken.index as usize), known.priority);
                     assert_eq!(left as usize, self.ready.len());
@@ -145,7 +153,7 @@ impl Rig {
 
     fn requeue(&mut self, at: usize, failed: bool) {
         if let Some((number, known, run)) = self.fetched(at) {
-            self.ready.insert(number, Known { came_back: true, ..known });
+            self.ready.insert(number, Known { came_back: true, failed: known.failed || failed, ..known });
             let mut effects = Effects::default();
             self.queue.requeue(None, &[run], failed, 0, &mut effects);
             self.after(effects);
