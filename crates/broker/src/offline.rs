@@ -30,7 +30,7 @@ pub struct Offline {
     position: Position,
     /// Number of messages in the copy.
     messages: u64,
-    /// What can be saved of a directory that a start refuses: logs without an owner, too.
+    /// Set for a directory that a start refuses: logs without an owner are saved, too.
     salvages: bool,
     /// Logs with a state in the checkpoint.
     restored: BTreeSet<LogId>,

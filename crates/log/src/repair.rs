@@ -68,7 +68,7 @@ pub fn repair(
             }
         }
     }
-    // What is left of messages whose files were put aside.
+    // Missing messages may be left in files that were put aside.
     for aside in &verified.set_aside {
         let Some(mut walk) = aside::walk(from, options, &aside.file)? else { continue };
         while let Some(piece) = walk.next()? {

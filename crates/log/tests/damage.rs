@@ -248,7 +248,7 @@ fn a_log_without_its_state_keeps_all_messages() {
     }
 }
 
-/// What a start put aside never counts again, whatever comes after it.
+/// Batches that a start put aside never count again.
 #[test]
 fn a_tail_that_was_put_aside_does_not_hide_what_came_later() {
     let mut driver = Driver::open(MemoryDisk::new(), small());

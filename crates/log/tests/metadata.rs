@@ -180,7 +180,7 @@ fn a_batch_of_messages_alone_may_be_lost_without_metadata() {
 }
 
 #[test]
-fn records_without_their_second_copy_are_copied_by_the_next_start() {
+fn records_without_a_second_copy_are_copied_by_the_next_start() {
     let mut driver = with_metadata(2);
     driver.control(LogId::METADATA, 1, b"declare the last");
     // Its write and its sync.

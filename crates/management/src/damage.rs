@@ -1,4 +1,4 @@
-//! What damage of the disk left behind: queues that were stopped, and logs that no queue owns.
+//! Traces of damage of the disk: queues that were stopped, and logs that no queue owns.
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;

@@ -9,7 +9,7 @@ use super::QueueHandle;
 use crate::records::CONTROL_DELIVERED_BELOW;
 use crate::streams::Record;
 
-/// What a queue says of its live messages.
+/// A queue's answer about its live messages.
 #[derive(Debug)]
 pub(crate) enum LiveAnswer {
     /// They are these.

@@ -1,4 +1,4 @@
-//! What damage of the disk left behind. RabbitMQ has no such commands.
+//! Logs without an owner, which damage of the disk left behind. RabbitMQ has no such commands.
 
 use serde_json::Value;
 

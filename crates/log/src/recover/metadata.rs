@@ -163,7 +163,7 @@ impl Trail {
         held.map(|(_, found)| (found.detail, &found.payload))
     }
 
-    /// What the log goes on from: it copies each record that doesn't stand twice.
+    /// The state from which the log goes on: it copies each record that doesn't stand twice.
     pub(super) fn start(&self, durable: Position) -> MetadataStart {
         let last = self.records.keys().last().map_or(self.covered, |(position, _)| *position);
         let once = self.records.iter().find(|(_, found)| found.stands < 2).map(|((position, _), _)| *position);

@@ -67,7 +67,7 @@ pub trait Replay {
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
     /// A control record, which belongs to the caller.
     fn control(&mut self, log: LogId, kind: u8, payload: &[u8]);
-    /// Those of these numbers of `log` that are live after the whole replay, and whose bytes are stored in this log. Recovery
+    /// The numbers among these of `log` that are live after the whole replay, and whose bytes are stored in this log. Recovery
     /// calls this for messages that it finds in no file.
     fn wanted(&self, log: LogId, numbers: &RoaringTreemap) -> RoaringTreemap {
         let _ = log;
@@ -129,7 +129,7 @@ pub fn recover(
     options.check().map_err(StorageError::Options)?;
     let attentive = AttentiveDisk::new(disk);
     let recovered = recover_from(&attentive, options, replay, now);
-    // Whatever else went wrong may have gone wrong because of it.
+    // Another error may be a consequence of what couldn't be read.
     if recovered.is_err() {
         attentive.check()?;
     }

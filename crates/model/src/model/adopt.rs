@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_adopted_queue_is_in_the_snapshot_and_its_id_is_given_no_more() {
+    fn an_adopted_queue_is_in_the_snapshot_and_keeps_its_id() {
         let mut model = Model::empty();
         assert_eq!(&*model.adopt(QueueId(7), QueueType::Classic), "recovered-7");
         assert_eq!(&*model.adopt(QueueId(3), QueueType::Stream), "recovered-3");
