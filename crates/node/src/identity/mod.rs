@@ -217,7 +217,7 @@ impl Found {
     /// Looks for the identity; changes nothing.
     ///
     /// # Errors
-    /// The directory can't be listed, or a newer release wrote the file.
+    /// The directory can't be listed, a newer release wrote the file, or there is none and a file of the log can't be read.
     pub(crate) fn read(disk: &dyn Disk, options: &Options) -> Result<Self, IdentityError> {
         let names = disk.list().map_err(failed(Operation::List, "."))?;
         if names.iter().any(|name| name == IDENTITY_FILE) {
@@ -235,7 +235,7 @@ impl Found {
         if !names.iter().any(|name| LOG_FILES.iter().any(|prefix| name.starts_with(prefix))) {
             return Ok(Found::Empty);
         }
-        Ok(match log_node_id(disk, options) {
+        Ok(match log_node_id(disk, options)? {
             0 => Found::Before,
             writer => Found::Unusable(format!("it is missing, and node {writer:#x} wrote the log beside it")),
         })
@@ -243,11 +243,14 @@ impl Found {
 }
 
 /// The node id in the first file of the log whose header is valid; 0 if there is none.
-pub(crate) fn log_node_id(disk: &dyn Disk, options: &Options) -> u64 {
-    // Recovery decides about unreadable files.
-    let files = leveret_log::files(disk, options).unwrap_or_default();
+///
+/// # Errors
+/// The disk can't read: a file that isn't read could have an id.
+pub(crate) fn log_node_id(disk: &dyn Disk, options: &Options) -> Result<u64, StorageError> {
+    let files = leveret_log::files(disk, options)?;
     // The header of a checkpoint is only available after its content was read, and the WAL has the id as well.
-    let mut headers = files.iter().filter(|name| !name.starts_with("checkpoint-")).filter_map(|name| {
+    let is_of_checkpoint = |name: &&String| name.starts_with("checkpoint-") || name.starts_with("metadata-");
+    for name in files.iter().filter(|name| !is_of_checkpoint(name)) {
         let mut found = None;
         let mut visit = |dumped: Dumped<'_>| {
             if let Dumped::File(header) = dumped {
@@ -255,10 +258,16 @@ pub(crate) fn log_node_id(disk: &dyn Disk, options: &Options) -> u64 {
             }
             ControlFlow::Break(())
         };
-        leveret_log::dump(disk, options, name, &mut visit).ok()?;
-        found
-    });
-    headers.next().unwrap_or(0)
+        match leveret_log::dump(disk, options, name, &mut visit) {
+            Err(error @ StorageError::Disk(_)) => return Err(error),
+            _ => {
+                if let Some(node_id) = found {
+                    return Ok(node_id);
+                }
+            }
+        }
+    }
+    Ok(0)
 }
 
 /// The 16 bytes of a cluster id in Leveret's form. RabbitMQ's own ids, which operators may set, have none.

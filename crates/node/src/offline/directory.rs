@@ -106,7 +106,7 @@ impl OfflineDirectory {
         options.node_id = match &identity {
             Found::Here(identity) => identity.log_node_id,
             Found::Empty | Found::Before => 0,
-            Found::Unusable(_) => log_node_id(&disk, &options),
+            Found::Unusable(_) => log_node_id(&disk, &options)?,
         };
         Ok(OfflineDirectory { path: path.to_owned(), disk, identity, options, _locks: locks })
     }
