@@ -69,6 +69,34 @@ fn stopped_with_segments(queue_type: &str, copied: bool) -> (Node, PathBuf) {
     (node, segment)
 }
 
+#[test]
+fn a_corrupted_message_is_told_in_a_list_of_messages() {
+    if is_given() {
+        return;
+    }
+    let (mut node, segment) = stopped_with_segments("quorum", true);
+    let mut bytes = fs::read(&segment).expect("the segment");
+    let wanted = body("hurt", 20);
+    let at = bytes.windows(1024).position(|found| *found == wanted[..]).expect("it is there");
+    bytes[at + 500] ^= 1;
+    fs::write(&segment, bytes).expect("the segment is changed");
+    node.restart();
+    let answer = node.http().get("/api/queues/%2F/hurt/browse?count=40&truncate=30").expect("an answer");
+    assert_eq!(answer.status, 200);
+    let listed = answer.json();
+    let listed = listed.as_array().expect("a list");
+    assert_eq!(listed.len(), 40);
+    for (number, message) in (0..).zip(listed) {
+        let payload = message["payload"].as_str().unwrap_or_default();
+        let error = message["error"].as_str().unwrap_or_default();
+        match number {
+            20 => assert!(error.contains("checksum is wrong"), "{message}"),
+            _ => assert!(payload.starts_with(&format!("hurt {number:06} ")), "{message}"),
+        }
+    }
+    assert_eq!(state(&node, "hurt").0, "running", "a look changes nothing");
+}
+
 /// Consumes from the first message.
 fn consume(wire: &mut Wire, queue: &str, queue_type: &str) {
     wire.prefetch(1, 10_000);

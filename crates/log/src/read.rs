@@ -409,7 +409,16 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
                 bytes = self.records(at, length, chunk)?;
                 split = record::split(&bytes[start..], seed);
             }
-            let (record, _) = split.map_err(|reason| plan.error(at + start as u64, run.length as u64, reason))?;
+            let (record, _) = match split {
+                Ok(split) => split,
+                // A wrong record that isn't wanted is passed over by the length that it claims. If that is wrong, too, so is the next
+                // checksum.
+                Err(_) if !self.wants(number, last) && record::claimed_bytes(&bytes[start..]).is_some() => {
+                    start += record::claimed_bytes(&bytes[start..]).unwrap_or_default();
+                    continue;
+                }
+                Err(reason) => return Err(plan.error(at + start as u64, run.length as u64, reason)),
+            };
             let payload = start + RECORD_HEADER_BYTES;
             start = payload + record.payload.len();
             if self.wants(number, last) {

@@ -211,6 +211,24 @@ fn a_file_that_cannot_be_read_when_it_is_retired_stays() {
     }
 }
 
+#[test]
+fn messages_behind_a_damaged_one_can_be_read_without_it() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    let log = LOGS[0];
+    driver.publish(log, &[body(log, 1, 300), body(log, 2, 300), body(log, 3, 300)], Wait::Confirm);
+    driver.settle_down();
+    let name = "wal-0000-0000000000000001";
+    let mut content = driver.disk.content(name).unwrap();
+    let wanted = body(log, 2, 300);
+    let at = content.windows(300).position(|bytes| *bytes == wanted[..]).unwrap();
+    content[at] ^= 1;
+    driver.disk.put(name, content);
+    let read = |from| driver.log.plan_read(log, from, 100_000).unwrap().run(&driver.disk);
+    let found: Vec<u64> = read(3).unwrap().iter().map(|stored| stored.number).collect();
+    assert_eq!(found, [3]);
+    assert!(read(2).unwrap_err().to_string().contains("checksum is wrong"));
+}
+
 /// A log whose state in the checkpoint is damaged keeps everything, whatever the node does meanwhile.
 #[test]
 fn a_log_without_its_state_keeps_all_messages() {

@@ -21,6 +21,8 @@ use crate::payload::decode;
 /// Most messages in one response.
 const COUNT_MAX: usize = 1000;
 const COUNT_DEFAULT: usize = 20;
+/// Most messages in one response that can't be read: each is looked for several times.
+const UNREADABLE_MAX: usize = 8;
 /// Approximate limit of the bodies in one response, in bytes.
 pub(super) const ANSWER_BYTES_MAX: usize = 32 << 20;
 
@@ -54,6 +56,14 @@ impl Page {
             encoding: Encoding::of(call.query.get("encoding").map_or("auto", String::as_str))?,
             decode: call.asks("decode"),
         })
+    }
+
+    /// As [`Page::show`], or the reason why the message can't be read.
+    pub(super) async fn show_listed(&self, message: &Result<PlainMessage, String>, spent: &mut usize) -> Value {
+        match message {
+            Ok(message) => self.show(message, spent).await,
+            Err(reason) => json!({ "error": reason }),
+        }
     }
 
     /// A message as in lists of messages. `spent` counts what decoding has cost in this response.
@@ -100,7 +110,7 @@ pub(crate) async fn browse(call: Call) -> HandlerResult {
     let found = found(&call.api, queue, call.api.broker().peek(queue, page.offset, page.count)).await?;
     let (mut shown, mut spent) = (Vec::with_capacity(found.len()), 0);
     for (at, (number, message)) in found.iter().enumerate() {
-        let mut view = page.show(message, &mut spent).await;
+        let mut view = page.show_listed(message, &mut spent).await;
         view["number"] = json!(number);
         view["message_count"] = json!(ready.saturating_sub(page.offset + at as u64 + 1));
         shown.push(view);
@@ -108,25 +118,36 @@ pub(crate) async fn browse(call: Call) -> HandlerResult {
     json(Value::Array(shown))
 }
 
+/// A message in a list: its number, and the message or the reason why it can't be read.
+pub(super) type Listed = (u64, Result<PlainMessage, String>);
+
 /// These messages with their numbers, as many as fit into one response. Messages that left the queue while they were read from
-/// disk are left out.
-pub(super) async fn found(api: &Api, queue: &QueueRef, peeked: Vec<Peeked>) -> Result<Vec<(u64, PlainMessage)>, Error> {
+/// disk are left out. One that can't be read doesn't keep the others from being shown.
+pub(super) async fn found(api: &Api, queue: &QueueRef, peeked: Vec<Peeked>) -> Result<Vec<Listed>, Error> {
     let broker = api.broker();
-    let (mut found, mut bytes) = (Vec::new(), 0);
+    let (mut found, mut bytes, mut unreadable) = (Vec::new(), 0, 0);
     let mut stored: HashMap<u64, PlainMessage> = HashMap::new();
     for peeked in peeked {
         let message = match &peeked.held {
             Some((batch, index)) => Some(broker.plain(batch, *index, peeked.redelivered)),
             None => {
                 if !stored.contains_key(&peeked.number) {
-                    stored = read(api, queue, peeked.number).await?;
+                    match read(api, queue, peeked.number).await {
+                        Ok(messages) => stored = messages,
+                        Err(Error::Unavailable(reason)) if unreadable < UNREADABLE_MAX => {
+                            unreadable += 1;
+                            found.push((peeked.number, Err(reason)));
+                            continue;
+                        }
+                        Err(error) => return Err(error),
+                    }
                 }
                 stored.remove(&peeked.number).map(|message| PlainMessage { redelivered: peeked.redelivered, ..message })
             }
         };
         let Some(message) = message else { continue };
         bytes += message.body.len();
-        found.push((peeked.number, message));
+        found.push((peeked.number, Ok(message)));
         if bytes >= ANSWER_BYTES_MAX {
             break;
         }

@@ -47,7 +47,7 @@ async fn list(call: Call, which: SetAside) -> HandlerResult {
     let found = found(&call.api, queue, peeked).await?;
     let (mut shown, mut spent) = (Vec::with_capacity(found.len()), 0);
     for (number, message) in &found {
-        let mut view = page.show(message, &mut spent).await;
+        let mut view = page.show_listed(message, &mut spent).await;
         view["number"] = json!(number);
         if let Ok(at) = times.binary_search_by_key(number, |(number, ..)| *number) {
             view["delivery_time"] = json!(times[at].1);
