@@ -411,13 +411,13 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
             }
             let (record, _) = match split {
                 Ok(split) => split,
-                // A wrong record that isn't wanted is passed over by the length that it claims. If that is wrong, too, so is the next
-                // checksum.
-                Err(_) if !self.wants(number, last) && record::claimed_bytes(&bytes[start..]).is_some() => {
-                    start += record::claimed_bytes(&bytes[start..]).unwrap_or_default();
-                    continue;
-                }
-                Err(reason) => return Err(plan.error(at + start as u64, run.length as u64, reason)),
+                Err(reason) => match behind(&bytes, start, run).filter(|_| !self.wants(number, last)) {
+                    Some(next) => {
+                        start = next;
+                        continue;
+                    }
+                    None => return Err(plan.error(at + start as u64, run.length as u64, reason)),
+                },
             };
             let payload = start + RECORD_HEADER_BYTES;
             start = payload + record.payload.len();
@@ -517,6 +517,17 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
             .view(self.disk, &plan.name, at, length, chunk, plan.end)
             .map_err(|error| ReadError::from_disk(error, plan.log))
     }
+}
+
+/// Where the record after a wrong one begins, if all records of the run are where their lengths say: otherwise a wrong length could
+/// give messages the numbers of others.
+fn behind(bytes: &[u8], start: usize, run: &RecordRun) -> Option<usize> {
+    let mut at = 0;
+    for _ in 0..run.records() {
+        at += record::claimed_bytes(bytes.get(at..)?)?;
+    }
+    let adds_up = at == bytes.len() && at == run.length as usize;
+    record::claimed_bytes(&bytes[start..]).filter(|_| adds_up).map(|length| start + length)
 }
 
 /// A part of `bytes`, the owner of which it becomes.

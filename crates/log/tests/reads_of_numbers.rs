@@ -130,6 +130,7 @@ fn wrong_bytes_before_a_message_are_noticed() {
     let name = name.expect("a file with the message");
     let mut content = driver.disk.content(&name).unwrap();
     let at = content.windows(100).position(|bytes| *bytes == bodies[49][..]).unwrap();
+    let sound = content.clone();
     content[at + 50] ^= 1;
     driver.disk.put(&name, content);
     let numbers = |numbers: &[(u64, u64)]| {
@@ -137,6 +138,13 @@ fn wrong_bytes_before_a_message_are_noticed() {
     };
     assert_eq!(numbers(&[(49, 49)]), Some(1));
     assert_eq!(numbers(&[(50, 50)]), None);
-    assert_eq!(numbers(&[(80, 80)]), None, "it is found by the lengths of those before it");
-    assert_eq!(numbers(&[(20, 20), (80, 80)]), Some(1), "what was found before is good");
+    assert_eq!(numbers(&[(80, 80)]), Some(1), "it is found by the lengths of those before it, which add up");
+    assert_eq!(numbers(&[(20, 20), (50, 50)]), Some(1), "what was found before is good");
+    // A wrong length, as if the record were as long as two. 12 bytes of header and 4 of a head come before a body.
+    let mut content = sound;
+    let length = (at - 4 - 12 + 4)..(at - 4 - 12 + 8);
+    content[length].copy_from_slice(&(104 + 116u32).to_le_bytes());
+    driver.disk.put(&name, content);
+    assert_eq!(numbers(&[(49, 49)]), Some(1));
+    assert_eq!(numbers(&[(80, 80)]), None, "it could be another message");
 }

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 
 use leveret_broker::Broker;
 use leveret_broker::ticket::Ticket;
-use leveret_model::{Arguments, Command, DeclareExchange, ExchangeType, Topology, VhostDefaults};
+use leveret_model::{Arguments, Command, DeclareExchange, ExchangeType, Queue, Topology, VhostDefaults};
 
 use crate::clock::Clock;
 use crate::first_user::FirstUser;
@@ -100,10 +100,13 @@ fn is_fresh(topology: &Topology, first_user: Option<&FirstUser>, defaults: &Vhos
     let is_first_user = |name: &str| {
         first_user.is_some_and(|first| first.name == name || defaults.user_names().any(|default| default == name))
     };
+    // A repaired copy without its metadata has nothing but these queues. Otherwise the first start may delete the vhost "/".
+    let keeps_root = first_user.is_some_and(|first| first.vhost == ROOT);
+    let may_stay = |queue: &Queue| keeps_root && queue.is_adopted();
     // The permission is the last record of the first user.
     let is_permitted = |first: &FirstUser| topology.permission(&first.name, &first.vhost).is_some();
     topology.global_parameter(CLUSTER_ID).is_none()
-        && topology.vhosts().all(|name| is_first_vhost(name) && topology.queues(name).next().is_none())
+        && topology.vhosts().all(|name| is_first_vhost(name) && topology.queues(name).all(|queue| may_stay(queue)))
         && topology.users().all(|user| is_first_user(&user.name))
         && !first_user.is_some_and(is_permitted)
 }

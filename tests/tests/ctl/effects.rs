@@ -152,6 +152,16 @@ fn policies_are_set_listed_and_cleared() {
 }
 
 #[test]
+fn logs_without_an_owner_are_listed_and_deleted() {
+    let node = Node::start(Options::new());
+    assert_eq!(well(&node, "rabbitmqctl -s list_unowned_logs log messages"), "");
+    let said = exit(&node, "rabbitmqctl delete_unowned_log 7");
+    assert!(said.exit != 0 && said.stderr.contains("there is no log '7' without an owner"), "{said:?}");
+    let said = well(&node, "rabbitmq-diagnostics check_storage");
+    assert!(said.contains("reported no stopped queue and no log without an owner"), "{said}");
+}
+
+#[test]
 fn limits_of_alarms_change_while_the_node_runs() {
     let node = Node::start(Options::new());
     well(&node, "rabbitmq-diagnostics check_alarms");

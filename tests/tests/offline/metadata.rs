@@ -131,6 +131,7 @@ fn a_stopped_queue_fails_a_health_check_of_its_own() {
         return;
     }
     let mut node = stopped();
+    node.restart();
     assert_eq!(node_check(&mut node, |_| ()).0, 200);
     let spoil = |directory: &Path| {
         let segment = |(name, _): &(String, Vec<u8>)| name.starts_with("segment-");

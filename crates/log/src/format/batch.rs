@@ -131,6 +131,17 @@ impl BatchHeader {
         possible.then_some(header)
     }
 
+    /// Whether these bytes are a whole header that was written when the file had another salt.
+    #[must_use]
+    pub fn is_of_another_use(bytes: &[u8], identity: &Identity) -> bool {
+        let Some(bytes) = bytes.get(..BATCH_HEADER_BYTES) else {
+            return false;
+        };
+        let is_whole = &bytes[..4] == MAGIC
+            && u32_at(bytes, BATCH_HEADER_BYTES - 4) == crc32c::crc32c(&bytes[..BATCH_HEADER_BYTES - 4]);
+        is_whole && u64_at(bytes, 16) != identity.salt
+    }
+
     /// Whether these bytes, which [`Self::decode`] refused, look like a damaged header of this file rather than like
     /// bytes of an earlier use: two of magic, salt and sequence match.
     #[must_use]
@@ -263,6 +274,11 @@ mod tests {
             assert!(BatchHeader::resembles(&bytes, &identity, 77));
         }
         assert!(!BatchHeader::resembles(&[0; 96], &identity, 77));
+        let other = Identity::wal(1, 2, 4);
+        assert!(BatchHeader::is_of_another_use(&bytes, &other) && !BatchHeader::is_of_another_use(&bytes, &identity));
+        let mut wrong = bytes;
+        wrong[40] ^= 1;
+        assert!(!BatchHeader::is_of_another_use(&wrong, &other));
     }
 
     #[test]

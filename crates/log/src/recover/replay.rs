@@ -283,8 +283,15 @@ impl<'a> Replaying<'a> {
     /// The bytes at `offset`, whether all of them were readable, and the header if they are one.
     fn fetch_header(&mut self, file: &WalFile, offset: u64) -> Result<(Bytes, bool, Option<BatchHeader>), DiskError> {
         let room = file.length.saturating_sub(offset);
-        let look = |bytes: &Bytes| BatchHeader::decode(bytes, &file.identity, room);
-        self.fetch_right(file, offset, BATCH_HEADER_BYTES, look, Option::is_some)
+        let look = |bytes: &Bytes| {
+            let header = BatchHeader::decode(bytes, &file.identity, room);
+            // The end of the batches is often right before bytes that were never written, or those of an earlier use of the file.
+            let is_right = header.is_some() || is_zero(bytes) || BatchHeader::is_of_another_use(bytes, &file.identity);
+            (header, is_right)
+        };
+        let is_right = |(_, is_right): &(Option<BatchHeader>, bool)| *is_right;
+        let (bytes, is_whole, (header, _)) = self.fetch_right(file, offset, BATCH_HEADER_BYTES, look, is_right)?;
+        Ok((bytes, is_whole, header))
     }
 
     /// Whether a power cut may have torn the doubtful batch although batches of the file follow it, the first at

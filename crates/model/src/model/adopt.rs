@@ -5,6 +5,15 @@ use crate::{Arguments, Home, Queue, QueueId, QueueOptions, QueueType, Value};
 
 /// The vhost of adopted queues.
 const VHOST: &str = "/";
+/// Beginning of their names.
+const PREFIX: &str = "recovered-";
+
+impl Queue {
+    /// Whether it was made by [`Model::adopt`], as far as its name tells.
+    pub fn is_adopted(&self) -> bool {
+        &*self.vhost == VHOST && self.name.starts_with(PREFIX) && self.declared_by.is_empty()
+    }
+}
 
 impl Model {
     /// Makes a durable queue that owns the log `id`, whose own queue isn't known any more: `recovered-ID` in the vhost `/`.
@@ -13,8 +22,8 @@ impl Model {
         if self.topology.vhost(VHOST).is_none() {
             self.create_vhost(VHOST.into()).expect("there is no vhost that it could collide with");
         }
-        let names = std::iter::once(format!("recovered-{}", id.0));
-        let mut names = names.chain((2..).map(|count| format!("recovered-{}-{count}", id.0)));
+        let names = std::iter::once(format!("{PREFIX}{}", id.0));
+        let mut names = names.chain((2..).map(|count| format!("{PREFIX}{}-{count}", id.0)));
         let name = names.find(|name| self.topology.queue(VHOST, name).is_none()).expect("there are enough names");
         let name: Arc<str> = name.into();
         let arguments = Arguments::from_iter([("x-queue-type", Value::from(queue_type.name()))]);
