@@ -224,12 +224,13 @@ impl Broker {
             notices.clone(),
             now,
         );
-        // A log or file without an owner is left alone when it isn't certain that its owner was deleted.
+        // A log is left alone unless the metadata, which is whole at a start, says that it had an owner and that this was deleted. A
+        // body file is left alone if anything is damaged, since a message that wasn't replayed may refer to it.
         let is_whole = reports.iter().all(|report| report.damaged.is_empty());
         let unowned = Unowned::default();
         for ((log, state), report) in logs.iter().zip(&mut states).zip(&reports) {
             let (deleted, kept): (Vec<LogId>, Vec<LogId>) =
-                state.orphans().into_iter().partition(|log| is_whole && registry.has_given(QueueId(log.0)));
+                state.orphans().into_iter().partition(|log| registry.has_given(QueueId(log.0)));
             deleted.into_iter().for_each(|orphan| log.forget(orphan));
             unowned.keep(kept.into_iter(), state, report.position, |references| shared.restore(references));
         }

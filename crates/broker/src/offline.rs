@@ -26,6 +26,8 @@ pub struct Offline {
     /// Messages of the shared log that at least one queue has, and the sizes of the copied ones.
     shared: RoaringTreemap,
     shared_bodies: FxHashMap<u64, u32>,
+    /// Messages that count as live although no state has them.
+    untaken: Vec<Numbers>,
     copied: FxHashMap<LogId, Copied>,
     position: Position,
     /// Number of messages in the copy.
@@ -165,6 +167,7 @@ impl Offline {
                 _ => {}
             }
         }
+        self.untaken.clone_from(&verified.untaken);
         self.position = verified.position;
         for (_, ledger, references) in self.recovered.ledgers() {
             for place in references.stretches() {
@@ -267,13 +270,14 @@ fn live_runs(ledger: &Ledger, log: LogId, first: u64, last: u64) -> Vec<Numbers>
 
 impl Survivors for Offline {
     fn is_alive(&self, log: LogId, number: u64) -> bool {
+        let is_untaken = || self.untaken.iter().any(|numbers| numbers.contains(log, number));
         if log == LogId::SHARED {
-            return self.shared.contains(number);
+            return self.shared.contains(number) || is_untaken();
         }
         let is_older = || self.first_replayed.get(&log).is_none_or(|first| number < *first);
         let is_live = self.recovered.ledger(log).is_some_and(|ledger| ledger.is_live(number));
         let lacks_state = self.without_state.contains(&log) || self.salvages && !self.restored.contains(&log);
-        is_live || lacks_state && is_older()
+        is_live || lacks_state && is_older() || is_untaken()
     }
 
     fn copied(&mut self, log: LogId, number: u64, payload: &[u8]) {

@@ -15,6 +15,11 @@ pub(crate) fn closed(wal_id: u16) -> String {
     format!("closed-{wal_id:04x}")
 }
 
+/// The name of the list of damage that starts found.
+pub(crate) fn faults(wal_id: u16) -> String {
+    format!("faults-{wal_id:04x}")
+}
+
 impl Name {
     pub(crate) fn text(self, wal_id: u16) -> String {
         match self {

@@ -58,7 +58,8 @@ pub fn repair(
     let files = dump::files(from, options)?;
     let used = files.iter().filter(|file| !verified.unused.contains(file));
     let sources: Vec<Source<'_>> = used.filter_map(|file| Source::of(file, options, verified)).collect();
-    let breaks = breaks(from, options, &sources, &verified.missing)?;
+    let from_aside: Vec<Numbers> = verified.missing.iter().chain(&verified.untaken).copied().collect();
+    let breaks = breaks(from, options, &sources, &from_aside)?;
     let mut copy = Copy { to, options, breaks, writer: None, next_id: 1, length: 0, segments: Vec::new() };
     for source in &sources {
         let mut walk = source.walk(from)?;
@@ -73,8 +74,7 @@ pub fn repair(
         let Some(mut walk) = aside::walk(from, options, &aside.file)? else { continue };
         while let Some(piece) = walk.next()? {
             if let Piece::Batch { batch, bytes, .. } = piece {
-                let is_missing = |log, number| aside::contains(&verified.missing, log, number);
-                copy.batch(&batch, &bytes, survivors, is_missing)?;
+                copy.batch(&batch, &bytes, survivors, |log, number| verified.wants_aside(log, number))?;
             }
         }
     }

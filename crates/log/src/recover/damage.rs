@@ -45,6 +45,12 @@ pub struct Numbers {
 }
 
 impl Numbers {
+    /// Whether this message is one of them.
+    #[must_use]
+    pub fn contains(&self, log: LogId, number: u64) -> bool {
+        self.log == log && (self.first..=self.last).contains(&number)
+    }
+
     /// Number of messages.
     #[must_use]
     pub fn count(&self) -> u64 {

@@ -154,22 +154,27 @@ impl Trail {
         self.suspects.iter().map(|suspect| self.records.range((suspect.first, 0)..=(suspect.last, 0)).count()).sum()
     }
 
+    /// All records, each once.
+    fn each(&self) -> impl Iterator<Item = (Position, &Found)> {
+        // Where second copies have everything, records with inexact positions would come twice.
+        let is_copied = self.lost().is_none();
+        let each = self.records.iter().filter(move |((_, inexact), _)| *inexact == 0 || !is_copied);
+        each.map(|((position, _), found)| (*position, found))
+    }
+
     /// The records that weren't handed on yet, in their order: kind and payload.
     pub(super) fn held(&self) -> impl Iterator<Item = (u8, &Bytes)> {
-        // Where second copies have everything, records with inexact positions would come twice.
-        let is_twice = |position, inexact| inexact > 0 && self.is_copied(position, position);
-        let held = self.records.iter().filter(|(_, found)| !found.is_handed_on);
-        let held = held.filter(move |((position, inexact), _)| !is_twice(*position, *inexact));
+        let held = self.each().filter(|(_, found)| !found.is_handed_on);
         held.map(|(_, found)| (found.detail, &found.payload))
     }
 
     /// The state from which the log goes on: it copies each record that doesn't stand twice.
     pub(super) fn start(&self, durable: Position) -> MetadataStart {
         let last = self.records.keys().last().map_or(self.covered, |(position, _)| *position);
-        let once = self.records.iter().find(|(_, found)| found.stands < 2).map(|((position, _), _)| *position);
+        let once = self.each().find(|(_, found)| found.stands < 2).map(|(position, _)| position);
         let copied = once.map_or(durable, |position| position - 1);
-        let rest = self.records.range((copied + 1, 0)..);
-        let rest = rest.map(|((position, _), found)| (*position, found.detail, found.payload.to_vec())).collect();
+        let rest = self.each().filter(|(position, _)| *position > copied);
+        let rest = rest.map(|(position, found)| (position, found.detail, found.payload.to_vec())).collect();
         MetadataStart { last, copied, rest }
     }
 }

@@ -33,6 +33,7 @@ const MISSING: &str = "the file is missing";
 mod attentive;
 mod certain;
 mod damage;
+mod faults;
 mod groups;
 mod lost;
 mod metadata;
@@ -40,6 +41,7 @@ mod replay;
 
 use attentive::AttentiveDisk;
 pub use damage::{Damage, Hit, Numbers};
+use faults::Faults;
 use lost::LostSegments;
 use replay::{Replayed, Replaying};
 
@@ -147,6 +149,8 @@ fn recover_from(
     recovery.list()?;
     recovery.load_checkpoint(replay)?;
     let Replayed { files: full, position, batch, metadata } = recovery.replay_wal(replay)?;
+    // Later than the replay, because it changes the directory, and before anything is retired.
+    recovery.faults.store(disk, &recovery.options, &recovery.report.damaged)?;
     recovery.report_lost_segments(&full, replay);
     recovery.remove_leftovers(&full)?;
     let fresh = recovery.open_fresh_file()?;
@@ -213,10 +217,12 @@ pub(crate) struct Recovery<'a> {
     covered: FxHashMap<LogId, Covered>,
     out_of_space: bool,
     lost: LostSegments,
-    /// A segment's file exists and can't be loaded.
+    /// A segment's file can't be loaded, or is missing.
     has_damaged_segment: bool,
     /// If no checkpoint can be read: sequence of the newest one, and the reason.
     bad_checkpoint: Option<(u64, Unusable)>,
+    /// Damage that earlier starts found.
+    faults: Faults,
     /// Content of the `closed-` file of the last clean stop.
     closed: Option<Closed>,
     /// Set to save what can be saved of a directory that a start refuses: what is contradictory or missing is passed over.
@@ -231,6 +237,8 @@ pub(crate) struct Recovery<'a> {
 /// The findings of a check in checkpoint and WAL.
 pub(crate) struct Looked {
     pub damaged: Vec<Damage>,
+    /// Damage that an earlier start found in files that were retired since.
+    pub retired: Vec<Damage>,
     pub torn: Option<Damage>,
     pub closed: bool,
     /// The WAL files in use.
@@ -276,6 +284,7 @@ impl<'a> Recovery<'a> {
             out_of_space: false,
             lost: LostSegments::default(),
             has_damaged_segment: false,
+            faults: Faults::default(),
             closed: None,
             salvages: false,
             attentive: None,
@@ -291,6 +300,9 @@ impl<'a> Recovery<'a> {
                 Some(Name::Checkpoint(sequence)) => self.found.checkpoints.push(sequence),
                 Some(Name::Metadata(sequence)) => self.found.metadata.push(sequence),
                 None if text == names::closed(self.options.wal_id) => self.read_closed(&text)?,
+                None if text == names::faults(self.options.wal_id) => {
+                    self.faults.load(self.disk, &self.options, &text)?;
+                }
                 None => {}
             }
         }
@@ -541,6 +553,8 @@ impl<'a> Recovery<'a> {
         let (node_id, wal_id) = (self.options.node_id, self.options.wal_id);
         let name = Name::Segment(id).text(wal_id);
         if self.found.segments.binary_search(&id).is_err() {
+            // Its batches may be in a WAL file, which only the index names.
+            self.has_damaged_segment = true;
             let reason = "the checkpoint names it";
             if self.is_check {
                 let damage = Damage::new(&name, 0..length, Hit::Any, format!("the file is missing ({reason})"));
@@ -571,7 +585,11 @@ impl<'a> Recovery<'a> {
         let replayed = self.replay_files(&mut report, replay)?;
         // Everything was read, and nothing changed so far.
         attentive.map_or(Ok(()), AttentiveDisk::check)?;
+        for (at, messages) in &replayed.untaken {
+            report.damaged[*at].messages.extend(messages);
+        }
         let result = replayed.finish(&mut report, replay);
+        report.damaged.extend(self.faults.retired(&self.options, self.found.floor));
         self.report = report;
         result
     }
@@ -582,7 +600,8 @@ impl<'a> Recovery<'a> {
         let replaying = self.replay_files(&mut report, replay)?;
         let (position, batch) = (replaying.position(), replaying.sequence());
         let (torn, files, closed) = replaying.into_doubt(&mut report, replay)?;
-        Ok(Looked { damaged: report.damaged, torn, closed, files, position, batch })
+        let retired = self.faults.retired(&self.options, self.found.floor);
+        Ok(Looked { damaged: report.damaged, retired, torn, closed, files, position, batch })
     }
 
     /// Ids of the segments that are in the checkpoint's list and have a file.
@@ -649,6 +668,7 @@ impl<'a> Recovery<'a> {
             }
             None => {}
         }
+        replaying.must_reach_states(report, replay);
         if self.salvages {
             return Ok(replaying);
         }

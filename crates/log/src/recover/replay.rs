@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::certain::DoubtfulBatch;
 use super::groups::{Arrival, OpenGroups};
 use super::metadata::Trail;
-use super::{Covered, Cut, Damage, Hit, Replay, Report, give_up_reserve};
+use super::{Covered, Cut, Damage, Hit, Numbers, Replay, Report, give_up_reserve};
 use crate::disk::{self, Disk, READS_MAX, Repeated};
 use crate::error::{DiskError, StorageError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, RecordRun};
@@ -101,6 +101,8 @@ pub(super) struct Replaying<'a> {
     pub first_found: Option<u64>,
     /// Batches are missing, as if they had been retired.
     pub has_gap: bool,
+    /// Messages that aren't taken because others of their run are damaged, with the place of the damage in the report.
+    pub untaken: Vec<(usize, Vec<Numbers>)>,
 }
 
 impl<'a> Replaying<'a> {
@@ -133,6 +135,7 @@ impl<'a> Replaying<'a> {
             salvages: false,
             first_found: None,
             has_gap: false,
+            untaken: Vec::new(),
         }
     }
 
@@ -450,6 +453,13 @@ impl<'a> Replaying<'a> {
         };
         self.groups.damaged_before = Some(report.damaged.len());
         for fault in &batch.faults {
+            let untaken = batch
+                .faulty
+                .iter()
+                .map(|(run, _)| run)
+                .filter(|run| !self.takes_rest && Some(run.log) == fault.log && run.kind.is_numbered());
+            let untaken = untaken.map(|run| Numbers { log: run.log, first: run.first, last: run.last() });
+            self.untaken.push((report.damaged.len(), untaken.collect()));
             report.damaged.push(Damage::of_fault(&doubt.file, doubt.offset, batch.header.bytes(), fault));
         }
         if *doubt.file == *file.name {
@@ -653,12 +663,7 @@ impl<'a> Replaying<'a> {
         if closed.batch <= self.sequence {
             return;
         }
-        if let Some(doubt) = self.doubt.take()
-            && let Some(mut file) = self.files.pop_back()
-        {
-            self.damage(doubt, &mut file, report, replay);
-            self.files.push_back(file);
-        }
+        self.was_durable(report, replay);
         if closed.position > self.position {
             let name = Name::Wal(closed.file).text(self.options.wal_id);
             self.trail.suspect(self.position + 1, closed.position, &name, 0..0);
@@ -671,6 +676,38 @@ impl<'a> Replaying<'a> {
         }
         self.sequence = self.sequence.max(closed.batch);
         self.position = self.position.max(closed.position);
+    }
+
+    /// States in the checkpoint reflect records only once they are durable: the log went at least as far. Whatever is missing up to
+    /// there was lost, and new records may not take its positions, since a later replay would pass over them.
+    pub(super) fn must_reach_states(&mut self, report: &mut Report, replay: &mut dyn Replay) {
+        let reached = self.covered.values().map(|covered| covered.position).max().unwrap_or(0);
+        if reached <= self.position {
+            return;
+        }
+        self.was_durable(report, replay);
+        if reached > self.position {
+            let name = self.files.back().map(|file| file.name.to_string()).unwrap_or_default();
+            let missing = self.position + 1;
+            let reason = format!(
+                "the records {missing} to {reached}, which states in the checkpoint reflect, are missing at the end"
+            );
+            report.damaged.push(Damage::new(&name, 0..0, Hit::Any, reason));
+            self.trail.suspect(missing, reached, &name, 0..0);
+            // So later starts see the gap, too.
+            self.sequence += 1;
+            self.position = reached;
+        }
+    }
+
+    /// The last batch is damaged, not torn.
+    fn was_durable(&mut self, report: &mut Report, replay: &mut dyn Replay) {
+        if let Some(doubt) = self.doubt.take()
+            && let Some(mut file) = self.files.pop_back()
+        {
+            self.damage(doubt, &mut file, report, replay);
+            self.files.push_back(file);
+        }
     }
 
     /// Drops the file if it holds nothing but the doubtful batch: then it isn't in use.

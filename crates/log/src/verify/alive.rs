@@ -5,7 +5,7 @@ use rustc_hash::FxHashMap;
 
 use super::Owners;
 use crate::live_state::LiveState;
-use crate::recover::{Damage, Numbers, Replay};
+use crate::recover::{Damage, Hit, Numbers, Replay};
 use crate::types::{LogId, SettleRange, SettleReason};
 
 /// One log's messages.
@@ -74,6 +74,14 @@ impl<'a> AliveLogs<'a> {
         }
         left.sort_unstable();
         damage.messages = left;
+    }
+
+    /// Whether a damage may have hit messages that somebody owns.
+    pub(super) fn may_hit_owned(&self, damage: &Damage) -> bool {
+        match &damage.logs {
+            Hit::Logs(logs) => logs.iter().any(|log| *log == LogId::SHARED || self.owns(*log)),
+            Hit::Any => true,
+        }
     }
 
     /// Live messages that are in no file.

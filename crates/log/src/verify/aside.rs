@@ -8,6 +8,7 @@ use crate::names::Name;
 use crate::options::Options;
 use crate::recover::Numbers;
 use crate::segment;
+use crate::types::LogId;
 use crate::walk::{Piece, Walk};
 
 /// Beginning of the name of such a file.
@@ -39,12 +40,13 @@ pub(crate) fn walk<'a>(disk: &'a dyn Disk, options: &Options, name: &'a str) -> 
     Ok(Some(Walk::new(disk, name, identity, end)))
 }
 
-/// The files that were put aside and have some of these messages, which are sorted.
-pub(super) fn find(disk: &dyn Disk, options: &Options, missing: &[Numbers]) -> Result<Vec<SetAside>, DiskError> {
+/// The files that were put aside and have some of the messages that are wanted.
+pub(super) fn find(
+    disk: &dyn Disk,
+    options: &Options,
+    is_wanted: impl Fn(LogId, u64) -> bool,
+) -> Result<Vec<SetAside>, DiskError> {
     let mut found = Vec::new();
-    if missing.is_empty() {
-        return Ok(found);
-    }
     let mut names = disk::list(disk)?;
     names.sort_unstable();
     for file in names {
@@ -58,7 +60,7 @@ pub(super) fn find(disk: &dyn Disk, options: &Options, missing: &[Numbers]) -> R
                 }
                 for (index, record) in (0..).zip(batch.records_left(run, &bytes)) {
                     let numbers = run.numbers_of(index);
-                    let is_missing = numbers.filter(|number| contains(missing, run.log, *number));
+                    let is_missing = numbers.filter(|number| is_wanted(run.log, *number));
                     messages += record.map_or(0, |_| is_missing.count() as u64);
                 }
             }
@@ -72,7 +74,7 @@ pub(super) fn find(disk: &dyn Disk, options: &Options, missing: &[Numbers]) -> R
 }
 
 /// Whether this message is among these, which are sorted.
-pub(crate) fn contains(messages: &[Numbers], log: crate::types::LogId, number: u64) -> bool {
+pub(crate) fn contains(messages: &[Numbers], log: LogId, number: u64) -> bool {
     let after = messages.partition_point(|numbers| (numbers.log, numbers.first) <= (log, number));
     let before = after.checked_sub(1).map(|at| messages[at]);
     before.is_some_and(|numbers| numbers.log == log && number <= numbers.last)

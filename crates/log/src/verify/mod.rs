@@ -63,6 +63,9 @@ pub struct Verified {
     pub set_aside: Vec<SetAside>,
     /// The live messages that are in no file in use, sorted.
     pub(crate) missing: Vec<Numbers>,
+    /// Messages that no start took because of damage in WAL files that were retired since, sorted. What of them is in files that
+    /// were put aside belongs into a repaired copy, although no state counts it.
+    pub untaken: Vec<Numbers>,
     /// Files that a start would remove: leftovers of an interrupted step, or spare files.
     pub unused: Vec<String>,
 }
@@ -72,6 +75,17 @@ impl Verified {
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.damaged.is_empty() && self.torn.is_none() && self.refused.is_none()
+    }
+
+    /// Whether a message belongs into a repaired copy if it is in a file that was put aside.
+    pub(crate) fn wants_aside(&self, log: LogId, number: u64) -> bool {
+        aside::contains(&self.missing, log, number) || self.is_untaken(log, number)
+    }
+
+    /// Whether no start took this message, because of damage in a WAL file that was retired since.
+    #[must_use]
+    pub fn is_untaken(&self, log: LogId, number: u64) -> bool {
+        aside::contains(&self.untaken, log, number)
     }
 }
 
@@ -89,9 +103,11 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
     let mut verified = Verified { version: VERSION, ..Verified::default() };
     let mut alive = AliveLogs::new(owners);
     let replayed = recovery.load_checkpoint(&mut alive).and_then(|()| recovery.look_through_wal(&mut alive));
+    let mut retired = Vec::new();
     match replayed {
         Ok(looked) => {
             verified.damaged = looked.damaged;
+            retired = looked.retired;
             verified.torn = looked.torn;
             verified.closed = looked.closed;
             verified.position = looked.position;
@@ -127,7 +143,10 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
     damaged.iter_mut().for_each(|damage| alive.leave_alive(damage));
     verified.missing = alive.missing();
     damaged.extend(missing(verified.missing.clone(), recovery.checkpoint_name()));
-    verified.set_aside = aside::find(disk, options, &verified.missing)?;
+    retired.retain(|damage| alive.may_hit_owned(damage));
+    verified.untaken = joined(retired.iter().flat_map(|damage| damage.messages.iter().copied()).collect());
+    damaged.extend(retired);
+    verified.set_aside = aside::find(disk, options, |log, number| verified.wants_aside(log, number))?;
     verified.messages = alive.count();
     Ok(verified)
 }
@@ -154,6 +173,9 @@ pub fn salvage(
     verified.batch = looked.batch;
     verified.ends = looked.files.iter().map(|file| (file.name.to_string(), file.end)).collect();
     verified.messages = alive.count();
+    verified.untaken = joined(looked.retired.iter().flat_map(|damage| damage.messages.iter().copied()).collect());
+    verified.set_aside = aside::find(disk, options, |log, number| verified.wants_aside(log, number))?;
+    verified.damaged.extend(looked.retired);
     Ok(())
 }
 
@@ -167,6 +189,21 @@ pub fn look(disk: &dyn Disk, options: &Options, replay: &mut dyn Replay) -> Resu
     recovery.list()?;
     recovery.load_checkpoint(replay)?;
     recovery.look_through_wal(replay).map(drop)
+}
+
+/// The same messages, sorted and each once.
+fn joined(mut messages: Vec<Numbers>) -> Vec<Numbers> {
+    messages.sort_unstable();
+    let mut joined: Vec<Numbers> = Vec::new();
+    for numbers in messages {
+        match joined.last_mut() {
+            Some(last) if last.log == numbers.log && numbers.first <= last.last => {
+                last.last = last.last.max(numbers.last)
+            }
+            _ => joined.push(numbers),
+        }
+    }
+    joined
 }
 
 fn is_ours(name: &str, options: &Options) -> bool {
