@@ -11,8 +11,8 @@ use leveret_node::{Listening, Log, NodeHandle};
 use parking_lot::Mutex;
 
 use crate::bodies::Bodies;
-use crate::definitions::LastImport;
 use crate::history::{Histories, Ranges, Subject};
+use crate::last_import::LastImport;
 use crate::password_rule::PasswordRule;
 use crate::running_traces::Traces;
 use crate::running_transfers::Transfers;

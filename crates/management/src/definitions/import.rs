@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::Manner;
 use super::document::{Document, Scope};
-use super::last::Generation;
 use super::plan::Plan;
 use super::shape::Ignored;
 use crate::api::Api;
 use crate::error::Error;
+use crate::last_import::Generation;
 
 /// Attempts to import what isn't refused, while others change objects at the same time.
 const TRIES: usize = 3;
@@ -29,7 +29,7 @@ pub(super) async fn import(
     manner: Manner,
 ) -> Result<Option<Generation>, Error> {
     let registry = &api.broker().registry;
-    let before = Generation::staged(api);
+    let before = Generation::staged(api.broker());
     let mut plan = plan(api, document, scope)?;
     if !plan.unsupported.is_empty() && !manner.skips_unsupported {
         let named: Vec<String> = plan.unsupported.iter().map(ToString::to_string).collect();
@@ -45,7 +45,7 @@ pub(super) async fn import(
         // Others may have declared these objects just now.
         api.durable(registry.staged().1).await?;
         tell(&plan, &skipped);
-        return Ok((plan.is_whole() && Generation::staged(api) == before).then_some(before));
+        return Ok((plan.is_whole() && Generation::staged(api.broker()) == before).then_some(before));
     }
     // A document with many objects waits until earlier writes of others have reached the disk.
     if !api.broker().streams.local().has_room() {
@@ -73,7 +73,7 @@ pub(super) async fn import(
             !refused.contains(&(at - 1))
         });
     };
-    let after = Generation::staged(api);
+    let after = Generation::staged(api.broker());
     let is_ours = after.is_after_one(before, plan.commands.len()) && plan.is_whole() && skipped.is_empty();
     api.durable(ticket).await?;
     tell(&plan, &skipped);

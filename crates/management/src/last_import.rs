@@ -1,14 +1,12 @@
-//! The last import, so that the same once more costs no more than its digest.
+//! The last import of definitions, so that the same once more costs no more than its digest.
 
+use leveret_broker::Broker;
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-use super::document::Scope;
-use crate::api::Api;
-
 /// A state of all objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Generation {
+pub(crate) struct Generation {
     /// Increases with each command that changes something.
     commands: u64,
     /// Increases with each change, which may be of many commands.
@@ -17,26 +15,26 @@ pub(super) struct Generation {
 
 impl Generation {
     /// That of the newest objects, which may not be durable yet.
-    pub(super) fn staged(api: &Api) -> Self {
-        let snapshot = api.broker().registry.staged_snapshot();
+    pub(crate) fn staged(broker: &Broker) -> Self {
+        let snapshot = broker.registry.staged_snapshot();
         Generation { commands: snapshot.topology.generation(), changes: snapshot.generation }
     }
 
     /// Whether one change of this many commands, all of which changed something, made it of `before`.
-    pub(super) fn is_after_one(self, before: Self, commands: usize) -> bool {
+    pub(crate) fn is_after_one(self, before: Self, commands: usize) -> bool {
         let made = Generation { commands: before.commands + commands as u64, changes: before.changes + 1 };
         self == made
     }
 }
 
-/// The digest of what was imported, and where.
+/// The digest of what was imported, and into which vhost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Digest([u8; 32]);
+pub(crate) struct Digest([u8; 32]);
 
 impl Digest {
-    pub(super) fn of(text: &[u8], scope: &Scope) -> Self {
+    pub(crate) fn of(text: &[u8], vhost: Option<&str>) -> Self {
         let mut hash = Sha256::new();
-        if let Scope::Vhost(vhost) = scope {
+        if let Some(vhost) = vhost {
             hash.update(Sha256::digest(vhost));
         }
         hash.update(text);
@@ -50,11 +48,11 @@ pub(crate) struct LastImport(Mutex<Option<(Digest, Generation)>>);
 
 impl LastImport {
     /// Whether an import of this would change nothing.
-    pub(super) fn is(&self, digest: &Digest, generation: Generation) -> bool {
+    pub(crate) fn is(&self, digest: &Digest, generation: Generation) -> bool {
         self.0.lock().as_ref().is_some_and(|(last, at)| last == digest && *at == generation)
     }
 
-    pub(super) fn set(&self, digest: Digest, generation: Generation) {
+    pub(crate) fn set(&self, digest: Digest, generation: Generation) {
         *self.0.lock() = Some((digest, generation));
     }
 }
