@@ -39,6 +39,7 @@ mod history;
 mod identity;
 mod json_walk;
 mod kept_file;
+mod last_import;
 mod limits;
 mod list;
 mod local;

@@ -69,14 +69,20 @@ impl<'a> Document<'a> {
         self.find(kind).map_or(0, |list| list.items.len())
     }
 
-    /// The distinct vhosts of objects of one kind, each with the place of its first object.
-    pub(super) fn vhosts_of(&self, kind: &str) -> Vec<(String, String)> {
+    /// The distinct vhosts of objects of one kind, each with the number of its first object.
+    pub(super) fn vhosts_of(&self, kind: &str) -> Vec<(String, usize)> {
         let Some(list) = self.find(kind) else { return Vec::new() };
-        let named = list.vhosts.iter().filter_map(|(vhost, index)| {
-            let vhost = serde_json::from_slice(&self.text[vhost.clone()]).ok()?;
-            Some((vhost, self.place(kind, *index, list.items[*index].start)))
-        });
+        let named = list
+            .vhosts
+            .iter()
+            .filter_map(|(vhost, index)| Some((serde_json::from_slice(&self.text[vhost.clone()]).ok()?, *index)));
         named.collect()
+    }
+
+    /// The place of an object, in words.
+    pub(super) fn place_of(&self, kind: &str, index: usize) -> String {
+        let at = self.find(kind).and_then(|list| list.items.get(index)).map_or(0, |item| item.start);
+        self.place(kind, index, at)
     }
 
     fn place(&self, kind: &str, index: usize, at: usize) -> String {

@@ -11,12 +11,13 @@ use super::plan::Plan;
 use super::shape::Ignored;
 use crate::api::Api;
 use crate::error::Error;
+use crate::last_import::Generation;
 
 /// Attempts to import what isn't refused, while others change objects at the same time.
 const TRIES: usize = 3;
 
 /// Imports all objects of a document that don't exist, and changes those that differ. `manner` determines the treatment of objects that
-/// can't be imported.
+/// can't be imported. Returns the generation of objects of which it is certain that the same import would change nothing.
 ///
 /// # Errors
 /// Nothing was imported: an entry is invalid or refused, or objects aren't supported yet; all of these are named.
@@ -26,8 +27,9 @@ pub(super) async fn import(
     document: &Document<'_>,
     scope: &Scope,
     manner: Manner,
-) -> Result<(), Error> {
+) -> Result<Option<Generation>, Error> {
     let registry = &api.broker().registry;
+    let before = Generation::staged(api.broker());
     let mut plan = plan(api, document, scope)?;
     if !plan.unsupported.is_empty() && !manner.skips_unsupported {
         let named: Vec<String> = plan.unsupported.iter().map(ToString::to_string).collect();
@@ -43,7 +45,7 @@ pub(super) async fn import(
         // Others may have declared these objects just now.
         api.durable(registry.staged().1).await?;
         tell(&plan, &skipped);
-        return Ok(());
+        return Ok((plan.is_whole() && Generation::staged(api.broker()) == before).then_some(before));
     }
     // A document with many objects waits until earlier writes of others have reached the disk.
     if !api.broker().streams.local().has_room() {
@@ -71,14 +73,16 @@ pub(super) async fn import(
             !refused.contains(&(at - 1))
         });
     };
+    let after = Generation::staged(api.broker());
+    let is_ours = after.is_after_one(before, plan.commands.len()) && plan.is_whole() && skipped.is_empty();
     api.durable(ticket).await?;
     tell(&plan, &skipped);
     // Before the node serves anybody, nobody waits for it.
     let has_policies = plan.commands.iter().any(|command| matches!(command, Command::SetPolicy(_)));
-    match has_policies && !manner.is_start {
-        true => api.policies_apply().await,
-        false => Ok(()),
+    if has_policies && !manner.is_start {
+        api.policies_apply().await?;
     }
+    Ok(is_ours.then_some(after))
 }
 
 /// The effects of an import of the document, without doing it.

@@ -166,6 +166,11 @@ impl Plan {
         Ok(plan)
     }
 
+    /// Whether there is nothing to tell of it.
+    pub(super) fn is_whole(&self) -> bool {
+        self.unsupported.is_empty() && self.obsolete.is_empty()
+    }
+
     fn users(&mut self, document: &Document<'_>, topology: &Topology, rule: &PasswordRule) -> Result<(), Error> {
         document.each("users", |entry| {
             let name = fields::text(entry, "name")?;
@@ -284,10 +289,10 @@ impl Plan {
                 // Its existence was checked before.
                 Scope::Vhost(_) => Vec::new(),
             };
-            for (vhost, place) in vhosts {
+            for (vhost, first) in vhosts {
                 if topology.vhost(&vhost).is_none() && !made.contains(&*vhost) {
                     let reason = format!("Please create virtual host \"{vhost}\" prior to importing definitions.");
-                    return Err(Error::BadRequest(reason).at(&place));
+                    return Err(Error::BadRequest(reason).at(&document.place_of(kind, first)));
                 }
             }
         }

@@ -1,0 +1,58 @@
+//! The last import of definitions, so that the same once more costs no more than its digest.
+
+use leveret_broker::Broker;
+use parking_lot::Mutex;
+use sha2::{Digest as _, Sha256};
+
+/// A state of all objects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Generation {
+    /// Increases with each command that changes something.
+    commands: u64,
+    /// Increases with each change, which may be of many commands.
+    changes: u64,
+}
+
+impl Generation {
+    /// That of the newest objects, which may not be durable yet.
+    pub(crate) fn staged(broker: &Broker) -> Self {
+        let snapshot = broker.registry.staged_snapshot();
+        Generation { commands: snapshot.topology.generation(), changes: snapshot.generation }
+    }
+
+    /// Whether one change of this many commands, all of which changed something, made it of `before`.
+    pub(crate) fn is_after_one(self, before: Self, commands: usize) -> bool {
+        let made = Generation { commands: before.commands + commands as u64, changes: before.changes + 1 };
+        self == made
+    }
+}
+
+/// The digest of what was imported, and into which vhost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Digest([u8; 32]);
+
+impl Digest {
+    pub(crate) fn of(text: &[u8], vhost: Option<&str>) -> Self {
+        let mut hash = Sha256::new();
+        if let Some(vhost) = vhost {
+            hash.update(Sha256::digest(vhost));
+        }
+        hash.update(text);
+        Digest(hash.finalize().into())
+    }
+}
+
+/// The last import of which nothing was left out.
+#[derive(Debug, Default)]
+pub(crate) struct LastImport(Mutex<Option<(Digest, Generation)>>);
+
+impl LastImport {
+    /// Whether an import of this would change nothing.
+    pub(crate) fn is(&self, digest: &Digest, generation: Generation) -> bool {
+        self.0.lock().as_ref().is_some_and(|(last, at)| last == digest && *at == generation)
+    }
+
+    pub(crate) fn set(&self, digest: Digest, generation: Generation) {
+        *self.0.lock() = Some((digest, generation));
+    }
+}
