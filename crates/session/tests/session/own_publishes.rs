@@ -68,10 +68,17 @@ fn a_binding_brings_the_publishes_before_it() {
         client.declare_exchange(1, b"behind", "fanout", false, &none);
         client.declare_queue(1, b"r", DURABLE, &none);
         client.bind_queue(1, b"r", b"behind", b"", &none);
+        stage.settle();
         publish(&mut stage, link, b"x", b"k");
         let client = &mut stage.links[link].client;
         client.bind_queue(1, b"q", b"x", b"", &none);
         client.bind_exchange(1, b"behind", b"x", b"");
+        // Copies are made before the disk has the messages.
+        for _ in 0..10 {
+            let now = stage.now;
+            stage.links[link].step(now);
+            stage.other_work();
+        }
         stage.settle();
         stage.links[link].told();
         for queue in [b"q", b"r"] {
