@@ -6,6 +6,7 @@ use std::net::{SocketAddr, ToSocketAddrs as _};
 use crate::conservation;
 use crate::http::Http;
 use crate::node::{Node, Options};
+use crate::not_run::not_run;
 
 /// The broker under test.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl Broker {
 pub fn is_given() -> bool {
     let given = env::var_os("LEVERET_TEST_URI").is_some();
     if given {
-        eprintln!("not run: this test starts, kills or configures the broker, and LEVERET_TEST_URI names another one");
+        not_run("this test starts, kills or configures the broker, and LEVERET_TEST_URI names another one");
     }
     given
 }

@@ -5,6 +5,8 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::not_run::not_run;
+
 /// Name of the file that fills the disk.
 const BALLAST: &str = "ballast-of-the-test";
 
@@ -22,11 +24,12 @@ impl SmallDisk {
         match mounted {
             Ok(output) if output.status.success() => Some(Self { directory: directory.to_owned() }),
             Ok(output) => {
-                eprintln!("not run: no file system can be mounted: {}", String::from_utf8_lossy(&output.stderr).trim());
+                let why = String::from_utf8_lossy(&output.stderr);
+                not_run(&format!("no file system can be mounted: {}", why.trim()));
                 None
             }
             Err(error) => {
-                eprintln!("not run: mount can't be run: {error}");
+                not_run(&format!("mount can't be run: {error}"));
                 None
             }
         }

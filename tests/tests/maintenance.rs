@@ -37,6 +37,13 @@ fn health(node: &Node, check: &str) -> (u16, Value) {
     (answer.status, answer.json())
 }
 
+/// The protocols of the listeners that the overview shows.
+fn listed(node: &Node) -> Vec<String> {
+    let overview = node.http().get("/api/overview").expect("an answer").json();
+    let listeners = overview["listeners"].as_array().expect("an array");
+    listeners.iter().map(|one| one["protocol"].as_str().expect("a name").to_owned()).collect()
+}
+
 #[test]
 fn draining_closes_connections_and_refuses_others_until_revived() {
     if is_given() {
@@ -72,6 +79,8 @@ fn draining_closes_connections_and_refuses_others_until_revived() {
     assert_eq!(health(&node, "ready-to-serve-clients").0, 503);
     assert_eq!(health(&node, &format!("port-listener/{}", node.amqp().port())).0, 503);
     assert_eq!(health(&node, "protocol-listener/amqp").0, 503);
+    assert_eq!(health(&node, "protocol-listener/stream").0, 503);
+    assert_eq!(listed(&node), ["http", "http/prometheus"]);
     // Repeating it is no error.
     assert_eq!(being_drained(&node, "PUT"), json!(true));
     assert_eq!(being_drained(&node, "GET"), json!(true));
@@ -80,6 +89,8 @@ fn draining_closes_connections_and_refuses_others_until_revived() {
     assert_eq!(being_drained(&node, "DELETE"), json!(false));
     assert_eq!(health(&node, "is-in-service").0, 200);
     assert_eq!(health(&node, "ready-to-serve-clients").0, 200);
+    assert_eq!(health(&node, "protocol-listener/stream").0, 200);
+    assert_eq!(listed(&node), ["amqp", "stream", "http", "http/prometheus"]);
     let mut wire = Wire::open(node.amqp());
     wire.consume(1, "maintenance", false);
     assert_eq!(wire.delivery().2, b"before");

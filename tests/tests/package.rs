@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 
 use leveret_tests::amqp10::Amqp10;
 use leveret_tests::node::{Process, binary};
+use leveret_tests::not_run::not_run;
 use leveret_tests::wire::{Wire, publish};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -36,13 +37,13 @@ impl Root {
             .and_then(|()| mount(&["--bind", "/proc"], &merged.join("proc")))
             .and_then(|()| mount(&["--bind", "/dev"], &merged.join("dev")));
         if let Err(reason) = mounted {
-            eprintln!("not run: no root of its own: {reason}");
+            not_run(&format!("no root of its own: {reason}"));
             return None;
         }
         if root.finds("dpkg") && !root.path().join("usr/sbin/rabbitmqctl").exists() {
             return Some(root);
         }
-        eprintln!("not run: this is no Debian, or one that has a RabbitMQ");
+        not_run("this is no Debian, or one that has a RabbitMQ");
         None
     }
 
@@ -212,7 +213,7 @@ fn messages_survive_install_upgrade_and_removal_of_the_package() {
 #[test]
 fn both_packages_are_reproducible_and_need_only_the_c_library() {
     if !Path::new("/usr/bin/dpkg-deb").exists() {
-        return eprintln!("not run: this is no Debian");
+        return not_run("this is no Debian");
     }
     let (one, two) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let (tarball, package) = dist(one.path(), "1.0.0");
@@ -267,7 +268,7 @@ fn the_unit_exposes_next_to_nothing() {
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/rabbitmq-server.service");
     let mut judge = Command::new("systemd-analyze");
     let Ok(run) = judge.args(["security", "--offline=true", "--threshold=20"]).arg(&unit).output() else {
-        return eprintln!("not run: there is no systemd-analyze");
+        return not_run("there is no systemd-analyze");
     };
     assert!(run.status.success(), "{}{}", text(&run.stdout), text(&run.stderr));
     let unit = fs::read_to_string(unit).expect("is there");

@@ -28,6 +28,11 @@ fn kept_messages_are_shown_purged_and_go_with_the_exchange() {
 }
 
 #[test]
+fn publishes_without_confirms_are_seen_by_what_follows() {
+    pika("unconfirmed");
+}
+
+#[test]
 fn large_messages_are_kept_too() {
     pika("large");
 }

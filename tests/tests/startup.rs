@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use leveret_tests::broker::is_given;
 use leveret_tests::node::{Node, Options, Ports, Process};
+use leveret_tests::not_run::not_run;
 use leveret_tests::wire::{PROTOCOL_HEADER, Tuning, Wire, method};
 use leveret_tests::{PATIENCE, conservation};
 
@@ -214,13 +215,13 @@ fn guest_is_refused_from_elsewhere() {
         return;
     }
     let Some(address) = outside_address() else {
-        eprintln!("not run: no interface besides loopback");
+        not_run("no interface besides loopback");
         return;
     };
     let node = Node::start(Options::new());
     let outside = SocketAddr::new(address, node.ports().amqp);
     if TcpStream::connect_timeout(&outside, PATIENCE).is_err() {
-        eprintln!("not run: the node listens on loopback only");
+        not_run("the node listens on loopback only");
         return;
     }
     let frame = Wire::handshake(outside, Tuning { frame_max: 0, heartbeat: 0 }).expect_err("a refusal");

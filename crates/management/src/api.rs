@@ -309,13 +309,9 @@ impl Api {
         set.unwrap_or_else(|| self.broker().settings.cluster_name.clone())
     }
 
-    /// The listeners for clients; without those of AMQP while the node is in maintenance.
+    /// The listeners that are open; in maintenance, none for clients is.
     pub(crate) fn listeners(&self) -> Vec<Listening> {
-        let is_open =
-            |listener: &Listening| !listener.protocol.starts_with("amqp") || !self.broker().is_in_maintenance();
-        let mut open = self.node().listening();
-        open.retain(is_open);
-        open
+        self.node().open_listeners()
     }
 
     /// Asks connections to close. Returns their number.

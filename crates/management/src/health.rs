@@ -116,10 +116,9 @@ pub(crate) async fn ready(call: Call) -> HandlerResult {
     if call.api.broker().is_in_maintenance() {
         return failed(json!({"reason": "the rabbit node is not currently available to serve"}));
     }
-    let ports = call.api.node().ports();
-    match ports.amqp.or(ports.amqps) {
-        Some(_) => ok(),
-        None => failed(json!({"reason": "No AMQP listener is open"})),
+    match call.api.listeners().iter().any(|listening| listening.protocol.starts_with("amqp")) {
+        true => ok(),
+        false => failed(json!({"reason": "No AMQP listener is open"})),
     }
 }
 

@@ -132,7 +132,8 @@ pub(crate) fn exchange_types() -> Vec<Value> {
 }
 
 fn listeners(api: &Api) -> Value {
-    let listener = |Listening { protocol, address }: Listening| {
+    let listener = |listening: Listening| {
+        let Listening { protocol, address } = listening;
         let port = address.port();
         json!({
             "node": api.name(),
@@ -140,7 +141,7 @@ fn listeners(api: &Api) -> Value {
             "ip_address": address.ip().to_string(),
             "port": port,
             "socket_opts": {"backlog": 128, "nodelay": true, "port": port, "protocol": protocol},
-            "tls": matches!(protocol, "amqp/ssl" | "https" | "https/prometheus"),
+            "tls": listening.has_tls(),
         })
     };
     api.listeners().into_iter().map(listener).collect()

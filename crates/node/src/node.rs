@@ -419,7 +419,7 @@ impl NodeHandle {
         &self.inner.broker
     }
 
-    /// Puts the node into maintenance: closes its listeners for AMQP, then its connections, except those of AMQP 1.0
+    /// Puts the node into maintenance: closes its listeners for clients, then its connections, except those of AMQP 1.0
     /// clients that ignore maintenance. HTTP continues.
     pub async fn drain(&self) {
         info!("This node is being put into maintenance (drain) mode");
@@ -432,7 +432,7 @@ impl NodeHandle {
         info!("Suspended all listeners and will no longer accept client connections");
     }
 
-    /// Closes the listeners for AMQP; connections and HTTP continue. [`NodeHandle::revive`] opens the listeners again.
+    /// Closes the listeners for clients; connections and HTTP continue. [`NodeHandle::revive`] opens the listeners again.
     pub async fn suspend_listeners(&self) {
         let tasks = self.inner.acceptors.lock().as_mut().map(Acceptors::suspend).unwrap_or_default();
         for task in tasks {
@@ -472,10 +472,19 @@ impl NodeHandle {
         *self.inner.ports.lock()
     }
 
-    /// The addresses it listens on.
+    /// The addresses that it listens on unless its listeners are suspended.
     #[must_use]
     pub fn listening(&self) -> Vec<Listening> {
         self.inner.listening.lock().clone()
+    }
+
+    /// The addresses that it listens on at the moment: without those for clients while these are suspended.
+    #[must_use]
+    pub fn open_listeners(&self) -> Vec<Listening> {
+        let is_suspended = self.inner.acceptors.lock().as_ref().is_some_and(Acceptors::is_suspended);
+        let mut open = self.listening();
+        open.retain(|listening| !(is_suspended && listening.is_for_clients()));
+        open
     }
 
     /// Connections on each core, handshakes included.

@@ -6,6 +6,33 @@ use std::path::{Path, PathBuf};
 /// The file's name before it is complete.
 const FRESH: &str = "ports.json.new";
 
+/// A kind of listener.
+struct Kind {
+    /// Its name in RabbitMQ's tools.
+    protocol: &'static str,
+    /// Its purpose in the words of these tools. Where RabbitMQ has none, it is the name, as there.
+    purpose: &'static str,
+    has_tls: bool,
+    /// Whether it serves clients that publish and consume: maintenance closes it.
+    is_for_clients: bool,
+}
+
+/// All kinds of listeners: what is said of a listener anywhere is read here.
+const KINDS: [Kind; 8] = [
+    kind("amqp", "AMQP 0-9-1 and AMQP 1.0", false, true),
+    kind("amqp/ssl", "AMQP 0-9-1 and AMQP 1.0 over TLS", true, true),
+    kind("stream", "stream", false, true),
+    kind("stream/ssl", "stream/ssl", true, true),
+    kind("http", "HTTP API", false, false),
+    kind("https", "HTTP API over TLS (HTTPS)", true, false),
+    kind("http/prometheus", "Prometheus exporter API over HTTP", false, false),
+    kind("https/prometheus", "Prometheus exporter API over TLS (HTTPS)", true, false),
+];
+
+const fn kind(protocol: &'static str, purpose: &'static str, has_tls: bool, is_for_clients: bool) -> Kind {
+    Kind { protocol, purpose, has_tls, is_for_clients }
+}
+
 /// A socket that clients connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listening {
@@ -17,6 +44,28 @@ pub struct Listening {
 }
 
 impl Listening {
+    fn kind(&self) -> Option<&'static Kind> {
+        KINDS.iter().find(|kind| kind.protocol == self.protocol)
+    }
+
+    /// Its purpose in the words of RabbitMQ's tools; the protocol's name if they have none.
+    #[must_use]
+    pub fn purpose(&self) -> &'static str {
+        self.kind().map_or(self.protocol, |kind| kind.purpose)
+    }
+
+    /// Whether its connections use TLS.
+    #[must_use]
+    pub fn has_tls(&self) -> bool {
+        self.kind().is_some_and(|kind| kind.has_tls)
+    }
+
+    /// Whether it serves clients that publish and consume. Maintenance closes these listeners.
+    #[must_use]
+    pub fn is_for_clients(&self) -> bool {
+        self.kind().is_some_and(|kind| kind.is_for_clients)
+    }
+
     /// The address in RabbitMQ's form: IPv6 in brackets.
     #[must_use]
     pub fn interface(&self) -> String {
@@ -117,6 +166,18 @@ impl Drop for PortsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_listener_says_whether_it_has_tls_and_serves_clients() {
+        let said = |protocol| {
+            let listening = Listening { protocol, address: SocketAddr::from(([127, 0, 0, 1], 1)) };
+            (listening.has_tls(), listening.is_for_clients())
+        };
+        assert_eq!(["amqp", "stream"].map(said), [(false, true); 2]);
+        assert_eq!(["amqp/ssl", "stream/ssl"].map(said), [(true, true); 2]);
+        assert_eq!(["http", "http/prometheus"].map(said), [(false, false); 2]);
+        assert_eq!(["https", "https/prometheus"].map(said), [(true, false); 2]);
+    }
 
     #[test]
     fn the_file_names_ports_and_process_and_goes_when_dropped() {

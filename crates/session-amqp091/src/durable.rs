@@ -26,9 +26,6 @@ impl Session {
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
                 self.end_hold();
             }
-            InputHold::OwnPublishes if self.client.undurable.is_empty() => {
-                self.end_hold();
-            }
             InputHold::Upload if self.client.unwritten.is_low() => {
                 self.end_hold();
             }

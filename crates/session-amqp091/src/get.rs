@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_amqp091::{
-    Frame, FrameKind, Method, ShortStr, encode_content_body, encode_header, encode_method, method::basic,
-};
+use leveret_amqp091::{Method, ShortStr, encode_content_body, encode_header, encode_method, method::basic};
 use leveret_message::deliver::{to_amqp091, within};
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
@@ -15,7 +13,7 @@ use super::deliver::delivery_of;
 use super::error::{ProtocolError, Result, no_channel, precondition};
 use super::held::InputHold;
 use super::publish::short;
-use super::session::{Phase, Session};
+use super::session::Session;
 use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
 use leveret_broker::reply_to::is_volatile;
 use leveret_broker::stats::Stat;
@@ -23,21 +21,7 @@ use leveret_broker::time::Now;
 
 const CLASS_BASIC: u16 = 60;
 
-/// Class and method of `basic.get`, `queue.declare`, `queue.purge` and `queue.delete`, as their frames begin.
-const ASKING: [[u8; 4]; 4] = [[0, 60, 0, 70], [0, 50, 0, 10], [0, 50, 0, 30], [0, 50, 0, 40]];
-
 impl Session {
-    /// Whether a frame asks for the contents of a queue. Earlier publishes of its connection have to be in the queue by
-    /// then: clients that publish without confirms rely on it, as methods of a channel take effect in order.
-    pub(crate) fn asks_for_contents(&self, frame: &Frame<'_>) -> bool {
-        let is_asking =
-            frame.kind == FrameKind::Method && ASKING.iter().any(|method| frame.payload.starts_with(method));
-        // Redeclaring a queue isn't counted as asking: some clients do it before each publish.
-        is_asking
-            && self.phase == Phase::Running
-            && !matches!(Method::decode(frame.payload), Ok(Method::QueueDeclare(declare)) if !declare.passive)
-    }
-
     /// `basic.get`. If the message has to be read from disk, the channel waits meanwhile.
     pub(crate) fn get(&mut self, channel: u16, get: &basic::Get<'_>, now: Now) -> Result<()> {
         let name = self.queue_name(channel, get.queue)?;

@@ -27,8 +27,6 @@ pub(crate) enum InputHold {
     Body,
     /// The answer to `basic.get` begins when the first piece of its body has been read.
     Content,
-    /// The client asks for the contents of a queue, and its own publishes aren't in their queues yet.
-    OwnPublishes,
     /// The next frame belongs to a channel that waits for its queue.
     Asked,
 }

@@ -30,6 +30,7 @@ mod publish;
 mod queues;
 mod reply_to;
 mod secret;
+mod seen;
 mod session;
 mod shared_prefetch;
 mod sources;

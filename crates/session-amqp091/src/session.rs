@@ -327,8 +327,7 @@ impl Steps for Session {
         }
         if self.asks_for_contents(&frame) {
             self.flush_run(now);
-            if !self.client.undurable.is_empty() {
-                self.hold(InputHold::OwnPublishes, now);
+            if self.client.await_publishes() {
                 return driven::Frame::Waits;
             }
         }

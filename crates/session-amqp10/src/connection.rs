@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_amqp10::{
-    FrameKind, HEADER_AMQP, Performative, condition, decode_frame, encode_empty, performative::Transfer,
+    FrameKind, HEADER_AMQP, Performative, Role, condition, decode_frame, encode_empty,
+    performative::{Flow, Transfer},
 };
 use leveret_model::{Action, Permit, Refused};
 use leveret_queue::Signal;
@@ -249,6 +250,10 @@ impl Connection {
             self.sessions.put(session);
             return Ok(());
         }
+        if looks_at_contents(&session, &performative) && self.awaits_publishes(&mut session, now) {
+            self.sessions.put(session);
+            return Ok(());
+        }
         if !matches!(performative, Performative::Transfer(_) | Performative::Disposition(_)) {
             self.client.budget.spend(CONTROL);
         }
@@ -323,6 +328,13 @@ impl Connection {
         }
         self.sessions.put(session);
         Ok(())
+    }
+
+    /// Whether input is blocked from now on, because publishes of this connection aren't in their queues yet. `session` is taken out.
+    #[cold]
+    pub(crate) fn awaits_publishes(&mut self, session: &mut Session, now: Now) -> bool {
+        self.flush_whole_runs(session, now);
+        self.client.await_publishes()
     }
 
     /// Whether consumers may take messages.
@@ -419,6 +431,7 @@ impl Steps for Connection {
         match self.held {
             // The frame is handled again when the data it needs is there, or with a new turn's budget.
             InputHold::Again { .. } | InputHold::NextTurn | InputHold::Asked { .. } => driven::Frame::Waits,
+            _ if self.client.awaits_publishes() => driven::Frame::Waits,
             _ => driven::Frame::Used(length),
         }
     }
@@ -508,7 +521,7 @@ impl Steps for Connection {
 
     fn expects_input(&self) -> bool {
         let is_free = !self.is_held() && !self.client.paused && !self.is_ending() && !self.is_over();
-        is_free && !self.client.waits_for_log
+        is_free && !self.client.waits_for_log && !self.client.awaits_publishes()
     }
 
     fn deadline_passed(&mut self, now: Now) {
@@ -568,6 +581,18 @@ impl Steps for Connection {
             InputHold::Again { ticket } => Some(ticket.into()),
             _ => None,
         }
+    }
+}
+
+/// Whether a frame looks at what queues hold: earlier publishes of its connection have to be there by then. A consumer may begin
+/// behind the last message of a stream; a drain ends when no message is left, and an echo says how many there are.
+fn looks_at_contents(session: &Session, performative: &Performative<'_>) -> bool {
+    match performative {
+        Performative::Attach(attach) => attach.role == Role::Receiver,
+        Performative::Flow(Flow { handle: Some(handle), drain, echo, .. }) if *drain || *echo => {
+            matches!(session.look(*handle), Some(Link::Consumer(_)))
+        }
+        _ => false,
     }
 }
 

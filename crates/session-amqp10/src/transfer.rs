@@ -47,11 +47,22 @@ impl Connection {
         payload: &[u8],
         now: Now,
     ) -> Result<()> {
-        session.flow_due |= session.window.received_transfer()?;
         let handle = transfer.handle;
         let Some(mut link) = session.take(handle) else {
             return Err(Failure::session(condition::UNATTACHED_HANDLE, format!("Unknown link handle: {handle}")));
         };
+        // A request may count, purge or copy what this connection has published.
+        if matches!(*link, Link::Requests(_)) && self.awaits_publishes(session, now) {
+            session.put(handle, link);
+            return Ok(());
+        }
+        match session.window.received_transfer() {
+            Ok(is_due) => session.flow_due |= is_due,
+            Err(failure) => {
+                session.put(handle, link);
+                return Err(failure);
+            }
+        }
         let result = match &mut *link {
             Link::Publisher(publisher) => self.receive_transfer(session, publisher, transfer, payload, now),
             Link::Coordinator(coordinator) => {

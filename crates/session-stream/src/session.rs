@@ -209,6 +209,17 @@ impl Session {
     }
 }
 
+/// Whether a command looks at the messages of a stream: earlier publishes of its connection have to be there by then.
+fn looks_at_contents(request: &Request<'_>) -> bool {
+    matches!(
+        request,
+        Request::Subscribe { .. }
+            | Request::ResolveOffsetSpec { .. }
+            | Request::StreamStats { .. }
+            | Request::ConsumerUpdated { .. }
+    )
+}
+
 impl Steps for Session {
     fn client(&self) -> &ClientConnection {
         &self.client
@@ -300,6 +311,12 @@ impl Steps for Session {
                     driven::Frame::Used(length)
                 }
             };
+        }
+        if looks_at_contents(&request) {
+            self.flush_run(now);
+            if self.client.await_publishes() {
+                return driven::Frame::Waits;
+            }
         }
         self.client.budget.spend(CONTROL);
         self.command(&request, now);

@@ -142,7 +142,8 @@ pub trait Steps: Send {
     }
     /// Whether the turn takes more input.
     fn takes_input(&self) -> bool {
-        let is_paused = self.client().paused || self.client().pace.holds_input();
+        let client = self.client();
+        let is_paused = client.paused || client.pace.holds_input() || client.awaits_publishes();
         let is_free = !self.is_held() && !is_paused && !self.is_ending() && !self.is_over();
         is_free && !self.has_full_output()
     }
@@ -312,6 +313,7 @@ impl<S: Steps> Session for Driven<S> {
         }
         // If some are left to apply, the rest follows in the next turn: the position that it waits for has been reached.
         if client.apply_durable() {
+            client.end_await_publishes(now);
             self.0.durable(now);
         }
         if delivers {

@@ -163,6 +163,26 @@ def management():
     equal(http("GET", f"exchanges/%2F/{exchange}")[1]["messages_kept"], 0, "the other one stays")
 
 
+def unconfirmed():
+    """What a channel publishes without confirms is seen by its next methods: a binding, a declaration, a passive one, a get."""
+    channel = connect().channel()
+    expected = [str(at) for at in range(20)]
+    for round_ in range(5):
+        for durable in (False, True):
+            for mode in (1, 2):
+                exchange = declare(channel, f"x{round_}.{durable}.{mode}", durable=durable)
+                name = queue(channel, f"q{round_}.{durable}.{mode}")
+                publish(channel, exchange, *expected, mode=mode)
+                channel.queue_bind(name, exchange, "k")
+                equal(bodies(channel, name), expected, f"bound, {durable}, {mode}")
+                for passive, count in ((False, 20), (True, 40)):
+                    publish(channel, "", *expected, key=name, mode=mode)
+                    again = channel.queue_declare(name, durable=True, passive=passive)
+                    equal(again.method.message_count, count, f"declared again, passive: {passive}")
+                publish(channel, "", *expected, key=name, mode=mode)
+                equal(len(bodies(channel, name)), 60, "got")
+
+
 def large():
     """Bodies of several sizes, which are kept once for all queues, and more than the exchange keeps."""
     connection = connect()

@@ -91,6 +91,10 @@ fn a_client_over_tls_is_told_the_name_that_it_verified() {
     client.read_to(1, 100);
     let mut plain = StreamClient::open(node.streams());
     assert_eq!(told(&mut plain).1, u32::from(node.streams().port()), "each transport has its port");
+    let overview = node.http().get("/api/overview").expect("an answer").json();
+    let listeners = overview["listeners"].as_array().expect("an array");
+    let has_tls = |name: &str| listeners.iter().find(|one| one["protocol"] == name).map(|one| one["tls"] == true);
+    assert_eq!(["stream/ssl", "stream"].map(has_tls), [Some(true), Some(false)]);
     let stranger = Authority::new("another");
     tls::connect(address, &stranger.client(None)).expect_err("the certificate isn't that authority's");
     client.close();

@@ -53,6 +53,27 @@ fn each_offset_begins_with_the_chunk_that_has_it() {
     finish(&node);
 }
 
+/// The messages are on their way to the disk when the client asks.
+#[test]
+fn a_reader_begins_behind_what_its_connection_published() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    with_chunks(&mut client, 1);
+    let mut end = 10;
+    for _ in 0..10 {
+        client.publish(1, numbered(end..=end + 9));
+        end += 10;
+        assert_eq!(begins_at(&mut client, OffsetSpec::Next), end);
+        end += 1;
+        client.publish(1, numbered(end..=end + 9));
+        assert_eq!(client.statistic("s", "committed_offset"), end as i64 + 9);
+        end += 10;
+    }
+    client.confirms();
+    client.close();
+    finish(&node);
+}
+
 #[test]
 fn a_timestamp_begins_with_the_first_chunk_of_that_time() {
     let Some(node) = node() else { return };

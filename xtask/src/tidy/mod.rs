@@ -6,6 +6,8 @@ mod english;
 mod manifest;
 mod modules;
 mod names;
+mod not_there_yet;
+mod paths;
 mod repository;
 mod size;
 mod traces;
@@ -29,6 +31,8 @@ pub fn check(root: &Path) -> io::Result<Vec<String>> {
         english::check,
         modules::check,
         names::check,
+        not_there_yet::check,
+        paths::check,
         size::check,
         traces::check,
         unsafe_code::check,

@@ -25,6 +25,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
 /// A listener as reported by the node.
 struct Found {
     protocol: String,
+    purpose: String,
     /// The address in RabbitMQ's form: IPv6 in brackets.
     interface: String,
     address: IpAddr,
@@ -36,6 +37,7 @@ fn found(node: &NodeClient) -> Vec<Found> {
     let listener = |listener: &Value| {
         Some(Found {
             protocol: listener["protocol"].as_str()?.to_owned(),
+            purpose: listener["purpose"].as_str()?.to_owned(),
             interface: listener["interface"].as_str()?.to_owned(),
             address: listener["address"].as_str()?.parse().ok()?,
             port: u16::try_from(listener["port"].as_u64()?).ok()?,
@@ -56,33 +58,17 @@ impl Found {
     }
 }
 
-/// Protocols that RabbitMQ has no words for are their own purpose, as there.
-fn purpose(protocol: &str) -> &str {
-    match protocol {
-        "amqp" => "AMQP 0-9-1 and AMQP 1.0",
-        "amqp/ssl" => "AMQP 0-9-1 and AMQP 1.0 over TLS",
-        "http" => "HTTP API",
-        "https" => "HTTP API over TLS (HTTPS)",
-        "http/prometheus" => "Prometheus exporter API over HTTP",
-        "https/prometheus" => "Prometheus exporter API over TLS (HTTPS)",
-        other => other,
-    }
-}
-
 /// The listeners for programs.
 pub(super) fn values(node: &NodeClient) -> Vec<Value> {
     let name = node.name();
-    let value = |Found { protocol, interface, port, .. }: Found| {
-        let purpose = purpose(&protocol);
-        json!({"node": name, "interface": interface, "port": port, "protocol": protocol, "purpose": purpose})
-    };
+    let value = |Found { protocol, purpose, interface, port, .. }: Found| json!({"node": name, "interface": interface, "port": port, "protocol": protocol, "purpose": purpose});
     found(node).into_iter().map(value).collect()
 }
 
 /// The listeners for people, one per line.
 pub(super) fn lines(node: &NodeClient) -> Vec<String> {
-    let line = |Found { protocol, interface, port, .. }: &Found| {
-        format!("Interface: {interface}, port: {port}, protocol: {protocol}, purpose: {}", purpose(protocol))
+    let line = |Found { protocol, purpose, interface, port, .. }: &Found| {
+        format!("Interface: {interface}, port: {port}, protocol: {protocol}, purpose: {purpose}")
     };
     found(node).iter().map(line).collect()
 }

@@ -17,6 +17,7 @@ pub(crate) async fn show(call: Call) -> HandlerResult {
             "interface": listening.interface(),
             "address": listening.address.ip().to_string(),
             "port": listening.address.port(),
+            "purpose": listening.purpose(),
         })
     };
     let listeners: Vec<Value> = api.listeners().into_iter().map(listener).collect();

@@ -207,6 +207,11 @@ impl Acceptors {
         std::mem::take(&mut self.tasks)
     }
 
+    /// Whether the listeners are closed.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
     /// Opens the listeners again, unless they are open. `ready` is called before any connection is accepted.
     ///
     /// # Errors

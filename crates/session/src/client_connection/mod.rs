@@ -102,6 +102,8 @@ pub struct ClientConnection {
     pub routes: RouteCache,
     /// Publishes of this connection that aren't durable yet.
     pub undurable: Undurable,
+    /// Whether input is blocked until all earlier publishes are in their queues.
+    awaits_publishes: bool,
     /// Whether publishes were blocked on the log when this connection last registered for a wake-up. Don't re-evaluate
     /// it without registering again: the connection could block on something that never wakes it.
     pub waits_for_log: bool,
@@ -167,6 +169,7 @@ impl ClientConnection {
             partial,
             routes: RouteCache::default(),
             undurable,
+            awaits_publishes: false,
             waits_for_log: false,
             unread_since: None,
             waits_for_room: false,
@@ -260,6 +263,29 @@ impl ClientConnection {
         let reached = &self.reached;
         self.is_applied = self.undurable.apply(&|stream: StreamId| reached[usize::from(stream.0)], &mut self.budget);
         self.is_applied
+    }
+
+    /// Blocks input if publishes of this connection aren't in their queues yet, and returns whether it does. A frame that looks at
+    /// what queues hold asks this before it is handled, and is handled again later: a client may publish without confirms, and what
+    /// it did before is seen by what it does next.
+    pub fn await_publishes(&mut self) -> bool {
+        self.awaits_publishes = !self.undurable.is_empty();
+        self.awaits_publishes
+    }
+
+    /// Whether input is blocked until all earlier publishes are in their queues.
+    #[inline]
+    pub fn awaits_publishes(&self) -> bool {
+        self.awaits_publishes
+    }
+
+    /// Unblocks input if all publishes are in their queues.
+    pub(crate) fn end_await_publishes(&mut self, now: Now) {
+        if self.awaits_publishes && self.undurable.is_empty() {
+            self.awaits_publishes = false;
+            // The client isn't to blame for the silence.
+            self.last_input = now.monotonic;
+        }
     }
 
     /// The watermarks up to which this connection's publishes are in their queues; none while some are left to apply. A stream

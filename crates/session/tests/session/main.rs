@@ -26,6 +26,7 @@ mod many_consumers;
 mod names;
 mod overdue;
 mod own_exchanges;
+mod own_publishes;
 mod parts;
 mod permission_matrix;
 mod policies;
