@@ -89,7 +89,7 @@ impl Offline {
 
     /// Makes queues of the copied logs that have no owner.
     fn adopt(&mut self) {
-        let in_ledgers = self.recovered.ledgers().filter(|(_, ledger, _)| ledger.len() > 0).map(|(log, ..)| log);
+        let in_ledgers = self.recovered.ledgers().filter(|(_, ledger, _)| !ledger.is_empty()).map(|(log, ..)| log);
         let logs: BTreeSet<LogId> = self.copied.keys().copied().chain(in_ledgers).collect();
         for log in logs.into_iter().filter(|log| self.is_unowned(*log)).collect::<Vec<_>>() {
             let has_chunks = self.copied.get(&log).is_some_and(|copied| copied.has_chunks);

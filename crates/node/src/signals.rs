@@ -71,7 +71,7 @@ fn end(signal: &'static str) {
 
 fn hang_up() {
     let mut state = STATE.lock();
-    state.is_hung_up = !state.hang_up.as_ref().is_some_and(|node| node.send(()).is_ok());
+    state.is_hung_up = state.hang_up.as_ref().is_none_or(|node| node.send(()).is_err());
 }
 
 /// Makes SIGHUP call `work` on this runtime, also for one that came before.

@@ -252,7 +252,7 @@ pub(crate) struct Looked {
 /// Why a checkpoint isn't taken as it is.
 enum NotLoaded {
     /// It, or a part of it, has wrong bytes.
-    Wrong(Result<checkpoint::Loaded, Unusable>),
+    Wrong(Box<Result<checkpoint::Loaded, Unusable>>),
     Disk(DiskError),
 }
 
@@ -356,12 +356,12 @@ impl<'a> Recovery<'a> {
                 let loaded = checkpoint::load(disk, wal_id, *sequence, |_, _| ()).map_err(NotLoaded::Disk)?;
                 match loaded {
                     Ok(loaded) if loaded.damaged.is_empty() => Ok(loaded),
-                    loaded => Err(NotLoaded::Wrong(loaded)),
+                    loaded => Err(NotLoaded::Wrong(Box::new(loaded))),
                 }
             });
             let loaded = match loaded {
                 Ok(loaded) => Ok(loaded),
-                Err(NotLoaded::Wrong(loaded)) => loaded,
+                Err(NotLoaded::Wrong(loaded)) => *loaded,
                 Err(NotLoaded::Disk(error)) if error.is_unreadable() => {
                     Err(Unusable { range: 0..0, reason: error.to_string() })
                 }
@@ -498,23 +498,22 @@ impl<'a> Recovery<'a> {
         let sequence = loaded.header.metadata;
         let file = Name::Metadata(sequence).text(wal_id);
         let second = match sequence {
-            0 => Err(NotLoaded::Wrong(Err(Unusable {
-                range: 0..0,
-                reason: "an earlier version wrote only one copy".into(),
-            }))),
-            _ => disk::repeat(self.disk, |disk| {
-                let loaded = checkpoint::load_second_metadata(disk, wal_id, sequence).map_err(NotLoaded::Disk)?;
-                loaded.map_err(|unusable| NotLoaded::Wrong(Err(unusable)))
-            }),
-        };
-        let second = match second {
-            Ok(state) => Ok(state),
-            Err(NotLoaded::Wrong(Err(unusable))) => Err(unusable),
-            Err(NotLoaded::Wrong(Ok(_))) => unreachable!("a state is whole or not"),
-            Err(NotLoaded::Disk(error)) if error.is_unreadable() => {
-                Err(Unusable { range: 0..0, reason: error.to_string() })
+            0 => Err(Unusable { range: 0..0, reason: "an earlier version wrote only one copy".into() }),
+            _ => {
+                let second =
+                    disk::repeat(self.disk, |disk| match checkpoint::load_second_metadata(disk, wal_id, sequence) {
+                        Ok(loaded) => loaded.map_err(Ok),
+                        Err(error) => Err(Err(error)),
+                    });
+                match second {
+                    Ok(state) => Ok(state),
+                    Err(Ok(unusable)) => Err(unusable),
+                    Err(Err(error)) if error.is_unreadable() => {
+                        Err(Unusable { range: 0..0, reason: error.to_string() })
+                    }
+                    Err(Err(error)) => return Err(error.into()),
+                }
             }
-            Err(NotLoaded::Disk(error)) => return Err(error.into()),
         };
         let describe = |file: &str, range: &Range<u64>, reason: &str| {
             format!("{file}, bytes {} to {}: {reason}", range.start, range.end)
