@@ -96,7 +96,9 @@ pub enum StorageError {
         log: LogId,
     },
     /// Checkpoints exist, but none can be read.
-    #[error("storage is damaged: {file}: {reason}; restore the data directory or start on an empty one")]
+    #[error(
+        "storage is damaged: {file}: {reason}; restore the data directory, or save what is left of it with `leveret verify DIR --repair-to COPY`"
+    )]
     Checkpoint {
         /// The newest one.
         file: String,
@@ -119,7 +121,9 @@ pub enum StorageError {
     )]
     Unreadable(DiskError),
     /// A file that other files depend on is missing.
-    #[error("storage is damaged: {file} is missing ({reason}); restore the data directory")]
+    #[error(
+        "storage is damaged: {file} is missing ({reason}); restore the data directory, or save what is left of it with `leveret verify DIR --repair-to COPY`"
+    )]
     Missing {
         /// Name of the file.
         file: String,

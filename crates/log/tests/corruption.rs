@@ -182,7 +182,7 @@ fn a_refused_start_has_these_texts() {
     assert_eq!(
         refusal(&|disk| disk.put(&checkpoint, flip(&checkpoint, 3))),
         format!(
-            "storage is damaged: {checkpoint}: the header is wrong; restore the data directory or start on an empty one"
+            "storage is damaged: {checkpoint}: the header is wrong; restore the data directory, or save what is left of it with `leveret verify DIR --repair-to COPY`"
         )
     );
     // A missing segment is no reason to refuse: the logs with messages in it are notified.

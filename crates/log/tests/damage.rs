@@ -3,8 +3,9 @@
 #[allow(dead_code)]
 mod driver;
 
+use driver::copies::Copies;
 use driver::{Driver, body, small};
-use leveret_log::{Disk, Event, Hit, LogId, MemoryDisk, Wait};
+use leveret_log::{Disk, Event, Hit, LogId, MemoryDisk, Numbers, Options, SetAside, Wait, recover, verify};
 
 const LOGS: [LogId; 3] = [LogId(1), LogId(2), LogId(3)];
 
@@ -27,7 +28,11 @@ fn with_segments() -> Driver {
 }
 
 fn segments(driver: &Driver) -> Vec<String> {
-    let mut names = driver.disk.list().unwrap();
+    segments_of(&driver.disk)
+}
+
+fn segments_of(disk: &MemoryDisk) -> Vec<String> {
+    let mut names = disk.list().unwrap();
     names.retain(|name| name.starts_with("segment-"));
     names
 }
@@ -299,4 +304,112 @@ fn a_tail_that_was_put_aside_does_not_hide_what_came_later() {
     let last = Driver::open(again.close(), small());
     assert!(last.report.clean, "{:?}", last.report);
     assert_eq!(numbers(&last, LOGS[1]), [1, 2, 3, 4]);
+}
+
+/// A run with a damaged message was never in its owner's state, so nothing but the list of faults tells that it is missing once
+/// its file is retired.
+#[test]
+fn damage_in_a_retired_file_is_told_by_each_start() {
+    let mut driver = Driver::open(MemoryDisk::new(), small());
+    let messages = [1, 2, 3].map(|number| body(LOGS[0], number, 300));
+    driver.publish(LOGS[0], &messages, Wait::Confirm);
+    driver.settle_down();
+    driver.publish(LOGS[1], &[body(LOGS[1], 1, 300)], Wait::Confirm);
+    driver.settle_down();
+    let name = "wal-0000-0000000000000001";
+    let disk = driver.disk.clone();
+    let content = disk.content(name).unwrap();
+    let at = content.windows(300).position(|bytes| *bytes == messages[1][..]).unwrap();
+    let mut wrong = content.clone();
+    wrong[at] ^= 1;
+    disk.put(name, wrong);
+    let mut driver = Driver::open(disk, small());
+    let told = driver.report.damaged.clone();
+    assert_eq!(told.len(), 1);
+    for number in 1..=300 {
+        driver.publish(LOGS[2], &[body(LOGS[2], number, 900)], Wait::Confirm);
+        driver.settle(LOGS[2], number..=number);
+        driver.settle_down();
+    }
+    let aside = format!("damaged-{name}");
+    assert!(driver.disk.list().unwrap().contains(&aside), "the file was retired");
+    for _ in 0..2 {
+        driver = Driver::open(driver.close(), small());
+        assert_eq!(driver.report.damaged, told);
+        assert!(told[0].messages == [Numbers { log: LOGS[0], first: 1, last: 3 }], "{told:?}");
+    }
+    let disk = driver.close();
+    let verified = |expected| {
+        let mut copies = Copies::default();
+        let verified = verify(&disk, &small(), &mut copies.ledgers).unwrap();
+        assert_eq!(verified.damaged.iter().map(|damage| &damage.logs).collect::<Vec<_>>(), [&told[0].logs]);
+        assert!((1..=3).all(|number| verified.is_untaken(LOGS[0], number)));
+        let expected = [SetAside { file: aside.clone(), messages: expected }];
+        assert_eq!(verified.set_aside, expected);
+    };
+    verified(2);
+    disk.put(&aside, content);
+    verified(3);
+    // The list itself is damaged: nobody knows what it said.
+    let list = "faults-0000";
+    let mut bytes = disk.content(list).unwrap();
+    bytes[30] ^= 1;
+    disk.put(list, bytes);
+    for _ in 0..2 {
+        let reopened = Driver::open(disk.clone(), small());
+        assert_eq!(reopened.report.damaged.iter().map(|damage| &damage.logs).collect::<Vec<_>>(), [&Hit::Any]);
+    }
+}
+
+/// A WAL file that became a segment is named by its index only.
+#[test]
+fn a_file_whose_index_is_missing_stays() {
+    let options = || Options { keep_live_percent: 75, ..small() };
+    let mut driver = Driver::open(MemoryDisk::new(), options());
+    let mut published = 0;
+    while driver.log.statistics().files_kept == 0 {
+        published += 1;
+        assert!(published < 1000, "{:?}", driver.log.statistics());
+        driver.publish(LOGS[0], &[body(LOGS[0], published, 5000)], Wait::Confirm);
+        driver.settle_down();
+    }
+    let disk = driver.close();
+    let index = segments_of(&disk).remove(0);
+    let content = disk.content(&index).unwrap();
+    disk.remove(&index).unwrap();
+    let reopened = Driver::open(disk, options());
+    assert!(!reopened.report.damaged.is_empty());
+    let disk = reopened.close();
+    disk.put(&index, content);
+    let again = Driver::open(disk, options());
+    assert_eq!(numbers(&again, LOGS[0]), (1..=published).collect::<Vec<u64>>());
+}
+
+/// Records that states reflect were durable.
+#[test]
+fn a_log_that_ends_before_its_states_has_lost_something() {
+    let mut driver = with_segments();
+    driver.settle_down();
+    let disk = driver.disk.clone();
+    let mut files = disk.list().unwrap();
+    files.retain(|name| name.starts_with("wal-"));
+    files.sort_unstable();
+    for at in 0..files.len() {
+        let disk = disk.clone();
+        let copy = MemoryDisk::new();
+        for name in disk.list().unwrap() {
+            copy.put(&name, disk.content(&name).unwrap());
+        }
+        files[at..].iter().for_each(|name| copy.remove(name).unwrap());
+        let mut ledgers = driver::Ledgers::default();
+        let Ok((log, report)) = recover(&copy, small(), &mut ledgers, 0) else { continue };
+        let reached = report.position;
+        drop(log);
+        let mut reopened = Driver::open(copy, small());
+        reopened.control(LogId::METADATA, 1, b"declare");
+        reopened.settle_down();
+        let last = Driver::open(reopened.disk, small());
+        assert!(last.report.position > reached, "the new record counts");
+        assert!(last.report.damaged.iter().all(|damage| !damage.reason.contains("header")), "{:?}", last.report);
+    }
 }

@@ -584,8 +584,9 @@ impl<'a> Recovery<'a> {
         let replayed = self.replay_files(&mut report, replay)?;
         // Everything was read, and nothing changed so far.
         attentive.map_or(Ok(()), AttentiveDisk::check)?;
-        for (at, messages) in &replayed.untaken {
-            report.damaged[*at].messages.extend(messages);
+        // The damaged ones are among them.
+        for (at, messages) in replayed.untaken.iter().filter(|(_, messages)| !messages.is_empty()) {
+            report.damaged[*at].messages.clone_from(messages);
         }
         let result = replayed.finish(&mut report, replay);
         report.damaged.extend(self.faults.retired(&self.options, self.found.floor));

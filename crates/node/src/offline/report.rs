@@ -80,7 +80,8 @@ impl Checked {
             text += &format!("not in use, a start removes them: {}\n", harmless(&verified.unused.join(", ")));
         }
         if let Some(copied) = self.copied {
-            text += &format!("the copy has {copied} messages; {} were left out\n", self.lost());
+            let found: u64 = self.verified.set_aside.iter().map(|aside| aside.messages).sum();
+            text += &format!("the copy has {copied} messages; {} were left out\n", self.lost().saturating_sub(found));
             for (log, name) in self.offline.adopted() {
                 text += &format!("  log {log} became the queue '{name}' in vhost '/'\n");
             }
