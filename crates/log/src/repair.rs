@@ -5,7 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use rustc_hash::FxHashSet;
+use roaring::RoaringTreemap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::checkpoint::{CheckpointWriter, Plan};
 use crate::disk::{self, Disk};
@@ -60,7 +61,16 @@ pub fn repair(
     let sources: Vec<Source<'_>> = used.filter_map(|file| Source::of(file, options, verified)).collect();
     let from_aside: Vec<Numbers> = verified.missing.iter().chain(&verified.untaken).copied().collect();
     let breaks = breaks(from, options, &sources, &from_aside)?;
-    let mut copy = Copy { to, options, breaks, writer: None, next_id: 1, length: 0, segments: Vec::new() };
+    let mut copy = Copy {
+        to,
+        options,
+        breaks,
+        writer: None,
+        next_id: 1,
+        length: 0,
+        segments: Vec::new(),
+        copied: FxHashMap::default(),
+    };
     for source in &sources {
         let mut walk = source.walk(from)?;
         while let Some(piece) = walk.next()? {
@@ -214,6 +224,8 @@ struct Copy<'a> {
     /// Length of the segment being written.
     length: u64,
     segments: Vec<(u64, u64)>,
+    /// What was copied. A message may be in two files: without a checkpoint there is no telling which of them a start would remove.
+    copied: FxHashMap<LogId, RoaringTreemap>,
 }
 
 impl Copy<'_> {
@@ -231,6 +243,9 @@ impl Copy<'_> {
                 let number = *numbers.start();
                 let is_wanted = numbers.any(|number| is_chosen(run.log, number) && survivors.is_alive(run.log, number));
                 let Some(record) = record.filter(|_| is_wanted) else { continue };
+                if !self.copied.entry(run.log).or_default().insert(number) {
+                    continue;
+                }
                 let payload = bytes.slice_ref(record.payload);
                 self.push(run, number, &payload)?;
                 match run.kind {

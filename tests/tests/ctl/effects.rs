@@ -1,9 +1,10 @@
 //! Effects of commands, observed independently: over HTTP, by a client's login, in the process.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use leveret_tests::node::{Node, Options};
-use leveret_tests::wire::{Login, PROTOCOL_HEADER, Tuning, Wire, method};
+use leveret_tests::wire::{Login, PROTOCOL_HEADER, Tuning, Wire, method, publish};
 use serde_json::Value;
 
 use crate::tool::{Said, run};
@@ -159,6 +160,24 @@ fn logs_without_an_owner_are_listed_and_deleted() {
     assert!(said.exit != 0 && said.stderr.contains("there is no log '7' without an owner"), "{said:?}");
     let said = well(&node, "rabbitmq-diagnostics check_storage");
     assert!(said.contains("reported no stopped queue and no log without an owner"), "{said}");
+}
+
+#[test]
+fn what_waits_is_listed_with_its_sentence() {
+    let node = Node::start(Options::new());
+    assert_eq!(well(&node, "rabbitmqctl -s list_waiting name"), "");
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "orders", true);
+    wire.confirm_select(1);
+    wire.publish_all(1, 1, |_| publish(1, "", "orders", b"one", false, true));
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let said = well(&node, "rabbitmqctl -s list_waiting kind name code text");
+        if said == "queue\torders\tno_consumers\t1 ready message, and no consumer to take it.\n" {
+            break;
+        }
+        assert!(Instant::now() < deadline, "{said}");
+    }
 }
 
 #[test]

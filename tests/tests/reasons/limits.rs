@@ -3,7 +3,7 @@
 use leveret_tests::wire::publish;
 use serde_json::json;
 
-use crate::stage::{Staged, nack, pause};
+use crate::stage::{Staged, nack, pause, reject};
 
 const QUEUE: &str = "queues/%2F/q";
 
@@ -78,9 +78,9 @@ fn messages_at_their_delivery_limit_are_told() {
     stage.queue("q", json!({"x-queue-type": "quorum", "x-delivery-limit": 1}));
     stage.publish("q", 1);
     let [tag] = stage.consume("q", 1, 1)[..] else { panic!("one delivery") };
-    nack(&mut stage.wire, tag, true);
+    reject(&mut stage.wire, tag);
     let (tag, ..) = stage.wire.delivery();
-    nack(&mut stage.wire, tag, true);
+    reject(&mut stage.wire, tag);
     let reason = stage.says(QUEUE, "parked", "1 message reached its delivery limit and is kept aside.");
     assert_eq!(reason["parts"][0]["to"]["tab"], "parked");
     stage.ends();

@@ -108,6 +108,13 @@ pub(crate) fn nack(wire: &mut Wire, tag: u64, requeue: bool) {
     wire.send(&method_frame(1, method::BASIC_NACK, &arguments));
 }
 
+/// Rejects a message, which counts as a failure in a quorum queue, and puts it back.
+pub(crate) fn reject(wire: &mut Wire, tag: u64) {
+    let mut arguments = Writer::new();
+    arguments.put_long_long(tag).put_octet(1);
+    wire.send(&method_frame(1, method::BASIC_REJECT, &arguments));
+}
+
 /// A moment between two steps of a client: the state results from events inside the node, and over HTTP it can only be polled.
 pub(crate) fn pause() {
     thread::sleep(Duration::from_millis(10));
