@@ -34,7 +34,7 @@ impl Node<'_> {
 
     /// Runs both lanes until nothing is due within a moment: some work is always due later.
     fn settle_down(&mut self) {
-        let end = self.now.monotonic + 100_000_000;
+        let end = self.now.monotonic + 2_000_000_000;
         loop {
             let mut at = u64::MAX;
             let mut ran = false;

@@ -368,8 +368,19 @@ pub(crate) fn load_file(
             length,
             deleted: (entry.next == NEXT_DELETED).then_some(entry.position),
         };
-        let bytes = fetch(length as usize)?;
-        match decode_state(&entry, &bytes) {
+        // The caller may be past the point where it could begin anew.
+        let state = disk::repeat(disk, |disk| {
+            let bytes = window.fetch(disk, &name, offset, length as usize, CHUNK_BYTES, footer_at).map_err(Some)?;
+            decode_state(&entry, &bytes).ok_or_else(|| {
+                window.forget();
+                None
+            })
+        });
+        let state = match state {
+            Err(Some(error)) => return Err(error),
+            state => state.ok(),
+        };
+        match state {
             Some(state) => restore(state, place.deleted.is_some()),
             None => damaged.push(place),
         }

@@ -37,7 +37,15 @@ pub(super) fn write_again(disk: &dyn Disk, file: &str) -> Result<(), DiskError> 
     let length = disk::length(disk, file)?;
     let mut offset = 0;
     while offset < length {
-        let piece = disk::read(disk, file, offset, PIECE_BYTES)?;
+        // A wrong bit of one read must not get onto the disk.
+        let mut piece = disk::read(disk, file, offset, PIECE_BYTES)?;
+        loop {
+            let again = disk::read(disk, file, offset, PIECE_BYTES)?;
+            if again == piece {
+                break;
+            }
+            piece = again;
+        }
         if piece.is_empty() {
             break;
         }

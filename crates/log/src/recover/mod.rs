@@ -439,6 +439,7 @@ impl<'a> Recovery<'a> {
             self.load_segment(id, length)?;
         }
         self.restore_second_metadata(&name, &loaded, replay)?;
+        let is_from_second = loaded.damaged.iter().any(|place| place.log == LogId::METADATA);
         // The second pass handles one state after the other, because all together they could be larger than memory.
         let (covered, store, lost) = (&mut self.covered, &mut self.store, &mut self.lost);
         let loaded = checkpoint::load(self.disk, wal_id, sequence, |state, deleted| {
@@ -451,6 +452,11 @@ impl<'a> Recovery<'a> {
             }
         })?
         .map_err(unreadable)?;
+        // The first pass chose the copy of the metadata that was restored.
+        if loaded.damaged.iter().any(|place| place.log == LogId::METADATA) && !is_from_second && !self.salvages {
+            let reason = "its metadata was whole at first and then no more".into();
+            return Err(StorageError::Checkpoint { file: name, reason });
+        }
         // A deleted log has no entry, or one that marks it as deleted.
         let entries = &loaded.file.entries;
         let is_there = |log: LogId| {
