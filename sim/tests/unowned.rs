@@ -98,7 +98,9 @@ fn a_log_without_an_owner_stays_until_it_is_deleted() {
         let mut node = Node::start(&disk);
         assert_eq!(node.broker.unowned(), expected, "round {round}");
         node.retire(&format!("round {round}"));
-        assert!(node.broker.log(StreamId::LOCAL).inspect(|log| log.statistics().checkpoints) > 1);
+        let told = |log: &leveret_log::Log| (log.statistics().checkpoints, format!("{:?}", log.statistics()));
+        let (checkpoints, statistics) = node.broker.log(StreamId::LOCAL).inspect(told);
+        assert!(checkpoints > 1, "{statistics}");
     }
     let mut node = Node::start(&disk);
     assert_eq!(node.broker.unowned(), expected);

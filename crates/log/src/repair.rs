@@ -224,7 +224,7 @@ struct Copy<'a> {
     /// Length of the segment being written.
     length: u64,
     segments: Vec<(u64, u64)>,
-    /// What was copied. A message may be in two files: without a checkpoint there is no telling which of them a start would remove.
+    /// Messages copied so far. One may be in two files: without a checkpoint there is no telling which of them a start would remove.
     copied: FxHashMap<LogId, RoaringTreemap>,
 }
 

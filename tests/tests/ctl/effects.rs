@@ -163,7 +163,7 @@ fn logs_without_an_owner_are_listed_and_deleted() {
 }
 
 #[test]
-fn what_waits_is_listed_with_its_sentence() {
+fn waiting_objects_are_listed_with_their_sentence() {
     let node = Node::start(Options::new());
     assert_eq!(well(&node, "rabbitmqctl -s list_waiting name"), "");
     let mut wire = Wire::open(node.amqp());

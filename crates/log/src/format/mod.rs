@@ -7,7 +7,6 @@ pub(crate) mod body;
 pub(crate) mod checkpoint;
 pub(crate) mod closed;
 pub(crate) mod copies;
-pub(crate) mod faults;
 pub mod file_header;
 pub mod record;
 pub(crate) mod segment_index;

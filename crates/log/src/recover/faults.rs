@@ -1,9 +1,8 @@
 //! The list of damage found in WAL files, which outlives these files.
 
-use super::{Damage, Hit, give_up_reserve};
+use super::{Damage, Hit, fault_list, give_up_reserve};
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
-use crate::format::faults;
 use crate::names::{self, Name};
 use crate::options::Options;
 use crate::types::LogId;
@@ -20,7 +19,7 @@ impl Faults {
         let length = disk::length(disk, name)?;
         let read = disk::repeat(disk, |disk| {
             let bytes = disk::read(disk, name, 0, length as usize).map_err(Some)?;
-            faults::decode(&bytes, options.node_id, options.wal_id).ok_or(None)
+            fault_list::decode(&bytes, options.node_id, options.wal_id).ok_or(None)
         });
         self.stored = match read {
             Ok(stored) => stored,
@@ -51,7 +50,7 @@ impl Faults {
         }
         let name = names::faults(options.wal_id);
         let new = format!("{name}.new");
-        let bytes = faults::encode(&listed, options.node_id, options.wal_id);
+        let bytes = fault_list::encode(&listed, options.node_id, options.wal_id);
         let write = || {
             disk::create(disk, &new, bytes.len() as u64)?;
             disk::write(disk, &new, 0, &[&bytes])?;

@@ -33,6 +33,7 @@ const MISSING: &str = "the file is missing";
 mod attentive;
 mod certain;
 mod damage;
+mod fault_list;
 mod faults;
 mod groups;
 mod lost;

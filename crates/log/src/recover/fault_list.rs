@@ -3,8 +3,8 @@
 //!
 //! Once such a file is retired, no other file shows that something is missing.
 
-use super::{VERSION, u16_at, u32_at, u64_at};
-use crate::recover::{Damage, Hit, Numbers};
+use super::{Damage, Hit, Numbers};
+use crate::format::{VERSION, u16_at, u32_at, u64_at};
 use crate::types::LogId;
 
 const MAGIC: &[u8; 4] = b"LVRF";
