@@ -1,4 +1,4 @@
-//! Logs that no queue in the metadata owns stay through restarts, until an operator deletes them.
+//! Logs that no queue in the metadata owns stay through checkpoints and restarts, until an operator deletes them.
 
 use std::sync::Arc;
 
@@ -10,16 +10,10 @@ use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, Command, DeclareQueue};
 
 /// A log that no metadata names.
-const LOG: LogId = LogId(77);
+const LOG: LogId = LogId(1_000_000);
 
 fn options() -> Options {
-    Options {
-        file_bytes: 64 << 10,
-        buffer_bytes: 256 << 10,
-        reserve_bytes: 16 << 10,
-        unretired_max: 3,
-        ..Options::default()
-    }
+    Options { file_bytes: 64 << 10, buffer_bytes: 256 << 10, reserve_bytes: 16 << 10, ..Options::default() }
 }
 
 struct Node<'a> {
@@ -64,10 +58,10 @@ impl Node<'_> {
         }
     }
 
-    /// Declares queues.
-    fn declare(&mut self, name: &str) {
-        for number in 0..200 {
-            let name = format!("{name} {number}");
+    /// Declares queues until the log's files have been retired several times.
+    fn retire(&mut self, name: &str) {
+        for number in 0..1500 {
+            let name = format!("{name} {number} {}", "x".repeat(100));
             let declare = DeclareQueue::durable("/".into(), name.into(), Arguments::default());
             self.broker.bootstrap(vec![Command::DeclareQueue(declare)], self.now).expect("is accepted");
             self.settle_down();
@@ -103,12 +97,15 @@ fn a_log_without_an_owner_stays_until_it_is_deleted() {
     for round in 0..2 {
         let mut node = Node::start(&disk);
         assert_eq!(node.broker.unowned(), expected, "round {round}");
-        node.declare(&format!("round {round}"));
+        node.retire(&format!("round {round}"));
+        let told = |log: &leveret_log::Log| (log.statistics().checkpoints, format!("{:?}", log.statistics()));
+        let (checkpoints, statistics) = node.broker.log(StreamId::LOCAL).inspect(told);
+        assert!(checkpoints > 1, "{statistics}");
     }
     let mut node = Node::start(&disk);
     assert_eq!(node.broker.unowned(), expected);
     assert!(!node.broker.delete_unowned(LOG.0 + 1) && node.broker.delete_unowned(LOG.0));
-    node.declare("deleted");
+    node.retire("deleted");
     assert!(node.broker.unowned().is_empty());
     drop(node);
     assert!(Node::start(&disk).broker.unowned().is_empty());
