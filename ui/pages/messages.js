@@ -546,12 +546,11 @@ export const Messages = ({ queue, base }) => html`
 
 const COUNT = 50;
 
-function Move({ base, total }) {
+function Move({ base, total, action }) {
   const [where, setWhere] = useState('back');
   const [queue, setQueue] = useState('');
   const [exchange, setExchange] = useState('');
   const [key, setKey] = useState('');
-  const action = useAction();
   const submit = (event) => {
     event.preventDefault();
     action.run(
@@ -575,7 +574,6 @@ function Move({ base, total }) {
     ]} hint="Each gets all its deliveries again. Each leaves here and arrives there in one step on the disk." />
     ${where === 'queue' && html`<${Text} label="Queue" value=${queue} onInput=${setQueue} required />`}
     ${where === 'exchange' && html`<${Text} label="Exchange" value=${exchange} onInput=${setExchange} required /><${Text} label="Routing key" value=${key} onInput=${setKey} />`}
-    <${Outcome} of=${action} />
     <div class="form-end"><button type="submit" class="primary" disabled=${action.busy}>Move messages</button></div>
   </form><//>`;
 }
@@ -584,6 +582,8 @@ export function Aside({ queue, base, which }) {
   const offset = Math.max(0, Number(route.value.query.offset) || 0);
   const live = useLive(`${base}/${which}${query({ offset: offset || '', count: COUNT, truncate: 65536, decode: 'true' })}`);
   const body = live.body;
+  // Here, since the form goes with the last message.
+  const moving = useAction();
   const drop = (range) => async () => {
     await remove(`${base}/${which}${query(range)}`);
     poke('queues');
@@ -593,7 +593,8 @@ export function Aside({ queue, base, which }) {
     html`<span class="muted">${several(body.total, 'message')}, ${bytes(body.bytes)}</span><span class="spacer"></span>
       <${Ask} verb="Delete all" danger small title=${`Delete all ${count(body.total)} messages?`} work=${drop({})}><p>They are gone for good.</p><//>`
   }>
-    ${which === 'parked' && body?.total > 0 && html`<${Move} base=${base} total=${body.total} />`}
+    ${which === 'parked' && body?.total > 0 && html`<${Move} base=${base} total=${body.total} action=${moving} />`}
+    <${Outcome} of=${moving} />
     <${Await} live=${live}>${() =>
       body.messages.length
         ? html`

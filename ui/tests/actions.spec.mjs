@@ -111,6 +111,8 @@ test('parked messages are moved to another queue', async ({ page }) => {
   await page.getByRole('button', { name: 'Move messages' }).click();
   await expect(page.getByText(`${parked} messages moved`)).toBeVisible();
   expect((await get('queues/%2F/payments.failed')).parked).toBe(0);
+  await expect(page.locator('main .empty')).toHaveText('None.');
+  await expect(page.getByText(`${parked} messages moved`), 'it outlives the form').toBeVisible();
 });
 
 test('messages are copied and moved to another queue', async ({ page }) => {

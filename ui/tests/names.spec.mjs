@@ -83,12 +83,19 @@ test('objects of any name are reached and deleted by the page', async ({ page })
   }
 });
 
-test('a policy without a name is reached and deleted by the page', async ({ page }) => {
-  await ask(API(), 'PUT', 'policies/%2F/;=', { pattern: '^none$', 'apply-to': 'queues', definition: { 'max-length': 1 } });
-  await signIn(page, 'guest', '#/policies');
-  await page.getByRole('link', { name: '(empty)' }).click();
-  await confirm(page, 'Delete');
-  expect((await ask(API(), 'GET', 'policies/%2F/;=')).status).toBe(404);
+test('an empty name is refused when it is given, and looked for as any other', async ({ page }) => {
+  const policy = { pattern: '^none$', 'apply-to': 'queues', definition: { 'max-length': 1 } };
+  const refused = await ask(API(), 'PUT', 'policies/%2F/;=', policy);
+  expect([refused.status, refused.body.reason]).toEqual([400, 'policy name is empty']);
+  await signIn(page, 'guest', '#/exchanges/%2F/;=');
+  await expect(page.locator('main h1')).toHaveText('(AMQP default)');
+  await expect(page.locator('main .problem')).toHaveCount(0);
+  for (const hash of ['#/policies/%2F/;=', '#/queues/%2F/;=', '#/users/;=', '#/vhosts/;=']) {
+    await open(page, hash);
+    await expect(page.locator('main'), hash).toContainText('There is no such ');
+  }
+  await open(page, '#/policies');
+  await expect(page.locator('main h1')).toHaveText('Policies');
 });
 
 test('an error while drawing stays where it happened', async ({ page, complaints }) => {
