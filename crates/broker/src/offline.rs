@@ -26,7 +26,7 @@ pub struct Offline {
     /// Messages of the shared log that at least one queue has, and the sizes of the copied ones.
     shared: RoaringTreemap,
     shared_bodies: FxHashMap<u64, u32>,
-    /// Messages that count as live although no state has them.
+    /// Messages that count as live although no state has them, sorted.
     untaken: Vec<Numbers>,
     copied: FxHashMap<LogId, Copied>,
     position: Position,
@@ -270,7 +270,7 @@ fn live_runs(ledger: &Ledger, log: LogId, first: u64, last: u64) -> Vec<Numbers>
 
 impl Survivors for Offline {
     fn is_alive(&self, log: LogId, number: u64) -> bool {
-        let is_untaken = || self.untaken.iter().any(|numbers| numbers.contains(log, number));
+        let is_untaken = || Numbers::have(&self.untaken, log, number);
         if log == LogId::SHARED {
             return self.shared.contains(number) || is_untaken();
         }

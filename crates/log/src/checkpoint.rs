@@ -368,7 +368,7 @@ pub(crate) fn load_file(
             length,
             deleted: (entry.next == NEXT_DELETED).then_some(entry.position),
         };
-        // The caller may be past the point where it could begin anew.
+        // A read with wrong bytes may succeed the next time, and the caller may be past the point where it could begin anew.
         let state = disk::repeat(disk, |disk| {
             let bytes = window.fetch(disk, &name, offset, length as usize, CHUNK_BYTES, footer_at).map_err(Some)?;
             decode_state(&entry, &bytes).ok_or_else(|| {

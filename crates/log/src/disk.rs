@@ -146,6 +146,10 @@ impl Disk for Repeated<'_> {
         }
     }
 
+    fn read_again(&self, name: &str, offset: u64, length: usize, attempt: u32) -> io::Result<Vec<u8>> {
+        self.disk.read_again(name, offset, length, self.before + attempt)
+    }
+
     fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
         self.disk.lend(name, offset, length)
     }

@@ -236,8 +236,7 @@ impl Copy<'_> {
         survivors: &mut dyn Survivors,
         is_chosen: impl Fn(LogId, u64) -> bool,
     ) -> Result<(), StorageError> {
-        let runs = batch.runs.iter().chain(batch.faulty.iter().map(|(run, _)| run));
-        for run in runs.filter(|run| run.kind.holds_messages()) {
+        for run in batch.message_runs() {
             for (index, record) in (0..).zip(batch.records_left(run, bytes)) {
                 let mut numbers = run.numbers_of(index);
                 let number = *numbers.start();

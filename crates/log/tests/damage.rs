@@ -343,7 +343,7 @@ fn damage_in_a_retired_file_is_told_by_each_start() {
         let mut copies = Copies::default();
         let verified = verify(&disk, &small(), &mut copies.ledgers).unwrap();
         assert_eq!(verified.damaged.iter().map(|damage| &damage.logs).collect::<Vec<_>>(), [&told[0].logs]);
-        assert!((1..=3).all(|number| verified.is_untaken(LOGS[0], number)));
+        assert!((1..=3).all(|number| Numbers::have(&verified.untaken, LOGS[0], number)));
         let expected = [SetAside { file: aside.clone(), messages: expected }];
         assert_eq!(verified.set_aside, expected);
     };

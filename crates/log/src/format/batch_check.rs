@@ -41,6 +41,12 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// All runs of messages, those with an invalid record, too.
+    pub fn message_runs(&self) -> impl Iterator<Item = &RecordRun> {
+        let runs = self.runs.iter().chain(self.faulty.iter().map(|(run, _)| run));
+        runs.filter(|run| run.kind.holds_messages())
+    }
+
     /// The records of the valid runs, in order. `bytes` are those that were checked.
     pub fn records<'a>(&'a self, bytes: &'a [u8]) -> impl Iterator<Item = Record<'a>> {
         self.runs.iter().flat_map(move |run| self.records_of(run, bytes))

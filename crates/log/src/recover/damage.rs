@@ -45,10 +45,17 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Whether this message is one of them.
+    /// The messages of a run.
+    pub(crate) fn of_run(run: &RecordRun) -> Numbers {
+        Numbers { log: run.log, first: run.first, last: run.last() }
+    }
+
+    /// Whether this message is among these, which are sorted and don't overlap.
     #[must_use]
-    pub fn contains(&self, log: LogId, number: u64) -> bool {
-        self.log == log && (self.first..=self.last).contains(&number)
+    pub fn have(messages: &[Numbers], log: LogId, number: u64) -> bool {
+        let after = messages.partition_point(|numbers| (numbers.log, numbers.first) <= (log, number));
+        let before = after.checked_sub(1).map(|at| messages[at]);
+        before.is_some_and(|numbers| numbers.log == log && number <= numbers.last)
     }
 
     /// Number of messages.
@@ -85,7 +92,7 @@ impl Damage {
         logs.dedup();
         self.logs = Hit::Logs(logs);
         let messages = runs.iter().filter(|run| run.kind.is_numbered());
-        self.messages.extend(messages.map(|run| Numbers { log: run.log, first: run.first, last: run.last() }));
+        self.messages.extend(messages.map(Numbers::of_run));
         self
     }
 

@@ -1,6 +1,6 @@
 //! The list of damage found in WAL files, which outlives these files.
 
-use super::{Damage, Hit, fault_list, give_up_reserve};
+use super::{Damage, Hit, fault_list, write_file};
 use crate::disk::{self, Disk};
 use crate::error::DiskError;
 use crate::names::{self, Name};
@@ -50,16 +50,7 @@ impl Faults {
         }
         let name = names::faults(options.wal_id);
         let new = format!("{name}.new");
-        let bytes = fault_list::encode(&listed, options.node_id, options.wal_id);
-        let write = || {
-            disk::create(disk, &new, bytes.len() as u64)?;
-            disk::write(disk, &new, 0, &[&bytes])?;
-            disk::sync(disk, &new)
-        };
-        match write() {
-            Err(error) if error.is_out_of_space() && give_up_reserve(disk, options)? => write()?,
-            done => done?,
-        }
+        write_file(disk, options, &new, &fault_list::encode(&listed, options.node_id, options.wal_id))?;
         disk::rename(disk, &new, &name)?;
         disk::sync_directory(disk)?;
         self.stored = listed;

@@ -178,6 +178,19 @@ fn give_up_reserve(disk: &dyn Disk, options: &Options) -> Result<bool, DiskError
     Ok(is_there)
 }
 
+/// Writes a whole new file and syncs it. On a full disk it gets the space of the reserve.
+fn write_file(disk: &dyn Disk, options: &Options, name: &str, bytes: &[u8]) -> Result<(), DiskError> {
+    let write = || {
+        disk::create(disk, name, bytes.len() as u64)?;
+        disk::write(disk, name, 0, &[bytes])?;
+        disk::sync(disk, name)
+    };
+    match write() {
+        Err(error) if error.is_out_of_space() && give_up_reserve(disk, options)? => write(),
+        done => done,
+    }
+}
+
 /// The part of a log's records that the checkpoint reflects: messages below `next`, other records up to `position`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Covered {
@@ -250,11 +263,21 @@ pub(crate) struct Looked {
     pub batch: u64,
 }
 
-/// Why a checkpoint isn't taken as it is.
-enum NotLoaded {
-    /// It, or a part of it, has wrong bytes.
-    Wrong(Box<Result<checkpoint::Loaded, Unusable>>),
-    Disk(DiskError),
+/// The result of `load`, which is tried again as [`disk::repeat`] does. What can't be read each time can't be used either.
+fn load_again<T>(
+    disk: &dyn Disk,
+    load: impl Fn(&dyn Disk) -> Result<Result<T, Unusable>, DiskError>,
+) -> Result<Result<T, Unusable>, DiskError> {
+    let loaded = disk::repeat(disk, |disk| match load(disk) {
+        Ok(loaded) => loaded.map_err(Ok),
+        Err(error) => Err(Err(error)),
+    });
+    match loaded {
+        Ok(loaded) => Ok(Ok(loaded)),
+        Err(Ok(unusable)) => Ok(Err(unusable)),
+        Err(Err(error)) if error.is_unreadable() => Ok(Err(Unusable { range: 0..0, reason: error.to_string() })),
+        Err(Err(error)) => Err(error),
+    }
 }
 
 /// Ignores everything that is replayed.
@@ -352,34 +375,16 @@ impl<'a> Recovery<'a> {
         let mut reasons = Vec::new();
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
-            // As with segments: a read with wrong bytes may succeed the next time.
-            let loaded = disk::repeat(self.disk, |disk| {
-                let loaded = checkpoint::load(disk, wal_id, *sequence, |_, _| ()).map_err(NotLoaded::Disk)?;
-                match loaded {
-                    Ok(loaded) if loaded.damaged.is_empty() => Ok(loaded),
-                    loaded => Err(NotLoaded::Wrong(Box::new(loaded))),
-                }
-            });
-            let loaded = match loaded {
-                Ok(loaded) => Ok(loaded),
-                Err(NotLoaded::Wrong(loaded)) => *loaded,
-                Err(NotLoaded::Disk(error)) if error.is_unreadable() => {
-                    Err(Unusable { range: 0..0, reason: error.to_string() })
-                }
-                Err(NotLoaded::Disk(error)) => return Err(error.into()),
-            };
-            match loaded {
-                Ok(loaded) if loaded.damaged.is_empty() => {
-                    return self.take_checkpoint(*sequence, replay);
-                }
-                Ok(loaded) => with_damage = with_damage.or(Some((*sequence, loaded.header.batch))),
+            match load_again(self.disk, |disk| checkpoint::load(disk, wal_id, *sequence, |_, _| ()))? {
+                Ok(loaded) if loaded.damaged.is_empty() => return self.take_checkpoint(loaded, replay),
+                Ok(loaded) => with_damage = with_damage.or(Some(loaded)),
                 Err(reason) => reasons.push((*sequence, reason)),
             }
         }
-        if let Some((sequence, batch)) = with_damage
-            && (self.salvages || !self.wal_is_complete(batch)?)
+        if let Some(loaded) = with_damage
+            && (self.salvages || !self.wal_is_complete(loaded.header.batch)?)
         {
-            return self.take_checkpoint(sequence, replay);
+            return self.take_checkpoint(loaded, replay);
         }
         if self.salvages {
             return self.scan_checkpoint(replay);
@@ -426,11 +431,9 @@ impl<'a> Recovery<'a> {
         Ok(replaying.first_found == Some(1) && report.damaged.is_empty() && replaying.sequence() >= batch)
     }
 
-    fn take_checkpoint(&mut self, sequence: u64, replay: &mut dyn Replay) -> Result<(), StorageError> {
-        let wal_id = self.options.wal_id;
-        let name = Name::Checkpoint(sequence).text(wal_id);
-        let unreadable = |found: Unusable| StorageError::Checkpoint { file: name.clone(), reason: found.reason };
-        let loaded = checkpoint::load(self.disk, wal_id, sequence, |_, _| ())?.map_err(unreadable)?;
+    /// Restores the states of a checkpoint that was looked at.
+    fn take_checkpoint(&mut self, loaded: checkpoint::Loaded, replay: &mut dyn Replay) -> Result<(), StorageError> {
+        let (wal_id, sequence, name) = (self.options.wal_id, loaded.header.sequence, loaded.file.name.to_string());
         if loaded.node_id != self.options.node_id {
             return Err(StorageError::WrongNode { found: loaded.node_id, expected: self.options.node_id });
         }
@@ -451,12 +454,12 @@ impl<'a> Recovery<'a> {
             if !deleted {
                 replay.restore(state);
             }
-        })?
-        .map_err(unreadable)?;
+        })?;
+        let unreadable = |reason| StorageError::Checkpoint { file: name.clone(), reason };
+        let loaded = loaded.map_err(|found| unreadable(found.reason))?;
         // The first pass chose the copy of the metadata that was restored.
         if loaded.damaged.iter().any(|place| place.log == LogId::METADATA) && !is_from_second && !self.salvages {
-            let reason = "its metadata was whole at first and then no more".into();
-            return Err(StorageError::Checkpoint { file: name, reason });
+            return Err(unreadable("its metadata was whole at first and then no more".into()));
         }
         // A deleted log has no entry, or one that marks it as deleted.
         let entries = &loaded.file.entries;
@@ -506,21 +509,7 @@ impl<'a> Recovery<'a> {
         let file = Name::Metadata(sequence).text(wal_id);
         let second = match sequence {
             0 => Err(Unusable { range: 0..0, reason: "an earlier version wrote only one copy".into() }),
-            _ => {
-                let second =
-                    disk::repeat(self.disk, |disk| match checkpoint::load_second_metadata(disk, wal_id, sequence) {
-                        Ok(loaded) => loaded.map_err(Ok),
-                        Err(error) => Err(Err(error)),
-                    });
-                match second {
-                    Ok(state) => Ok(state),
-                    Err(Ok(unusable)) => Err(unusable),
-                    Err(Err(error)) if error.is_unreadable() => {
-                        Err(Unusable { range: 0..0, reason: error.to_string() })
-                    }
-                    Err(Err(error)) => return Err(error.into()),
-                }
-            }
+            _ => load_again(self.disk, |disk| checkpoint::load_second_metadata(disk, wal_id, sequence))?,
         };
         let describe = |file: &str, range: &Range<u64>, reason: &str| {
             format!("{file}, bytes {} to {}: {reason}", range.start, range.end)
@@ -591,10 +580,6 @@ impl<'a> Recovery<'a> {
         let replayed = self.replay_files(&mut report, replay)?;
         // Everything was read, and nothing changed so far.
         attentive.map_or(Ok(()), AttentiveDisk::check)?;
-        // The damaged ones are among them.
-        for (at, messages) in replayed.untaken.iter().filter(|(_, messages)| !messages.is_empty()) {
-            report.damaged[*at].messages.clone_from(messages);
-        }
         let result = replayed.finish(&mut report, replay);
         report.damaged.extend(self.faults.retired(&self.options, self.found.floor));
         self.report = report;

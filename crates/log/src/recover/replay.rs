@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::certain::DoubtfulBatch;
 use super::groups::{Arrival, OpenGroups};
 use super::metadata::Trail;
-use super::{Covered, Cut, Damage, Hit, Numbers, Replay, Report, give_up_reserve};
+use super::{Covered, Cut, Damage, Hit, Numbers, Replay, Report, write_file};
 use crate::disk::{self, Disk, READS_MAX, Repeated};
 use crate::error::{DiskError, StorageError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, RecordRun};
@@ -101,8 +101,6 @@ pub(super) struct Replaying<'a> {
     pub first_found: Option<u64>,
     /// Batches are missing, as if they had been retired.
     pub has_gap: bool,
-    /// Messages that aren't taken because others of their run are damaged, with the place of the damage in the report.
-    pub untaken: Vec<(usize, Vec<Numbers>)>,
 }
 
 impl<'a> Replaying<'a> {
@@ -135,7 +133,6 @@ impl<'a> Replaying<'a> {
             salvages: false,
             first_found: None,
             has_gap: false,
-            untaken: Vec::new(),
         }
     }
 
@@ -160,9 +157,9 @@ impl<'a> Replaying<'a> {
         let mut file = WalFile::new(self.options, sequence, 0);
         file.length = disk::length(self.disk, &file.name)?;
         let damages = report.damaged.len();
+        self.window = Window::default();
         let header_damage = self.check_file_header(&file)?;
         let mut offset = FILE_HEADER_BYTES;
-        self.window = Window::default();
         while offset + BATCH_HEADER_BYTES as u64 <= file.length {
             let (bytes, is_whole, header) = self.fetch_header(&file, offset)?;
             match header {
@@ -261,21 +258,20 @@ impl<'a> Replaying<'a> {
         }
     }
 
-    /// As [`Self::fetch`], with the result of `look` on the bytes. Reads up to three times until that is right, because a
-    /// read with wrong bytes may succeed the next time.
+    /// As [`Self::fetch`], with what `look` finds in the bytes. Reads up to three times until it says that they are right,
+    /// because a read with wrong bytes may succeed the next time.
     fn fetch_right<T>(
         &mut self,
         file: &WalFile,
         offset: u64,
         length: usize,
-        look: impl Fn(&Bytes) -> T,
-        is_right: impl Fn(&T) -> bool,
+        look: impl Fn(&Bytes) -> (T, bool),
     ) -> Result<(Bytes, bool, T), DiskError> {
         let mut reads = 1;
         loop {
             let (bytes, is_whole) = self.fetch(file, offset, length, reads - 1)?;
-            let found = look(&bytes);
-            if is_right(&found) || reads == READS_MAX {
+            let (found, is_right) = look(&bytes);
+            if is_right || reads == READS_MAX {
                 return Ok((bytes, is_whole, found));
             }
             self.window.forget();
@@ -286,15 +282,12 @@ impl<'a> Replaying<'a> {
     /// The bytes at `offset`, whether all of them were readable, and the header if they are one.
     fn fetch_header(&mut self, file: &WalFile, offset: u64) -> Result<(Bytes, bool, Option<BatchHeader>), DiskError> {
         let room = file.length.saturating_sub(offset);
-        let look = |bytes: &Bytes| {
+        self.fetch_right(file, offset, BATCH_HEADER_BYTES, |bytes| {
             let header = BatchHeader::decode(bytes, &file.identity, room);
             // The end of the batches is often right before bytes that were never written, or those of an earlier use of the file.
             let is_right = header.is_some() || is_zero(bytes) || BatchHeader::is_of_another_use(bytes, &file.identity);
             (header, is_right)
-        };
-        let is_right = |(_, is_right): &(Option<BatchHeader>, bool)| *is_right;
-        let (bytes, is_whole, (header, _)) = self.fetch_right(file, offset, BATCH_HEADER_BYTES, look, is_right)?;
-        Ok((bytes, is_whole, header))
+        })
     }
 
     /// Whether a power cut may have torn the doubtful batch although batches of the file follow it, the first at
@@ -351,16 +344,13 @@ impl<'a> Replaying<'a> {
         Ok(closed_file == file.sequence && expected <= closed_batch)
     }
 
-    fn check_file_header(&self, file: &WalFile) -> Result<Option<Damage>, StorageError> {
-        let mut bytes = Vec::new();
-        for before in 0..READS_MAX {
-            let disk = Repeated { disk: self.disk, before };
-            bytes = disk::read_around(&disk, &file.name, 0, FILE_HEADER_BYTES as usize)?.0;
-            if FileHeader::decode(&bytes).is_some() || is_zero(&bytes) {
-                break;
-            }
-        }
-        match FileHeader::decode(&bytes) {
+    fn check_file_header(&mut self, file: &WalFile) -> Result<Option<Damage>, StorageError> {
+        let (bytes, _, header) = self.fetch_right(file, 0, FILE_HEADER_BYTES as usize, |bytes| {
+            let header = FileHeader::decode(bytes);
+            let is_right = header.is_some() || is_zero(bytes);
+            (header, is_right)
+        })?;
+        match header {
             Some(header) if header.node_id != self.options.node_id => {
                 Err(StorageError::WrongNode { found: header.node_id, expected: self.options.node_id })
             }
@@ -399,9 +389,11 @@ impl<'a> Replaying<'a> {
             self.has_gap = true;
         }
         let length = header.padded_bytes();
-        let look = |bytes: &Bytes| batch_check::check(bytes, &file.identity);
-        let is_right = |batch: &Option<Batch>| batch.as_ref().is_some_and(|batch| batch.faults.is_empty());
-        let (bytes, is_readable, checked) = self.fetch_right(file, offset, length as usize, look, is_right)?;
+        let (bytes, is_readable, checked) = self.fetch_right(file, offset, length as usize, |bytes| {
+            let batch = batch_check::check(bytes, &file.identity);
+            let is_right = batch.as_ref().is_some_and(|batch| batch.faults.is_empty());
+            (batch, is_right)
+        })?;
         match checked {
             Some(batch) if batch.faults.is_empty() || planted!(AcceptTornBatch) => {
                 self.take(file, offset, &batch, &bytes, report, replay);
@@ -453,14 +445,14 @@ impl<'a> Replaying<'a> {
         };
         self.groups.damaged_before = Some(report.damaged.len());
         for fault in &batch.faults {
-            let untaken = batch
-                .faulty
-                .iter()
-                .map(|(run, _)| run)
-                .filter(|run| !self.takes_rest && Some(run.log) == fault.log && run.kind.is_numbered());
-            let untaken = untaken.map(|run| Numbers { log: run.log, first: run.first, last: run.last() });
-            self.untaken.push((report.damaged.len(), untaken.collect()));
-            report.damaged.push(Damage::of_fault(&doubt.file, doubt.offset, batch.header.bytes(), fault));
+            let mut damage = Damage::of_fault(&doubt.file, doubt.offset, batch.header.bytes(), fault);
+            let is_hit = |run: &&RecordRun| Some(run.log) == fault.log && run.kind.is_numbered();
+            let mut hit = batch.faulty.iter().map(|(run, _)| run).filter(is_hit).peekable();
+            // A start takes nothing of these runs, whatever is whole in them.
+            if !self.takes_rest && hit.peek().is_some() {
+                damage.messages = hit.map(Numbers::of_run).collect();
+            }
+            report.damaged.push(damage);
         }
         if *doubt.file == *file.name {
             file.known.faulty.push(doubt.offset);
@@ -761,15 +753,7 @@ impl<'a> Replaying<'a> {
             let length = (doubt.end - doubt.offset) as usize;
             let (bytes, _) = disk::read_around(self.disk, &doubt.file, doubt.offset, length)?;
             let kept = format!("cut-{}-{:x}", doubt.file, doubt.offset);
-            let keep = || {
-                disk::create(self.disk, &kept, bytes.len() as u64)?;
-                disk::write(self.disk, &kept, 0, &[&bytes])?;
-                disk::sync(self.disk, &kept)
-            };
-            match keep() {
-                Err(error) if error.is_out_of_space() && give_up_reserve(self.disk, self.options)? => keep()?,
-                done => done?,
-            }
+            write_file(self.disk, self.options, &kept, &bytes)?;
             report.cut = Some(Cut { file: doubt.file, range: doubt.offset..doubt.end, kept });
         }
         if planted!(ReuseBatchNumber) {

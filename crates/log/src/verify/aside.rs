@@ -6,7 +6,6 @@ use crate::error::DiskError;
 use crate::format::Identity;
 use crate::names::Name;
 use crate::options::Options;
-use crate::recover::Numbers;
 use crate::segment;
 use crate::types::LogId;
 use crate::walk::{Piece, Walk};
@@ -54,10 +53,7 @@ pub(super) fn find(
         let mut messages = 0;
         while let Some(piece) = walk.next()? {
             let Piece::Batch { batch, bytes, .. } = piece else { continue };
-            for run in batch.runs.iter().chain(batch.faulty.iter().map(|(run, _)| run)) {
-                if !run.kind.holds_messages() {
-                    continue;
-                }
+            for run in batch.message_runs() {
                 for (index, record) in (0..).zip(batch.records_left(run, &bytes)) {
                     let numbers = run.numbers_of(index);
                     let is_missing = numbers.filter(|number| is_wanted(run.log, *number));
@@ -71,11 +67,4 @@ pub(super) fn find(
         }
     }
     Ok(found)
-}
-
-/// Whether this message is among these, which are sorted.
-pub(crate) fn contains(messages: &[Numbers], log: LogId, number: u64) -> bool {
-    let after = messages.partition_point(|numbers| (numbers.log, numbers.first) <= (log, number));
-    let before = after.checked_sub(1).map(|at| messages[at]);
-    before.is_some_and(|numbers| numbers.log == log && number <= numbers.last)
 }

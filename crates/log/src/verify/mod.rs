@@ -79,13 +79,19 @@ impl Verified {
 
     /// Whether a message belongs into a repaired copy if it is in a file that was put aside.
     pub(crate) fn wants_aside(&self, log: LogId, number: u64) -> bool {
-        aside::contains(&self.missing, log, number) || self.is_untaken(log, number)
+        Numbers::have(&self.missing, log, number) || Numbers::have(&self.untaken, log, number)
     }
 
-    /// Whether no start took this message, because of damage in a WAL file that was retired since.
-    #[must_use]
-    pub fn is_untaken(&self, log: LogId, number: u64) -> bool {
-        aside::contains(&self.untaken, log, number)
+    /// Adds the damage in WAL files that were retired since a start found it, and looks for what is left in files that were put
+    /// aside.
+    fn add_retired(&mut self, retired: Vec<Damage>, disk: &dyn Disk, options: &Options) -> Result<(), DiskError> {
+        self.untaken = joined(retired.iter().flat_map(|damage| damage.messages.iter().copied()).collect());
+        self.damaged.extend(retired);
+        // Nothing is read if nothing could be found.
+        if !self.missing.is_empty() || !self.untaken.is_empty() {
+            self.set_aside = aside::find(disk, options, |log, number| self.wants_aside(log, number))?;
+        }
+        Ok(())
     }
 }
 
@@ -144,9 +150,7 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
     verified.missing = alive.missing();
     damaged.extend(missing(verified.missing.clone(), recovery.checkpoint_name()));
     retired.retain(|damage| alive.may_hit_owned(damage));
-    verified.untaken = joined(retired.iter().flat_map(|damage| damage.messages.iter().copied()).collect());
-    damaged.extend(retired);
-    verified.set_aside = aside::find(disk, options, |log, number| verified.wants_aside(log, number))?;
+    verified.add_retired(retired, disk, options)?;
     verified.messages = alive.count();
     Ok(verified)
 }
@@ -173,9 +177,7 @@ pub fn salvage(
     verified.batch = looked.batch;
     verified.ends = looked.files.iter().map(|file| (file.name.to_string(), file.end)).collect();
     verified.messages = alive.count();
-    verified.untaken = joined(looked.retired.iter().flat_map(|damage| damage.messages.iter().copied()).collect());
-    verified.set_aside = aside::find(disk, options, |log, number| verified.wants_aside(log, number))?;
-    verified.damaged.extend(looked.retired);
+    verified.add_retired(looked.retired, disk, options)?;
     Ok(())
 }
 
