@@ -105,6 +105,45 @@ pub trait Disk: Send + Sync {
     fn rename(&self, from: &str, to: &str) -> io::Result<()>;
 }
 
+/// The methods of a [`Disk`] that read no bytes, for one whose field `disk` is another disk: they are that one's.
+macro_rules! all_but_reads {
+    () => {
+        fn list(&self) -> io::Result<Vec<String>> {
+            self.disk.list()
+        }
+
+        fn create(&self, name: &str, length: u64) -> io::Result<()> {
+            self.disk.create(name, length)
+        }
+
+        fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
+            self.disk.write_at(name, offset, slices)
+        }
+
+        fn sync(&self, name: &str) -> io::Result<()> {
+            self.disk.sync(name)
+        }
+
+        fn sync_directory(&self) -> io::Result<()> {
+            self.disk.sync_directory()
+        }
+
+        fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
+            self.disk.lend(name, offset, length)
+        }
+
+        fn remove(&self, name: &str) -> io::Result<()> {
+            self.disk.remove(name)
+        }
+
+        fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+            self.disk.rename(from, to)
+        }
+    };
+}
+
+pub(crate) use all_but_reads;
+
 /// A disk whose reads are repetitions, if there was one before: see [`Disk::read_again`]. Everything else is the disk's.
 pub(crate) struct Repeated<'a> {
     pub disk: &'a dyn Disk,
@@ -113,25 +152,7 @@ pub(crate) struct Repeated<'a> {
 }
 
 impl Disk for Repeated<'_> {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-
-    fn create(&self, name: &str, length: u64) -> io::Result<()> {
-        self.disk.create(name, length)
-    }
-
-    fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
-        self.disk.write_at(name, offset, slices)
-    }
-
-    fn sync(&self, name: &str) -> io::Result<()> {
-        self.disk.sync(name)
-    }
-
-    fn sync_directory(&self) -> io::Result<()> {
-        self.disk.sync_directory()
-    }
+    all_but_reads!();
 
     fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         let bytes = self.read_new(name, offset, buffer.len())?;
@@ -150,20 +171,8 @@ impl Disk for Repeated<'_> {
         self.disk.read_again(name, offset, length, self.before + attempt)
     }
 
-    fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
-        self.disk.lend(name, offset, length)
-    }
-
     fn len(&self, name: &str) -> io::Result<u64> {
         self.disk.len(name)
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
     }
 }
 

@@ -7,7 +7,7 @@ use std::any::Any;
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use crate::disk::{Disk, READS_MAX};
+use crate::disk::{Disk, READS_MAX, all_but_reads};
 use crate::error::{DiskError, Operation, StorageError};
 
 pub(super) struct AttentiveDisk<'a> {
@@ -58,25 +58,7 @@ impl<'a> AttentiveDisk<'a> {
 }
 
 impl Disk for AttentiveDisk<'_> {
-    fn list(&self) -> io::Result<Vec<String>> {
-        self.disk.list()
-    }
-
-    fn create(&self, name: &str, length: u64) -> io::Result<()> {
-        self.disk.create(name, length)
-    }
-
-    fn write_at(&self, name: &str, offset: u64, slices: &[&[u8]]) -> io::Result<()> {
-        self.disk.write_at(name, offset, slices)
-    }
-
-    fn sync(&self, name: &str) -> io::Result<()> {
-        self.disk.sync(name)
-    }
-
-    fn sync_directory(&self) -> io::Result<()> {
-        self.disk.sync_directory()
-    }
+    all_but_reads!();
 
     fn read_at(&self, name: &str, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
         self.again(Operation::Read, name, offset, || self.disk.read_at(name, offset, buffer))
@@ -90,19 +72,7 @@ impl Disk for AttentiveDisk<'_> {
         self.again(Operation::Read, name, offset, || self.disk.read_again(name, offset, length, attempt))
     }
 
-    fn lend(&self, name: &str, offset: u64, length: u64) -> io::Result<Option<Arc<dyn Any + Send + Sync>>> {
-        self.disk.lend(name, offset, length)
-    }
-
     fn len(&self, name: &str) -> io::Result<u64> {
         self.again(Operation::Length, name, 0, || self.disk.len(name))
-    }
-
-    fn remove(&self, name: &str) -> io::Result<()> {
-        self.disk.remove(name)
-    }
-
-    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        self.disk.rename(from, to)
     }
 }
