@@ -8,7 +8,7 @@ use leveret_log::{
 };
 use leveret_message::{StoredMessage, stored};
 use leveret_model::{Queue, QueueId, QueueType, Topology};
-use leveret_queue::{Kept, Ledger};
+use leveret_queue::Kept;
 use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
 
@@ -169,15 +169,7 @@ impl Offline {
         }
         self.untaken.clone_from(&verified.untaken);
         self.position = verified.position;
-        for (_, ledger, references) in self.recovered.ledgers() {
-            for place in references.stretches() {
-                let last = place.first + place.count - 1;
-                for run in live_runs(ledger, LogId::SHARED, place.first, last) {
-                    let at = |number| place.shared + (number - place.first);
-                    self.shared.insert_range(at(run.first)..=at(run.last));
-                }
-            }
-        }
+        self.shared = self.recovered.referred();
         Ok(())
     }
 
@@ -249,23 +241,13 @@ impl Owners for Offline {
                 let end = shared.last.saturating_add(1).min(place.shared + place.count);
                 if first < end {
                     let here = |number| place.first + (number - place.shared);
-                    referring.extend(live_runs(ledger, log, here(first), here(end - 1)));
+                    let runs = ledger.live_runs(here(first), here(end - 1));
+                    referring.extend(runs.map(|(first, last)| Numbers { log, first, last }));
                 }
             }
         }
         referring
     }
-}
-
-/// The live messages from `first` to `last`.
-fn live_runs(ledger: &Ledger, log: LogId, first: u64, last: u64) -> Vec<Numbers> {
-    let mut runs = Vec::new();
-    let mut at = first;
-    while let Some((from, to)) = ledger.live_run(at).filter(|(from, _)| *from <= last) {
-        runs.push(Numbers { log, first: from, last: to.min(last) });
-        at = to + 1;
-    }
-    runs
 }
 
 impl Survivors for Offline {

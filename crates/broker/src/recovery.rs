@@ -190,15 +190,18 @@ impl Recovered {
         self.logs.iter().map(|(id, log)| (*id, &log.ledger, &log.references))
     }
 
-    /// Whether a live message of a queue stands for this message of the shared log.
-    fn is_referred_to(&self, number: u64) -> bool {
-        self.logs.values().any(|log| {
-            let mut places = log.references.stretches();
-            places.any(|place| {
-                let is_in = (place.shared..place.shared + place.count).contains(&number);
-                is_in && log.ledger.is_live(place.first + (number - place.shared))
-            })
-        })
+    /// The messages of the shared log for which live messages of queues stand.
+    pub(crate) fn referred(&self) -> RoaringTreemap {
+        let mut referred = RoaringTreemap::new();
+        for (_, ledger, references) in self.ledgers() {
+            for place in references.stretches() {
+                for (first, last) in ledger.live_runs(place.first, place.first + place.count - 1) {
+                    let at = |number| place.shared + (number - place.first);
+                    referred.insert_range(at(first)..=at(last));
+                }
+            }
+        }
+        referred
     }
 
     /// Whether a log has something that only messages of quorum queues have.
@@ -351,7 +354,7 @@ impl Replay for Recovered {
 
     fn wanted(&self, log: LogId, numbers: &RoaringTreemap) -> RoaringTreemap {
         if log == LogId::SHARED {
-            return numbers.iter().filter(|number| self.is_referred_to(*number)).collect();
+            return numbers & self.referred();
         }
         let Some(found) = self.logs.get(&log) else { return RoaringTreemap::new() };
         let elsewhere = found.references.numbers();

@@ -1,7 +1,7 @@
 //! Logs whose owner the metadata doesn't name.
 //!
-//! After a start with damage it isn't certain that an owner that isn't there was deleted. So its log stays, with all messages,
-//! until an operator deletes it: every checkpoint has its state as the start found it.
+//! The metadata doesn't show that their owners were deleted. So such a log stays, with all messages, until an operator deletes it:
+//! every checkpoint has its state as the start found it.
 
 use std::collections::BTreeMap;
 

@@ -68,6 +68,12 @@ impl DiskError {
         matches!(self.operation, Operation::Read | Operation::Length)
     }
 
+    /// Whether there is no space on the disk, or in the quota of the process's user.
+    #[must_use]
+    pub fn has_no_space(&self) -> bool {
+        matches!(self.error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+    }
+
     pub(crate) fn new(operation: Operation, file: &str, offset: u64, error: io::Error) -> Self {
         DiskError { file: file.to_owned(), offset, operation, error }
     }

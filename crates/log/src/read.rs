@@ -197,8 +197,9 @@ impl ReadPlan {
     }
 
     /// Reads as [`ReadPlan::run`] does, of a log of chunks, but asks for each chunk first whether to read it, by its first
-    /// `head_bytes` bytes. It may ask again for the first one, if that couldn't be read. Returns the chunks that it read, and the number behind the last one that it has seen: this
-    /// plan's first number if it has seen none, which then is the end of what is readable.
+    /// `head_bytes` bytes. It may ask again for the first one, if that couldn't be read. Returns the chunks that it read, and the
+    /// number behind the last one that it has seen: this plan's first number if it has seen none, which then is the end of what is
+    /// readable.
     ///
     /// # Errors
     /// As [`ReadPlan::run`]; before a first chunk was seen.

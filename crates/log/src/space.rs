@@ -58,8 +58,7 @@ impl DiskError {
     /// Whether a file could not be created or grow for want of space. A failed sync never counts, because the disk's
     /// content is unknown after it, whatever the error.
     pub(crate) fn is_out_of_space(&self) -> bool {
-        matches!(self.operation, Operation::Create | Operation::Write)
-            && matches!(self.error.kind(), std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded)
+        matches!(self.operation, Operation::Create | Operation::Write) && self.has_no_space()
     }
 }
 

@@ -225,6 +225,16 @@ impl Ledger {
         Some((first, last))
     }
 
+    /// The runs of live numbers from `first` to `last`: first and last of each.
+    pub fn live_runs(&self, first: u64, last: u64) -> impl Iterator<Item = (u64, u64)> {
+        let mut at = first;
+        std::iter::from_fn(move || {
+            let (from, to) = self.live_run(at).filter(|(from, _)| *from <= last)?;
+            at = to + 1;
+            Some((from, to.min(last)))
+        })
+    }
+
     /// The first number from `from` on that is no hole. A length limit leaves long runs of holes before a message that
     /// is on its way to its consumer.
     fn after_holes(&self, from: u64) -> u64 {

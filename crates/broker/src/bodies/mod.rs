@@ -6,7 +6,6 @@ mod reader;
 mod upload;
 
 use std::collections::VecDeque;
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -129,7 +128,7 @@ impl BodyJob {
             Work::Remove(id) => self.files.remove(disk, id),
             Work::Write { upload, bytes, last, outbox } => {
                 match upload.write(self.files, disk, &bytes, last) {
-                    Err(error) if is_out_of_space(&error) => {
+                    Err(error) if error.has_no_space() => {
                         tracing::warn!(%error, "a large message is refused: the disk or a quota is full");
                         upload.refuse();
                         self.files.remove(disk, upload.id)?;
@@ -142,11 +141,6 @@ impl BodyJob {
             }
         }
     }
-}
-
-/// Whether a body has no space on the disk, or in the quota of the node's user.
-fn is_out_of_space(error: &DiskError) -> bool {
-    matches!(error.error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
 #[cfg(test)]

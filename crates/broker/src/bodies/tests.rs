@@ -1,3 +1,5 @@
+use std::io;
+
 use leveret_log::{BODY_PIECE_BYTES, MemoryDisk};
 use leveret_message::FileBody;
 

@@ -366,7 +366,7 @@ fn shared_numbers_go_on_behind_references_to_damaged_messages() {
     assert_eq!((state.next, state.live.max()), (10, Some(9)));
 }
 
-/// Nobody may find less by the name of a queue because it is being converted: a call that began with its old handle reaches the new one.
+/// A queue that is being converted answers as before to calls by its name: one that began with its old handle reaches the new one.
 #[test]
 fn calls_on_a_converted_queue_reach_its_successor() {
     let stage = Fixture::new();

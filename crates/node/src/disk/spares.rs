@@ -116,7 +116,7 @@ mod tests {
         let open = || {
             tries.set(tries.get() + 1);
             match spares.count() {
-                // Somebody else took the first place that became free.
+                // Another part of the process took the first place that became free.
                 2.. => Err(shortage()),
                 left => Ok(left),
             }

@@ -147,7 +147,7 @@ impl Identity {
     pub(crate) fn write(&self, disk: &dyn Disk, options: &Options) -> Result<(), IdentityError> {
         let reserve = options.reserve_file();
         match self.put(disk) {
-            Err(error) if is_full(&error) && disk.len(&reserve).is_ok() => {
+            Err(error) if error.has_no_space() && disk.len(&reserve).is_ok() => {
                 disk.remove(&reserve).map_err(failed(Operation::Remove, &reserve))?;
                 self.put(disk).map_err(no_space)
             }
@@ -283,12 +283,8 @@ fn failed(operation: Operation, file: &str) -> impl FnOnce(io::Error) -> DiskErr
     move |error| DiskError { file: file.to_owned(), offset: 0, operation, error }
 }
 
-fn is_full(error: &DiskError) -> bool {
-    matches!(error.error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
-}
-
 fn no_space(error: DiskError) -> IdentityError {
-    match is_full(&error) {
+    match error.has_no_space() {
         true => {
             let file = IDENTITY_FILE.to_owned();
             IdentityError::Storage(StorageError::NoSpace { file, needed: IDENTITY_BYTES as u64, error })
