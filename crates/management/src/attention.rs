@@ -15,9 +15,8 @@ use leveret_model::Overflow;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::call::{Call, HandlerResult, json};
+use crate::call::{Call, HandlerResult, given, json};
 use crate::connections::{ask_briefly, seen};
-use crate::error::Error;
 use crate::stream::make_way;
 use crate::why::{self, Severity, short};
 
@@ -35,20 +34,15 @@ const QUEUES_AT_A_STRETCH: usize = 1024;
 /// GET: reasons with the number of objects that have each, and the objects with the worst ones.
 pub(crate) async fn all(call: Call) -> HandlerResult {
     let rows = call.number("limit", ROWS)?.min(ROWS_MAX);
-    let severity = call.query.get("severity").filter(|name| !name.is_empty());
-    let severity = severity.map(|name| {
-        Severity::parse(name)
-            .ok_or_else(|| Error::BadRequest(format!("severity '{name}' is none of bad, warn and note")))
-    });
-    let severity = severity.transpose()?;
-    let code = call.query.get("why").filter(|code| !code.is_empty()).cloned();
+    let severity = Severity::asked(&call.query)?;
+    let code = given(&call.query, "why");
     let now = call.api.node().clock().now();
     let snapshot = call.api.broker().registry.snapshot_full();
-    let asked = call.query.get("vhost").filter(|vhost| !vhost.is_empty());
+    let asked = given(&call.query, "vhost");
     let vhosts: Vec<Arc<str>> = call
         .identity
         .vhosts(&snapshot.topology)
-        .filter(|vhost| asked.is_none_or(|asked| ***vhost == **asked))
+        .filter(|vhost| asked.is_none_or(|asked| ***vhost == *asked))
         .cloned()
         .collect();
     let mut found = Found::default();
@@ -57,7 +51,7 @@ pub(crate) async fn all(call: Call) -> HandlerResult {
     let mut clients = seen(&call);
     clients.retain(|client| vhosts.contains(&client.vhost));
     found.add_connections(&call.api, clients).await;
-    json(found.answer(rows, code.as_deref(), severity))
+    json(found.answer(rows, code, severity))
 }
 
 /// An object, and one of its reasons.

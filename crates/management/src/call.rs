@@ -42,6 +42,14 @@ pub(crate) struct Call {
     pub(crate) body: Bytes,
 }
 
+/// The parameters of a query.
+pub(crate) type Query = HashMap<String, String>;
+
+/// The value of a parameter of a query, if it has one.
+pub(crate) fn given<'a>(query: &'a Query, key: &str) -> Option<&'a str> {
+    query.get(key).map(String::as_str).filter(|text| !text.is_empty())
+}
+
 impl Call {
     /// The value of the path parameter with this index.
     pub(crate) fn word(&self, at: usize) -> &str {

@@ -1,7 +1,6 @@
 //! Query parameters of lists: pages, names, sorting, columns.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,13 +8,11 @@ use axum::http::StatusCode;
 use leveret_model::RegularExpression;
 use serde_json::{Value, json};
 
-use crate::call::{HandlerResult, json};
+use crate::call::{HandlerResult, Query, given, json};
 use crate::columns::{Cell, Columns};
 use crate::error::Error;
 use crate::row_filter::RowFilter;
 use crate::stream::{self, make_way};
-
-type Query = HashMap<String, String>;
 
 /// Default size of a page.
 const PAGE_SIZE_DEFAULT: usize = 100;
@@ -120,7 +117,7 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
             rows.retain(|row| filter.matches(kind.name(row)));
         }
     }
-    if let Some(path) = query.get("sort").filter(|path| !path.is_empty()) {
+    if let Some(path) = given(query, "sort") {
         let reverse = is_reversed(query);
         let key = kind.key_by(path);
         let keyed = rows.into_iter().enumerate().map(|(at, row)| (key(&row), at, row)).collect();
@@ -337,7 +334,7 @@ pub(crate) enum Filter {
 impl Filter {
     /// An invalid pattern matches nothing, as in RabbitMQ.
     pub(crate) fn of(query: &Query) -> Self {
-        let Some(name) = query.get("name").filter(|name| !name.is_empty()) else { return Filter::All };
+        let Some(name) = given(query, "name") else { return Filter::All };
         if query.get("use_regex").is_none_or(|value| value != "true") {
             return Filter::Part(name.to_lowercase());
         }

@@ -1,16 +1,13 @@
 //! Filters of lists by what stands in their rows: a reason why something waits (`why`, `severity`), and any text that a reader sees
 //! (`search`), as the page writes it.
 
-use std::collections::HashMap;
-
 use serde_json::Value;
 
+use crate::call::{Query, given};
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::why::words::{bytes, count, rate};
 use crate::why::{Severity, short};
-
-type Query = HashMap<String, String>;
 
 /// Conditions on a row.
 pub(crate) struct RowFilter {
@@ -35,13 +32,9 @@ impl RowFilter {
         if !Self::is_asked(query) {
             return Ok(None);
         }
-        let severity = given(query, "severity").map(|name| {
-            Severity::parse(name)
-                .ok_or_else(|| Error::BadRequest(format!("severity '{name}' is none of bad, warn and note")))
-        });
         Ok(Some(Self {
             code: given(query, "why").map(str::to_owned),
-            severity: severity.transpose()?,
+            severity: Severity::asked(query)?,
             text: given(query, "search").map(str::to_lowercase),
             columns: Columns::of(query),
         }))
@@ -71,10 +64,6 @@ impl RowFilter {
         };
         !self.wants_reason() || row["why"].as_array().is_some_and(|reasons| reasons.iter().any(fits))
     }
-}
-
-fn given<'a>(query: &'a Query, key: &str) -> Option<&'a str> {
-    query.get(key).map(String::as_str).filter(|text| !text.is_empty())
 }
 
 /// Whether a reader of this value, which has this key, sees the text.
@@ -178,7 +167,7 @@ mod tests {
         assert!(finds(&[("why", "full")], &row) && finds(&[("why", "sync"), ("severity", "warn")], &row));
         assert!(!finds(&[("why", "full"), ("severity", "warn")], &row), "both hold for one reason");
         assert!(!finds(&[("severity", "note")], &row) && !finds(&[("why", "full"), ("search", "other")], &row));
-        let query = HashMap::from([("severity".to_owned(), "worst".to_owned())]);
+        let query = Query::from([("severity".to_owned(), "worst".to_owned())]);
         assert!(RowFilter::of(&query).is_err());
     }
 }

@@ -1,11 +1,14 @@
 //! How much a reason matters, and its short name.
 
+use crate::call::{Query, given};
+use crate::error::Error;
+
 /// How much a reason matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Severity {
     /// Messages are lost or refused, or nothing goes on.
     Bad,
-    /// Somebody should look at it.
+    /// An operator should look at it.
     Warn,
     /// Ordinary: it concerns nobody as long as it doesn't last.
     Note,
@@ -24,6 +27,15 @@ impl Severity {
     /// The severity of this name.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         [Severity::Bad, Severity::Warn, Severity::Note].into_iter().find(|severity| severity.name() == name)
+    }
+
+    /// The severity that a query asks for.
+    ///
+    /// # Errors
+    /// There is no such severity.
+    pub(crate) fn asked(query: &Query) -> Result<Option<Self>, Error> {
+        let unknown = |name| Error::BadRequest(format!("severity '{name}' is none of bad, warn and note"));
+        given(query, "severity").map(|name| Self::parse(name).ok_or_else(|| unknown(name))).transpose()
     }
 
     /// The severity of a reason that has lasted for this time.

@@ -81,7 +81,7 @@ fn an_export_of_an_earlier_version_is_imported_and_kept() {
     // Policies of mirrors never applied to quorum queues.
     assert!(effective("quorum").get("policy").is_none_or(Value::is_null));
     assert_eq!(effective("quorum")["operator_policy"], "most");
-    // Nobody else sets what has no effect, as in RabbitMQ 4.3.
+    // Only an import sets what has no effect, as in RabbitMQ 4.3.
     let policy = r#"{"pattern": "x", "definition": {"ha-mode": "all"}}"#;
     let (status, answer) = stage.ask("PUT", "/api/policies/%2F/other", policy);
     assert!(status == 400 && answer["reason"].as_str().expect("a reason").contains("ha-mode"), "{answer}");
