@@ -49,6 +49,34 @@ pub struct Queue {
     pub options: QueueOptions,
 }
 
+impl Queue {
+    /// A durable queue of the broker itself, which neither an exchange nor a connection owns.
+    pub(crate) fn durable(
+        id: QueueId,
+        vhost: Arc<str>,
+        name: Arc<str>,
+        arguments: Arguments,
+        options: QueueOptions,
+    ) -> Queue {
+        Queue {
+            id,
+            vhost,
+            name,
+            durable: true,
+            auto_delete: false,
+            exclusive_owner: None,
+            arguments,
+            declared_by: nobody(),
+            queue_type: options.queue_type,
+            home: Home::default(),
+            delays_for: None,
+            history_of: None,
+            earlier_priorities: Vec::new(),
+            options,
+        }
+    }
+}
+
 fn nobody() -> Arc<str> {
     "".into()
 }

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use super::Model;
-use crate::{Arguments, Home, Queue, QueueId, QueueOptions, QueueType, Value};
+use crate::{Arguments, Queue, QueueId, QueueOptions, QueueType, Value};
 
 /// The vhost of adopted queues.
 const VHOST: &str = "/";
@@ -28,22 +28,7 @@ impl Model {
         let name: Arc<str> = name.into();
         let arguments = Arguments::from_iter([("x-queue-type", Value::from(queue_type.name()))]);
         let options = QueueOptions::effective(&arguments);
-        self.topology.insert_queue(Arc::new(Queue {
-            id,
-            vhost: VHOST.into(),
-            name: name.clone(),
-            durable: true,
-            auto_delete: false,
-            exclusive_owner: None,
-            queue_type,
-            options,
-            home: Home::default(),
-            earlier_priorities: Vec::new(),
-            delays_for: None,
-            history_of: None,
-            arguments,
-            declared_by: "".into(),
-        }));
+        self.topology.insert_queue(Arc::new(Queue::durable(id, VHOST.into(), name.clone(), arguments, options)));
         self.next_queue = self.next_queue.max(id.0 + 1);
         self.topology.generation += 1;
         name

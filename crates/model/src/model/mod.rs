@@ -7,7 +7,7 @@ use crate::queue_arguments::{self, Properties};
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
     Arguments, Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
-    DeprecatedFeatures, Exchange, ExchangeId, ExchangeType, Home, LimitOwner, Limits, Permit, PutUser, Queue, QueueId,
+    DeprecatedFeatures, Exchange, ExchangeId, ExchangeType, LimitOwner, Limits, Permit, PutUser, Queue, QueueId,
     QueueOptions, QueueType, Refused, RefusedKind, SetPermissions, Submitted, Topology, User,
 };
 use crate::{Pattern, Permission};
@@ -471,21 +471,12 @@ impl Model {
         }
         self.limits.check_queue(&self.topology, vhost, &name, None)?;
         self.check_queue_limit(vhost, &name)?;
+        let arguments_of_queue = queue_arguments::complete(&Arguments::default(), QueueType::Quorum);
+        let (id, options) = (self.queue_id(true), QueueOptions::default());
         let mut queue = Queue {
-            id: self.queue_id(true),
-            vhost: vhost.clone(),
-            name,
-            durable: true,
-            auto_delete: false,
-            exclusive_owner: None,
-            arguments: queue_arguments::complete(&Arguments::default(), QueueType::Quorum),
-            declared_by: user.clone(),
             queue_type: QueueType::Quorum,
-            home: Home::default(),
-            earlier_priorities: Vec::new(),
-            options: QueueOptions::default(),
-            delays_for: None,
-            history_of: None,
+            declared_by: user.clone(),
+            ..Queue::durable(id, vhost.clone(), name, arguments_of_queue, options)
         };
         match kind {
             ExchangeType::RecentHistory => {
@@ -576,21 +567,13 @@ impl Model {
         self.limits.deprecated.check_queue(durable, exclusive)?;
         self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
         self.check_queue_limit(&vhost, &name)?;
+        let id = self.queue_id(durable && !exclusive);
         let queue = Arc::new(Queue {
-            id: self.queue_id(durable && !exclusive),
-            vhost,
-            name,
             durable,
             auto_delete,
             exclusive_owner: owner,
-            queue_type: options.queue_type,
-            options,
-            home: Home::default(),
-            earlier_priorities: Vec::new(),
-            delays_for: None,
-            history_of: None,
-            arguments,
             declared_by: permit.user().cloned().unwrap_or_default(),
+            ..Queue::durable(id, vhost, name, arguments, options)
         });
         self.topology.insert_queue(queue.clone());
         Ok((CommandOutcome::Created, vec![Change::QueueDeclared(queue)]))
