@@ -193,7 +193,7 @@ fn unfinished_messages_that_keep_the_alarm_are_given_up() {
     }
     let mut node = node_with_little_memory();
     let mut wires = unfinished(&node, 120);
-    // Nobody leaves, and nobody can finish.
+    // No client leaves, and none can finish.
     until(&node.http(), ALARMS, |answer| answer.status == 200);
     assert!(node.count("leveret_connections_unfinished_closed_total") > 0);
     let mut told = 0;

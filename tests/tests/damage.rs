@@ -69,17 +69,22 @@ fn stopped_with_segments(queue_type: &str, copied: bool) -> (Node, PathBuf) {
     (node, segment)
 }
 
+/// Flips a bit of message 20.
+fn corrupt(segment: &Path) {
+    let mut bytes = fs::read(segment).expect("the segment");
+    let wanted = body("hurt", 20);
+    let at = bytes.windows(1024).position(|found| *found == wanted[..]).expect("it is there");
+    bytes[at + 500] ^= 1;
+    fs::write(segment, bytes).expect("the segment is changed");
+}
+
 #[test]
 fn a_corrupted_message_is_told_in_a_list_of_messages() {
     if is_given() {
         return;
     }
     let (mut node, segment) = stopped_with_segments("quorum", true);
-    let mut bytes = fs::read(&segment).expect("the segment");
-    let wanted = body("hurt", 20);
-    let at = bytes.windows(1024).position(|found| *found == wanted[..]).expect("it is there");
-    bytes[at + 500] ^= 1;
-    fs::write(&segment, bytes).expect("the segment is changed");
+    corrupt(&segment);
     node.restart();
     let answer = node.http().get("/api/queues/%2F/hurt/browse?count=40&truncate=30").expect("an answer");
     assert_eq!(answer.status, 200);
@@ -226,11 +231,7 @@ fn is_found_when_it_is_read(queue_type: &str, copied: bool) {
     }
     let (mut node, segment) = stopped_with_segments(queue_type, copied);
     let name = segment.file_name().expect("a name").to_string_lossy().into_owned();
-    let mut bytes = fs::read(&segment).expect("the segment");
-    let wanted = body("hurt", 20);
-    let at = bytes.windows(1024).position(|found| *found == wanted[..]).expect("it is there");
-    bytes[at + 500] ^= 1;
-    fs::write(&segment, bytes).expect("the segment is changed");
+    corrupt(&segment);
     node.restart();
 
     assert_eq!(state(&node, "hurt").0, "running", "nobody has read it yet");
