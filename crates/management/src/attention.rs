@@ -15,8 +15,9 @@ use leveret_model::Overflow;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
-use crate::call::{Call, HandlerResult, given, json};
+use crate::call::{Call, HandlerResult, json};
 use crate::connections::{ask_briefly, seen};
+use crate::query::given;
 use crate::stream::make_way;
 use crate::why::{self, Severity, short};
 

@@ -1,6 +1,5 @@
 //! A request, as passed to handlers.
 
-use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::str::FromStr;
 
@@ -15,6 +14,7 @@ use crate::api::Api;
 use crate::error::Error;
 use crate::identity::Requester;
 use crate::json_walk::takes_too_much;
+use crate::query::Query;
 
 /// The result of a handler.
 pub(crate) type HandlerResult = Result<Response, Error>;
@@ -34,20 +34,12 @@ pub(crate) struct Call {
     pub(crate) identity: Requester,
     /// Values of the parameters in the route's path, in order.
     pub(crate) path: Vec<String>,
-    pub(crate) query: HashMap<String, String>,
+    pub(crate) query: Query,
     /// The query as it was sent, for parameters that it has several times.
     pub(crate) query_text: String,
     pub(crate) arrival: Arrival,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-}
-
-/// The parameters of a query.
-pub(crate) type Query = HashMap<String, String>;
-
-/// The value of a parameter of a query, if it has one.
-pub(crate) fn given<'a>(query: &'a Query, key: &str) -> Option<&'a str> {
-    query.get(key).map(String::as_str).filter(|text| !text.is_empty())
 }
 
 impl Call {

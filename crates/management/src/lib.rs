@@ -60,6 +60,7 @@ mod permissions;
 mod policies;
 mod process;
 mod publish;
+mod query;
 mod queues;
 mod recording;
 mod route;

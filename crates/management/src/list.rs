@@ -8,9 +8,10 @@ use axum::http::StatusCode;
 use leveret_model::RegularExpression;
 use serde_json::{Value, json};
 
-use crate::call::{HandlerResult, Query, given, json};
+use crate::call::{HandlerResult, json};
 use crate::columns::{Cell, Columns};
 use crate::error::Error;
+use crate::query::{Query, given};
 use crate::row_filter::RowFilter;
 use crate::stream::{self, make_way};
 

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
-use crate::call::{Query, given};
 use crate::columns::Columns;
 use crate::error::Error;
+use crate::query::{Query, given};
 use crate::why::words::{bytes, count, rate};
 use crate::why::{Severity, short};
 

@@ -1,7 +1,7 @@
 //! How much a reason matters, and its short name.
 
-use crate::call::{Query, given};
 use crate::error::Error;
+use crate::query::{Query, given};
 
 /// How much a reason matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
