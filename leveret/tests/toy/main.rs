@@ -29,15 +29,20 @@ impl Client {
     }
 
     fn send(&mut self, line: &str) {
-        writeln!(self.0.get_mut(), "{line}").expect("is sent");
+        // In one write, so that the end of a line is never read later than the line: while the alarm is up, that would be
+        // another case.
+        self.0.get_mut().write_all(format!("{line}\n").as_bytes()).expect("is sent");
     }
 
+    #[track_caller]
     fn hear(&mut self) -> String {
         let mut line = String::new();
-        self.0.read_line(&mut line).expect("a line");
+        let read = self.0.read_line(&mut line);
+        assert!(read.is_ok(), "no line: {read:?}");
         line.trim_end().to_owned()
     }
 
+    #[track_caller]
     fn ask(&mut self, line: &str) -> String {
         self.send(line);
         self.hear()

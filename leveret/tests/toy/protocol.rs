@@ -45,7 +45,15 @@ impl Protocol for Toy {
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn Session> {
         let client = ClientConnection::new(accepted, now);
         let confirms = Confirms::default();
-        Box::new(ToySession { client, confirms, declaring: None, consumer: None, has_more: false, is_over: false })
+        Box::new(ToySession {
+            client,
+            confirms,
+            declaring: None,
+            consumer: None,
+            has_more: false,
+            is_held: false,
+            is_over: false,
+        })
     }
 }
 
@@ -56,6 +64,8 @@ struct ToySession {
     declaring: Option<Ticket>,
     consumer: Option<Consumer>,
     has_more: bool,
+    /// A publish waits for the end of an alarm; it is received again then.
+    is_held: bool,
     is_over: bool,
 }
 
@@ -170,7 +180,10 @@ impl ToySession {
             Event::Durable(stream) => self.client.registered.notified(stream, false),
             Event::Written(stream) => self.client.registered.notified(stream, true),
             Event::Alarm if self.is_blocked() => self.say("blocked"),
-            Event::Alarm => self.say("unblocked"),
+            Event::Alarm => {
+                self.is_held = false;
+                self.say("unblocked");
+            }
             Event::Describe(inquiry) => inquiry.answer(self.client.view(self.is_blocked(), now)),
             Event::Close(_) | Event::Shed(_) => self.is_over = true,
             _ => {}
@@ -228,6 +241,7 @@ impl Session for ToySession {
         {
             let line = String::from_utf8_lossy(&input[used..used + length]).into_owned();
             if line.starts_with("publish") && self.is_blocked() {
+                self.is_held = true;
                 break;
             }
             used += length + 1;
@@ -256,7 +270,7 @@ impl Session for ToySession {
     }
 
     fn wants_read(&self) -> bool {
-        self.declaring.is_none() && !self.is_over
+        self.declaring.is_none() && !self.is_held && !self.is_over
     }
 
     fn next_deadline(&self) -> Option<Nanos> {
