@@ -98,6 +98,23 @@ fn a_timestamp_begins_with_the_first_chunk_of_that_time() {
 }
 
 #[test]
+fn each_credit_brings_a_chunk_of_a_large_frame() {
+    let Some(node) = node() else { return };
+    let mut client = StreamClient::open(node.streams());
+    client.create("s");
+    client.publisher(1, "", "s");
+    // Three chunks, of 4,096 messages at most.
+    client.publish(1, numbered(0..=9_999));
+    for (subscription, credit) in [(1, 1), (2, 2), (3, 3)] {
+        client.subscribe(subscription, "s", OffsetSpec::First, credit);
+        client.wait("its chunks", |client| client.subscriptions[&subscription].received == u64::from(credit));
+    }
+    client.confirms();
+    client.close();
+    finish(&node);
+}
+
+#[test]
 fn ten_credits_bring_ten_chunks_at_most() {
     let Some(node) = node() else { return };
     let mut client = StreamClient::open(node.streams());
