@@ -47,17 +47,24 @@ pub(crate) fn skip_space(text: &[u8], at: usize) -> usize {
     at + space
 }
 
+/// Bytes of a text that are looked at one by one: most texts are shorter than what a search in vectors costs to begin.
+const SHORT: usize = 24;
+
 /// Offset after the text whose quotation mark is at `at`.
 fn end_of_text(text: &[u8], at: usize) -> usize {
     let mut from = at + 1;
-    while let Some(found) = text.get(from..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+    loop {
+        let Some(rest) = text.get(from..) else { return text.len() };
+        let is_end = |byte: &u8| matches!(byte, b'"' | b'\\');
+        let found = rest.iter().take(SHORT).position(is_end);
+        let found = found.or_else(|| rest.get(SHORT..).and_then(|rest| Some(SHORT + memchr2(b'"', b'\\', rest)?)));
+        let Some(found) = found else { return text.len() };
         let at = from + found;
         match text[at] {
             b'"' => return at + 1,
             _ => from = at + 2,
         }
     }
-    text.len()
 }
 
 /// Offset after the value at `at`.
@@ -119,23 +126,33 @@ impl Members<'_> {
     pub(crate) fn end(&self) -> usize {
         skip_space(self.text, self.next) + 1
     }
+
+    /// The range of the next name, and where its value begins. The value is passed by [`Members::pass`].
+    pub(crate) fn next_name(&mut self) -> Option<(Range<usize>, usize)> {
+        let begin = skip_space(self.text, self.next);
+        if self.text.get(begin) != Some(&b'"') {
+            return None;
+        }
+        let name = begin..end_of_text(self.text, begin);
+        // After the colon.
+        let value = skip_space(self.text, skip_space(self.text, name.end) + 1);
+        Some((name, value))
+    }
+
+    /// Goes on behind a value that ends here.
+    pub(crate) fn pass(&mut self, end: usize) {
+        let behind = skip_space(self.text, end);
+        self.next = behind + usize::from(self.text.get(behind) == Some(&b','));
+    }
 }
 
 impl Iterator for Members<'_> {
     type Item = (Range<usize>, Range<usize>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let text = self.text;
-        let begin = skip_space(text, self.next);
-        if text.get(begin) != Some(&b'"') {
-            return None;
-        }
-        let name = begin..end_of_text(text, begin);
-        // After the colon.
-        let value = skip_space(text, skip_space(text, name.end) + 1);
-        let value = value..end(text, value);
-        let behind = skip_space(text, value.end);
-        self.next = behind + usize::from(text.get(behind) == Some(&b','));
+        let (name, value) = self.next_name()?;
+        let value = value..end(self.text, value);
+        self.pass(value.end);
         Some((name, value))
     }
 }

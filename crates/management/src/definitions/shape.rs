@@ -221,21 +221,26 @@ pub(super) fn check(text: &[u8], scope: &Scope) -> Result<(Vec<DocumentMember>, 
     let begin = walk::skip_space(text, 0);
     let mut ignored = Vec::new();
     let mut found: Vec<DocumentMember> = Vec::new();
-    for (name, value) in walk::members(text, begin) {
+    let mut members = walk::members(text, begin);
+    while let Some((name, at)) = members.next_name() {
         let name = checking.name(&name, "")?;
         if found.iter().any(|seen| seen.name == name) {
-            return Err(checking.wrong(&name, value.start, "stands here for the second time"));
+            return Err(checking.wrong(&name, at, "stands here for the second time"));
         }
-        let mut member = DocumentMember { name, value, items: Vec::new(), vhosts: Vec::new() };
+        let mut member = DocumentMember { name, value: at..at, items: Vec::new(), vhosts: Vec::new() };
         let name = &member.name;
+        let mut end = None;
         match LISTS.iter().find(|list| list.name == name) {
             Some(list) if list.is_of_clusters && *scope != Scope::Cluster => ignored.push(name.clone()),
-            Some(list) => checking.list(list, &mut member, &mut ignored)?,
+            // The document is large, and this has walked to the list's end.
+            Some(list) => end = Some(checking.list(list, &mut member, &mut ignored)?),
             None => match TOP.iter().find(|Field(known, ..)| known == name) {
-                Some(field) => checking.field(field, member.value.start, name)?,
+                Some(field) => checking.field(field, at, name)?,
                 None => ignored.push(name.clone()),
             },
         }
+        member.value.end = end.unwrap_or_else(|| walk::end(text, at));
+        members.pass(member.value.end);
         found.push(member);
     }
     Ok((found, ignored))
@@ -258,7 +263,8 @@ impl Checking<'_> {
         name.map_err(|_| self.wrong(path, at.start, "has a name that is no text"))
     }
 
-    fn list(&self, list: &List, member: &mut DocumentMember, ignored: &mut Ignored) -> Result<(), String> {
+    /// Checks a list of objects. Returns where it ends.
+    fn list(&self, list: &List, member: &mut DocumentMember, ignored: &mut Ignored) -> Result<usize, String> {
         let at = member.value.start;
         let found = walk::kind(self.text, at);
         if found != JsonKind::List {
@@ -268,7 +274,7 @@ impl Checking<'_> {
         loop {
             let begin = walk::skip_space(self.text, next);
             if matches!(self.text.get(begin), None | Some(b']')) {
-                return Ok(());
+                return Ok(begin + 1);
             }
             let (end, vhost) = self.entry(list, member.items.len(), begin, ignored)?;
             if let Some(vhost) = vhost {
