@@ -50,6 +50,11 @@ impl Columns {
         }
     }
 
+    /// Whether no columns were asked for, so that all are shown.
+    pub(crate) fn are_all(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Whether columns were asked for, and all of them are among these.
     pub(crate) fn are_among(&self, names: &[&str]) -> bool {
         !self.0.is_empty() && self.0.iter().all(|path| names.contains(&path[0].as_str()))
@@ -60,23 +65,33 @@ impl Columns {
         if self.0.is_empty() {
             return row;
         }
-        let paths: Vec<&[String]> = self.0.iter().map(Vec::as_slice).collect();
-        pick(&row, &paths)
+        pick(&row, &self.paths())
+    }
+
+    /// The part of a row's field that these columns have; `None` if it isn't among them.
+    pub(crate) fn of_field(&self, name: &str, value: &Value) -> Option<Value> {
+        pick_field(name, value, &self.paths())
+    }
+
+    fn paths(&self) -> Vec<&[String]> {
+        self.0.iter().map(Vec::as_slice).collect()
     }
 }
 
 fn pick(value: &Value, paths: &[&[String]]) -> Value {
     let Value::Object(object) = value else { return value.clone() };
-    let mut out = Map::new();
-    for (key, inner) in object {
-        let below: Vec<&[String]> = paths.iter().filter(|path| path[0] == *key).map(|path| &path[1..]).collect();
-        if below.iter().any(|path| path.is_empty()) {
-            out.insert(key.clone(), inner.clone());
-        } else if !below.is_empty() {
-            out.insert(key.clone(), pick(inner, &below));
-        }
-    }
+    let picked = object.iter().filter_map(|(key, inner)| Some((key.clone(), pick_field(key, inner, paths)?)));
+    let out: Map<String, Value> = picked.collect();
     if out.is_empty() { json!([]) } else { Value::Object(out) }
+}
+
+/// The part of a field with this name that paths lead to; `None` if they lead to none.
+fn pick_field(name: &str, value: &Value, paths: &[&[String]]) -> Option<Value> {
+    let below: Vec<&[String]> = paths.iter().filter(|path| path[0] == name).map(|path| &path[1..]).collect();
+    match below.iter().any(|path| path.is_empty()) {
+        true => Some(value.clone()),
+        false => (!below.is_empty()).then(|| pick(value, &below)),
+    }
 }
 
 #[cfg(test)]

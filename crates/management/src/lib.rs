@@ -65,6 +65,7 @@ mod queues;
 mod recording;
 mod route;
 mod routes;
+mod row;
 mod row_filter;
 mod running_traces;
 mod running_transfers;

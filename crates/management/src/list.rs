@@ -12,6 +12,7 @@ use crate::call::{HandlerResult, json};
 use crate::columns::{Cell, Columns};
 use crate::error::Error;
 use crate::query::{Query, given};
+use crate::row::Shown;
 use crate::row_filter::RowFilter;
 use crate::stream::{self, make_way};
 
@@ -74,6 +75,11 @@ pub(crate) trait Rows: Send + 'static {
     /// The row as displayed.
     fn show(&self, row: &Self::Row) -> Value;
 
+    /// The row as displayed, without making an object of it; override it for rows with many fields.
+    fn whole(&self, row: &Self::Row) -> Shown {
+        Shown::Value(self.show(row))
+    }
+
     /// One column of the row as displayed; override it for columns that cost less than the row.
     fn cell(&self, _row: &Self::Row, _column: &str) -> Cell {
         Cell::Costly
@@ -108,7 +114,9 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
             if at % ROWS_AT_A_STRETCH == 0 {
                 make_way();
             }
-            (!wanted.wants_reason() || kind.may_wait(row)) && wanted.matches(kind.name(row), || kind.show(row))
+            let name = kind.name(row);
+            (!wanted.wants_reason() || kind.may_wait(row))
+                && (wanted.matches_name(name) || wanted.matches(name, &kind.whole(row)))
         });
     }
     if page.is_some() {
@@ -130,13 +138,16 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
         return Ok(stream::list(rows.into_iter().map(move |row| shown(&kind, &row, &columns))));
     };
     let filtered = rows.len();
-    let items: Vec<Value> = page.take(rows)?.iter().map(|row| shown(&kind, row, &columns)).collect();
+    let items = page.take(rows)?.iter().map(|row| shown(&kind, row, &columns).into_value()).collect();
     json(page.wrap(total, filtered, items))
 }
 
 /// A row with the columns that are asked for; no others are made.
-pub(crate) fn shown<R: Rows>(kind: &R, row: &R::Row, columns: &Columns) -> Value {
-    columns.of_row(|column| kind.cell(row, column), || kind.show(row))
+pub(crate) fn shown<R: Rows>(kind: &R, row: &R::Row, columns: &Columns) -> Shown {
+    match columns.are_all() {
+        true => kind.whole(row),
+        false => Shown::Value(columns.of_row(|column| kind.cell(row, column), || kind.show(row))),
+    }
 }
 
 /// The requested order.
@@ -185,7 +196,7 @@ pub(crate) fn page<R: Rows>(
     let Range { start, end } = page.wanted();
     let rows = pick(start.min(total)..end.min(total));
     let columns = Columns::of(query);
-    let items = rows.iter().map(|row| shown(kind, row, &columns)).collect();
+    let items = rows.iter().map(|row| shown(kind, row, &columns).into_value()).collect();
     Some(json(page.wrap(total, total, items)))
 }
 
@@ -215,7 +226,7 @@ pub(crate) fn sorted_page<'a, R: Rows>(
     make_way();
     let (filtered, columns) = (rows.len(), Columns::of(query));
     Some(page.take(rows).and_then(|rows| {
-        let items = rows.into_iter().map(|row| shown(kind, row, &columns)).collect();
+        let items = rows.into_iter().map(|row| shown(kind, row, &columns).into_value()).collect();
         json(page.wrap(total, filtered, items))
     }))
 }

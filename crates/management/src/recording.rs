@@ -135,7 +135,9 @@ impl Api {
         let snapshot = self.broker().registry.snapshot_full();
         for subject in &watched {
             let shown = match subject {
-                Subject::Queue(vhost, name) => snapshot.queue(vhost, name).map(|queue| queues::usual(self, queue)),
+                Subject::Queue(vhost, name) => {
+                    snapshot.queue(vhost, name).map(|queue| queues::usual(self, queue).into())
+                }
                 Subject::Exchange(vhost, name) => {
                     let found = snapshot.topology.exchange(vhost, name);
                     found.map(|exchange| exchanges::view(self, &snapshot, exchange))

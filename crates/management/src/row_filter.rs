@@ -6,6 +6,7 @@ use serde_json::Value;
 use crate::columns::Columns;
 use crate::error::Error;
 use crate::query::{Query, given};
+use crate::row::Shown;
 use crate::why::words::{bytes, count, rate};
 use crate::why::{Severity, short};
 
@@ -13,9 +14,16 @@ use crate::why::{Severity, short};
 pub(crate) struct RowFilter {
     code: Option<String>,
     severity: Option<Severity>,
-    /// In lower case.
-    text: Option<String>,
+    text: Option<Wanted>,
     columns: Columns,
+}
+
+/// A text that is searched for.
+struct Wanted {
+    /// In lower case.
+    text: String,
+    /// Whether a number may be written so.
+    may_be_number: bool,
 }
 
 impl RowFilter {
@@ -35,7 +43,7 @@ impl RowFilter {
         Ok(Some(Self {
             code: given(query, "why").map(str::to_owned),
             severity: Severity::asked(query)?,
-            text: given(query, "search").map(str::to_lowercase),
+            text: given(query, "search").map(Wanted::new),
             columns: Columns::of(query),
         }))
     }
@@ -45,50 +53,83 @@ impl RowFilter {
         self.code.is_some() || self.severity.is_some()
     }
 
+    /// Whether the row with this name meets the conditions, whatever else stands in it.
+    pub(crate) fn matches_name(&self, name: &str) -> bool {
+        !self.wants_reason() && self.is_named(name)
+    }
+
     /// Whether the row with this name meets the conditions.
-    pub(crate) fn matches(&self, name: &str, row: impl FnOnce() -> Value) -> bool {
-        let is_named = |text: &str| name.to_lowercase().contains(text);
-        if !self.wants_reason() && self.text.as_deref().is_none_or(is_named) {
-            return true;
-        }
-        let row = row();
-        self.has_reason(&row)
-            && self.text.as_deref().is_none_or(|text| is_named(text) || shows("", &self.columns.pick(row), text))
+    pub(crate) fn matches(&self, name: &str, row: &Shown) -> bool {
+        let is_seen = || self.text.as_ref().is_some_and(|wanted| wanted.is_seen(row, &self.columns));
+        self.has_reason(row) && (self.is_named(name) || is_seen())
+    }
+
+    fn is_named(&self, name: &str) -> bool {
+        self.text.as_ref().is_none_or(|wanted| wanted.is_in(name))
     }
 
     /// Whether one of the row's reasons has the code and the severity.
-    fn has_reason(&self, row: &Value) -> bool {
+    fn has_reason(&self, row: &Shown) -> bool {
         let fits = |reason: &Value| {
             self.code.as_ref().is_none_or(|code| reason["code"] == **code)
                 && self.severity.is_none_or(|severity| reason["severity"] == severity.name())
         };
-        !self.wants_reason() || row["why"].as_array().is_some_and(|reasons| reasons.iter().any(fits))
+        !self.wants_reason() || row.get("why").and_then(Value::as_array).is_some_and(|reasons| reasons.iter().any(fits))
     }
 }
 
-/// Whether a reader of this value, which has this key, sees the text.
-fn shows(key: &str, value: &Value, text: &str) -> bool {
-    let has = |shown: &str| shown.to_lowercase().contains(text);
-    match value {
-        Value::Null => false,
-        Value::Bool(on) => flag(key, *on).is_some_and(|word| has(&word)),
-        Value::String(shown) => has(shown),
-        Value::Number(number) => {
-            let plain = number.to_string();
-            let float = number.as_f64().unwrap_or_default();
-            let written = match number.as_u64() {
-                _ if key == "rate" => rate(float),
-                Some(size) if is_size(key) => bytes(size),
-                Some(number) => count(number),
-                None => rate(float),
-            };
-            has(&written) || plain == text
+impl Wanted {
+    fn new(text: &str) -> Self {
+        let text = text.to_lowercase();
+        // Digits, separators, and the units of sizes: most texts that people look for have other letters, and writing all numbers
+        // of a row to compare them is most of the work.
+        let may_be_number = text.chars().all(|sign| sign.is_ascii_digit() || " .,-+<ebkmgti".contains(sign));
+        Self { text, may_be_number }
+    }
+
+    /// Whether a text has it, in whatever case.
+    fn is_in(&self, shown: &str) -> bool {
+        let wanted = self.text.as_bytes();
+        match shown.is_ascii() {
+            true => shown.as_bytes().windows(wanted.len()).any(|part| part.eq_ignore_ascii_case(wanted)),
+            false => shown.to_lowercase().contains(&self.text),
         }
-        Value::Array(values) if key == "why" => {
-            values.iter().filter_map(|reason| reason["code"].as_str()).any(|code| has(&short(code)))
+    }
+
+    /// Whether a reader of the row sees it in these columns.
+    fn is_seen(&self, row: &Shown, columns: &Columns) -> bool {
+        row.fields().any(|(key, value)| match columns.are_all() {
+            true => self.is_seen_in(key, value),
+            false => columns.of_field(key, value).is_some_and(|value| self.is_seen_in(key, &value)),
+        })
+    }
+
+    /// Whether a reader of this value, which has this key, sees it.
+    fn is_seen_in(&self, key: &str, value: &Value) -> bool {
+        match value {
+            Value::Null => false,
+            Value::Bool(on) => flag(key, *on).is_some_and(|word| self.is_in(&word)),
+            Value::String(shown) => self.is_in(shown),
+            Value::Number(_) if !self.may_be_number => false,
+            Value::Number(number) => {
+                let plain = number.to_string();
+                let float = number.as_f64().unwrap_or_default();
+                let written = match number.as_u64() {
+                    _ if key == "rate" => rate(float),
+                    Some(size) if is_size(key) => bytes(size),
+                    Some(number) => count(number),
+                    None => rate(float),
+                };
+                self.is_in(&written) || plain == self.text
+            }
+            Value::Array(values) if key == "why" => {
+                values.iter().filter_map(|reason| reason["code"].as_str()).any(|code| self.is_in(&short(code)))
+            }
+            Value::Array(values) => values.iter().any(|value| self.is_seen_in(key, value)),
+            Value::Object(fields) => {
+                fields.iter().any(|(key, value)| self.is_in(feature(key)) || self.is_seen_in(key, value))
+            }
         }
-        Value::Array(values) => values.iter().any(|value| shows(key, value, text)),
-        Value::Object(fields) => fields.iter().any(|(key, value)| has(feature(key)) || shows(key, value, text)),
     }
 }
 
@@ -129,7 +170,7 @@ mod tests {
     fn finds(pairs: &[(&str, &str)], row: &Value) -> bool {
         let query = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
         let filter = RowFilter::of(&query).expect("it is valid").expect("there is one");
-        filter.matches(row["name"].as_str().unwrap_or_default(), || row.clone())
+        filter.matches(row["name"].as_str().unwrap_or_default(), &Shown::Value(row.clone()))
     }
 
     #[test]

@@ -7,9 +7,8 @@ use crate::api::Api;
 use crate::history::{Ranges, Subject};
 
 /// Adds a counter and, next to it, its rate per second.
-pub(crate) fn put(object: &mut Map<String, Value>, name: &str, total: u64, rate: f64) {
-    object.insert(name.to_owned(), json!(total));
-    object.insert(format!("{name}_details"), details(rate));
+pub(crate) fn put(object: &mut impl Extend<(String, Value)>, name: &str, total: u64, rate: f64) {
+    object.extend([(name.to_owned(), json!(total)), (format!("{name}_details"), details(rate))]);
 }
 
 /// The object with a rate per second.

@@ -6,13 +6,13 @@ use axum::body::{Body, Bytes};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use futures_lite::stream;
-use serde_json::Value;
+use serde::Serialize;
 
 /// Approximate size of a piece, in bytes.
 const PIECE_BYTES: usize = 32 << 10;
 
 /// A JSON list of these values.
-pub(crate) fn list(mut values: impl Iterator<Item = Value> + Send + 'static) -> Response {
+pub(crate) fn list(mut values: impl Iterator<Item: Serialize> + Send + 'static) -> Response {
     let (mut opened, mut closed) = (false, false);
     text("application/json", move |piece| {
         if closed {
@@ -57,12 +57,14 @@ pub(crate) fn make_way() {
     std::thread::yield_now();
 }
 
-fn write(piece: &mut Vec<u8>, value: &Value) {
+fn write(piece: &mut Vec<u8>, value: &impl Serialize) {
     serde_json::to_writer(piece, value).expect("a value has a JSON form");
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     async fn body(response: Response) -> (usize, Vec<u8>) {

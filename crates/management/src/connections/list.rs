@@ -19,6 +19,7 @@ use crate::call::{Call, HandlerResult, json};
 use crate::columns::{Cell, Columns};
 use crate::history::Ranges;
 use crate::list::{Filter, Key, Page};
+use crate::row::Shown;
 use crate::row_filter::RowFilter;
 
 /// The kind of rows in a list.
@@ -216,8 +217,9 @@ async fn keys(
             for row in level.rows(&call.api, &view, None) {
                 total += 1;
                 let name = row["name"].as_str().unwrap_or("").to_owned();
-                if filter.matches(&name) && wanted.is_none_or(|wanted| wanted.matches(&name, || row.clone())) {
-                    let key = sort.map_or_else(none, |path| Key::of(&row, path));
+                let row = Shown::Value(row);
+                if filter.matches(&name) && wanted.is_none_or(|wanted| wanted.matches(&name, &row)) {
+                    let key = sort.map_or_else(none, |path| Key::of(&row.into_value(), path));
                     kept.push(Kept { client: batch * BATCH + places[&view.client.id], name, key });
                 }
             }

@@ -12,6 +12,7 @@ use crate::call::{Call, HandlerResult};
 use crate::columns::Cell;
 use crate::history::Ranges;
 use crate::list::{self, Key, KeyBy, Rows, Sorting};
+use crate::row::Shown;
 
 /// The level of detail of a list.
 #[derive(Clone, Copy)]
@@ -39,13 +40,21 @@ impl Rows for Listed {
     }
 
     fn show(&self, row: &QueueRef) -> Value {
-        let mut body = match self.depth {
+        self.whole(row).into_value()
+    }
+
+    fn whole(&self, row: &QueueRef) -> Shown {
+        let body = match self.depth {
             Depth::Usual => view::usual(&self.api, row),
             Depth::Detailed => view::detailed(&self.api, row),
-            Depth::Plain { totals } => return view::plain(&self.api, row, totals),
+            Depth::Plain { totals } => return Shown::Row(view::plain(&self.api, row, totals)),
         };
+        if self.ranges.is_none() {
+            return Shown::Row(body);
+        }
+        let mut body = body.into();
         view::add_past(&self.api, row, &mut body, self.ranges.as_ref());
-        body
+        Shown::Value(body)
     }
 
     fn cell(&self, row: &QueueRef, column: &str) -> Cell {

@@ -7,11 +7,12 @@ use leveret_broker::{
     Activity, ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, QuorumStatus, StreamStatus,
 };
 use leveret_model::{DelayedRetry, QueueOptions, QueueType};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::Api;
 use crate::columns::Cell;
 use crate::history::{Ranges, Subject};
+use crate::row::Row;
 use crate::statistics::put;
 use crate::time::{idle_since, iso8601};
 use crate::why;
@@ -21,36 +22,35 @@ pub(super) const HANDED_OUT: [QueueCount; 4] =
     [QueueCount::Deliver, QueueCount::DeliverNoAck, QueueCount::Get, QueueCount::GetNoAck];
 
 /// A queue in a list.
-pub(crate) fn usual(api: &Api, queue: &QueueRef) -> Value {
-    Value::Object(basic(api, queue, &queue.status()))
+pub(crate) fn usual(api: &Api, queue: &QueueRef) -> Row {
+    basic(api, queue, &queue.status())
 }
 
 /// A queue in a list without statistics.
-pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Value {
+pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Row {
     let (info, mut body) = (queue.info(), declared(api, queue));
     match info.queue_type() {
-        QueueType::Classic => body.insert("online".to_owned(), Value::Null),
+        QueueType::Classic => body.add("online", Value::Null),
         QueueType::Quorum => {
-            let limit = queue.effective().options(info).delivery_limit;
-            body.insert("delivery_limit".to_owned(), delivery_limit(limit))
+            body.add("delivery_limit", delivery_limit(queue.effective().options(info).delivery_limit));
         }
-        QueueType::Stream => None,
-    };
+        QueueType::Stream => {}
+    }
     if totals {
         let gauges = queue.gauges();
-        body.insert("messages".to_owned(), json!(gauges.messages()));
-        body.insert("messages_ready".to_owned(), json!(gauges.ready));
-        body.insert("messages_unacknowledged".to_owned(), json!(gauges.unacknowledged));
+        body.add("messages", json!(gauges.messages()));
+        body.add("messages_ready", json!(gauges.ready));
+        body.add("messages_unacknowledged", json!(gauges.unacknowledged));
     }
-    Value::Object(body)
+    body
 }
 
 /// A queue in a detailed list.
-pub(crate) fn detailed(api: &Api, queue: &QueueRef) -> Value {
+pub(crate) fn detailed(api: &Api, queue: &QueueRef) -> Row {
     let status = queue.status();
     let mut body = basic(api, queue, &status);
     add_details(api, queue, &mut body, &status);
-    Value::Object(body)
+    body
 }
 
 /// A queue in its own response.
@@ -61,11 +61,11 @@ pub(crate) fn full(api: &Api, queue: &QueueRef) -> Value {
     add_details(api, queue, &mut body, &status);
     let consumers = status.consumers.iter();
     let shown: Vec<Value> = consumers.map(|consumer| consumer_view(api, queue, consumer, now)).collect();
-    body.insert("effective_arguments".to_owned(), effective_arguments(queue));
-    body.insert("consumer_details".to_owned(), json!(shown));
-    body.insert("incoming".to_owned(), json!([]));
-    body.insert("deliveries".to_owned(), json!([]));
-    Value::Object(body)
+    body.add("effective_arguments", effective_arguments(queue));
+    body.add("consumer_details", json!(shown));
+    body.add("incoming", json!([]));
+    body.add("deliveries", json!([]));
+    body.into()
 }
 
 /// Adds the requested history.
@@ -74,11 +74,11 @@ pub(super) fn add_past(api: &Api, queue: &QueueRef, body: &mut Value, ranges: Op
     api.show_past(Subject::Queue(info.vhost.clone(), info.name.clone()), body, ranges);
 }
 
-fn add_details(api: &Api, queue: &QueueRef, body: &mut Map<String, Value>, status: &QueueStatus) {
+fn add_details(api: &Api, queue: &QueueRef, body: &mut Row, status: &QueueStatus) {
     let exclusive = status.consumers.iter().find(|consumer| consumer.exclusive);
-    let mut add = |key: &str, value: Value| {
-        body.insert(key.to_owned(), value);
-    };
+    // Here they are there without a policy, too.
+    body.remove(&["policy", "operator_policy"]);
+    let mut add = |key, value: Value| body.add(key, value);
     let effective = queue.effective();
     let matched = &effective.matched;
     add("policy", json!(matched.policy.as_ref().map(|policy| &policy.name)));
@@ -138,29 +138,29 @@ pub(super) fn declared_cell(api: &Api, queue: &QueueRef, column: &str) -> Cell {
     }
 }
 
-fn declared(api: &Api, queue: &QueueRef) -> Map<String, Value> {
+/// Fields that a queue has in a list, with some to spare.
+const FIELDS: usize = 64;
+
+fn declared(api: &Api, queue: &QueueRef) -> Row {
     let info = queue.info();
-    let body = json!({
-        "name": info.name,
-        "vhost": info.vhost,
-        "node": api.name(),
-        "type": info.queue_type().name(),
-        "durable": info.durable,
-        "auto_delete": info.auto_delete,
-        "exclusive": info.is_exclusive(),
-        "arguments": info.arguments.to_json(),
-        "state": state(queue),
-    });
-    let Value::Object(mut body) = body else { return Map::new() };
+    let mut body = Row::with_capacity(FIELDS);
+    body.extend([
+        ("name", json!(info.name)),
+        ("vhost", json!(info.vhost)),
+        ("node", json!(api.name())),
+        ("type", json!(info.queue_type().name())),
+        ("durable", json!(info.durable)),
+        ("auto_delete", json!(info.auto_delete)),
+        ("exclusive", json!(info.is_exclusive())),
+        ("arguments", info.arguments.to_json()),
+        ("state", json!(state(queue))),
+    ]);
     if let Some(policy) = &queue.effective().matched.policy {
-        body.insert("policy".to_owned(), json!(policy.name));
+        body.add("policy", json!(policy.name));
     }
     if info.queue_type() != QueueType::Classic {
-        for (key, value) in
-            [("leader", json!(api.name())), ("members", json!([api.name()])), ("online", json!([api.name()]))]
-        {
-            body.insert(key.to_owned(), value);
-        }
+        let members = || json!([api.name()]);
+        body.extend([("leader", json!(api.name())), ("members", members()), ("online", members())]);
     }
     body
 }
@@ -180,26 +180,21 @@ fn delayed_retry(retry: Option<DelayedRetry>) -> String {
 }
 
 /// The fields that only quorum queues have, and those that they don't have.
-fn make_quorum(body: &mut Map<String, Value>, status: &QuorumStatus, options: &QueueOptions) {
-    for key in ["messages_ready_ram", "messages_unacknowledged_ram", "storage_version"] {
-        body.remove(key);
-    }
-    let own = json!({
-        "delivery_limit": delivery_limit(status.delivery_limit),
-        "messages_ready_returned": status.returned,
-        "messages_active_priorities": status.by_priority.len(),
-        "messages_by_priority": status.by_priority,
-        "delayed_retry": delayed_retry(options.delayed_retry),
-        "messages_delayed": status.delayed,
-        "delayed_bytes": status.delayed_bytes,
-        "messages_dlx": status.dying,
-        "message_bytes_dlx": status.dying_bytes,
-        "parked": status.parked,
-        "parked_bytes": status.parked_bytes,
-    });
-    if let Value::Object(own) = own {
-        body.extend(own);
-    }
+fn make_quorum(body: &mut Row, status: &QuorumStatus, options: &QueueOptions) {
+    body.remove(&["messages_by_priority", "messages_ready_ram", "messages_unacknowledged_ram", "storage_version"]);
+    body.extend([
+        ("delivery_limit", json!(delivery_limit(status.delivery_limit))),
+        ("messages_ready_returned", json!(status.returned)),
+        ("messages_active_priorities", json!(status.by_priority.len())),
+        ("messages_by_priority", json!(status.by_priority)),
+        ("delayed_retry", json!(delayed_retry(options.delayed_retry))),
+        ("messages_delayed", json!(status.delayed)),
+        ("delayed_bytes", json!(status.delayed_bytes)),
+        ("messages_dlx", json!(status.dying)),
+        ("message_bytes_dlx", json!(status.dying_bytes)),
+        ("parked", json!(status.parked)),
+        ("parked_bytes", json!(status.parked_bytes)),
+    ]);
 }
 
 /// Keys that streams don't have: their messages aren't counted by where they are, and their bytes are those of chunks.
@@ -221,25 +216,20 @@ const NOT_OF_STREAMS: [&str; 13] = [
 
 /// The fields that only streams have, and those that they don't have. A stretch is what a segment is in RabbitMQ: the unit of
 /// retention.
-fn make_stream(body: &mut Map<String, Value>, node: &str, status: &QueueStatus, stream: &StreamStatus) {
-    for key in NOT_OF_STREAMS {
-        body.remove(key);
-    }
-    let own = json!({
-        "readers": {node: status.consumers.len()},
-        "segments": stream.stretches,
-        "first_timestamp": stream.oldest_ms.unwrap_or(0),
-        "first_offset": stream.first,
-        "next_offset": stream.next,
-        "last_chunk_offset": stream.last_chunk,
-        "chunk_bytes": status.bytes,
-    });
-    if let Value::Object(own) = own {
-        body.extend(own);
-    }
+fn make_stream(body: &mut Row, node: &str, status: &QueueStatus, stream: &StreamStatus) {
+    body.remove(&NOT_OF_STREAMS);
+    body.extend([
+        ("readers", json!({node: status.consumers.len()})),
+        ("segments", json!(stream.stretches)),
+        ("first_timestamp", json!(stream.oldest_ms.unwrap_or(0))),
+        ("first_offset", json!(stream.first)),
+        ("next_offset", json!(stream.next)),
+        ("last_chunk_offset", json!(stream.last_chunk)),
+        ("chunk_bytes", json!(status.bytes)),
+    ]);
 }
 
-fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value> {
+fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Row {
     let now = api.node().clock().now();
     let rates = status.counts.rates(now.monotonic);
     let counts = &status.conservation;
@@ -254,53 +244,53 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
     put(&mut body, "messages_unacknowledged", unacknowledged, rates.unacknowledged());
     let in_memory_ready = status.in_memory.min(status.ready);
     let utilisation = if status.consumers.is_empty() { 0.0 } else { consumer_capacity(status) };
-    let further = json!({
-        "durability": queue.durability().name(),
-        "effective_policy_definition": queue.effective().matched.definition(),
-        "internal": false,
-        "internal_owner": false,
-        "storage_version": 2,
-        "messages_persistent": remaining.saturating_sub(status.volatile),
-        "messages_ram": status.in_memory,
-        "messages_ready_ram": in_memory_ready,
-        "messages_unacknowledged_ram": status.in_memory - in_memory_ready,
-        "message_bytes": bytes,
-        "message_bytes_ready": status.ready_bytes,
-        "message_bytes_unacknowledged": status.unacknowledged_bytes,
-        "message_bytes_persistent": bytes.saturating_sub(status.volatile_bytes),
-        "message_bytes_ram": (bytes as f64 * status.in_memory as f64 / remaining.max(1) as f64).round() as u64,
-        "memory": status.memory,
-        "consumers": status.consumers.len(),
-        "consumer_capacity": utilisation,
-        "consumer_utilisation": utilisation,
-        "conservation": {
-            "accepted": counts.accepted,
-            "settled": counts.settled,
-            "dead_lettered": counts.dead_lettered,
-            "expired": counts.expired,
-            "dropped": counts.dropped,
-            "purged": counts.purged,
-            "parked": counts.parked,
-            "remaining": remaining,
-            "balanced": counts.accepted == counts.gone() + remaining,
-        },
-        "pending": status.pending,
-        "moving": status.moving,
-        "refused": status.refused,
-        "waits": status.waits.iter().map(|wait| waiting(*wait, now)).collect::<Vec<_>>(),
-        "why": why::of_queue(api, queue, status, now),
-    });
-    if let Value::Object(further) = further {
-        body.extend(further);
-    }
+    body.extend([
+        ("durability", json!(queue.durability().name())),
+        ("effective_policy_definition", queue.effective().matched.definition().into()),
+        ("internal", json!(false)),
+        ("internal_owner", json!(false)),
+        ("storage_version", json!(2)),
+        ("messages_persistent", json!(remaining.saturating_sub(status.volatile))),
+        ("messages_ram", json!(status.in_memory)),
+        ("messages_ready_ram", json!(in_memory_ready)),
+        ("messages_unacknowledged_ram", json!(status.in_memory - in_memory_ready)),
+        ("message_bytes", json!(bytes)),
+        ("message_bytes_ready", json!(status.ready_bytes)),
+        ("message_bytes_unacknowledged", json!(status.unacknowledged_bytes)),
+        ("message_bytes_persistent", json!(bytes.saturating_sub(status.volatile_bytes))),
+        ("message_bytes_ram", json!((bytes as f64 * status.in_memory as f64 / remaining.max(1) as f64).round() as u64)),
+        ("memory", json!(status.memory)),
+        ("consumers", json!(status.consumers.len())),
+        ("consumer_capacity", json!(utilisation)),
+        ("consumer_utilisation", json!(utilisation)),
+        (
+            "conservation",
+            json!({
+                "accepted": counts.accepted,
+                "settled": counts.settled,
+                "dead_lettered": counts.dead_lettered,
+                "expired": counts.expired,
+                "dropped": counts.dropped,
+                "purged": counts.purged,
+                "parked": counts.parked,
+                "remaining": remaining,
+                "balanced": counts.accepted == counts.gone() + remaining,
+            }),
+        ),
+        ("pending", json!(status.pending)),
+        ("moving", json!(status.moving)),
+        ("refused", json!(status.refused)),
+        ("waits", json!(status.waits.iter().map(|wait| waiting(*wait, now)).collect::<Vec<_>>())),
+        ("why", why::of_queue(api, queue, status, now)),
+    ]);
     if let Some(duplicates) = status.duplicates {
-        body.insert("messages_deduplicated".to_owned(), json!(duplicates));
+        body.add("messages_deduplicated", json!(duplicates));
     }
     if queue.info().options.max_priority.is_some() {
-        body.insert("messages_by_priority".to_owned(), json!(status.by_priority));
+        body.add("messages_by_priority", json!(status.by_priority));
     }
     if let Some(policy) = &queue.effective().matched.operator {
-        body.insert("operator_policy".to_owned(), json!(policy.name));
+        body.add("operator_policy", json!(policy.name));
     }
     if let Some(quorum) = &status.quorum {
         make_quorum(&mut body, quorum, queue.effective().options(queue.info()));
@@ -309,23 +299,23 @@ fn basic(api: &Api, queue: &QueueRef, status: &QueueStatus) -> Map<String, Value
         make_stream(&mut body, api.name(), status, stream);
     }
     if status.counts.any() {
-        body.insert("message_stats".to_owned(), message_stats(status, now));
+        body.add("message_stats", message_stats(status, now));
     }
     if let QueueState::Failed(reason) = &status.state {
-        body.insert("failure".to_owned(), json!(reason));
+        body.add("failure", json!(reason));
     }
     body
 }
 
 fn message_stats(status: &QueueStatus, now: Now) -> Value {
     let rates = status.counts.rates(now.monotonic);
-    let mut stats = Map::new();
+    let mut stats = Row::with_capacity(2 * QueueCount::ALL.len() + 2);
     for count in QueueCount::ALL {
         put(&mut stats, count.name(), status.counts.total(count), rates.of(count));
     }
     let rate = HANDED_OUT.iter().map(|count| rates.of(*count)).sum();
     put(&mut stats, "deliver_get", status.counts.handed_out(), rate);
-    Value::Object(stats)
+    stats.into()
 }
 
 /// The share of consumers that could take a message now.
