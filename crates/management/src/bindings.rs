@@ -17,6 +17,7 @@ use crate::columns::Cell;
 use crate::error::Error;
 use crate::fields::exchange_named as named;
 use crate::list::{self, Rows};
+use crate::row::{self, Shown};
 use crate::{fields, percent};
 
 /// A stored binding, or a queue's implicit binding to the default exchange.
@@ -48,13 +49,17 @@ impl Rows for Listed {
     }
 
     fn show(&self, row: &Row) -> Value {
+        self.whole(row).into_value()
+    }
+
+    fn whole(&self, row: &Row) -> Shown {
         match row {
             Row::Kept(binding) => {
                 let mut body = definition(binding);
-                body["properties_key"] = json!(row.key());
-                body
+                body.add("properties_key", row.key());
+                Shown::Row(body)
             }
-            Row::Default { vhost, queue } => json!({
+            Row::Default { vhost, queue } => Shown::Value(json!({
                 "source": "",
                 "vhost": vhost,
                 "destination": queue,
@@ -62,7 +67,7 @@ impl Rows for Listed {
                 "routing_key": queue,
                 "arguments": {},
                 "properties_key": row.key(),
-            }),
+            })),
         }
     }
 
@@ -253,15 +258,17 @@ fn default(vhost: &Arc<str>, queue: &Arc<str>) -> Row {
 }
 
 /// The binding as exported.
-pub(crate) fn definition(binding: &Binding) -> Value {
-    json!({
-        "source": binding.source,
-        "vhost": binding.vhost,
-        "destination": binding.destination.name(),
-        "destination_type": binding.destination.kind(),
-        "routing_key": String::from_utf8_lossy(&binding.routing_key),
-        "arguments": binding.arguments.to_json(),
-    })
+pub(crate) fn definition(binding: &Binding) -> row::Row {
+    let mut body = row::Row::with_capacity(7);
+    body.extend([
+        ("source", json!(binding.source)),
+        ("vhost", json!(binding.vhost)),
+        ("destination", json!(binding.destination.name())),
+        ("destination_type", json!(binding.destination.kind())),
+        ("routing_key", json!(String::from_utf8_lossy(&binding.routing_key))),
+        ("arguments", binding.arguments.to_json()),
+    ]);
+    body
 }
 
 /// The identifier of a binding among those between the same ends, which never changes: the routing key, `~` for an

@@ -42,9 +42,11 @@ pub(crate) fn kind(text: &[u8], at: usize) -> JsonKind {
 }
 
 /// Offset of the first byte from `at` on that isn't white space.
-pub(crate) fn skip_space(text: &[u8], at: usize) -> usize {
-    let space = text[at.min(text.len())..].iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-    at + space
+pub(crate) fn skip_space(text: &[u8], mut at: usize) -> usize {
+    while text.get(at).is_some_and(u8::is_ascii_whitespace) {
+        at += 1;
+    }
+    at.min(text.len())
 }
 
 /// Bytes of a text that are looked at one by one: most texts are shorter than what a search in vectors costs to begin.

@@ -7,13 +7,15 @@ use axum::response::Response;
 use leveret_model::{
     Destination, LimitOwner, LimitValues, Policy, PolicyKind, Queue, QueueId, Topology, VhostSettings,
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
 use crate::granted::Granted;
+use crate::row::{Row, Shown};
 use crate::{bindings, exchanges, limits, policies, stream, users, vhosts};
 
-type Objects = Box<dyn Iterator<Item = Value> + Send>;
+type Objects = Box<dyn Iterator<Item = Shown> + Send>;
 
 /// A part of a document: one value, or a list generated while it is sent.
 enum Part {
@@ -92,17 +94,24 @@ fn is_exported(queue: &Arc<Queue>) -> bool {
 /// connection, so neither they nor bindings to them are exported; RabbitMQ exports such bindings, and can't import
 /// them. Predeclared exchanges exist everywhere and are left out.
 fn objects(topology: &Topology, vhosts: &[Arc<str>], with_vhost: bool, parts: &mut Vec<(&'static str, Part)>) {
-    let shown = move |value: Value| if with_vhost { value } else { without_vhost(value) };
+    let shown = move |mut row: Row| {
+        if !with_vhost {
+            row.remove(&["vhost"]);
+        }
+        Shown::Row(row)
+    };
     let queues: Vec<_> = vhosts.iter().flat_map(|vhost| topology.queues(vhost)).cloned().collect();
     let queues = queues.into_iter().filter(is_exported).map(move |queue| {
-        shown(json!({
-            "name": queue.name,
-            "vhost": queue.vhost,
-            "type": queue.queue_type().name(),
-            "durable": queue.durable,
-            "auto_delete": queue.auto_delete,
-            "arguments": queue.arguments.to_json(),
-        }))
+        let mut row = Row::with_capacity(6);
+        row.extend([
+            ("name", json!(queue.name)),
+            ("vhost", json!(queue.vhost)),
+            ("type", json!(queue.queue_type().name())),
+            ("durable", json!(queue.durable)),
+            ("auto_delete", json!(queue.auto_delete)),
+            ("arguments", queue.arguments.to_json()),
+        ]);
+        shown(row)
     });
     parts.push(("queues", Part::Many(Box::new(queues))));
     let exchanges: Vec<_> = vhosts.iter().flat_map(|vhost| topology.exchanges(vhost)).cloned().collect();
@@ -110,7 +119,7 @@ fn objects(topology: &Topology, vhosts: &[Arc<str>], with_vhost: bool, parts: &m
     let exchanges = own.map(move |exchange| {
         let mut entry = exchanges::definition(&exchange);
         entry["internal"] = json!(exchange.internal);
-        shown(entry)
+        Shown::Value(if with_vhost { entry } else { without_vhost(entry) })
     });
     parts.push(("exchanges", Part::Many(Box::new(exchanges))));
     let bindings: Vec<_> = vhosts.iter().flat_map(|vhost| topology.bindings(vhost)).cloned().collect();
@@ -154,7 +163,7 @@ fn without_vhost(mut value: Value) -> Value {
 }
 
 fn many(values: Vec<Value>) -> Part {
-    Part::Many(Box::new(values.into_iter()))
+    Part::Many(Box::new(values.into_iter().map(Shown::Value)))
 }
 
 /// Approximate size of a piece, in bytes.
@@ -200,6 +209,6 @@ fn write(parts: Vec<(&'static str, Part)>) -> Response {
     })
 }
 
-fn put(piece: &mut Vec<u8>, value: &Value) {
+fn put(piece: &mut Vec<u8>, value: &impl Serialize) {
     serde_json::to_writer(piece, value).expect("a value has a JSON form");
 }
