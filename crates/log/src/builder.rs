@@ -125,6 +125,11 @@ impl Builder {
         self.bytes_with(1, RECORD_HEADER_BYTES + payload) + SECTOR <= capacity
     }
 
+    /// Bytes of the batch, without its padding, with one more record of a run of its own, apart from that record's payload.
+    pub(crate) fn bytes_with_record(&self) -> u64 {
+        self.bytes_with(1, RECORD_HEADER_BYTES)
+    }
+
     fn bytes_with(&self, runs: usize, bytes: usize) -> u64 {
         (BATCH_HEADER_BYTES + (self.runs.len() + runs) * RUN_BYTES + bytes) as u64 + self.header.record_bytes
     }

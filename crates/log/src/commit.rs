@@ -252,13 +252,14 @@ impl Log {
         if !self.closed.is_empty() || self.closing && !self.active.is_empty() {
             return Some(0);
         }
+        let copies = if self.closing { None } else { self.copies_due() };
         if self.active.is_empty() {
-            return None;
+            return copies;
         }
         if self.active.record_bytes() >= self.options.buffer_bytes as u64 / 2 {
             return Some(0);
         }
-        Some(self.commit.active_due(&self.options))
+        copies.into_iter().chain([self.commit.active_due(&self.options)]).min()
     }
 
     /// Whether the next batch needs a file that only the background lane can provide.
@@ -315,6 +316,7 @@ impl Log {
             self.commit.closing = Closing::Writing;
             return self.run_commit(Job::Steps(self.closed_steps()));
         }
+        self.fill_block(now);
         let batch = self.closed.front().unwrap_or(&self.active).padded_bytes();
         let is_next_faster = self.goes_to_next_file(batch);
         if (is_next_faster || batch > self.wal.current.room()) && self.commit.unsynced.is_some() {
@@ -368,7 +370,7 @@ impl Log {
             }
         };
         if !self.closing {
-            self.copy_metadata(builder.sequence(), builder.next_position() - 1, now);
+            self.place_metadata(builder.sequence(), self.wal.current.end + builder.padded_bytes(), now);
         }
         let (batches, written) =
             self.commit.unsynced.as_ref().map_or((0, self.durable), |unsynced| (unsynced.batches, unsynced.last));

@@ -43,6 +43,8 @@ pub struct Log {
     pub(crate) closed: VecDeque<Builder>,
     pub(crate) memory: Vec<Memory>,
     pub(crate) next_sequence: u64,
+    /// Position of the last record that the start found.
+    pub(crate) started_at: Position,
     pub(crate) durable: Position,
     pub(crate) wal: WalFiles,
     pub(crate) store: Store,
@@ -90,6 +92,7 @@ impl Log {
             closed: VecDeque::new(),
             memory: vec![Memory::with_capacity(options.buffer_bytes)],
             next_sequence: start.batch + 2,
+            started_at: start.durable,
             durable: start.durable,
             commit: Commit::new(now.saturating_sub(options.sync_idle)),
             wal: start.wal,
@@ -278,7 +281,7 @@ impl Log {
 
     /// Closes the batch if the next record doesn't fit into it.
     #[inline]
-    fn make_room(&mut self, payload: usize) {
+    pub(crate) fn make_room(&mut self, payload: usize) {
         assert!(
             payload <= self.options.max_record_bytes,
             "a record of {payload} bytes, max_record_bytes is {}",
@@ -295,7 +298,7 @@ impl Log {
     }
 
     #[cold]
-    fn close_batch(&mut self) {
+    pub(crate) fn close_batch(&mut self) {
         assert!(self.closed.len() < CLOSED_BATCHES_MAX, "appends went on although the log had no room");
         let next = self.next_builder();
         let full = std::mem::replace(&mut self.active, next);
@@ -475,11 +478,7 @@ impl Log {
         if self.closing {
             return;
         }
-        if self.metadata.is_due() {
-            // Not even the last metadata records have their second copies in the same batch.
-            self.close_batch();
-            self.copy_metadata(self.next_sequence, self.appended(), now);
-        }
+        self.finish_metadata(now);
         let head = Head::alone(RecordKind::Close, 0);
         self.append_record(LogId::METADATA, head, &[], Wait::Confirm, now);
         self.active.set_flag(FLAG_CLOSING);

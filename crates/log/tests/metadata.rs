@@ -50,7 +50,7 @@ fn holds_all(disk: &MemoryDisk, expected: &[(u8, Vec<u8>)], place: &str) -> bool
 #[test]
 fn no_wrong_bit_in_the_wal_makes_other_metadata() {
     for closes in [true, false] {
-        let driver = with_metadata(12);
+        let driver = with_metadata(6);
         let expected = metadata(&driver.ledgers).to_vec();
         let disk = if closes { driver.close() } else { driver.disk.clone() };
         let [name] = &files(&disk, "wal-")[..] else { panic!("one file") };

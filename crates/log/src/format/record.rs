@@ -32,6 +32,8 @@ pub enum RecordKind {
     Chunk = 8,
     /// Second copies of metadata records that earlier batches have.
     Copies = 9,
+    /// Zeros between the two copies of metadata records, so that these lie in different blocks.
+    Filler = 10,
 }
 
 impl RecordKind {
@@ -47,6 +49,7 @@ impl RecordKind {
             6 => RecordKind::References,
             8 => RecordKind::Chunk,
             9 => RecordKind::Copies,
+            10 => RecordKind::Filler,
             _ => return None,
         })
     }
@@ -184,7 +187,9 @@ fn fields(record: &[u8]) -> Result<Record<'_>, &'static str> {
     let group = (flags & FLAG_GROUP != 0).then_some(flags >> 1);
     let possible = match kind {
         RecordKind::Message | RecordKind::Chunk | RecordKind::Settle => flags == 0 || group.is_some(),
-        RecordKind::Control | RecordKind::Close | RecordKind::References | RecordKind::Copies => flags == 0,
+        RecordKind::Control | RecordKind::Close | RecordKind::References | RecordKind::Copies | RecordKind::Filler => {
+            flags == 0
+        }
         RecordKind::GroupCommit => group.is_some(),
     };
     if !possible {
@@ -249,7 +254,7 @@ mod tests {
     #[test]
     fn a_kind_is_found_by_its_code_and_others_are_unknown() {
         let known: Vec<u8> = (0..=u8::MAX).filter(|code| RecordKind::from_code(*code).is_some()).collect();
-        assert_eq!(known, [1, 2, 3, 4, 5, 6, 8, 9]);
+        assert_eq!(known, [1, 2, 3, 4, 5, 6, 8, 9, 10]);
         assert!(known.iter().all(|code| RecordKind::from_code(*code).is_some_and(|kind| kind as u8 == *code)));
     }
 
@@ -264,7 +269,8 @@ mod tests {
             for kind in [RecordKind::Message, RecordKind::Chunk, RecordKind::Settle, RecordKind::GroupCommit] {
                 assert_eq!(split_one(kind, Some(slot)), Ok(Some(slot)));
             }
-            for kind in [RecordKind::Control, RecordKind::Close, RecordKind::References, RecordKind::Copies] {
+            use RecordKind::{Close, Control, Copies, Filler, References};
+            for kind in [Control, Close, References, Copies, Filler] {
                 assert!(split_one(kind, Some(slot)).is_err());
             }
         }

@@ -664,11 +664,12 @@ impl<'a> Recovery<'a> {
         if self.salvages {
             return Ok(replaying);
         }
-        // Without a checkpoint the WAL has to begin with batch 1. That isn't enough if batches are missing later on:
+        // Without a checkpoint the WAL has to begin with batch 1, or with damaged bytes of the file that had it. That isn't enough if batches are missing later on:
         // batch 1 may be in a leftover file, while the files after it were retired under the checkpoint that can't be
         // read.
+        let has_beginning = replaying.first_found == Some(1) || replaying.is_first_file;
         let is_retired = self.bad_checkpoint.is_some() && replaying.has_gap;
-        let begins = self.store.checkpoint.is_some() || replaying.first_found == Some(1) && !is_retired;
+        let begins = self.store.checkpoint.is_some() || has_beginning && !is_retired;
         if let Some((sequence, found)) = self.bad_checkpoint.as_ref().filter(|_| !begins) {
             return Err(StorageError::Checkpoint {
                 file: Name::Checkpoint(*sequence).text(self.options.wal_id),

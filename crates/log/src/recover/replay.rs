@@ -24,6 +24,8 @@ use crate::scan::{Window, find_batch};
 use crate::types::{LogId, Position, SettleReason};
 use crate::wal::WalFile;
 
+/// Sequence of the first WAL file of a directory, which begins with the first batch.
+const FIRST_FILE: u64 = 1;
 /// Bytes put aside of a batch whose length can't be read.
 const CUT_BYTES_MAX: u64 = 1 << 20;
 /// Size of the chunks in which files are read, unless a batch is larger: where batches are small, system calls cost
@@ -99,6 +101,8 @@ pub(super) struct Replaying<'a> {
     pub salvages: bool,
     /// Sequence of the very first batch found.
     pub first_found: Option<u64>,
+    /// Whether the first batch found is in the very first file of the directory, so that those before it were in that file, too.
+    pub is_first_file: bool,
     /// Batches are missing, as if they had been retired.
     pub has_gap: bool,
 }
@@ -132,6 +136,7 @@ impl<'a> Replaying<'a> {
             has_closed: false,
             salvages: false,
             first_found: None,
+            is_first_file: false,
             has_gap: false,
         }
     }
@@ -374,7 +379,9 @@ impl<'a> Replaying<'a> {
         report: &mut Report,
         replay: &mut dyn Replay,
     ) -> Result<u64, DiskError> {
-        self.first_found.get_or_insert(header.sequence);
+        if self.first_found.is_none() {
+            (self.first_found, self.is_first_file) = (Some(header.sequence), file.sequence == FIRST_FILE);
+        }
         if let Some(doubt) = self.doubt.take() {
             // If the sequence is the expected one, nothing is missing: an earlier recovery cut the doubtful batch.
             if header.sequence > self.sequence + 1 {
@@ -417,9 +424,9 @@ impl<'a> Replaying<'a> {
         let length = (end - offset).min(CUT_BYTES_MAX * 64) as usize;
         let (bytes, is_readable) = disk::read_around(self.disk, &file.name, offset, length)?;
         let (runs, whole) = batch_check::runs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
-        if whole && !runs.is_empty() {
+        if whole && !runs.is_empty() && self.first_found.is_none() {
             // The sums of its rows belong to this sequence.
-            self.first_found.get_or_insert(self.sequence + 1);
+            (self.first_found, self.is_first_file) = (Some(self.sequence + 1), file.sequence == FIRST_FILE);
         }
         let (file, runs) = (file.name.to_string(), whole.then_some(runs));
         self.doubt = Some(Doubt { file, offset, end, batch: None, runs, is_readable });
@@ -583,6 +590,7 @@ impl<'a> Replaying<'a> {
             RecordKind::Message | RecordKind::References | RecordKind::Chunk => run.first + index >= covered.next,
             // The state of its log says nothing about the group's other logs.
             RecordKind::GroupCommit => true,
+            RecordKind::Filler => return,
             // It is about records before it.
             RecordKind::Copies => {
                 if !self.trail.second_copies(record.payload) {
@@ -617,7 +625,7 @@ impl<'a> Replaying<'a> {
                 if run.log == LogId::METADATA
                     && !self.trail.first_copy(position, is_exact, record.detail, record.payload) => {}
             RecordKind::Control => replay.control(run.log, record.detail, record.payload),
-            RecordKind::Close | RecordKind::Copies => {}
+            RecordKind::Close | RecordKind::Copies | RecordKind::Filler => {}
             RecordKind::Settle => self.settle(run.log, position, record, report, replay),
             RecordKind::GroupCommit if record.payload.len() == 8 => {
                 let first = u64_at(record.payload, 0);

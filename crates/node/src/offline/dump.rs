@@ -192,7 +192,7 @@ fn record_fields(line: &mut Value, record: &Record<'_>, bodies: bool) {
         }
         RecordKind::References => line["shared"] = json!(shared_reference(record.payload)),
         RecordKind::Control => line["control"] = json!(record.detail),
-        RecordKind::Chunk | RecordKind::GroupCommit | RecordKind::Close | RecordKind::Copies => {}
+        RecordKind::Chunk | RecordKind::GroupCommit | RecordKind::Close | RecordKind::Copies | RecordKind::Filler => {}
     }
 }
 
