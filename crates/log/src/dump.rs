@@ -116,7 +116,7 @@ pub fn dump(
         Some(Name::Segment(id)) => (FileKind::Segment, Identity::segment(options.node_id, options.wal_id, id)),
         None => {
             let reason = "it isn't a file of the log";
-            return Err(StorageError::Missing { file: file.to_owned(), reason: reason.into() });
+            return Err(StorageError::Missing { file: file.to_owned(), reason: reason.into(), others: Vec::new() });
         }
     };
     let length = disk::length(disk, file)?;

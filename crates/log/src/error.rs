@@ -5,6 +5,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 
+use crate::recover::Damage;
 use crate::types::LogId;
 
 /// A disk operation.
@@ -103,22 +104,24 @@ pub enum StorageError {
     },
     /// Checkpoints exist, but none can be read.
     #[error(
-        "storage is damaged: {file}: {reason}; restore the data directory, or save what is left of it with `leveret verify DIR --repair-to COPY`"
+        "storage is damaged: {place}{}; nothing was changed; restore the data directory, or save all states, metadata and messages \
+         that are whole with `leveret verify DIR --repair-to COPY`", also(.others)
     )]
     Checkpoint {
-        /// The newest one.
-        file: String,
-        /// The problem with it.
-        reason: String,
+        /// The newest one, and the problem with it.
+        place: Box<Damage>,
+        /// Other damage found.
+        others: Vec<Damage>,
     },
     /// Metadata can't be read in any of its copies.
     #[error(
-        "storage is damaged: the metadata (users, queues, bindings and so on) can't be read in any copy: {places}; nothing was \
-         changed; restore the data directory, or save what is left of it with `leveret verify DIR --repair-to COPY`"
+        "storage is damaged: the metadata (users, queues, bindings and so on) can't be read in any copy: {}; nothing was \
+         changed; restore the data directory, or save all other metadata and all messages that are whole with \
+         `leveret verify DIR --repair-to COPY`", listed(.places)
     )]
     Metadata {
         /// Where the copies are, and what is wrong with each.
-        places: String,
+        places: Vec<Damage>,
     },
     /// Stored bytes can't be read because of an error of the device or of the operating system. They may be intact.
     #[error(
@@ -128,18 +131,21 @@ pub enum StorageError {
     Unreadable(DiskError),
     /// A file that other files depend on is missing.
     #[error(
-        "storage is damaged: {file} is missing ({reason}); restore the data directory, or save what is left of it with `leveret verify DIR --repair-to COPY`"
+        "storage is damaged: {file} is missing ({reason}){}; nothing was changed; restore the data directory, or save all metadata \
+         and messages that are whole with `leveret verify DIR --repair-to COPY`", also(.others)
     )]
     Missing {
         /// Name of the file.
         file: String,
         /// Why it is needed.
         reason: String,
+        /// Other damage found.
+        others: Vec<Damage>,
     },
     /// WAL files contradict each other.
     #[error(
         "storage is damaged: {file} begins with batch {found}, although batch {last} comes before it; nothing was changed; restore the \
-         data directory, or save what is left of it with `leveret verify DIR --repair-to COPY`"
+         data directory, or save all metadata and messages that are whole with `leveret verify DIR --repair-to COPY`"
     )]
     Order {
         /// Name of the file.
@@ -193,9 +199,40 @@ impl StorageError {
     }
 }
 
+/// Most places that a text lists.
+const PLACES_MAX: usize = 8;
+
+fn listed(places: &[Damage]) -> String {
+    let mut texts: Vec<String> = places.iter().take(PLACES_MAX).map(Damage::to_string).collect();
+    let more = places.len().saturating_sub(PLACES_MAX);
+    if more > 0 {
+        texts.push(format!("and {more} more places"));
+    }
+    texts.join("; ")
+}
+
+fn also(others: &[Damage]) -> String {
+    if others.is_empty() { String::new() } else { format!("; also damaged: {}", listed(others)) }
+}
+
+/// A file, and the range of bytes in it or the place where something is missing. The beginning of a file stands for the whole.
+pub(crate) struct PlaceText<'a>(pub &'a str, pub &'a Range<u64>);
+
+impl fmt::Display for PlaceText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PlaceText(file, range) = self;
+        f.write_str(file)?;
+        match (range.start, range.end) {
+            (0, 0) => Ok(()),
+            (start, end) if start == end => write!(f, ", at byte {start}"),
+            (start, end) => write!(f, ", bytes {start} to {end}"),
+        }
+    }
+}
+
 /// Stored bytes that aren't those written. The log they belong to stops; the node continues.
 #[derive(Debug, thiserror::Error)]
-#[error("could not read log {log} from {file}, bytes {} to {}: {reason}", .range.start, .range.end)]
+#[error("could not read log {log} from {}: {reason}", PlaceText(.file, .range))]
 pub struct ReadError {
     /// Name of the file.
     pub file: String,

@@ -182,7 +182,8 @@ fn a_refused_start_has_these_texts() {
     assert_eq!(
         refusal(&|disk| disk.put(&checkpoint, flip(&checkpoint, 3))),
         format!(
-            "storage is damaged: {checkpoint}: the header is wrong; restore the data directory, or save what is left of it with `leveret verify DIR --repair-to COPY`"
+            "storage is damaged: {checkpoint}, bytes 0 to 96: the header is wrong; nothing was changed; restore the data directory, or save \
+             all states, metadata and messages that are whole with `leveret verify DIR --repair-to COPY`"
         )
     );
     // A missing segment is no reason to refuse: the logs with messages in it are notified.

@@ -216,7 +216,7 @@ fn check_run(bytes: &[u8], run: &RecordRun, seed: u32) -> Result<(), BadRecords>
 }
 
 /// The valid rows of the run table of a batch whose header can't be read. The flag is true if they follow each other
-/// without a gap and end at most a sector before `length`.
+/// without a gap and lead to the end of `bytes`.
 pub(crate) fn runs_behind_bad_header(bytes: &[u8], identity: &Identity, sequence: u64) -> (Vec<RecordRun>, bool) {
     let seed = identity.batch_seed(sequence);
     let mut runs: Vec<RecordRun> = Vec::new();
@@ -232,7 +232,9 @@ pub(crate) fn runs_behind_bad_header(bytes: &[u8], identity: &Identity, sequence
         runs.push(run);
     }
     let padded = super::pad((BATCH_HEADER_BYTES + runs.len() * RUN_BYTES) as u64 + end);
-    (runs, padded == bytes.len() as u64)
+    // No batch is without a row.
+    let is_whole = padded == bytes.len() as u64 && !runs.is_empty();
+    (runs, is_whole)
 }
 
 #[cfg(test)]
@@ -360,6 +362,7 @@ mod tests {
         let logs: Vec<LogId> = runs.iter().map(|run| run.log).collect();
         assert_eq!(logs, [LogId(1), LogId(2), LogId(3)]);
         assert!(whole);
+        assert_eq!(runs_behind_bad_header(&[0xff; 512], &identity, 9), (Vec::new(), false), "its logs aren't known");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use crate::error::PlaceText;
 use crate::format::batch::RecordRun;
 use crate::format::batch_check::Fault;
 use crate::types::LogId;
@@ -121,6 +122,6 @@ impl fmt::Display for Damage {
         if self.file.is_empty() {
             return f.write_str(&self.reason);
         }
-        write!(f, "{}, bytes {} to {}: {}", self.file, self.range.start, self.range.end, self.reason)
+        write!(f, "{}: {}", PlaceText(&self.file, &self.range), self.reason)
     }
 }

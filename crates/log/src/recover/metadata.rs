@@ -8,10 +8,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::error::StorageError;
+use super::{Damage, Hit};
 use crate::format::copies::Copies;
 use crate::metadata::MetadataStart;
-use crate::types::Position;
+use crate::types::{LogId, Position};
 
 /// A metadata record.
 #[derive(Debug)]
@@ -31,30 +31,48 @@ struct Suspect {
     last: Position,
     /// From here on up to `last` there is no metadata, as a later batch says. `None` until there is one, 0 if that doesn't know.
     mark: Option<Position>,
-    file: String,
-    range: Range<u64>,
+    /// The wrong bytes, in which files.
+    places: Vec<(String, Range<u64>)>,
+    /// Number of damages that the report had then. Later ones may be of the second copies.
+    damages: usize,
 }
 
 /// Metadata records of which no copy can be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LostMetadata {
-    /// The file with the first copies.
-    pub file: String,
-    /// The range of the wrong bytes there.
-    pub range: Range<u64>,
+    /// The wrong bytes of the first copies.
+    pub places: Vec<(String, Range<u64>)>,
     /// Positions of the first and the last record that may be among them.
     pub first: Position,
     pub last: Position,
+    damages: usize,
 }
 
-impl From<LostMetadata> for StorageError {
-    fn from(lost: LostMetadata) -> StorageError {
-        let LostMetadata { file, range, first, last } = lost;
-        let (start, end) = (range.start, range.end);
-        let places = format!(
-            "{file}, bytes {start} to {end}, and the second copies of the records {first} to {last}, which come after them"
-        );
-        StorageError::Metadata { places }
+impl LostMetadata {
+    /// The damage of the first copies, then that of the second ones, which is among the `damaged`.
+    pub(super) fn with_second_copies(&self, damaged: &[Damage]) -> Vec<Damage> {
+        let LostMetadata { places, first, last, damages } = self;
+        let may_hit = |damage: &&Damage| match &damage.logs {
+            Hit::Logs(logs) => logs.contains(&LogId::METADATA),
+            Hit::Any => true,
+        };
+        let later = damaged.iter().skip(*damages).filter(may_hit);
+        let later: Vec<&Damage> =
+            later.filter(|damage| !places.contains(&(damage.file.clone(), damage.range.clone()))).collect();
+        let copies = match later.is_empty() {
+            true => "no second copies of them were found",
+            false => "their second copies, which come after them, can't be read either",
+        };
+        let metadata = |file: &str, range: &Range<u64>, reason: String| {
+            Damage::new(file, range.clone(), Hit::Logs(vec![LogId::METADATA]), reason)
+        };
+        let reason = format!("the metadata among the records {first} to {last} can't be read, and {copies}");
+        let firsts = places.iter().map(|(file, range)| metadata(file, range, reason.clone()));
+        let seconds = later.into_iter().map(|damage| {
+            let reason = format!("second copies of the records {first} to {last} may be here: {}", damage.reason);
+            metadata(&damage.file, &damage.range, reason)
+        });
+        firsts.chain(seconds).collect()
     }
 }
 
@@ -109,10 +127,17 @@ impl Trail {
         found
     }
 
-    /// Notes that the records at these positions can't be read, because of wrong bytes in this place.
-    pub(super) fn suspect(&mut self, first: Position, last: Position, file: &str, range: Range<u64>) {
+    /// Notes that the records at these positions can't be read, because of wrong bytes in these places. The report has so many
+    /// damages by now.
+    pub(super) fn suspect(
+        &mut self,
+        first: Position,
+        last: Position,
+        places: Vec<(String, Range<u64>)>,
+        damages: usize,
+    ) {
         if first <= last {
-            self.suspects.push(Suspect { first, last, mark: None, file: file.to_owned(), range });
+            self.suspects.push(Suspect { first, last, mark: None, places, damages });
         }
     }
 
@@ -124,15 +149,16 @@ impl Trail {
     }
 
     /// Metadata that can't be read in any copy.
-    pub(super) fn lost(&self) -> Option<LostMetadata> {
-        self.suspects.iter().find_map(|suspect| {
+    pub(super) fn lost(&self) -> impl Iterator<Item = LostMetadata> {
+        self.suspects.iter().filter_map(|suspect| {
             let first = suspect.first.max(self.covered + 1);
             let last = match suspect.mark {
                 Some(mark @ 1..) => suspect.last.min(mark - 1),
                 _ => suspect.last,
             };
             let is_whole = first > last || self.is_copied(first, last);
-            (!is_whole).then(|| LostMetadata { file: suspect.file.clone(), range: suspect.range.clone(), first, last })
+            let (places, damages) = (suspect.places.clone(), suspect.damages);
+            (!is_whole).then_some(LostMetadata { places, first, last, damages })
         })
     }
 
@@ -157,7 +183,7 @@ impl Trail {
     /// All records, each once.
     fn each(&self) -> impl Iterator<Item = (Position, &Found)> {
         // Where second copies have everything, records with inexact positions would come twice.
-        let is_copied = self.lost().is_none();
+        let is_copied = self.lost().next().is_none();
         let each = self.records.iter().filter(move |((_, inexact), _)| *inexact == 0 || !is_copied);
         each.map(|((position, _), found)| (*position, found))
     }
@@ -189,6 +215,10 @@ mod tests {
         Copies { after, to, copies: copies.collect() }.encode()
     }
 
+    fn place(range: Range<u64>) -> Vec<(String, Range<u64>)> {
+        vec![("wal-1".to_owned(), range)]
+    }
+
     fn payloads(trail: &Trail) -> Vec<&[u8]> {
         trail.held().map(|(_, payload)| &payload[..]).collect()
     }
@@ -197,12 +227,12 @@ mod tests {
     fn a_record_that_cannot_be_read_is_taken_from_its_second_copy() {
         let mut trail = Trail::new(0);
         assert!(trail.first_copy(1, true, 1, b"first"));
-        trail.suspect(2, 4, "wal-1", 512..1024);
+        trail.suspect(2, 4, place(512..1024), 0);
         assert!(!trail.first_copy(5, true, 1, b"last"), "it may depend on what is missing");
         trail.mark(4);
-        assert_eq!(trail.lost().map(|lost| (lost.first, lost.last)), Some((2, 3)));
+        assert_eq!(trail.lost().map(|lost| (lost.first, lost.last)).next(), Some((2, 3)));
         assert!(trail.second_copies(&copies(1, 3, &[3])));
-        assert_eq!((trail.lost(), trail.mended()), (None, 1));
+        assert_eq!((trail.lost().next(), trail.mended()), (None, 1));
         assert_eq!(payloads(&trail), [&b"copy"[..], b"last"]);
         let start = trail.start(9);
         assert_eq!((start.last, start.copied, start.rest.len()), (5, 0, 3));
@@ -212,36 +242,36 @@ mod tests {
     fn a_later_batch_says_that_there_was_no_metadata() {
         for (mark, lost) in [(Some(7), false), (Some(8), true), (Some(0), true), (None, true)] {
             let mut trail = Trail::new(3);
-            trail.suspect(7, 9, "wal-1", 0..512);
+            trail.suspect(7, 9, place(0..512), 0);
             mark.into_iter().for_each(|mark| trail.mark(mark));
-            assert_eq!(trail.lost().is_some(), lost, "{mark:?}");
+            assert_eq!(trail.lost().next().is_some(), lost, "{mark:?}");
         }
         let mut trail = Trail::new(9);
-        trail.suspect(7, 9, "wal-1", 0..512);
-        assert_eq!(trail.lost(), None, "the checkpoint has it");
+        trail.suspect(7, 9, place(0..512), 0);
+        assert_eq!(trail.lost().next(), None, "the checkpoint has it");
     }
 
     #[test]
     fn copies_have_to_reach_over_all_that_is_suspect() {
         let mut trail = Trail::new(0);
-        trail.suspect(3, 8, "wal-1", 0..512);
+        trail.suspect(3, 8, place(0..512), 0);
         assert!(trail.second_copies(&copies(2, 5, &[4])));
         assert!(trail.second_copies(&copies(6, 9, &[7])));
-        assert!(trail.lost().is_some(), "6 is in none");
+        assert!(trail.lost().next().is_some(), "6 is in none");
         assert!(trail.second_copies(&copies(5, 6, &[])));
-        assert_eq!(trail.lost(), None);
+        assert_eq!(trail.lost().next(), None);
     }
 
     #[test]
     fn records_without_an_exact_position_count_only_without_copies() {
         let mut trail = Trail::new(0);
-        trail.suspect(3, 6, "wal-1", 0..512);
+        trail.suspect(3, 6, place(0..512), 0);
         for payload in [&b"one"[..], b"two"] {
             assert!(!trail.first_copy(6, false, 1, payload));
         }
         assert_eq!(payloads(&trail), [b"one", b"two"]);
         assert!(trail.second_copies(&copies(2, 6, &[3, 5, 6])));
-        assert_eq!((trail.lost(), payloads(&trail)), (None, vec![&b"copy"[..]; 3]));
+        assert_eq!((trail.lost().next(), payloads(&trail)), (None, vec![&b"copy"[..]; 3]));
     }
 
     #[test]

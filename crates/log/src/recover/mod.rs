@@ -455,11 +455,14 @@ impl<'a> Recovery<'a> {
                 replay.restore(state);
             }
         })?;
-        let unreadable = |reason| StorageError::Checkpoint { file: name.clone(), reason };
-        let loaded = loaded.map_err(|found| unreadable(found.reason))?;
+        let unreadable = |range, reason: String| StorageError::Checkpoint {
+            place: Box::new(Damage::new(&name, range, Hit::Any, reason)),
+            others: Vec::new(),
+        };
+        let loaded = loaded.map_err(|found| unreadable(found.range, found.reason))?;
         // The first pass chose the copy of the metadata that was restored.
         if loaded.damaged.iter().any(|place| place.log == LogId::METADATA) && !is_from_second && !self.salvages {
-            return Err(unreadable("its metadata was whole at first and then no more".into()));
+            return Err(unreadable(0..0, "its metadata was whole at first and then no more".into()));
         }
         // A deleted log has no entry, or one that marks it as deleted.
         let entries = &loaded.file.entries;
@@ -511,8 +514,8 @@ impl<'a> Recovery<'a> {
             0 => Err(Unusable { range: 0..0, reason: "an earlier version wrote only one copy".into() }),
             _ => load_again(self.disk, |disk| checkpoint::load_second_metadata(disk, wal_id, sequence))?,
         };
-        let describe = |file: &str, range: &Range<u64>, reason: &str| {
-            format!("{file}, bytes {} to {}: {reason}", range.start, range.end)
+        let describe = |file: &str, range: Range<u64>, reason: String| {
+            Damage::new(file, range, Hit::Logs(vec![LogId::METADATA]), reason)
         };
         match (damaged, second) {
             (None, Ok(_)) => {}
@@ -533,10 +536,10 @@ impl<'a> Recovery<'a> {
             }
             (Some(_), Err(_)) if self.salvages => {}
             (Some(range), Err(second)) => {
-                let first = describe(checkpoint, &range, "the entry is wrong");
+                let wrong = "the entry is wrong";
                 let places = match sequence {
-                    0 => format!("{first} ({})", second.reason),
-                    _ => format!("{first}; {}", describe(&file, &second.range, &second.reason)),
+                    0 => vec![describe(checkpoint, range, format!("{wrong} ({})", second.reason))],
+                    _ => vec![describe(checkpoint, range, wrong.into()), describe(&file, second.range, second.reason)],
                 };
                 return Err(StorageError::Metadata { places });
             }
@@ -610,21 +613,15 @@ impl<'a> Recovery<'a> {
     pub(crate) fn refused_by(&mut self, error: &StorageError) -> Vec<Damage> {
         let mut damaged = std::mem::take(&mut self.report.damaged);
         match error {
-            StorageError::Checkpoint { file, reason } => {
-                let range = self.bad_checkpoint.as_ref().map_or(0..0, |(_, found)| found.range.clone());
-                damaged.push(Damage::new(file, range, Hit::Any, reason.as_str()));
+            StorageError::Checkpoint { place, others } => {
+                damaged.push(Damage::clone(place));
+                damaged.extend_from_slice(others);
             }
-            StorageError::Missing { file, reason } => {
+            StorageError::Missing { file, reason, others } => {
                 damaged.push(Damage::new(file, 0..0, Hit::Any, format!("the file is missing ({reason})")));
+                damaged.extend_from_slice(others);
             }
-            StorageError::Metadata { places } => {
-                damaged.push(Damage::new(
-                    "",
-                    0..0,
-                    Hit::Any,
-                    format!("the metadata can't be read in any copy: {places}"),
-                ));
-            }
+            StorageError::Metadata { places } => damaged.extend_from_slice(places),
             StorageError::Order { file, found, last } => {
                 let reason = format!("it begins with batch {found}, although batch {last} comes before it");
                 damaged.push(Damage::new(file, 0..0, Hit::Any, reason));
@@ -671,17 +668,17 @@ impl<'a> Recovery<'a> {
         let is_retired = self.bad_checkpoint.is_some() && replaying.has_gap;
         let begins = self.store.checkpoint.is_some() || has_beginning && !is_retired;
         if let Some((sequence, found)) = self.bad_checkpoint.as_ref().filter(|_| !begins) {
-            return Err(StorageError::Checkpoint {
-                file: Name::Checkpoint(*sequence).text(self.options.wal_id),
-                reason: found.reason.clone(),
-            });
+            let name = Name::Checkpoint(*sequence).text(self.options.wal_id);
+            let place = Box::new(Damage::new(&name, found.range.clone(), Hit::Any, found.reason.clone()));
+            return Err(StorageError::Checkpoint { place, others: replaying.damage_behind_first(report) });
         }
         match replaying.first_found.filter(|_| !begins) {
-            Some(first) if report.damaged.len() == 1 => Err(StorageError::Missing {
+            Some(first) => Err(StorageError::Missing {
                 file: "the checkpoint".into(),
                 reason: format!("the log begins with batch {first}"),
+                others: replaying.damage_behind_first(report),
             }),
-            _ => Ok(replaying),
+            None => Ok(replaying),
         }
     }
 

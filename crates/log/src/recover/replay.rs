@@ -1,6 +1,7 @@
 //! Replays the WAL files in order, and judges batches that don't fit.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use bytes::Bytes;
 use rustc_hash::FxHashMap;
@@ -105,6 +106,10 @@ pub(super) struct Replaying<'a> {
     pub is_first_file: bool,
     /// Batches are missing, as if they had been retired.
     pub has_gap: bool,
+    /// The damage of the batches before the first one found, if there was none of their bytes.
+    before_first: Option<Damage>,
+    /// Number of damages in the report when the last batch was taken. Later ones come between it and the next batch.
+    reported: usize,
 }
 
 impl<'a> Replaying<'a> {
@@ -138,6 +143,8 @@ impl<'a> Replaying<'a> {
             first_found: None,
             is_first_file: false,
             has_gap: false,
+            before_first: None,
+            reported: 0,
         }
     }
 
@@ -149,6 +156,11 @@ impl<'a> Replaying<'a> {
     /// Position of the last record taken.
     pub(super) fn position(&self) -> Position {
         self.position
+    }
+
+    /// All damage, apart from that of batches that aren't there because their files were retired.
+    pub(super) fn damage_behind_first(&self, report: &Report) -> Vec<Damage> {
+        report.damaged.iter().filter(|damage| self.before_first.as_ref() != Some(damage)).cloned().collect()
     }
 
     /// Replays a file; `next` is its successor.
@@ -379,19 +391,24 @@ impl<'a> Replaying<'a> {
         report: &mut Report,
         replay: &mut dyn Replay,
     ) -> Result<u64, DiskError> {
-        if self.first_found.is_none() {
+        let is_first = self.first_found.is_none();
+        if is_first {
             (self.first_found, self.is_first_file) = (Some(header.sequence), file.sequence == FIRST_FILE);
         }
-        if let Some(doubt) = self.doubt.take() {
-            // If the sequence is the expected one, nothing is missing: an earlier recovery cut the doubtful batch.
-            if header.sequence > self.sequence + 1 {
-                self.damage(doubt, file, report, replay);
-            }
+        // If the sequence is the expected one, nothing is missing: an earlier recovery cut the doubtful batch.
+        let doubt = self.doubt.take().filter(|_| header.sequence > self.sequence + 1);
+        let place = doubt.as_ref().filter(|doubt| doubt.batch.is_none());
+        let place = place.map(|doubt| (doubt.file.clone(), doubt.offset..doubt.end));
+        if let Some(doubt) = doubt {
+            self.damage(doubt, file, report, replay);
         }
         if header.sequence > self.sequence + 1 {
-            let reason =
-                format!("batches {} to {} are missing before this place", self.sequence + 1, header.sequence - 1);
-            report.damaged.push(Damage::new(&file.name, offset..offset, Hit::Any, reason));
+            let is_before_first = is_first && place.is_none();
+            let gap = self.gap(file, offset, header.sequence, place);
+            if is_before_first {
+                self.before_first = Some(gap.clone());
+            }
+            report.damaged.push(gap);
             self.sequence = header.sequence - 1;
             self.has_gap = true;
         }
@@ -420,11 +437,32 @@ impl<'a> Replaying<'a> {
         Ok(offset + length)
     }
 
+    /// The damage of batches that are missing before the batch `next` at `offset`. Bytes before it without a batch header may have had
+    /// them.
+    fn gap(&self, file: &WalFile, offset: u64, next: u64, place: Option<(String, Range<u64>)>) -> Damage {
+        let missing = format!("batches {} to {} are missing", self.sequence + 1, next - 1);
+        match (place, self.files.back().filter(|_| file.last_batch == 0)) {
+            (Some((name, range)), _) if *name == *file.name => {
+                Damage::new(&name, range, Hit::Any, format!("{missing} here"))
+            }
+            (Some((name, range)), _) => {
+                let reason = format!("{missing} from here on up to the beginning of {}", file.name);
+                Damage::new(&name, range, Hit::Any, reason)
+            }
+            (None, Some(before)) => {
+                let (batch, name, end) = (before.last_batch, &before.name, before.end);
+                let reason = format!("{missing} before this place: {name} ends with batch {batch} at byte {end}");
+                Damage::new(&file.name, offset..offset, Hit::Any, reason)
+            }
+            (None, None) => Damage::new(&file.name, offset..offset, Hit::Any, format!("{missing} before this place")),
+        }
+    }
+
     fn doubt_header(&mut self, file: &WalFile, offset: u64, end: u64) -> Result<(), DiskError> {
         let length = (end - offset).min(CUT_BYTES_MAX * 64) as usize;
         let (bytes, is_readable) = disk::read_around(self.disk, &file.name, offset, length)?;
         let (runs, whole) = batch_check::runs_behind_bad_header(&bytes, &file.identity, self.sequence + 1);
-        if whole && !runs.is_empty() && self.first_found.is_none() {
+        if whole && self.first_found.is_none() {
             // The sums of its rows belong to this sequence.
             (self.first_found, self.is_first_file) = (Some(self.sequence + 1), file.sequence == FIRST_FILE);
         }
@@ -522,6 +560,7 @@ impl<'a> Replaying<'a> {
         self.position = header.last_position();
         self.closed = header.flags & FLAG_CLOSING != 0;
         self.has_closed |= self.closed;
+        self.reported = report.damaged.len();
     }
 
     /// Notes which metadata records before this batch and in it can't be read, and what the batch says of those before it.
@@ -529,27 +568,41 @@ impl<'a> Replaying<'a> {
     fn follow_metadata(&mut self, file: &WalFile, offset: u64, batch: &Batch, report: &Report) -> bool {
         let header = &batch.header;
         if header.first_position > self.position + 1 {
-            let (name, range) = match report.damaged.last() {
-                Some(damage) => (damage.file.as_str(), damage.range.clone()),
-                None => (&*file.name, offset..offset),
-            };
-            self.trail.suspect(self.position + 1, header.first_position - 1, name, range);
+            let mut places = self.places_since(report);
+            if places.is_empty() {
+                places.push((file.name.to_string(), offset..offset));
+            }
+            self.trail.suspect(self.position + 1, header.first_position - 1, places, report.damaged.len());
         }
         self.trail.mark(header.metadata_mark);
         let in_file = |fault: &batch_check::Fault| offset + fault.range.start..offset + fault.range.end;
         let is_of_table =
             |fault: &&batch_check::Fault| fault.log.is_none() && fault.range.start < header.prefix_bytes();
         if let Some(fault) = batch.faults.iter().find(is_of_table) {
-            self.trail.suspect(header.first_position, header.last_position(), &file.name, in_file(fault));
+            let places = vec![(file.name.to_string(), in_file(fault))];
+            self.trail.suspect(header.first_position, header.last_position(), places, report.damaged.len());
             return false;
         }
         let is_metadata = |run: &RecordRun| run.log == LogId::METADATA && run.kind == RecordKind::Control;
         let place = batch.faults.iter().find(|fault| fault.log == Some(LogId::METADATA)).map(in_file);
         for (run, position) in batch.faulty.iter().filter(|(run, _)| is_metadata(run)) {
             let place = place.clone().unwrap_or(offset..offset);
-            self.trail.suspect(*position, *position + run.records() - 1, &file.name, place);
+            let places = vec![(file.name.to_string(), place)];
+            self.trail.suspect(*position, *position + run.records() - 1, places, report.damaged.len());
         }
         true
+    }
+
+    /// Damaged places since the last batch, which may have had metadata.
+    fn places_since(&self, report: &Report) -> Vec<(String, Range<u64>)> {
+        let may_hit = |damage: &&Damage| match &damage.logs {
+            Hit::Logs(logs) => logs.contains(&LogId::METADATA),
+            Hit::Any => true,
+        };
+        let since = report.damaged.iter().skip(self.reported).filter(may_hit);
+        let mut places: Vec<_> = since.map(|damage| (damage.file.clone(), damage.range.clone())).collect();
+        places.dedup();
+        places
     }
 
     /// Hands on the metadata that was held back.
@@ -557,8 +610,14 @@ impl<'a> Replaying<'a> {
     /// # Errors
     /// Metadata is lost: no copy of it can be read.
     fn hand_on_metadata(&mut self, report: &mut Report, replay: &mut dyn Replay) -> Result<(), StorageError> {
-        if let Some(lost) = self.trail.lost().filter(|_| !self.salvages) {
-            return Err(lost.into());
+        let mut places: Vec<Damage> = Vec::new();
+        for place in self.trail.lost().flat_map(|lost| lost.with_second_copies(&report.damaged)) {
+            if places.iter().all(|known| (&known.file, &known.range) != (&place.file, &place.range)) {
+                places.push(place);
+            }
+        }
+        if !places.is_empty() && !self.salvages {
+            return Err(StorageError::Metadata { places });
         }
         for (kind, payload) in self.trail.held() {
             report.replayed += 1;
@@ -664,16 +723,28 @@ impl<'a> Replaying<'a> {
             return;
         }
         self.was_durable(report, replay);
-        if closed.position > self.position {
-            let name = Name::Wal(closed.file).text(self.options.wal_id);
-            self.trail.suspect(self.position + 1, closed.position, &name, 0..0);
-        }
-        self.trail.mark(closed.metadata_mark);
         if closed.batch > self.sequence {
             let name = Name::Wal(closed.file).text(self.options.wal_id);
-            let reason = format!("batches {} to {} are missing at the end", self.sequence + 1, closed.batch);
-            report.damaged.push(Damage::new(&name, 0..0, Hit::Any, reason));
+            let end = self.end();
+            let at = match (end.as_ref(), disk::length(self.disk, &name)) {
+                (Some((file, _)), _) if *file == name => String::new(),
+                (_, Ok(_)) => format!(" at the end of {name}, in which there is no batch"),
+                (_, Err(_)) => format!(" at the end of {name}, which is missing"),
+            };
+            let (first, last) = (self.sequence + 1, closed.batch);
+            let reason = format!(
+                "batches {first} to {last} are missing: the log ends here with record {}, and the last clean stop left batch {last} \
+                 with record {}{at}",
+                self.position, closed.position
+            );
+            let (file, range) = end.unwrap_or((name, 0..0));
+            report.damaged.push(Damage::new(&file, range, Hit::Any, reason));
         }
+        if closed.position > self.position {
+            let places = self.places_since(report);
+            self.trail.suspect(self.position + 1, closed.position, places, report.damaged.len());
+        }
+        self.trail.mark(closed.metadata_mark);
         self.sequence = self.sequence.max(closed.batch);
         self.position = self.position.max(closed.position);
     }
@@ -687,17 +758,26 @@ impl<'a> Replaying<'a> {
         }
         self.was_durable(report, replay);
         if reached > self.position {
-            let name = self.files.back().map(|file| file.name.to_string()).unwrap_or_default();
             let missing = self.position + 1;
             let reason = format!(
-                "the records {missing} to {reached}, which states in the checkpoint reflect, are missing at the end"
+                "the records {missing} to {reached}, which states in the checkpoint reflect, are missing: the log ends here with batch \
+                 {}",
+                self.sequence
             );
-            report.damaged.push(Damage::new(&name, 0..0, Hit::Any, reason));
-            self.trail.suspect(missing, reached, &name, 0..0);
+            let (file, range) = self.end().unwrap_or_default();
+            report.damaged.push(Damage::new(&file, range, Hit::Any, reason));
+            let places = self.places_since(report);
+            self.trail.suspect(missing, reached, places, report.damaged.len());
             // So later starts see the gap, too.
             self.sequence += 1;
             self.position = reached;
         }
+    }
+
+    /// The file in which the log ends, and what is behind its last batch there.
+    fn end(&self) -> Option<(String, Range<u64>)> {
+        let last = self.files.back()?;
+        Some((last.name.to_string(), last.end..last.length.max(last.end)))
     }
 
     /// The last batch is damaged, not torn.
