@@ -36,6 +36,10 @@ pub struct Offline {
     salvages: bool,
     /// Logs with a state in the checkpoint.
     restored: BTreeSet<LogId>,
+    /// Logs of queues that the metadata in the checkpoint has.
+    owned: Vec<LogId>,
+    /// Messages of the shared log that are live by its state, or came later.
+    shared_live: RoaringTreemap,
     /// The logs without an owner that became queues of the copy, with the names of these.
     adopted: Vec<(LogId, Arc<str>)>,
 }
@@ -173,6 +177,23 @@ impl Offline {
         Ok(())
     }
 
+    /// The logs of queues whose state in the checkpoint is lost, and the number of shared messages that no other queue refers to. Of
+    /// these, nothing says which of the queues had them, or whether any still had, so no copy has them.
+    #[must_use]
+    pub fn unattributed(&self, verified: &Verified) -> (Vec<LogId>, u64) {
+        let is_of_checkpoint = |damage: &Damage| damage.file.starts_with("checkpoint-");
+        if verified.refused.is_none() && !verified.damaged.iter().any(is_of_checkpoint) {
+            return (Vec::new(), 0);
+        }
+        let is_there = |log: &LogId| self.topology().queue_by_id(QueueId(log.0)).is_some();
+        let without = self.owned.iter().copied().filter(|log| !self.restored.contains(log) && is_there(log));
+        let without: Vec<LogId> = without.collect();
+        match without.is_empty() {
+            true => (without, 0),
+            false => (without, (&self.shared_live - self.recovered.referred()).len()),
+        }
+    }
+
     /// Number of messages in the copy.
     #[must_use]
     pub fn copied(&self) -> u64 {
@@ -187,11 +208,25 @@ impl Offline {
 impl Replay for Offline {
     fn restore(&mut self, state: LiveState) {
         self.restored.insert(state.log);
+        if state.log == LogId::SHARED {
+            self.shared_live.clone_from(&state.live);
+        }
+        let is_metadata = state.log == LogId::METADATA;
         self.recovered.restore(state);
+        if is_metadata {
+            self.owned = self.recovered.owned(LogId::METADATA, LogId::SHARED);
+        }
+    }
+
+    fn owned(&self, first: LogId, last: LogId) -> Vec<LogId> {
+        self.recovered.owned(first, last)
     }
 
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
         self.first_replayed.entry(log).or_insert(number);
+        if log == LogId::SHARED {
+            self.shared_live.insert(number);
+        }
         self.recovered.message(log, number, payload);
     }
 
@@ -206,6 +241,9 @@ impl Replay for Offline {
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
+        if log == LogId::SHARED {
+            self.shared_live.remove(number);
+        }
         self.recovered.withdraw(log, number, payload);
     }
 

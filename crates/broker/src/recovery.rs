@@ -352,6 +352,12 @@ impl Replay for Recovered {
         }
     }
 
+    fn owned(&self, first: LogId, last: LogId) -> Vec<LogId> {
+        let topology = self.model.topology();
+        let logged = topology.vhosts().flat_map(|vhost| topology.queues(vhost)).filter(|queue| queue.is_logged());
+        logged.map(|queue| LogId(queue.id.0)).filter(|log| (first..=last).contains(log)).collect()
+    }
+
     fn wanted(&self, log: LogId, numbers: &RoaringTreemap) -> RoaringTreemap {
         if log == LogId::SHARED {
             return numbers & self.referred();

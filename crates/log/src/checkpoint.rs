@@ -49,6 +49,8 @@ enum Origin {
     Asked(LogId),
     Deleted(LogId, Position),
     Old(EntryPlace),
+    /// A log whose entry in the previous checkpoint has a wrong head.
+    Lost(LogId),
 }
 
 /// A checkpoint being written.
@@ -81,6 +83,7 @@ impl CheckpointWriter {
             .filter(|entry| !is_over(entry.deleted))
             .map(|entry| match entry.deleted {
                 Some(position) => (entry.log, Origin::Deleted(entry.log, position)),
+                None if entry.length == 0 => (entry.log, Origin::Lost(entry.log)),
                 None => (entry.log, Origin::Old(*entry)),
             })
             .chain(states.keys().filter(|log| !is_removed(log)).map(|log| (*log, Origin::Asked(*log))))
@@ -121,7 +124,7 @@ impl CheckpointWriter {
             .iter()
             .map(|origin| match origin {
                 Origin::Asked(log) => entry(&states[log]).length().expect("fits memory"),
-                Origin::Deleted(..) => ENTRY_BYTES as u64,
+                Origin::Deleted(..) | Origin::Lost(_) => ENTRY_BYTES as u64,
                 Origin::Old(place) => place.length,
             })
             .sum();
@@ -188,6 +191,10 @@ impl CheckpointWriter {
                 };
                 self.buffer.extend_from_slice(&entry.encode(&[], &[]));
                 (*log, ENTRY_BYTES as u64, Some(*position))
+            }
+            Origin::Lost(log) => {
+                self.buffer.extend_from_slice(&Entry::encode_lost(*log));
+                (*log, ENTRY_BYTES as u64, None)
             }
             Origin::Asked(log) => {
                 let state = &states[log];
@@ -268,8 +275,28 @@ pub(crate) struct Loaded {
     pub node_id: u64,
     pub segments: Vec<(u64, u64)>,
     pub file: CheckpointFile,
-    /// Entries with wrong content.
+    /// Entries with wrong content; that of the metadata also with a wrong head.
     pub damaged: Vec<EntryPlace>,
+    /// Places of entries with a wrong head, apart from that of the metadata.
+    pub lost: Vec<LostEntries>,
+    /// Number of entries in these.
+    pub missing: u64,
+}
+
+impl Loaded {
+    /// Whether every entry is as written.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.damaged.is_empty() && self.lost.is_empty()
+    }
+}
+
+/// Bytes between two entries that had one or more entries, whose logs aren't known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LostEntries {
+    pub range: Range<u64>,
+    /// The logs that they may be of: entries are in order of logs.
+    pub first: LogId,
+    pub last: LogId,
 }
 
 /// The reason why a checkpoint can't be used at all.
@@ -353,14 +380,20 @@ pub(crate) fn load_file(
     let mut window = Window::default();
     let mut entries = Vec::new();
     let mut damaged = Vec::new();
+    let mut lost: Vec<LostEntries> = Vec::new();
     let mut offset = HEADER_BYTES as u64 + rows_length;
-    for _ in 0..header.logs {
-        let mut fetch = |length: usize| window.fetch(disk, &name, offset, length, CHUNK_BYTES, footer_at);
-        let entry = Entry::decode(&fetch(ENTRY_BYTES)?);
-        let Some((entry, length)) =
-            entry.and_then(|entry| Some((entry, entry.length()?))).filter(|(_, length)| offset + length <= footer_at)
-        else {
-            return unusable(offset..footer_at, format!("the entry at byte {offset} is wrong"));
+    while offset < footer_at {
+        let last: Option<LogId> = entries.last().map(|place: &EntryPlace| place.log);
+        let Some((entry, length)) = entry_at(disk, &name, &mut window, offset, footer_at)? else {
+            let next = next_entry(disk, &name, &mut window, offset + ENTRY_BYTES as u64, footer_at, last)?;
+            let (end, before) = next.map_or((footer_at, None), |(at, log)| (at, Some(log)));
+            let (first, last) = (
+                last.map_or(LogId(0), |last| LogId(last.0.saturating_add(1))),
+                before.map_or(u64::MAX, |log| log.0 - 1),
+            );
+            lost.push(LostEntries { range: offset..end, first, last: LogId(last) });
+            offset = end;
+            continue;
         };
         let place = EntryPlace {
             log: entry.log,
@@ -387,8 +420,24 @@ pub(crate) fn load_file(
         entries.push(place);
         offset += length;
     }
-    if offset != footer_at {
-        return unusable(offset..footer_at, "there are bytes behind the last entry".into());
+    let found = (entries.len() + lost.len()) as u64;
+    let logs = u64::from(header.logs);
+    if let Some(wrong) = lost.first().filter(|_| found > logs) {
+        return unusable(wrong.range.clone(), format!("the entry at byte {} is wrong", wrong.range.start));
+    }
+    if found > logs || found < logs && lost.is_empty() {
+        return unusable(0..length, format!("the file has {found} entries, its header says {logs}"));
+    }
+    let mut missing = logs - entries.len() as u64;
+    // The metadata comes first.
+    if let Some(first) = lost.first().filter(|first| first.first == LogId::METADATA) {
+        let Range { start, end } = first.range;
+        damaged.push(EntryPlace { log: LogId::METADATA, offset: start, length: end - start, deleted: None });
+        match missing == lost.len() as u64 {
+            true => drop(lost.remove(0)),
+            false => lost[0].first = LogId(LogId::METADATA.0 + 1),
+        }
+        missing -= 1;
     }
     Ok(Ok(Loaded {
         header,
@@ -396,7 +445,58 @@ pub(crate) fn load_file(
         segments: rows.chunks_exact(SEGMENT_ROW_BYTES).map(|row| (u64_at(row, 0), u64_at(row, 8))).collect(),
         file: CheckpointFile { name, entries: Arc::new(entries), metadata: header.metadata },
         damaged,
+        lost,
+        missing,
     }))
+}
+
+/// The head of the entry at this place, and the length of the entry, if the head is right.
+fn entry_at(
+    disk: &dyn Disk,
+    name: &str,
+    window: &mut Window,
+    offset: u64,
+    end: u64,
+) -> Result<Option<(Entry, u64)>, DiskError> {
+    // A read with wrong bytes may succeed the next time.
+    for reads in 1..=READS_MAX {
+        let disk = Repeated { disk, before: reads - 1 };
+        let bytes = window.fetch(&disk, name, offset, ENTRY_BYTES, CHUNK_BYTES, end)?;
+        let entry = Entry::decode(&bytes).and_then(|entry| Some((entry, entry.length()?)));
+        let entry = entry.filter(|(_, length)| offset.checked_add(*length).is_some_and(|behind| behind <= end));
+        if entry.is_some() {
+            return Ok(entry);
+        }
+        window.forget();
+    }
+    Ok(None)
+}
+
+/// The next whole entry of a log behind `last`, from this place on: its offset and its log. The sums of an entry are its own, but its
+/// content may have bytes of clients, so the caller has to count the entries.
+fn next_entry(
+    disk: &dyn Disk,
+    name: &str,
+    window: &mut Window,
+    from: u64,
+    end: u64,
+    last: Option<LogId>,
+) -> Result<Option<(u64, LogId)>, DiskError> {
+    for at in from..=end.saturating_sub(ENTRY_BYTES as u64) {
+        let bytes = window.fetch(disk, name, at, ENTRY_BYTES, CHUNK_BYTES, end)?;
+        let Some(entry) = Entry::decode(&bytes).filter(|entry| last.is_none_or(|last| last < entry.log)) else {
+            continue;
+        };
+        let Some(length) = entry.length().filter(|length| at.checked_add(*length).is_some_and(|behind| behind <= end))
+        else {
+            continue;
+        };
+        let bytes = window.fetch(disk, name, at, length as usize, CHUNK_BYTES, end)?;
+        if Entry::content_is_whole(&bytes) {
+            return Ok(Some((at, entry.log)));
+        }
+    }
+    Ok(None)
 }
 
 /// Passes on all whole states of logs in a checkpoint that can't be used otherwise, wherever they are in the file.
@@ -564,9 +664,78 @@ mod tests {
             bytes[bit / 8] ^= 1 << (bit % 8);
             disk.put(&file.name, bytes);
             let found = read(&disk, 1).0;
-            assert!(found.is_err() || !found.unwrap().damaged.is_empty(), "bit {bit}");
+            assert!(found.is_err() || !found.unwrap().is_whole(), "bit {bit}");
         }
         disk.put(&file.name, bytes[..bytes.len() - 1].to_vec());
         assert!(read(&disk, 1).0.is_err());
+    }
+
+    /// A checkpoint whose entries of these logs have wrong heads, each with a byte of its own.
+    fn with_wrong_heads(wrong: &[u64]) -> (MemoryDisk, CheckpointFile) {
+        let disk = MemoryDisk::new();
+        let states = [0, 3, 4, 9, 12].map(|log| state(log, 1..9)).to_vec();
+        let file = write(&disk, 1, states, None, vec![]);
+        let mut bytes = disk.content(&file.name).unwrap();
+        for place in file.entries.iter().filter(|place| wrong.contains(&place.log.0)) {
+            bytes[place.offset as usize + 33 + place.log.0 as usize] ^= 4;
+        }
+        disk.put(&file.name, bytes);
+        (disk, file)
+    }
+
+    #[test]
+    fn an_entry_with_a_wrong_head_is_passed_over() {
+        for (wrong, first, last) in [(3, 1, 3), (4, 4, 8), (9, 5, 11), (12, 10, u64::MAX)] {
+            let (disk, file) = with_wrong_heads(&[wrong]);
+            let (loaded, states) = read(&disk, 1);
+            let loaded = loaded.unwrap();
+            let place = file.entries.iter().find(|place| place.log.0 == wrong).unwrap();
+            let range = place.offset..place.offset + place.length;
+            assert_eq!(loaded.lost, [LostEntries { range, first: LogId(first), last: LogId(last) }]);
+            assert_eq!((loaded.missing, loaded.damaged.len(), states.len()), (1, 0, 4), "log {wrong}");
+        }
+        let (disk, _) = with_wrong_heads(&[3, 4, 12]);
+        let (loaded, states) = read(&disk, 1);
+        let loaded = loaded.unwrap();
+        let ranges: Vec<_> = loaded.lost.iter().map(|lost| (lost.first.0, lost.last.0)).collect();
+        assert_eq!((ranges, loaded.missing, states.len()), (vec![(1, 8), (10, u64::MAX)], 3, 2));
+    }
+
+    #[test]
+    fn a_wrong_head_of_the_metadata_is_a_damaged_entry() {
+        let (disk, file) = with_wrong_heads(&[0]);
+        let loaded = read(&disk, 1).0.unwrap();
+        assert_eq!((&loaded.damaged[..], loaded.lost.len(), loaded.missing), (&file.entries[..1], 0, 0));
+        let (disk, file) = with_wrong_heads(&[0, 3]);
+        let loaded = read(&disk, 1).0.unwrap();
+        assert_eq!((loaded.damaged[0].log, loaded.lost.len(), loaded.missing), (LogId::METADATA, 1, 1));
+        assert_eq!(loaded.lost[0].range.end, file.entries[2].offset);
+        assert_eq!((loaded.lost[0].first, loaded.lost[0].last), (LogId(1), LogId(3)));
+    }
+
+    #[test]
+    fn an_entry_within_the_content_of_another_is_not_taken() {
+        let disk = MemoryDisk::new();
+        let inner = Entry { live_length: 0, state_length: 0, ..entry(&state(5, 0..0)) }.encode(&[], &[]);
+        let hides = LiveState { state: inner.to_vec(), live: RoaringTreemap::new(), ..state(3, 0..0) };
+        let file = write(&disk, 1, vec![state(0, 0..0), hides, state(9, 1..3)], None, vec![]);
+        let mut bytes = disk.content(&file.name).unwrap();
+        bytes[file.entries[1].offset as usize] ^= 1;
+        disk.put(&file.name, bytes);
+        assert!(read(&disk, 1).0.is_err(), "there would be more entries than the header says");
+    }
+
+    #[test]
+    fn a_log_whose_entry_had_a_wrong_head_stays_damaged() {
+        let (disk, file) = with_wrong_heads(&[4]);
+        let mut loaded = read(&disk, 1).0.unwrap().file;
+        let mut entries = loaded.entries.to_vec();
+        entries.insert(2, EntryPlace { length: 0, ..file.entries[2] });
+        loaded.entries = Arc::new(entries);
+        write(&disk, 2, vec![state(9, 1..2)], Some(loaded), vec![]);
+        let (loaded, states) = read(&disk, 2);
+        let loaded = loaded.unwrap();
+        assert_eq!(loaded.damaged.iter().map(|place| place.log.0).collect::<Vec<_>>(), [4]);
+        assert_eq!((states.len(), loaded.lost.len()), (4, 0));
     }
 }

@@ -218,6 +218,11 @@ fn dump_checkpoint(
             });
         }
     })?;
+    for lost in loaded.lost {
+        if shown.is_continue() {
+            shown = visit(Dumped::Damaged { range: lost.range, reason: "the head of an entry is wrong".into() });
+        }
+    }
     for place in loaded.damaged {
         let range = place.offset..place.offset + place.length;
         if shown.is_continue() {

@@ -142,6 +142,7 @@ impl Part {
 pub(crate) struct EntryPlace {
     pub log: LogId,
     pub offset: u64,
+    /// 0 if the head of the entry is wrong, so that the log may be another one.
     pub length: u64,
     /// The log is deleted: its records up to this position are void.
     pub deleted: Option<Position>,

@@ -237,6 +237,20 @@ fn messages_behind_a_damaged_one_can_be_read_without_it() {
 /// A log whose state in the checkpoint is damaged keeps everything, whatever the node does meanwhile.
 #[test]
 fn a_log_without_its_state_keeps_all_messages() {
+    // In the live set of the second log's entry.
+    keeps_all_messages(70);
+}
+
+/// As with a damaged state: entries around it have sums of their own.
+#[test]
+fn a_log_whose_entry_has_a_wrong_head_keeps_all_messages() {
+    for at in [0, 33, 60] {
+        keeps_all_messages(at);
+    }
+}
+
+/// Damages the second log's entry in the checkpoint, this many bytes behind its beginning.
+fn keeps_all_messages(wrong: usize) {
     let mut driver = with_segments();
     driver.control(LogId::METADATA, 1, b"declare");
     driver.settle_down();
@@ -244,18 +258,20 @@ fn a_log_without_its_state_keeps_all_messages() {
     let disk = driver.disk.clone();
     let before = numbers(&driver, LOGS[1]);
     let content = disk.content(&name).unwrap();
-    // In the live set of the second log's entry: entries are in order of logs.
+    // Entries are in order of logs.
     let head = [&LOGS[1].0.to_le_bytes()[..]].concat();
     let entry = (0..content.len() - 64).find(|at| {
         content[*at..].starts_with(&head)
             && crc32c::crc32c(&content[*at..at + 60]).to_le_bytes() == content[at + 60..at + 64]
     });
     let mut damaged = content.clone();
-    damaged[entry.unwrap() + 70] ^= 1;
+    damaged[entry.unwrap() + wrong] ^= 1;
     disk.put(&name, damaged);
+    let others = [LOGS[0], LOGS[2]].map(|log| numbers(&driver, log));
     let mut reopened = Driver::open(disk, small());
     let hits: Vec<&Hit> = reopened.report.damaged.iter().map(|damage| &damage.logs).collect();
-    assert_eq!(hits, [&Hit::Logs(vec![LOGS[1]])]);
+    assert_eq!(hits, [&Hit::Logs(vec![LOGS[1]])], "{wrong}");
+    assert_eq!([LOGS[0], LOGS[2]].map(|log| numbers(&reopened, log)), others, "{wrong}: the others have all");
     // Its owner knows of the messages in the WAL only.
     for round in 0..3 {
         for number in 300..=500 {

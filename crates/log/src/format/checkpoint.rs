@@ -125,6 +125,16 @@ impl Entry {
         bytes
     }
 
+    /// The head of a log whose state is lost: the sum of its content is wrong, so that each start finds that.
+    pub(crate) fn encode_lost(log: LogId) -> [u8; ENTRY_BYTES] {
+        let entry = Entry { log, next: 0, position: 0, bytes: 0, live_length: 0, state_length: 0 };
+        let mut bytes = entry.encode(&[], &[]);
+        bytes[56..60].iter_mut().for_each(|byte| *byte = !*byte);
+        let crc = crc32c::crc32c(&bytes[..60]);
+        put(&mut bytes, 60, &crc.to_le_bytes());
+        bytes
+    }
+
     /// The head in these bytes, if it is valid.
     pub(crate) fn decode(bytes: &[u8]) -> Option<Entry> {
         let bytes = bytes.get(..ENTRY_BYTES)?;

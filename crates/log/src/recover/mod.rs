@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use roaring::RoaringTreemap;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::checkpoint::{self, Unusable};
+use crate::checkpoint::{self, LostEntries, Unusable};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
 use crate::format::closed::{CLOSED_BYTES, Closed};
@@ -70,6 +70,11 @@ pub trait Replay {
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
     /// A control record, which belongs to the caller.
     fn control(&mut self, log: LogId, kind: u8, payload: &[u8]);
+    /// The logs among these that have an owner by what was restored so far.
+    fn owned(&self, first: LogId, last: LogId) -> Vec<LogId> {
+        let _ = (first, last);
+        Vec::new()
+    }
     /// The numbers among these of `log` that are live after the whole replay, and whose bytes are stored in this log. Recovery
     /// calls this for messages that it finds in no file.
     fn wanted(&self, log: LogId, numbers: &RoaringTreemap) -> RoaringTreemap {
@@ -376,7 +381,7 @@ impl<'a> Recovery<'a> {
         let mut with_damage = None;
         for sequence in self.found.checkpoints.iter().rev() {
             match load_again(self.disk, |disk| checkpoint::load(disk, wal_id, *sequence, |_, _| ()))? {
-                Ok(loaded) if loaded.damaged.is_empty() => return self.take_checkpoint(loaded, replay),
+                Ok(loaded) if loaded.is_whole() => return self.take_checkpoint(loaded, replay),
                 Ok(loaded) => with_damage = with_damage.or(Some(loaded)),
                 Err(reason) => reasons.push((*sequence, reason)),
             }
@@ -459,7 +464,8 @@ impl<'a> Recovery<'a> {
             place: Box::new(Damage::new(&name, range, Hit::Any, reason)),
             others: Vec::new(),
         };
-        let loaded = loaded.map_err(|found| unreadable(found.range, found.reason))?;
+        let mut loaded = loaded.map_err(|found| unreadable(found.range, found.reason))?;
+        self.take_lost_entries(&mut loaded, replay);
         // The first pass chose the copy of the metadata that was restored.
         if loaded.damaged.iter().any(|place| place.log == LogId::METADATA) && !is_from_second && !self.salvages {
             return Err(unreadable(0..0, "its metadata was whole at first and then no more".into()));
@@ -492,6 +498,44 @@ impl<'a> Recovery<'a> {
         let metadata = if self.store.metadata_is_single { 0 } else { header.metadata };
         self.store.checkpoint = Some(CheckpointFile { metadata, ..loaded.file });
         Ok(())
+    }
+
+    /// Reports the logs that entries with a wrong head may be of, and treats them as logs whose entries have wrong content. These are
+    /// logs without another entry that have an owner by the checkpoint's metadata, or messages in segments. Some of them may never
+    /// have had one.
+    fn take_lost_entries(&mut self, loaded: &mut checkpoint::Loaded, replay: &dyn Replay) {
+        let mut entries: Vec<EntryPlace> = loaded.file.entries.to_vec();
+        let candidates = |lost: &LostEntries| {
+            let stored = self.store.logs().filter(|log| (lost.first..=lost.last).contains(log));
+            let mut logs: Vec<LogId> = stored.chain(replay.owned(lost.first, lost.last)).collect();
+            logs.sort_unstable();
+            logs.dedup();
+            logs.retain(|log| loaded.file.entries.binary_search_by_key(log, |place| place.log).is_err());
+            logs
+        };
+        let mut found: Vec<Vec<LogId>> = loaded.lost.iter().map(candidates).collect();
+        let count: usize = found.iter().map(Vec::len).sum();
+        if let Some((lost, logs)) = loaded.lost.last().zip(found.last_mut())
+            && count as u64 != loaded.missing
+            && lost.last == LogId::SHARED
+            && !logs.contains(&LogId::SHARED)
+        {
+            // All of its messages may be in the WAL, and it has no owner in the metadata.
+            logs.push(LogId::SHARED);
+        }
+        for (lost, logs) in loaded.lost.iter().zip(found) {
+            let offset = lost.range.start;
+            entries.extend(logs.iter().map(|log| EntryPlace { log: *log, offset, length: 0, deleted: None }));
+            self.store.frozen.extend(&logs);
+            let reason = match &logs[..] {
+                [] => "the head of an entry is wrong, which was of no log that has an owner or messages",
+                [_] => "the head of an entry is wrong, and the state of its log is lost",
+                _ => "the heads of entries are wrong; it can't be told of which of these logs the state is lost",
+            };
+            self.report.damaged.push(Damage::new(&loaded.file.name, lost.range.clone(), Hit::Logs(logs), reason));
+        }
+        entries.sort_unstable_by_key(|place| place.log);
+        loaded.file.entries = Arc::new(entries);
     }
 
     /// Looks at the second copy of the checkpoint's metadata, and restores it if the first one is damaged. The metadata comes

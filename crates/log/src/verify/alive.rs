@@ -130,6 +130,10 @@ impl Replay for AliveLogs<'_> {
         self.owners.restore(state);
     }
 
+    fn owned(&self, first: LogId, last: LogId) -> Vec<LogId> {
+        self.owners.owned(first, last)
+    }
+
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
         self.logs.entry(log).or_default().live.insert(number);
         self.owners.message(log, number, payload);

@@ -41,6 +41,8 @@ pub struct Verified {
     pub torn: Option<Damage>,
     /// The error with which a start would be refused.
     pub refused: Option<String>,
+    /// Number of the damages, the first ones, that the refusal names.
+    pub(crate) refused_by: usize,
     /// Whether it would be refused because of damage, of which [`salvage`] may find more.
     pub can_be_salvaged: bool,
     /// Whether the log was closed by a clean stop.
@@ -137,6 +139,7 @@ pub fn verify(disk: &dyn Disk, options: &Options, owners: &mut dyn Owners) -> Re
             verified.refused = Some(error.to_string());
             verified.can_be_salvaged = true;
             verified.damaged = recovery.refused_by(&error);
+            verified.refused_by = verified.damaged.len();
             verify_alone(disk, options, &mut verified)?;
         }
         Err(error) => return Err(error),
@@ -173,6 +176,27 @@ pub fn salvage(
     let mut alive = AliveLogs::new(owners);
     recovery.load_checkpoint(&mut alive)?;
     let looked = recovery.look_through_wal(&mut alive)?;
+    // Now it is known which messages are live, so that only the lost ones are named.
+    let mut damaged = looked.damaged;
+    for id in recovery.named_segments() {
+        segments::verify(disk, options, id, &mut alive, &mut damaged)?;
+    }
+    alive.all_are_owned = true;
+    damaged.iter_mut().for_each(|damage| alive.leave_alive(damage));
+    verified.damaged.truncate(verified.refused_by);
+    let is_named = |damage: &Damage| {
+        verified.damaged.iter().any(|known| (&known.file, &known.range) == (&damage.file, &damage.range))
+    };
+    let (named, others): (Vec<Damage>, Vec<Damage>) = damaged.into_iter().partition(is_named);
+    for damage in named {
+        let known = |known: &&mut Damage| (&known.file, &known.range) == (&damage.file, &damage.range);
+        if let Some(known) = verified.damaged.iter_mut().find(known) {
+            known.messages.extend(damage.messages);
+        }
+    }
+    verified.damaged.extend(others);
+    verified.missing = alive.missing();
+    verified.damaged.extend(missing(verified.missing.clone(), recovery.checkpoint_name()));
     verified.position = looked.position;
     verified.batch = looked.batch;
     verified.ends = looked.files.iter().map(|file| (file.name.to_string(), file.end)).collect();

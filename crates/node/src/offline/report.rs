@@ -79,9 +79,21 @@ impl Checked {
         if !verified.unused.is_empty() {
             text += &format!("not in use, a start removes them: {}\n", harmless(&verified.unused.join(", ")));
         }
+        let (without_state, unattributed) = &self.unattributed;
+        if *unattributed > 0 {
+            let logs: Vec<String> = without_state.iter().take(RANGES_SHOWN).map(LogId::to_string).collect();
+            text += &format!(
+                "up to {unattributed} shared {} can't be given to a queue, since the state of log {} is lost: no copy has them\n",
+                plural(*unattributed, "message"),
+                logs.join(", ")
+            );
+        }
         if let Some(copied) = self.copied {
             let found: u64 = self.verified.set_aside.iter().map(|aside| aside.messages).sum();
-            text += &format!("the copy has {copied} messages; {} were left out\n", self.lost().saturating_sub(found));
+            let more =
+                if *unattributed > 0 { format!(", and up to {unattributed} shared ones") } else { String::new() };
+            let left_out = self.lost().saturating_sub(found);
+            text += &format!("the copy has {copied} messages; {left_out} were left out{more}\n");
             for (log, name) in self.offline.adopted() {
                 text += &format!("  log {log} became the queue '{name}' in vhost '/'\n");
             }
@@ -143,6 +155,8 @@ impl Checked {
             "queues": self.offline.queue_count(),
             "messages": verified.messages,
             "messages_lost": self.lost(),
+            "shared_messages_unattributed": self.unattributed.1,
+            "logs_without_state": self.unattributed.0.iter().map(|log| log.0).collect::<Vec<_>>(),
             "damaged": verified.damaged.iter().map(|damage| self.damage_json(damage)).collect::<Vec<_>>(),
             "torn_last_batch": verified.torn.as_ref().map(|damage| self.damage_json(damage)),
             "start_refused": verified.refused,

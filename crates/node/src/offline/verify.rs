@@ -3,7 +3,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use leveret_broker::offline::Offline;
-use leveret_log::{BodyFiles, Damage, Disk, Hit, StorageError, Verified};
+use leveret_log::{BodyFiles, Damage, Disk, Hit, LogId, StorageError, Verified};
 
 use super::directory::{CannotCheck, OfflineDirectory, STORE};
 use crate::disk::FsDisk;
@@ -16,6 +16,8 @@ pub struct Checked {
     pub verified: Verified,
     /// The owners of the logs.
     pub offline: Offline,
+    /// Logs whose state is lost, and the shared messages that may have been theirs: no copy has these.
+    pub unattributed: (Vec<LogId>, u64),
     /// Messages in the repaired copy, if one was made.
     pub copied: Option<u64>,
     /// How long the check took.
@@ -59,6 +61,7 @@ pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Check
     if let Found::Unusable(reason) = &directory.identity {
         verified.damaged.push(damaged_identity(directory, reason));
     }
+    let unattributed = offline.unattributed(&verified);
     let mut copied = None;
     if let Some(path) = copy {
         offline.salvage(&verified)?;
@@ -75,7 +78,7 @@ pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Check
         }
         copied = Some(offline.copied());
     }
-    Ok(Checked { verified, offline, copied, took })
+    Ok(Checked { verified, offline, unattributed, copied, took })
 }
 
 fn damaged_identity(directory: &OfflineDirectory, reason: &str) -> Damage {
