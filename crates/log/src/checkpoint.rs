@@ -281,12 +281,14 @@ pub(crate) struct Loaded {
     pub lost: Vec<LostEntries>,
     /// Number of entries in these.
     pub missing: u64,
+    /// Places of entries of whose heads one byte is wrong, and known.
+    pub mended: Vec<Range<u64>>,
 }
 
 impl Loaded {
     /// Whether every entry is as written.
     pub(crate) fn is_whole(&self) -> bool {
-        self.damaged.is_empty() && self.lost.is_empty()
+        self.damaged.is_empty() && self.lost.is_empty() && self.mended.is_empty()
     }
 }
 
@@ -381,12 +383,28 @@ pub(crate) fn load_file(
     let mut entries = Vec::new();
     let mut damaged = Vec::new();
     let mut lost: Vec<LostEntries> = Vec::new();
+    let mut mended = Vec::new();
     let mut offset = HEADER_BYTES as u64 + rows_length;
     while offset < footer_at {
         let last: Option<LogId> = entries.last().map(|place: &EntryPlace| place.log);
         let Some((entry, length)) = entry_at(disk, &name, &mut window, offset, footer_at)? else {
             let next = next_entry(disk, &name, &mut window, offset + ENTRY_BYTES as u64, footer_at, last)?;
             let (end, before) = next.map_or((footer_at, None), |(at, log)| (at, Some(log)));
+            let bytes = window.fetch(disk, &name, offset, (end - offset) as usize, CHUNK_BYTES, footer_at)?;
+            let is_between =
+                |log: LogId| last.is_none_or(|last| last < log) && before.is_none_or(|before| log < before);
+            // The metadata has a second copy, which makes it whole again.
+            let is_of_owner = |log: LogId| log != LogId::METADATA && is_between(log);
+            if let Some(entry) = Entry::mend(&bytes).filter(|entry| is_of_owner(entry.log))
+                && let Some(state) = decode_content(&entry, &bytes)
+            {
+                let deleted = (entry.next == NEXT_DELETED).then_some(entry.position);
+                restore(state, deleted.is_some());
+                entries.push(EntryPlace { log: entry.log, offset, length: end - offset, deleted });
+                mended.push(offset..end);
+                offset = end;
+                continue;
+            }
             let (first, last) = (
                 last.map_or(LogId(0), |last| LogId(last.0.saturating_add(1))),
                 before.map_or(u64::MAX, |log| log.0 - 1),
@@ -447,6 +465,7 @@ pub(crate) fn load_file(
         damaged,
         lost,
         missing,
+        mended,
     }))
 }
 
@@ -533,6 +552,11 @@ fn decode_state(entry: &Entry, bytes: &[u8]) -> Option<LiveState> {
     if !Entry::content_is_whole(bytes) {
         return None;
     }
+    decode_content(entry, bytes)
+}
+
+/// The state in the entry in `bytes`, whose sums were compared.
+fn decode_content(entry: &Entry, bytes: &[u8]) -> Option<LiveState> {
     let (live, state) = bytes[ENTRY_BYTES..].split_at(entry.live_length as usize);
     let live = match entry.next {
         NEXT_DELETED => RoaringTreemap::new(),
@@ -678,6 +702,7 @@ mod tests {
         let mut bytes = disk.content(&file.name).unwrap();
         for place in file.entries.iter().filter(|place| wrong.contains(&place.log.0)) {
             bytes[place.offset as usize + 33 + place.log.0 as usize] ^= 4;
+            bytes[place.offset as usize + 16] ^= 1;
         }
         disk.put(&file.name, bytes);
         (disk, file)
@@ -714,13 +739,32 @@ mod tests {
     }
 
     #[test]
+    fn an_entry_of_whose_head_one_byte_is_wrong_is_whole() {
+        let disk = MemoryDisk::new();
+        let all = [0, 3, 12].map(|log| state(log, 1..9)).to_vec();
+        let file = write(&disk, 1, all.clone(), None, vec![]);
+        let content = disk.content(&file.name).unwrap();
+        for place in &file.entries[1..] {
+            for at in 0..ENTRY_BYTES {
+                let mut bytes = content.clone();
+                bytes[place.offset as usize + at] ^= 0x5a;
+                disk.put(&file.name, bytes);
+                let (loaded, states) = read(&disk, 1);
+                let loaded = loaded.unwrap();
+                assert_eq!(loaded.mended, [place.offset..place.offset + place.length]);
+                assert_eq!((states, loaded.file.entries), (all.clone(), file.entries.clone()));
+            }
+        }
+    }
+
+    #[test]
     fn an_entry_within_the_content_of_another_is_not_taken() {
         let disk = MemoryDisk::new();
         let inner = Entry { live_length: 0, state_length: 0, ..entry(&state(5, 0..0)) }.encode(&[], &[]);
         let hides = LiveState { state: inner.to_vec(), live: RoaringTreemap::new(), ..state(3, 0..0) };
         let file = write(&disk, 1, vec![state(0, 0..0), hides, state(9, 1..3)], None, vec![]);
         let mut bytes = disk.content(&file.name).unwrap();
-        bytes[file.entries[1].offset as usize] ^= 1;
+        bytes[file.entries[1].offset as usize..][..2].fill(9);
         disk.put(&file.name, bytes);
         assert!(read(&disk, 1).0.is_err(), "there would be more entries than the header says");
     }

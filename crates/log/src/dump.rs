@@ -218,6 +218,11 @@ fn dump_checkpoint(
             });
         }
     })?;
+    for range in loaded.mended {
+        if shown.is_continue() {
+            shown = visit(Dumped::Damaged { range, reason: "one byte of the head of an entry is wrong".into() });
+        }
+    }
     for lost in loaded.lost {
         if shown.is_continue() {
             shown = visit(Dumped::Damaged { range: lost.range, reason: "the head of an entry is wrong".into() });

@@ -265,3 +265,70 @@ fn first_message(directory: &Path) -> (String, usize, u64) {
     let end = usize::try_from(number("offset") + 12 + number("length") - 1).expect("small");
     (record["file"].as_str().expect("a name").to_owned(), end, number("number"))
 }
+
+/// The entries of a checkpoint: log and offset.
+fn entries(content: &[u8]) -> Vec<(u64, usize)> {
+    let number = |at: usize| u64::from_le_bytes(*content[at..].first_chunk().expect("a number"));
+    let [segments, logs] =
+        [64, 68].map(|at| u32::from_le_bytes(*content[at..].first_chunk().expect("a number")) as usize);
+    let mut at = 96 + 16 * segments;
+    let mut entry = || {
+        let found = (number(at), at);
+        at += 64 + (number(at + 32) + number(at + 40)) as usize;
+        found
+    };
+    (0..logs).map(|_| entry()).collect()
+}
+
+#[test]
+fn a_wrong_head_of_an_entry_stops_no_queue_with_another_one() {
+    if is_given() {
+        return;
+    }
+    let recorded = recorded();
+    let (name, content) = files(unpack(&fixture("data-1/clean")).path())
+        .into_iter()
+        .find(|(name, _)| name.starts_with("checkpoint-"))
+        .expect("one");
+    let entries = entries(&content);
+    let queues_with: Vec<u64> = entries.iter().map(|(log, _)| *log).collect();
+    let mut hit = 0;
+    for (log, at) in entries.iter().filter(|(log, _)| ![0, u64::MAX].contains(log)) {
+        for wrong in [1, 16] {
+            let directory = unpack(&fixture("data-1/clean"));
+            let mut damaged = content.clone();
+            damaged[at + 17..][..wrong].iter_mut().for_each(|byte| *byte ^= 4);
+            put(directory.path(), &name, &damaged);
+            let parent = new_directory();
+            let copy = parent.path().join("copy");
+            let (status, report) = verify(directory.path(), &["--repair-to", copy.to_str().expect("a path of text")]);
+            assert_eq!((status, &report["start_refused"]), (1, &Value::Null), "{report:#}");
+            let found = report["damaged"].as_array().expect("a list");
+            let is_named = |damage: &&Value| damage["from_byte"] == *at && damage["file"] == *name;
+            let damage = found.iter().find(is_named).unwrap_or_else(|| panic!("{report:#}"));
+            // Of a single wrong byte it is known which one it should be. Else it may also be a queue without an entry.
+            let queues = damage["queues"].as_array().expect("a list");
+            let hits = |queue: &Value| queue["log"] == *log;
+            assert_eq!(queues.iter().any(hits), wrong > 1, "{damage:#}");
+            assert!(
+                queues.iter().all(|queue| hits(queue) || !queues_with.iter().any(|log| queue["log"] == *log)),
+                "{damage:#}"
+            );
+            let is_hit = |name: &str| queues.iter().any(|queue| queue["name"] == name);
+            let unattributed = report["shared_messages_unattributed"].as_u64().expect("a number");
+            let saved = messages(&directory, &copy);
+            for (name, count) in &recorded {
+                match is_hit(name) {
+                    true => assert!(
+                        saved[name] + unattributed >= *count,
+                        "{name}: {} and {unattributed} of {count}",
+                        saved[name]
+                    ),
+                    false => assert_eq!(saved[name], *count, "{name}, with log {log} damaged"),
+                }
+            }
+            hit += queues.len();
+        }
+    }
+    assert!(hit >= 3, "{hit}");
+}

@@ -29,9 +29,10 @@ fn results(directory: &Path) -> (Value, String, i32) {
     let mut report: Value = serde_json::from_str(&report).unwrap_or_else(|error| panic!("{error}: {report}"));
     let object = report.as_object_mut().expect("an object");
     // Not in the reports of earlier versions.
-    for added in ["set_aside", "unowned_logs", "adopted_logs"] {
+    for added in ["set_aside", "unowned_logs", "adopted_logs", "logs_without_state"] {
         assert_eq!(object.remove(added), Some(serde_json::json!([])));
     }
+    assert_eq!(object.remove("shared_messages_unattributed"), Some(serde_json::json!(0)));
     for of_the_run in ["directory", "seconds"] {
         report.as_object_mut().expect("an object").remove(of_the_run);
     }

@@ -149,6 +149,26 @@ impl Entry {
         })
     }
 
+    /// The head of the whole entry in `bytes`, if one byte of it is wrong and no other byte of the entry: the sum of the head and that
+    /// of the content, which has the head, too, are right with another byte there.
+    pub(crate) fn mend(bytes: &[u8]) -> Option<Entry> {
+        let mut mended = bytes.to_vec();
+        let head = bytes.get(..ENTRY_BYTES)?;
+        for (at, wrong) in head.iter().enumerate() {
+            for byte in (0..=u8::MAX).filter(|byte| byte != wrong) {
+                mended[at] = byte;
+                if let Some(entry) = Entry::decode(&mended)
+                    && entry.length() == Some(bytes.len() as u64)
+                    && Entry::content_is_whole(&mended)
+                {
+                    return Some(entry);
+                }
+            }
+            mended[at] = *wrong;
+        }
+        None
+    }
+
     /// Whether the content after the head in `bytes` is as written.
     pub(crate) fn content_is_whole(bytes: &[u8]) -> bool {
         let head = crc32c::crc32c(&bytes[..56]);

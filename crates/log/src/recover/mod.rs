@@ -504,6 +504,12 @@ impl<'a> Recovery<'a> {
     /// logs without another entry that have an owner by the checkpoint's metadata, or messages in segments. Some of them may never
     /// have had one.
     fn take_lost_entries(&mut self, loaded: &mut checkpoint::Loaded, replay: &dyn Replay) {
+        for range in &loaded.mended {
+            let reason =
+                "one byte of the head of an entry is wrong; the sums of the entry give the right one, which was used";
+            let nobody = Hit::Logs(Vec::new());
+            self.report.damaged.push(Damage::new(&loaded.file.name, range.clone(), nobody, reason));
+        }
         let mut entries: Vec<EntryPlace> = loaded.file.entries.to_vec();
         let candidates = |lost: &LostEntries| {
             let stored = self.store.logs().filter(|log| (lost.first..=lost.last).contains(log));
