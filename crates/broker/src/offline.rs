@@ -38,7 +38,7 @@ pub struct Offline {
     restored: BTreeSet<LogId>,
     /// Logs of queues that the metadata in the checkpoint has.
     owned: Vec<LogId>,
-    /// Messages of the shared log that are live by its state, or came later.
+    /// Messages of the shared log that are live by its state in the checkpoint.
     shared_live: RoaringTreemap,
     /// The logs without an owner that became queues of the copy, with the names of these.
     adopted: Vec<(LogId, Arc<str>)>,
@@ -177,8 +177,8 @@ impl Offline {
         Ok(())
     }
 
-    /// The logs of queues whose state in the checkpoint is lost, and the number of shared messages that no other queue refers to. Of
-    /// these, nothing says which of the queues had them, or whether any still had, so no copy has them.
+    /// The logs of queues whose state in the checkpoint is lost, and how many shared messages they may have had at most: any of them may
+    /// have had any that came before the checkpoint. Nothing else says which, so no copy has them.
     #[must_use]
     pub fn unattributed(&self, verified: &Verified) -> (Vec<LogId>, u64) {
         let is_of_checkpoint = |damage: &Damage| damage.file.starts_with("checkpoint-");
@@ -190,7 +190,10 @@ impl Offline {
         let without: Vec<LogId> = without.collect();
         match without.is_empty() {
             true => (without, 0),
-            false => (without, (&self.shared_live - self.recovered.referred()).len()),
+            false => {
+                let most = self.shared_live.len() * without.len() as u64;
+                (without, most)
+            }
         }
     }
 
@@ -224,9 +227,6 @@ impl Replay for Offline {
 
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]) {
         self.first_replayed.entry(log).or_insert(number);
-        if log == LogId::SHARED {
-            self.shared_live.insert(number);
-        }
         self.recovered.message(log, number, payload);
     }
 
@@ -241,9 +241,6 @@ impl Replay for Offline {
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
-        if log == LogId::SHARED {
-            self.shared_live.remove(number);
-        }
         self.recovered.withdraw(log, number, payload);
     }
 

@@ -83,9 +83,9 @@ impl Checked {
         if *unattributed > 0 {
             let logs: Vec<String> = without_state.iter().take(RANGES_SHOWN).map(LogId::to_string).collect();
             text += &format!(
-                "up to {unattributed} shared {} can't be given to a queue, since the state of log {} is lost: no copy has them\n",
-                plural(*unattributed, "message"),
-                logs.join(", ")
+                "log {} may have had up to {unattributed} more {} that several queues share: only the lost state says which, so no copy has them\n",
+                logs.join(", "),
+                plural(*unattributed, "message")
             );
         }
         if let Some(copied) = self.copied {
