@@ -377,6 +377,42 @@ fn damage_in_a_retired_file_is_told_by_each_start() {
     }
 }
 
+/// No start knew which messages were in it.
+#[test]
+fn a_batch_that_heals_after_its_file_was_put_aside_is_taken_back() {
+    // The header alone, the header and a part of the table, everything.
+    for lost in [96, 128, 1536] {
+        let mut driver = Driver::open(MemoryDisk::new(), small());
+        let messages = [1, 2, 3].map(|number| body(LOGS[0], number, 300));
+        driver.publish(LOGS[0], &messages, Wait::Confirm);
+        driver.publish(LOGS[1], &[body(LOGS[1], 1, 300)], Wait::Confirm);
+        driver.settle_down();
+        driver.publish(LOGS[1], &[body(LOGS[1], 2, 300)], Wait::Confirm);
+        driver.settle_down();
+        let name = "wal-0000-0000000000000001";
+        let content = driver.disk.content(name).unwrap();
+        let mut wrong = content.clone();
+        wrong[512..512 + lost].fill(0xff);
+        driver.disk.put(name, wrong);
+        let mut driver = Driver::open(driver.disk.clone(), small());
+        assert!(!driver.report.damaged.is_empty());
+        for number in 1..=300 {
+            driver.publish(LOGS[2], &[body(LOGS[2], number, 900)], Wait::Confirm);
+            driver.settle(LOGS[2], number..=number);
+            driver.settle_down();
+        }
+        let aside = format!("damaged-{name}");
+        assert!(driver.disk.list().unwrap().contains(&aside), "the file was retired");
+        let disk = driver.close();
+        disk.put(&aside, content);
+        let mut copies = Copies::default();
+        let verified = verify(&disk, &small(), &mut copies.ledgers).unwrap();
+        assert_eq!(verified.set_aside, [SetAside { file: aside, messages: 4 }], "{lost} bytes lost");
+        let has = |log, number| Numbers::have(&verified.untaken, log, number);
+        assert!((1..=3).all(|number| has(LOGS[0], number)) && has(LOGS[1], 1) && !has(LOGS[1], 2));
+    }
+}
+
 /// A WAL file that became a segment is named by its index only.
 #[test]
 fn a_file_whose_index_is_missing_stays() {

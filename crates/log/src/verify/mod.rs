@@ -87,7 +87,9 @@ impl Verified {
     /// Adds the damage in WAL files that were retired since a start found it, and looks for what is left in files that were put
     /// aside.
     fn add_retired(&mut self, retired: Vec<Damage>, disk: &dyn Disk, options: &Options) -> Result<(), DiskError> {
-        self.untaken = joined(retired.iter().flat_map(|damage| damage.messages.iter().copied()).collect());
+        let mut untaken = aside::healed(disk, options, &retired)?;
+        untaken.extend(retired.iter().flat_map(|damage| damage.messages.iter().copied()));
+        self.untaken = joined(untaken);
         self.damaged.extend(retired);
         // Nothing is read if nothing could be found.
         if !self.missing.is_empty() || !self.untaken.is_empty() {
