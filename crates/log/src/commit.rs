@@ -487,6 +487,7 @@ impl Log {
     /// All written batches are durable.
     fn synced(&mut self, now: Nanos, events: &mut Vec<Event>) {
         let unsynced = self.commit.unsynced.take().expect("a sync is of what is written");
+        self.wal.current.is_begun = true;
         self.statistics.note_sync(now.saturating_sub(self.commit.job_started));
         if unsynced.is_sync_wanted || !unsynced.is_told {
             self.wal.current.waits += u64::from(unsynced.is_sync_wanted);

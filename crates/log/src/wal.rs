@@ -36,6 +36,10 @@ pub(crate) struct WalFile {
     /// Syncs of it that somebody waited for.
     pub waits: u64,
     pub index: FileIndex,
+    /// Whether a batch in it is durable.
+    pub is_begun: bool,
+    /// Sequence of the last file that had a durable batch when this one was prepared; 0 if that isn't known.
+    pub after: u64,
     /// Position of the last record of its last batch; 0 if it has none.
     pub last_position: Position,
     pub last_batch: u64,
@@ -88,6 +92,8 @@ impl WalFile {
             end: FILE_HEADER_BYTES,
             written: 0,
             waits: 0,
+            is_begun: false,
+            after: 0,
             index: FileIndex::default(),
             last_position: 0,
             last_batch: 0,
@@ -102,7 +108,8 @@ impl WalFile {
     }
 
     pub(crate) fn header(&self) -> FileHeader {
-        FileHeader::new(FileKind::Wal, &self.identity, self.sequence, self.length)
+        let header = FileHeader::new(FileKind::Wal, &self.identity, self.sequence, self.length);
+        FileHeader { batches_in: self.after, ..header }
     }
 }
 
@@ -247,6 +254,9 @@ impl WalFiles {
         let sequence = self.next_sequence;
         self.next_sequence += 1;
         let mut file = WalFile::new(options, sequence, length);
+        if self.current.is_begun {
+            file.after = self.current.sequence;
+        }
         let old = reusable.map(|at| self.retired.swap_remove(at));
         file.written = old.as_ref().map_or(0, |old| old.written.max(old.end));
         self.preparing_is_new = old.is_none();

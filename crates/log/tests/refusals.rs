@@ -158,6 +158,60 @@ fn a_missing_last_file_is_named_after_a_clean_stop() {
     assert!(text.starts_with(&begins) && text.contains(&missing), "{text}");
 }
 
+/// A log that was killed in its second file, of which more than half is used, so that the third one is prepared.
+fn killed_in_the_second_file() -> (MemoryDisk, [String; 3]) {
+    let mut driver = with_metadata(3);
+    let mut number = 3;
+    while files(&driver.disk, "wal-").len() < 3 {
+        number += 1;
+        driver.publish(A, &[body(A, number, 2000)], Wait::Confirm);
+        driver.settle_down();
+    }
+    let names = files(&driver.disk, "wal-");
+    assert!(batches(&driver.disk, &names[2]).is_empty());
+    (driver.disk, names.try_into().unwrap())
+}
+
+#[test]
+fn a_missing_last_file_is_named_after_a_kill() {
+    let (disk, names) = killed_in_the_second_file();
+    let whole = disk.clone();
+    disk.remove(&names[1]).unwrap();
+    let text = error(&disk);
+    let begins = format!(
+        "storage is damaged: {} is missing (it isn't there, although the log had durable batches in it",
+        names[1]
+    );
+    assert!(text.starts_with(&begins) && text.contains(&format!("when {} was prepared", names[2])), "{text}");
+    let verified = check(&disk, &small()).unwrap();
+    assert_eq!(verified.refused.as_deref(), Some(&*text));
+    // Nothing was changed, so it can come back.
+    disk.put(&names[1], whole.content(&names[1]).unwrap());
+    assert!(Driver::open(disk, small()).report.damaged.is_empty());
+}
+
+#[test]
+fn a_last_file_without_its_batches_is_named_after_a_kill() {
+    let (disk, names) = killed_in_the_second_file();
+    let mut bytes = disk.content(&names[1]).unwrap();
+    bytes[512..].fill(0);
+    disk.put(&names[1], bytes);
+    let text = error(&disk);
+    let begins = format!("storage is damaged: {} is missing (it has no batch any more", names[1]);
+    assert!(text.starts_with(&begins), "{text}");
+}
+
+#[test]
+fn a_file_that_a_start_found_is_missed_by_the_next_one() {
+    let mut driver = with_metadata(3);
+    driver.settle_down();
+    let disk = driver.disk;
+    let name = files(&disk, "wal-").remove(0);
+    let disk = Driver::open(disk, small()).disk;
+    disk.remove(&name).unwrap();
+    assert!(error(&disk).contains(&format!("{name} is missing (it isn't there")));
+}
+
 #[test]
 fn a_place_without_bytes_is_no_range() {
     let damage = |range| Damage {

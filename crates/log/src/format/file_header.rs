@@ -44,7 +44,8 @@ pub struct FileHeader {
     /// Length of the file when it was created; for a body file, of the body; for a segment whose batches are in a WAL
     /// file, their end there.
     pub length: u64,
-    /// Of a segment: sequence of the WAL file that has its batches; 0 if it has them itself.
+    /// Of a segment: sequence of the WAL file that has its batches; 0 if it has them itself. Of a WAL file: sequence of the one that had
+    /// a durable batch, the last one, when this one was prepared; 0 if that isn't known.
     pub batches_in: u64,
 }
 

@@ -159,7 +159,8 @@ fn recover_from(
     recovery.faults.store(disk, &recovery.options, &recovery.report.damaged)?;
     recovery.report_lost_segments(&full, replay);
     recovery.remove_leftovers(&full)?;
-    let fresh = recovery.open_fresh_file()?;
+    let last = full.back().filter(|file| file.last_batch > 0).map_or(0, |file| file.sequence);
+    let fresh = recovery.open_fresh_file(last)?;
     let has_reserve = recovery.find_reserve()?;
     let mut report = recovery.report;
     report.position = position;
@@ -697,6 +698,7 @@ impl<'a> Recovery<'a> {
         for (sequence, next) in self.found.wal_files(self.found.floor) {
             replaying.file(sequence, next, report, replay)?;
         }
+        self.must_have_begun(&mut replaying, report, replay)?;
         match &self.closed {
             Some(closed) => replaying.must_reach(closed, report, replay),
             // A start can do without it. Only it tells whether the log went further.
@@ -730,6 +732,35 @@ impl<'a> Recovery<'a> {
             }),
             None => Ok(replaying),
         }
+    }
+
+    /// The header of a file says in which one the log was when it was prepared: that one has to be there, with a batch.
+    fn must_have_begun(
+        &self,
+        replaying: &mut Replaying<'_>,
+        report: &mut Report,
+        replay: &mut dyn Replay,
+    ) -> Result<(), StorageError> {
+        let Some((sequence, by)) = replaying.named_by.clone().filter(|(sequence, _)| *sequence >= self.found.floor)
+        else {
+            return Ok(());
+        };
+        replaying.was_begun(sequence, report, replay);
+        if replaying.is_in_use(sequence) || self.salvages {
+            return Ok(());
+        }
+        let problem = match self.found.wal.binary_search(&sequence) {
+            Ok(_) => "has no batch any more",
+            Err(_) => "isn't there",
+        };
+        Err(StorageError::Missing {
+            file: Name::Wal(sequence).text(self.options.wal_id),
+            reason: format!(
+                "it {problem}, although the log had durable batches in it, behind batch {}, when {by} was prepared",
+                replaying.sequence()
+            ),
+            others: report.damaged.clone(),
+        })
     }
 
     /// Removes leftovers of interrupted steps. If anything is damaged, segments and copies of metadata stay, because they may
@@ -798,11 +829,11 @@ impl<'a> Recovery<'a> {
             .collect()
     }
 
-    /// Creates the fresh WAL file. On a full disk, removes the reserve first, and then tries shorter files.
-    fn open_fresh_file(&mut self) -> Result<WalFile, StorageError> {
+    /// Creates the fresh WAL file, behind the last one with a batch. On a full disk, removes the reserve first, and then tries shorter files.
+    fn open_fresh_file(&mut self, last: u64) -> Result<WalFile, StorageError> {
         let mut length = self.options.file_bytes;
         loop {
-            match self.make_fresh_file(length) {
+            match self.make_fresh_file(length, last) {
                 Err(error) if error.is_out_of_space() => {
                     self.out_of_space = true;
                     let name = Name::Wal(self.found.next_file).text(self.options.wal_id);
@@ -828,8 +859,8 @@ impl<'a> Recovery<'a> {
         Ok(is_there && disk::length(self.disk, &reserve)? == self.options.disk_reserve())
     }
 
-    fn make_fresh_file(&mut self, length: u64) -> Result<WalFile, DiskError> {
-        let file = WalFile::new(&self.options, self.found.next_file, length);
+    fn make_fresh_file(&mut self, length: u64, last: u64) -> Result<WalFile, DiskError> {
+        let file = WalFile { after: last, ..WalFile::new(&self.options, self.found.next_file, length) };
         disk::create(self.disk, &file.name, length)?;
         disk::write(self.disk, &file.name, 0, &[&file.header().encode()])?;
         disk::sync(self.disk, &file.name)?;

@@ -106,6 +106,8 @@ pub(super) struct Replaying<'a> {
     pub is_first_file: bool,
     /// Batches are missing, as if they had been retired.
     pub has_gap: bool,
+    /// The last file that had a durable batch when another file was prepared, and that file's name.
+    pub named_by: Option<(u64, String)>,
     /// The damage of the batches before the first one found, if there was none of their bytes.
     before_first: Option<Damage>,
     /// Number of damages in the report when the last batch was taken. Later ones come between it and the next batch.
@@ -143,6 +145,7 @@ impl<'a> Replaying<'a> {
             first_found: None,
             is_first_file: false,
             has_gap: false,
+            named_by: None,
             before_first: None,
             reported: 0,
         }
@@ -373,7 +376,16 @@ impl<'a> Replaying<'a> {
             }
             // The header of an earlier use: the file was renamed, and the power failed before the new header was
             // written.
-            Some(header) if header.kind == FileKind::Wal => Ok(None),
+            Some(header) if header.kind == FileKind::Wal => {
+                let is_later = |(named, _): &(u64, String)| *named < header.batches_in;
+                if header.sequence == file.sequence
+                    && header.batches_in > 0
+                    && self.named_by.as_ref().is_none_or(is_later)
+                {
+                    self.named_by = Some((header.batches_in, file.name.to_string()));
+                }
+                Ok(None)
+            }
             None if is_zero(&bytes) => Ok(None),
             _ => {
                 let nobody = Hit::Logs(Vec::new());
@@ -778,6 +790,20 @@ impl<'a> Replaying<'a> {
     fn end(&self) -> Option<(String, Range<u64>)> {
         let last = self.files.back()?;
         Some((last.name.to_string(), last.end..last.length.max(last.end)))
+    }
+
+    /// Whether this file has a batch, or damage.
+    pub(super) fn is_in_use(&self, sequence: u64) -> bool {
+        let is_there = |file: &WalFile| file.sequence == sequence && (file.last_batch > 0 || !file.known.is_empty());
+        self.files.iter().any(is_there)
+    }
+
+    /// This file had a durable batch: if its first one is in doubt, that is damage.
+    pub(super) fn was_begun(&mut self, sequence: u64, report: &mut Report, replay: &mut dyn Replay) {
+        let is_first = |file: &WalFile| file.sequence == sequence && file.last_batch == 0 && self.is_in_doubt(file);
+        if self.files.back().is_some_and(is_first) {
+            self.was_durable(report, replay);
+        }
     }
 
     /// The last batch is damaged, not torn.
