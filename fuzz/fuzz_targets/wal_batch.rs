@@ -51,7 +51,9 @@ fn mend_header(bytes: &mut [u8], identity: &Identity) {
     bytes[16..24].copy_from_slice(&identity.salt.to_le_bytes());
     bytes[24..28].fill(0);
     bytes[52..56].fill(0);
-    bytes[64..92].fill(0);
+    // The position of the metadata stays.
+    bytes[64..80].fill(0);
+    bytes[88..92].fill(0);
     let crc = crc32c::crc32c(&bytes[..92]);
     bytes[92..96].copy_from_slice(&crc.to_le_bytes());
 }

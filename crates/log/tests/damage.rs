@@ -379,7 +379,7 @@ fn damage_in_a_retired_file_is_told_by_each_start() {
 
 /// No start knew which messages were in it.
 #[test]
-fn a_batch_that_heals_after_its_file_was_put_aside_is_taken_back() {
+fn a_batch_that_heals_after_it_was_put_aside_is_taken_back() {
     // The header alone, the header and a part of the table, everything.
     for lost in [96, 128, 1536] {
         let mut driver = Driver::open(MemoryDisk::new(), small());
