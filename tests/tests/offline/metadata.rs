@@ -1,6 +1,7 @@
 //! Damaged metadata: a node has all of it, or doesn't start, and then what is left can be saved.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use leveret_tests::broker::is_given;
 use leveret_tests::data_directory::{files, put};
@@ -69,6 +70,8 @@ fn one_damaged_copy_of_the_metadata_changes_nothing() {
     for kind in ["checkpoint-", "metadata-"] {
         let mut node = stopped();
         let name = damage(node.directory(), kind);
+        let newest = files(node.directory()).into_keys().rfind(|name| name.starts_with("checkpoint-"));
+        let checkpoint = newest.expect("a checkpoint");
         let (status, report) = verify(node.directory(), &[]);
         assert_eq!((status, &report["start_refused"]), (1, &Value::Null), "{report:#}");
         assert!(report["damaged"].to_string().contains(&name), "{report:#}");
@@ -77,7 +80,12 @@ fn one_damaged_copy_of_the_metadata_changes_nothing() {
         let permissions = node.http().get("/api/permissions/%2F/alice").expect("an answer").json();
         assert_eq!(permissions["configure"], "^none$");
         assert!(node.log().contains(&name), "the node says so");
-        // Both copies are written anew.
+        // Both copies are written anew, and then the checkpoint before is removed.
+        let begin = Instant::now();
+        while node.directory().join("store").join(&checkpoint).exists() {
+            assert!(begin.elapsed() < Duration::from_secs(20), "{checkpoint} is still in use");
+            std::thread::sleep(Duration::from_millis(5));
+        }
         assert!(node.terminate().success());
         let (status, report) = verify(node.directory(), &[]);
         assert_eq!(status, 0, "{report:#}");
