@@ -5,7 +5,7 @@ use std::fmt;
 use std::io;
 use std::ops::Range;
 
-use crate::recover::Damage;
+use crate::damage::{Damage, PlaceText};
 use crate::types::LogId;
 
 /// A disk operation.
@@ -213,21 +213,6 @@ fn listed(places: &[Damage]) -> String {
 
 fn also(others: &[Damage]) -> String {
     if others.is_empty() { String::new() } else { format!("; also damaged: {}", listed(others)) }
-}
-
-/// A file, and the range of bytes in it or the place where something is missing. The beginning of a file stands for the whole.
-pub(crate) struct PlaceText<'a>(pub &'a str, pub &'a Range<u64>);
-
-impl fmt::Display for PlaceText<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PlaceText(file, range) = self;
-        f.write_str(file)?;
-        match (range.start, range.end) {
-            (0, 0) => Ok(()),
-            (start, end) if start == end => write!(f, ", at byte {start}"),
-            (start, end) => write!(f, ", bytes {start} to {end}"),
-        }
-    }
 }
 
 /// Stored bytes that aren't those written. The log they belong to stops; the node continues.

@@ -30,6 +30,7 @@ mod body_file;
 mod builder;
 mod checkpoint;
 mod commit;
+mod damage;
 mod disk;
 mod dump;
 mod error;

@@ -32,7 +32,6 @@ const MISSING: &str = "the file is missing";
 
 mod attentive;
 mod certain;
-mod damage;
 mod fault_list;
 mod faults;
 mod groups;
@@ -40,8 +39,8 @@ mod lost;
 mod metadata;
 mod replay;
 
+pub use crate::damage::{Damage, Hit, Numbers};
 use attentive::AttentiveDisk;
-pub use damage::{Damage, Hit, Numbers};
 use faults::Faults;
 use lost::LostSegments;
 use replay::{Replayed, Replaying};

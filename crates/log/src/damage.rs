@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::error::PlaceText;
 use crate::format::batch::RecordRun;
 use crate::format::batch_check::Fault;
 use crate::types::LogId;
@@ -23,6 +22,21 @@ pub struct Damage {
     pub unknown: u64,
     /// The problem.
     pub reason: String,
+}
+
+/// A file, and the range of bytes in it or the place where something is missing. The beginning of a file stands for the whole.
+pub(crate) struct PlaceText<'a>(pub &'a str, pub &'a Range<u64>);
+
+impl fmt::Display for PlaceText<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let PlaceText(file, range) = self;
+        f.write_str(file)?;
+        match (range.start, range.end) {
+            (0, 0) => Ok(()),
+            (start, end) if start == end => write!(f, ", at byte {start}"),
+            (start, end) => write!(f, ", bytes {start} to {end}"),
+        }
+    }
 }
 
 /// The logs that a damage hit.
