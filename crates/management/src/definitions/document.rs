@@ -3,8 +3,7 @@
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::raw_entry::RawEntry;
-use super::shape::{self, DocumentMember, Ignored};
+use super::shape::{self, DocumentMember, Ignored, IsKnown};
 use crate::error::Error;
 use crate::json_walk::{self as walk, JsonKind};
 
@@ -27,11 +26,12 @@ pub(super) struct Document<'a> {
 }
 
 impl<'a> Document<'a> {
-    /// Parses a text. An empty text is a document without objects, as in RabbitMQ.
+    /// Parses a text. An empty text is a document without objects, as in RabbitMQ. Objects of which `is_known` says so by their text
+    /// are counted, and not passed on by [`Document::each`].
     ///
     /// # Errors
     /// It isn't a JSON object, or a value in it has the wrong type; the error names the place.
-    pub(super) fn parse(text: &'a [u8], scope: &Scope) -> Result<(Self, Ignored), Wrong> {
+    pub(super) fn parse(text: &'a [u8], scope: &Scope, is_known: &mut IsKnown<'_>) -> Result<(Self, Ignored), Wrong> {
         let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
         if text.trim_ascii().is_empty() {
             return Ok((Document { text: b"{}", members: Vec::new() }, Vec::new()));
@@ -45,7 +45,7 @@ impl<'a> Document<'a> {
         if found != JsonKind::Object {
             return Err(Wrong::Json(format!("expected an object with lists of objects, got {}", found.name())));
         }
-        let (members, ignored) = shape::check(text, scope).map_err(Wrong::Shape)?;
+        let (members, ignored) = shape::check(text, scope, is_known).map_err(Wrong::Shape)?;
         Ok((Document { text, members }, ignored))
     }
 
@@ -64,7 +64,7 @@ impl<'a> Document<'a> {
         self.members.iter().find(|member| member.name == name)
     }
 
-    /// Number of objects of one kind.
+    /// Number of objects of one kind that aren't known.
     pub(super) fn count(&self, kind: &str) -> usize {
         self.find(kind).map_or(0, |list| list.items.len())
     }
@@ -81,8 +81,8 @@ impl<'a> Document<'a> {
 
     /// The place of an object, in words.
     pub(super) fn place_of(&self, kind: &str, index: usize) -> String {
-        let at = self.find(kind).and_then(|list| list.items.get(index)).map_or(0, |item| item.start);
-        self.place(kind, index, at)
+        let item = self.find(kind).and_then(|list| list.items.iter().find(|(number, _)| *number == index));
+        self.place(kind, index, item.map_or(0, |(_, item)| item.start))
     }
 
     fn place(&self, kind: &str, index: usize, at: usize) -> String {
@@ -90,35 +90,19 @@ impl<'a> Document<'a> {
         format!("{kind}[{index}], line {line}, column {column}")
     }
 
-    /// Passes on each object of one kind. Only one of them is in memory at a time.
+    /// Passes on each object of one kind that isn't known. Only one of them is in memory at a time.
     ///
     /// # Errors
     /// The first error, with the entry's path and place after the reason.
     pub(super) fn each(
         &self,
         kind: &str,
-        take: impl FnMut(&Map<String, Value>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
-        self.each_new(kind, |_| false, take)
-    }
-
-    /// As [`Document::each`], without the objects of which `is_known` says so by their text: they aren't parsed.
-    ///
-    /// # Errors
-    /// As [`Document::each`].
-    pub(super) fn each_new(
-        &self,
-        kind: &str,
-        mut is_known: impl FnMut(&RawEntry<'_>) -> bool,
         mut take: impl FnMut(&Map<String, Value>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Some(list) = self.find(kind) else { return Ok(()) };
-        for (index, item) in list.items.iter().enumerate() {
+        for (index, item) in &list.items {
             let text = &self.text[item.clone()];
-            if is_known(&RawEntry::new(text)) {
-                continue;
-            }
-            let place = || self.place(kind, index, item.start);
+            let place = || self.place(kind, *index, item.start);
             if let Some(taken) = walk::takes_too_much(text, self.text.len()) {
                 return Err(Error::BadRequest(format!("{taken} ({})", place())));
             }
@@ -163,7 +147,7 @@ mod tests {
     use super::*;
 
     fn wrong(text: &[u8]) -> Wrong {
-        Document::parse(text, &Scope::Cluster).expect_err("is wrong")
+        Document::parse(text, &Scope::Cluster, &mut |_, _| false).expect_err("is wrong")
     }
 
     #[test]
@@ -179,7 +163,7 @@ mod tests {
     #[test]
     fn entries_come_one_at_a_time_with_their_place() {
         let text = b"\xef\xbb\xbf{\"users\": [{\"name\": \"a\"},\n {\"name\": \"b\"}]}";
-        let (document, _) = Document::parse(text, &Scope::Cluster).expect("is right");
+        let (document, _) = Document::parse(text, &Scope::Cluster, &mut |_, _| false).expect("is right");
         let mut names = Vec::new();
         let refused = document.each("users", |entry| {
             names.push(entry["name"].clone());
@@ -187,6 +171,6 @@ mod tests {
         });
         assert_eq!(names, ["a", "b"]);
         assert!(matches!(refused, Err(Error::BadRequest(reason)) if reason == "no (users[1], line 2, column 2)"));
-        assert!(Document::parse(b" ", &Scope::Cluster).expect("nothing").0.get("users").is_none());
+        assert!(Document::parse(b" ", &Scope::Cluster, &mut |_, _| false).expect("nothing").0.get("users").is_none());
     }
 }

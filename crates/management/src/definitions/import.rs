@@ -17,7 +17,8 @@ use crate::last_import::Generation;
 const TRIES: usize = 3;
 
 /// Imports all objects of a document that don't exist, and changes those that differ. `manner` determines the treatment of objects that
-/// can't be imported. Returns the generation of objects of which it is certain that the same import would change nothing.
+/// can't be imported. `before` is the generation that was read before the document's known objects were looked for. Returns the
+/// generation of objects of which it is certain that the same import would change nothing.
 ///
 /// # Errors
 /// Nothing was imported: an entry is invalid or refused, or objects aren't supported yet; all of these are named.
@@ -26,10 +27,9 @@ pub(super) async fn import(
     permit: &Permit,
     document: &Document<'_>,
     scope: &Scope,
-    manner: Manner,
+    (manner, before): (Manner, Generation),
 ) -> Result<Option<Generation>, Error> {
     let registry = &api.broker().registry;
-    let before = Generation::staged(api.broker());
     let mut plan = plan(api, document, scope)?;
     if !plan.unsupported.is_empty() && !manner.skips_unsupported {
         let named: Vec<String> = plan.unsupported.iter().map(ToString::to_string).collect();

@@ -7,10 +7,10 @@ use leveret_model::{Command, Permit};
 use serde_json::json;
 
 use super::document::{Document, Scope, Wrong};
-use super::import;
-use super::{Manner, tell_of_ignored};
+use super::{Manner, import, known, tell_of_ignored};
 use crate::api::Api;
 use crate::error::Error;
+use crate::last_import::Generation;
 
 /// The global parameter with the hash of the definitions loaded last, with RabbitMQ's name.
 pub(super) const HASH_PARAMETER: &str = "imported_definition_hash_value";
@@ -76,7 +76,7 @@ impl Definitions {
         let (mut documents, mut all) = (Vec::new(), Vec::new());
         for file in files {
             let text = std::fs::read(&file).map_err(failed(&file))?;
-            let (_, ignored) = Document::parse(&text, &Scope::Cluster).map_err(|wrong| {
+            let (_, ignored) = Document::parse(&text, &Scope::Cluster, &mut |_, _| true).map_err(|wrong| {
                 let (Wrong::Json(reason) | Wrong::Shape(reason)) = wrong;
                 LoadError::Malformed { path: file.clone(), reason }
             })?;
@@ -100,11 +100,13 @@ impl Definitions {
         let permit = Permit::import();
         let manner = Manner { skips_unsupported: skip_unsupported, is_start: true };
         for (path, text) in &self.documents {
-            let (document, _) = Document::parse(text, &Scope::Cluster).map_err(|wrong| {
+            let before = Generation::staged(api.broker());
+            let topology = api.broker().registry.staged_topology();
+            let (document, _) = known::parse(text, &Scope::Cluster, &topology).map_err(|wrong| {
                 let (Wrong::Json(reason) | Wrong::Shape(reason)) = wrong;
                 LoadError::Malformed { path: path.clone(), reason }
             })?;
-            let imported = import::import(api, &permit, &document, &Scope::Cluster, manner).await;
+            let imported = import::import(api, &permit, &document, &Scope::Cluster, (manner, before)).await;
             imported.map_err(|error| LoadError::Refused { path: path.clone(), reason: reason(error) })?;
         }
         let command = Command::PutGlobalParameter { name: HASH_PARAMETER.into(), value: json!(self.hash) };

@@ -4,6 +4,7 @@ mod document;
 mod export;
 mod form;
 mod import;
+mod known;
 mod load;
 mod obsolete;
 mod plan;
@@ -19,7 +20,7 @@ use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 use crate::etag;
 use crate::last_import::{Digest, Generation};
-use document::{Document, Scope, Wrong};
+use document::{Scope, Wrong};
 
 /// GET: exports the whole cluster.
 pub(crate) async fn all(call: Call) -> HandlerResult {
@@ -61,13 +62,14 @@ async fn imported(call: &Call, scope: Scope) -> HandlerResult {
     let manner = Manner::of(call);
     let last = call.api.last_import();
     let digest = Digest::of(text, scope.named(None));
-    if !call.asks("dry_run") && last.is(&digest, Generation::staged(call.api.broker())) {
+    let before = Generation::staged(call.api.broker());
+    if !call.asks("dry_run") && last.is(&digest, before) {
         // It was allowed before, maybe to another user.
         call.permit("", leveret_model::Action::ImportDefinitions)?;
         call.api.durable(call.api.broker().registry.staged().1).await?;
         return no_content();
     }
-    let (document, ignored) = Document::parse(text, &scope).map_err(|wrong| match wrong {
+    let (document, ignored) = known::parse(text, &scope, &call.staged()).map_err(|wrong| match wrong {
         Wrong::Json(reason) => Error::BadRequest(format!("failed_to_parse_json: {reason}")),
         Wrong::Shape(reason) => Error::BadRequest(reason),
     })?;
@@ -75,7 +77,7 @@ async fn imported(call: &Call, scope: Scope) -> HandlerResult {
     if call.asks("dry_run") {
         return json(import::preview(&call.api, &permit, &document, &scope, &ignored)?);
     }
-    let unchanged = import::import(&call.api, &permit, &document, &scope, manner).await?;
+    let unchanged = import::import(&call.api, &permit, &document, &scope, (manner, before)).await?;
     if let Some(generation) = unchanged.filter(|_| ignored.is_empty()) {
         last.set(digest, generation);
     }

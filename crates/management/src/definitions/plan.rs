@@ -6,14 +6,13 @@ use std::sync::Arc;
 
 use leveret_auth::{HASHING_MD5, HASHING_SHA256};
 use leveret_model::{
-    Arguments, Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, KnownObjects, LimitOwner,
-    Policy, PolicyKind, PutUser, QueueType, Topology, VhostDefaults,
+    Bind, Command, DeclareExchange, DeclareQueue, DestinationName, ExchangeType, LimitOwner, Policy, PolicyKind,
+    PutUser, QueueType, Topology, VhostDefaults,
 };
 use serde_json::{Map, Value};
 
 use super::document::{Document, Scope};
 use super::obsolete::Obsolete;
-use super::raw_entry::{RawEntry, RawValue};
 use crate::error::Error;
 use crate::password_rule::PasswordRule;
 use crate::{fields, limits, permissions, policies, topic_permissions, users, vhosts};
@@ -53,29 +52,6 @@ fn hashing_before_3_6(document: &Document<'_>) -> &'static str {
         true => HASHING_MD5,
         false => HASHING_SHA256,
     }
-}
-
-fn plain_texts<'a, const N: usize>(entry: &RawEntry<'a>, names: [&str; N]) -> [Option<&'a str>; N] {
-    entry.values(names).map(|value| value.and_then(RawValue::plain_text))
-}
-
-fn text_or<'a>(value: Option<RawValue<'a>>, default: &'a str) -> Option<&'a str> {
-    value.map_or(Some(default), RawValue::plain_text)
-}
-
-/// Whether a binding exists. `None` if its text has to be parsed to find out.
-fn is_known_binding(known: &mut KnownObjects<'_>, scope: &Scope, entry: &RawEntry<'_>) -> Option<bool> {
-    let names = ["source", "vhost", "destination", "destination_type", "routing_key", "arguments"];
-    let [source, vhost, destination, kind, key, arguments] = entry.values(names);
-    let to_queue = match text_or(kind, "queue")? {
-        "queue" => true,
-        "exchange" => false,
-        _ => return None,
-    };
-    let vhost = scope.named(vhost.and_then(RawValue::plain_text))?;
-    let to = (to_queue, destination?.plain_text()?);
-    let arguments = arguments.map_or(Some(Arguments::default()), RawValue::arguments)?;
-    Some(known.has_binding(vhost, source?.plain_text()?, to, text_or(key, "")?, &arguments))
 }
 
 /// Whether an entry is a policy as it is already.
@@ -344,12 +320,7 @@ impl Plan {
     }
 
     fn queues(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
-        let mut known = topology.known_objects();
-        let exists = |entry: &RawEntry<'_>| {
-            let [name, vhost] = plain_texts(entry, ["name", "vhost"]);
-            scope.named(vhost).zip(name).is_some_and(|(vhost, name)| known.has_queue(vhost, name))
-        };
-        document.each_new("queues", exists, |entry| {
+        document.each("queues", |entry| {
             let (vhost, name) = (scope.vhost_of(entry), fields::text(entry, "name")?);
             if topology.queue(vhost, name).is_some() {
                 return Ok(());
@@ -380,12 +351,7 @@ impl Plan {
     }
 
     fn exchanges(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
-        let mut known = topology.known_objects();
-        let exists = |entry: &RawEntry<'_>| {
-            let [name, vhost] = plain_texts(entry, ["name", "vhost"]);
-            scope.named(vhost).zip(name).is_some_and(|(vhost, name)| known.has_exchange(vhost, name))
-        };
-        document.each_new("exchanges", exists, |entry| {
+        document.each("exchanges", |entry| {
             let (vhost, name) = (scope.vhost_of(entry), fields::text(entry, "name")?);
             let predeclared = name.is_empty() || name.starts_with("amq.");
             let kind = fields::text_or(entry, "type", "direct")?;
@@ -412,10 +378,8 @@ impl Plan {
     }
 
     fn bindings(&mut self, document: &Document<'_>, scope: &Scope, topology: &Topology) -> Result<(), Error> {
-        let mut known = topology.known_objects();
-        let exists = |entry: &RawEntry<'_>| is_known_binding(&mut known, scope, entry).unwrap_or(false);
         let mut parsed = topology.known_objects();
-        document.each_new("bindings", exists, |entry| {
+        document.each("bindings", |entry| {
             let vhost = scope.vhost_of(entry);
             let (source, destination) = (fields::text(entry, "source")?, fields::text(entry, "destination")?);
             let to_queue = match fields::text_or(entry, "destination_type", "queue")? {

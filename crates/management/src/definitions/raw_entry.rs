@@ -1,11 +1,14 @@
+use std::ops::Range;
+
 use leveret_model::Arguments;
 use serde_json::Value;
 
-use crate::json_walk as walk;
-
-/// An object of a document as text, to compare it with what exists without building a tree.
+/// An object of a document as text whose shape is right, to compare it with what exists without building a tree.
 pub(super) struct RawEntry<'a> {
-    text: &'a [u8],
+    /// The text that the values are in.
+    pub(super) text: &'a [u8],
+    /// The fields that are known, each with the place of its value.
+    pub(super) fields: &'a [(&'static str, Range<usize>)],
 }
 
 /// A value of such an object.
@@ -13,20 +16,12 @@ pub(super) struct RawEntry<'a> {
 pub(super) struct RawValue<'a>(&'a [u8]);
 
 impl<'a> RawEntry<'a> {
-    pub(super) fn new(text: &'a [u8]) -> Self {
-        RawEntry { text }
-    }
-
-    /// The values with these names. A name that is written with escapes isn't found.
+    /// The values with these names.
     pub(super) fn values<const N: usize>(&self, names: [&str; N]) -> [Option<RawValue<'a>>; N] {
-        let mut found = [None; N];
-        for (name, value) in walk::members(self.text, 0) {
-            let bare = &self.text[name.start + 1..name.end - 1];
-            if let Some(at) = names.iter().position(|wanted| wanted.as_bytes() == bare) {
-                found[at] = Some(RawValue(&self.text[value]));
-            }
-        }
-        found
+        names.map(|wanted| {
+            let found = self.fields.iter().find(|(name, _)| *name == wanted);
+            found.map(|(_, value)| RawValue(&self.text[value.clone()]))
+        })
     }
 }
 
@@ -52,12 +47,15 @@ impl<'a> RawValue<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::json_walk as walk;
 
     #[test]
     fn plain_texts_and_tables_are_read_and_all_else_is_left() {
         let text = br#"{"name": "q", "vhost":"a\"b", "durable":true, "arguments":{"x-max-length":5}, "empty":{} }"#;
+        let names = ["name", "vhost", "durable", "arguments", "empty"];
+        let fields: Vec<_> = names.into_iter().zip(walk::members(text, 0).map(|(_, value)| value)).collect();
         let [name, vhost, durable, arguments, empty, none] =
-            RawEntry::new(text).values(["name", "vhost", "durable", "arguments", "empty", "none"]);
+            RawEntry { text, fields: &fields }.values(["name", "vhost", "durable", "arguments", "empty", "none"]);
         assert_eq!(name.and_then(RawValue::plain_text), Some("q"));
         assert_eq!(vhost.and_then(RawValue::plain_text), None);
         assert_eq!(durable.and_then(RawValue::plain_text), None);

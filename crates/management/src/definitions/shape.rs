@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use super::document::Scope;
+use super::raw_entry::RawEntry;
 use crate::json_walk::{self as walk, JsonKind};
 
 /// The type of a field's value.
@@ -206,17 +207,27 @@ pub(super) type Ignored = Vec<String>;
 pub(super) struct DocumentMember {
     pub(super) name: String,
     pub(super) value: Range<usize>,
-    /// If it is a list of objects: each of them.
-    pub(super) items: Vec<Range<usize>>,
+    /// If it is a list of objects: how many it has.
+    pub(super) count: usize,
+    /// Objects that aren't known, each with its index.
+    pub(super) items: Vec<(usize, Range<usize>)>,
     /// Their distinct vhosts, quoted, each with the index of its first object.
     pub(super) vhosts: Vec<(Range<usize>, usize)>,
 }
 
-/// Checks a document whose JSON is valid. Returns its top level, and what is ignored of it.
+/// Whether an object of the list with this name is one of which nothing more has to be looked at.
+pub(super) type IsKnown<'a> = dyn FnMut(&str, &RawEntry<'_>) -> bool + 'a;
+
+/// Checks a document whose JSON is valid. Returns its top level, and what is ignored of it. Each object whose shape is right is shown
+/// to `is_known` while its parts are at hand.
 ///
 /// # Errors
 /// The first value that has the wrong type or is missing, with its path, line and column.
-pub(super) fn check(text: &[u8], scope: &Scope) -> Result<(Vec<DocumentMember>, Ignored), String> {
+pub(super) fn check(
+    text: &[u8],
+    scope: &Scope,
+    is_known: &mut IsKnown<'_>,
+) -> Result<(Vec<DocumentMember>, Ignored), String> {
     let checking = Checking { text, scope };
     let begin = walk::skip_space(text, 0);
     let mut ignored = Vec::new();
@@ -227,13 +238,13 @@ pub(super) fn check(text: &[u8], scope: &Scope) -> Result<(Vec<DocumentMember>, 
         if found.iter().any(|seen| seen.name == name) {
             return Err(checking.wrong(&name, at, "stands here for the second time"));
         }
-        let mut member = DocumentMember { name, value: at..at, items: Vec::new(), vhosts: Vec::new() };
+        let mut member = DocumentMember { name, value: at..at, count: 0, items: Vec::new(), vhosts: Vec::new() };
         let name = &member.name;
         let mut end = None;
         match LISTS.iter().find(|list| list.name == name) {
             Some(list) if list.is_of_clusters && *scope != Scope::Cluster => ignored.push(name.clone()),
             // The document is large, and this has walked to the list's end.
-            Some(list) => end = Some(checking.list(list, &mut member, &mut ignored)?),
+            Some(list) => end = Some(checking.list(list, &mut member, &mut ignored, is_known)?),
             None => match TOP.iter().find(|Field(known, ..)| known == name) {
                 Some(field) => checking.field(field, at, name)?,
                 None => ignored.push(name.clone()),
@@ -264,48 +275,60 @@ impl Checking<'_> {
     }
 
     /// Checks a list of objects. Returns where it ends.
-    fn list(&self, list: &List, member: &mut DocumentMember, ignored: &mut Ignored) -> Result<usize, String> {
+    fn list(
+        &self,
+        list: &List,
+        member: &mut DocumentMember,
+        ignored: &mut Ignored,
+        is_known: &mut IsKnown<'_>,
+    ) -> Result<usize, String> {
         let at = member.value.start;
         let found = walk::kind(self.text, at);
         if found != JsonKind::List {
             return Err(self.wrong(list.name, at, &format!("has to be a list, and is {}", found.name())));
         }
         let mut next = at + 1;
+        let mut fields = Vec::with_capacity(list.fields.len());
         loop {
             let begin = walk::skip_space(self.text, next);
             if matches!(self.text.get(begin), None | Some(b']')) {
                 return Ok(begin + 1);
             }
-            let (end, vhost) = self.entry(list, member.items.len(), begin, ignored)?;
-            if let Some(vhost) = vhost {
+            let index = member.count;
+            let end = self.entry(list, index, begin, &mut fields, ignored)?;
+            if let Some((_, vhost)) = fields.iter().find(|(name, _)| *name == VHOST.0) {
                 let is_same = |(known, _): &(Range<usize>, usize)| self.text[known.clone()] == self.text[vhost.clone()];
                 if !member.vhosts.iter().rev().any(is_same) {
-                    member.vhosts.push((vhost, member.items.len()));
+                    member.vhosts.push((vhost.clone(), index));
                 }
             }
-            member.items.push(begin..end);
+            member.count += 1;
+            if !is_known(list.name, &RawEntry { text: self.text, fields: &fields }) {
+                member.items.push((index, begin..end));
+            }
             // After the comma, or at the bracket.
             next = walk::skip_space(self.text, end);
             next += usize::from(self.text.get(next) == Some(&b','));
         }
     }
 
-    /// Checks the object at `at`. Returns where it ends, and its vhost if it has one.
+    /// Checks the object at `at`. Returns where it ends, and leaves its fields in `found`.
     fn entry(
         &self,
         list: &List,
         index: usize,
         at: usize,
+        found: &mut Vec<(&'static str, Range<usize>)>,
         ignored: &mut Ignored,
-    ) -> Result<(usize, Option<Range<usize>>), String> {
+    ) -> Result<usize, String> {
         let path = || format!("{}[{index}]", list.name);
-        let found = walk::kind(self.text, at);
-        if found != JsonKind::Object {
-            return Err(self.wrong(&path(), at, &format!("has to be an object, and is {}", found.name())));
+        let kind = walk::kind(self.text, at);
+        if kind != JsonKind::Object {
+            return Err(self.wrong(&path(), at, &format!("has to be an object, and is {}", kind.name())));
         }
+        found.clear();
         // One bit for each field of the list.
         let mut there = 0_u32;
-        let mut vhost = None;
         let mut members = walk::members(self.text, at);
         for (name, value) in members.by_ref() {
             let Some(number) = list.fields.iter().position(|Field(known, ..)| self.is_named(&name, known)) else {
@@ -324,9 +347,7 @@ impl Checking<'_> {
             if !field.1.fits(self.text, value.start) {
                 self.field(field, value.start, &path())?;
             }
-            if field.0 == VHOST.0 {
-                vhost = Some(value);
-            }
+            found.push((field.0, value));
         }
         let end = members.end();
         for (number, Field(name, _, need)) in list.fields.iter().enumerate() {
@@ -344,7 +365,7 @@ impl Checking<'_> {
                 return Err(format!("{}.{name} is missing (line {line}, column {column}){hint}", path()));
             }
         }
-        Ok((end, vhost))
+        Ok(end)
     }
 
     /// Compares a name without decoding it: names hardly ever contain escapes.
@@ -375,14 +396,15 @@ impl Checking<'_> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::raw_entry::RawValue;
     use super::*;
 
     fn ignored(text: &str, scope: &Scope) -> Ignored {
-        check(text.as_bytes(), scope).expect("is right").1
+        check(text.as_bytes(), scope, &mut |_, _| false).expect("is right").1
     }
 
     fn refused(text: &str) -> String {
-        check(text.as_bytes(), &Scope::Cluster).expect_err(text)
+        check(text.as_bytes(), &Scope::Cluster, &mut |_, _| false).expect_err(text)
     }
 
     #[test]
@@ -440,8 +462,8 @@ mod tests {
     #[test]
     fn objects_and_their_vhosts_are_found_where_they_stand() {
         let text = r#"{ "queues" : [ {"name":"a","vhost":"/"} , {"vhost":"v\"","name":"]}"},{"name":"c","vhost":"/"}],"bindings":[] }"#;
-        let (members, _) = check(text.as_bytes(), &Scope::Cluster).expect("is right");
-        let items: Vec<&str> = members[0].items.iter().map(|item| &text[item.clone()]).collect();
+        let (members, _) = check(text.as_bytes(), &Scope::Cluster, &mut |_, _| false).expect("is right");
+        let items: Vec<&str> = members[0].items.iter().map(|(_, item)| &text[item.clone()]).collect();
         assert_eq!(
             items,
             [r#"{"name":"a","vhost":"/"}"#, r#"{"vhost":"v\"","name":"]}"}"#, r#"{"name":"c","vhost":"/"}"#]
@@ -449,5 +471,17 @@ mod tests {
         let vhosts: Vec<_> = members[0].vhosts.iter().map(|(vhost, at)| (&text[vhost.clone()], *at)).collect();
         assert_eq!(vhosts, [("\"/\"", 0), (r#""v\"""#, 1)]);
         assert_eq!((members.len(), members[1].items.len()), (2, 0));
+    }
+
+    #[test]
+    fn known_objects_are_counted_and_left_out() {
+        let text = r#"{"queues":[{"name":"a","vhost":"/"},{"vhost":"/","n\u0061me":"b"},{"name":"c","vhost":"/"}]}"#;
+        let mut is_known = |list: &str, entry: &RawEntry<'_>| {
+            let [name] = entry.values(["name"]);
+            list == "queues" && name.and_then(RawValue::plain_text) == Some("b")
+        };
+        let (members, _) = check(text.as_bytes(), &Scope::Cluster, &mut is_known).expect("is right");
+        let left: Vec<usize> = members[0].items.iter().map(|(index, _)| *index).collect();
+        assert_eq!((members[0].count, left), (3, vec![0, 2]));
     }
 }
