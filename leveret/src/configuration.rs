@@ -53,7 +53,13 @@ pub(crate) fn run(arguments: &ConfigArguments) -> ExitCode {
 /// All errors, not only the first.
 pub(crate) fn of_start(start: &Start) -> Result<(Config, Vec<Warning>), Vec<String>> {
     let mut reading = Reading::default();
-    start.config.iter().for_each(|path| reading.file(&with_extension(path, "conf"), read_conf));
+    if let Some(path) = &start.config {
+        let path = main_file(path);
+        match is_of_erlang(&path) {
+            true => reading.file(&path, Config::read_advanced),
+            false => reading.file(&path, read_conf),
+        }
+    }
     match start.config_dir.as_deref().map(files_of).transpose() {
         Ok(files) => files.into_iter().flatten().for_each(|path| reading.file(&path, read_conf)),
         Err(mistake) => reading.mistakes.push(mistake),
@@ -123,12 +129,24 @@ fn with_extension(path: &Path, extension: &str) -> PathBuf {
     if !path.exists() && longer.exists() { longer } else { path.to_owned() }
 }
 
+/// The file that `RABBITMQ_CONFIG_FILE` names. RabbitMQ looks for it with `.conf` first, then with `.config`, which is
+/// the form of Erlang's terms.
+fn main_file(path: &Path) -> PathBuf {
+    let found = with_extension(path, "conf");
+    if found.exists() { found } else { with_extension(path, "config") }
+}
+
+/// Whether a file has Erlang's terms, by its name.
+fn is_of_erlang(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "config")
+}
+
 /// Checks files in the format of rabbitmq.conf, or of advanced.config or enabled_plugins if they have that name.
 fn check(files: &[PathBuf]) -> Result<(Config, Vec<Warning>), Vec<String>> {
     let mut reading = Reading::default();
     for path in files {
         let is_plugins = path.file_name().is_some_and(|name| name == "enabled_plugins");
-        match path.extension().is_some_and(|extension| extension == "config") {
+        match is_of_erlang(path) {
             _ if is_plugins => reading.file(path, Config::read_plugins),
             true => reading.file(path, Config::read_advanced),
             false => reading.file(path, read_conf),
@@ -157,6 +175,11 @@ mod tests {
         let bare = directory.path().join("20-b");
         assert_eq!(with_extension(&bare, "conf"), directory.path().join("20-b.conf"));
         assert_eq!(with_extension(Path::new("/no/such"), "conf"), Path::new("/no/such"));
+        assert_eq!(main_file(&bare), directory.path().join("20-b.conf"));
+        write("erlang.config", "[{rabbit, [{heartbeat, 20}]}].");
+        let erlang = directory.path().join("erlang");
+        assert_eq!(main_file(&erlang), directory.path().join("erlang.config"));
+        assert!(is_of_erlang(&main_file(&erlang)) && !is_of_erlang(&main_file(&bare)));
         write("40-d.conf", "nonsense = 1\nheartbeat = x");
         let files = files_of(directory.path()).expect("is there");
         assert_eq!(check(&files).expect_err("is wrong").len(), 2);
