@@ -6,8 +6,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 use parking_lot::Mutex;
+use rustix::process::WaitOptions;
 use tokio::runtime::{Builder, Handle};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 /// The signals of the process and their receivers. They belong to the process and outlive its nodes.
@@ -21,6 +22,9 @@ struct State {
     is_hung_up: bool,
     hang_up: Option<UnboundedSender<()>>,
 }
+
+/// The id of the first process of a system or a container.
+const FIRST_PROCESS: u32 = 1;
 
 static STATE: Mutex<State> =
     Mutex::new(State { is_handled: false, end: None, waiting: Vec::new(), is_hung_up: false, hang_up: None });
@@ -40,6 +44,8 @@ pub fn handle_signals() -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut hangup = signal(SignalKind::hangup())?;
+    // The first process of a container inherits the processes whose parents have ended, and nobody else waits for them.
+    let mut child = (std::process::id() == FIRST_PROCESS).then(|| signal(SignalKind::child())).transpose()?;
     drop(inside);
     let receive = async move {
         loop {
@@ -47,6 +53,7 @@ pub fn handle_signals() -> io::Result<()> {
                 Some(()) = terminate.recv() => end("SIGTERM"),
                 Some(()) = interrupt.recv() => end("SIGINT"),
                 Some(()) = hangup.recv() => hang_up(),
+                Some(()) = next(&mut child) => reap(),
                 else => return,
             }
         }
@@ -54,6 +61,16 @@ pub fn handle_signals() -> io::Result<()> {
     thread::Builder::new().name("leveret-signals".to_owned()).spawn(move || runtime.block_on(receive))?;
     state.is_handled = true;
     Ok(())
+}
+
+/// The next signal; none if it isn't handled.
+async fn next(signal: &mut Option<Signal>) -> Option<()> {
+    signal.as_mut()?.recv().await
+}
+
+/// Waits for every process that has ended: one signal may stand for several. The node itself starts none.
+fn reap() {
+    while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
 }
 
 /// The signal that asked the process to end, if one has come.
