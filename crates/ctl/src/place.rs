@@ -1,5 +1,6 @@
 //! Finds the local socket of the node that a command is for.
 
+use std::collections::HashSet;
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -11,6 +12,9 @@ const SOCKET: &str = "control/socket";
 
 /// The file that `rabbitmq-server` reads variables from.
 const ENV_FILE: &str = "/etc/rabbitmq/rabbitmq-env.conf";
+
+/// The directory in which RabbitMQ keeps the data of nodes, each in a directory with its name.
+const BASE: &str = "/var/lib/rabbitmq/mnesia";
 
 /// Longest path in an address of a Unix socket (unix(7)), without the terminating zero.
 const PATH_BYTES_MAX: usize = 107;
@@ -38,10 +42,17 @@ impl NodePlace {
         // Without a given name, the node's directory has the default name.
         let named = base.as_ref().map(|base| base.join(node.unwrap_or("leveret")));
         found.extend(variable("RABBITMQ_MNESIA_DIR").map(PathBuf::from).into_iter().chain(named));
-        found.extend(node.map(|node| Path::new("/var/lib/rabbitmq/mnesia").join(node)));
+        let of_image = variable("RABBITMQ_DATA_DIR").map(|home| Path::new(&home).join("mnesia"));
+        let base = base.or(of_image).unwrap_or_else(|| BASE.into());
+        found.extend(node.map(|node| base.join(node)));
+        // In the image the directory has the default name, or the one that an earlier start gave it.
+        found.push(base.join("leveret"));
+        found.extend(nodes_below(&base));
         // Default directory of the packages.
         found.push("/var/lib/rabbitmq/leveret".into());
         found.push("/var/lib/rabbitmq".into());
+        let mut seen = HashSet::new();
+        found.retain(|directory| seen.insert(directory.clone()));
         found
     }
 
@@ -64,6 +75,14 @@ impl NodePlace {
         }
         found.into_iter().map(checked).collect()
     }
+}
+
+/// The directories in a directory that have a socket.
+fn nodes_below(base: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(base).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| path.join(SOCKET).exists()).collect();
+    found.sort();
+    found
 }
 
 /// A variable from the environment, or else from the node's rabbitmq-env.conf, where its prefix `RABBITMQ_` is left
@@ -135,6 +154,20 @@ mod tests {
         let found = place.directories(|_| None, Some("rabbit@host"));
         assert!(found.contains(&"/var/lib/rabbitmq/mnesia/rabbit@host".into()), "{found:?}");
         assert_eq!(found[0], PathBuf::from("data"));
+    }
+
+    #[test]
+    fn a_directory_of_an_earlier_name_is_found_by_its_socket() {
+        let base = env::temp_dir().join(format!("leveret-place-{}", std::process::id()));
+        let earlier = base.join("rabbit@old");
+        std::fs::create_dir_all(earlier.join("control")).expect("is made");
+        std::fs::create_dir_all(base.join("other")).expect("is made");
+        std::fs::write(earlier.join(SOCKET), "").expect("is written");
+        let variables = |name: &str| (name == "RABBITMQ_MNESIA_BASE").then(|| base.clone().into_os_string());
+        let found = NodePlace::default().directories(variables, Some("rabbit@new"));
+        let below: Vec<&PathBuf> = found.iter().filter(|path| path.starts_with(&base)).collect();
+        assert_eq!(below, [&base.join("rabbit@new"), &base.join("leveret"), &earlier]);
+        std::fs::remove_dir_all(&base).expect("is removed");
     }
 
     #[test]
