@@ -8,6 +8,9 @@ use clap::{Args, FromArgMatches};
 use leveret_config::{Config, LogPlaces, Variable, environment_file};
 use leveret_node::node_name;
 
+use crate::container::{self, data_folder, mounts};
+use crate::secret_files;
+
 #[derive(Clone, Debug, Args)]
 pub(crate) struct ServerArguments {
     /// A file in the format of rabbitmq.conf
@@ -125,38 +128,13 @@ impl ServerArguments {
         let environment: Vec<Variable> = environment.collect();
         variables.retain(|of_file| environment.iter().all(|variable| variable.name != of_file.name));
         variables.extend(environment);
+        secret_files::resolve(&mut variables)?;
 
-        let value = |name: &str| {
-            let found = variables.iter().find(|variable| variable.name.strip_prefix("RABBITMQ_") == Some(name));
-            found.map(|found| found.value.as_str())
-        };
+        let (data_dir, own_pid_file, warnings) = self.data_folder(&variables);
+        // Only in the image it has an effect, which it has had by now.
+        variables.retain(|variable| !container::is_image() || variable.name != "RABBITMQ_DATA_DIR");
+        let value = |name: &str| value_of(&variables, name);
         let path = |name: &str| value(name).map(PathBuf::from);
-        let of_base = || Some(path("MNESIA_BASE")?.join(value("NODENAME").unwrap_or("leveret")));
-        let of_rabbitmq = path("MNESIA_DIR").or_else(of_base);
-        let mut warnings = Vec::new();
-        let data_dir = match said(&self.data_dir) {
-            Some(data_dir) => {
-                if of_rabbitmq.as_ref().is_some_and(|other| *other != data_dir) {
-                    warnings.push(
-                        "RABBITMQ_MNESIA_DIR and RABBITMQ_MNESIA_BASE have no effect: --data-dir or LEVERET_DATA_DIR says \
-                         where the data is"
-                            .to_owned(),
-                    );
-                }
-                data_dir
-            }
-            None => {
-                let default = if self.is_installed { DATA_DIR } else { "data" };
-                of_rabbitmq.clone().unwrap_or_else(|| default.into())
-            }
-        };
-        // RabbitMQ's own path for it, if the data is at RabbitMQ's own path.
-        let beside_data = || {
-            let directory = of_rabbitmq.filter(|directory| self.is_installed && *directory == data_dir)?;
-            let mut name = directory.into_os_string();
-            name.push(".pid");
-            Some(PathBuf::from(name))
-        };
         let is_yes = |value: &str| matches!(value, "1" | "yes" | "true");
         Ok(Start {
             config: said(&self.config).or_else(|| path("CONFIG_FILE")).or_else(|| installed(CONFIG)),
@@ -167,7 +145,7 @@ impl ServerArguments {
             enabled_plugins: said(&self.enabled_plugins)
                 .or_else(|| path("ENABLED_PLUGINS_FILE"))
                 .or_else(|| self.is_installed.then(|| ENABLED_PLUGINS.into())),
-            pid_file: path("PID_FILE").or_else(beside_data),
+            pid_file: path("PID_FILE").or(own_pid_file),
             keeps_pid_file: value("KEEP_PID_FILE_ON_EXIT").is_some_and(is_yes),
             data_dir,
             set: self.set.clone(),
@@ -176,6 +154,53 @@ impl ServerArguments {
             warnings,
         })
     }
+
+    /// The data folder, the file of the process id that belongs to it, and warnings.
+    fn data_folder(&self, variables: &[Variable]) -> (PathBuf, Option<PathBuf>, Vec<String>) {
+        let path = |name: &str| value_of(variables, name).map(PathBuf::from);
+        let is_image = container::is_image();
+        let of_base = || Some(path("MNESIA_BASE")?.join(value_of(variables, "NODENAME").unwrap_or("leveret")));
+        let of_rabbitmq = path("MNESIA_DIR").or_else(|| of_base().filter(|_| !is_image));
+        let given = self.data_dir.clone().filter(|path| !path.as_os_str().is_empty());
+        let mut warnings = Vec::new();
+        let data_dir = match (given, &of_rabbitmq) {
+            (Some(data_dir), other) => {
+                if other.as_ref().is_some_and(|other| *other != data_dir) {
+                    warnings.push(
+                        "RABBITMQ_MNESIA_DIR and RABBITMQ_MNESIA_BASE have no effect: --data-dir or LEVERET_DATA_DIR says \
+                         where the data is"
+                            .to_owned(),
+                    );
+                }
+                data_dir
+            }
+            (None, Some(of_rabbitmq)) => of_rabbitmq.clone(),
+            (None, None) if is_image => {
+                let home = path("DATA_DIR").unwrap_or_else(|| container::HOME.into());
+                let base = path("MNESIA_BASE").unwrap_or_else(|| home.join("mnesia"));
+                let found = data_folder::find(&home, &base);
+                warnings.extend(found.remarks);
+                found.path
+            }
+            (None, None) => if self.is_installed { DATA_DIR } else { "data" }.into(),
+        };
+        if self.is_installed || is_image {
+            warnings.extend(mounts::warning_of(&data_dir));
+        }
+        // RabbitMQ's own path for it, if the data is at RabbitMQ's own path.
+        let pid_file = of_rabbitmq.filter(|directory| self.is_installed && *directory == data_dir).map(|directory| {
+            let mut name = directory.into_os_string();
+            name.push(".pid");
+            PathBuf::from(name)
+        });
+        (data_dir, pid_file, warnings)
+    }
+}
+
+/// The value of a variable, whose name is given without its prefix.
+fn value_of<'a>(variables: &'a [Variable], name: &str) -> Option<&'a str> {
+    let found = variables.iter().find(|variable| variable.name.strip_prefix("RABBITMQ_") == Some(name));
+    found.map(|found| found.value.as_str())
 }
 
 impl Start {

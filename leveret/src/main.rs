@@ -5,6 +5,7 @@ mod arguments;
 mod banner;
 mod conf_files;
 mod configuration;
+mod container;
 mod detached;
 mod listeners;
 mod log;
@@ -12,6 +13,7 @@ mod manual;
 mod notify;
 mod pid_file;
 mod reload;
+mod secret_files;
 mod server;
 mod unwinding;
 mod verify;
@@ -22,6 +24,7 @@ use std::process::ExitCode;
 
 use arguments::ServerArguments;
 use clap::{Args, Parser, Subcommand};
+use container::entry_point;
 use leveret_ctl::Tool;
 
 #[cfg(feature = "mimalloc")]
@@ -87,6 +90,9 @@ fn main() -> ExitCode {
     let program = PathBuf::from(words.next().unwrap_or_default());
     if let Some(tool) = Tool::called_as(&program) {
         return leveret_ctl::run(tool, words);
+    }
+    if entry_point::is_called(&program) {
+        return entry_point::run(words);
     }
     if program.file_name().is_some_and(|name| name == "rabbitmq-server") {
         let words: Vec<OsString> = std::env::args_os().collect();

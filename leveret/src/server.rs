@@ -20,6 +20,7 @@ use tracing::{error, info, warn};
 
 use crate::arguments::{ServerArguments, Start};
 use crate::banner::Banner;
+use crate::container::entry_point;
 use crate::listeners::{ChosenPorts, Listeners};
 use crate::pid_file::PidFile;
 use crate::reload::Reload;
@@ -65,7 +66,7 @@ pub(crate) fn run(arguments: &ServerArguments) -> ExitCode {
         }
     };
     warnings.iter().for_each(|warning| warn!("{warning}"));
-    start.warnings.iter().for_each(|warning| warn!("{warning}"));
+    start.warnings.iter().chain(&entry_point::keep_cookie()).for_each(|warning| warn!("{warning}"));
     let served = serve(&config, arguments, &start, &log);
     if let Err(reason) = &served {
         error!(critical = true, "{reason}");

@@ -34,12 +34,16 @@ const WITHOUT_EFFECT: [(&str, &str); 43] = [
     ("CTL_DIST_PORT_MAX", LOCAL),
     ("CTL_DIST_PORT_MIN", LOCAL),
     ("CTL_ERL_ARGS", ERLANG),
-    ("DATA_DIR", "name the data directory by RABBITMQ_MNESIA_DIR"),
+    ("DATA_DIR", "it is for images; name the data directory by RABBITMQ_MNESIA_DIR"),
     ("DBG", ERLANG),
     ("DEFAULT_ALLOC_ARGS", ERLANG),
     ("DISTRIBUTION_BUFFER_SIZE", ERLANG),
     ("DIST_PORT", ERLANG),
-    ("ERLANG_COOKIE", "the command line's tools come by a socket that only the node's user may open"),
+    (
+        "ERLANG_COOKIE",
+        "a node alone has no secret to share, and the command line's tools come by a socket that only the node's user may \
+         open",
+    ),
     ("FEATURE_FLAGS", "every feature has one state"),
     ("FEATURE_FLAGS_FILE", "every feature has one state"),
     ("GENERATED_CONFIG_DIR", "no configuration is generated"),
