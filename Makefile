@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test instructions
+.PHONY: run test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions
 
 build:
 	cargo build --release --package leveret
@@ -34,6 +34,16 @@ dist-test: dist
 	packaging/check $${CARGO_TARGET_DIR:-target}/release/leveret
 	LEVERET_BIN=$$(realpath $${CARGO_TARGET_DIR:-target}/release/leveret) \
 	  cargo test --profile ci --package leveret-tests --test package -- --nocapture
+
+# An image for containers, of the release build: an archive in target/dist, without an engine or a registry.
+image:
+	packaging/image/build
+
+# The image of the release build is as small as promised, and runs in Podman as root.
+image-test: image
+	packaging/image/check $${CARGO_TARGET_DIR:-target}/dist/leveret-*.oci.tar
+	LEVERET_BIN=$$(realpath $${CARGO_TARGET_DIR:-target}/release/leveret) \
+	  cargo test --profile ci --package leveret-tests --test image -- --nocapture
 
 bench: build
 	benches/run $(BENCH)
