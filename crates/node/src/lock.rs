@@ -85,8 +85,10 @@ pub(crate) fn lock_itself(
 /// The process that a node wrote to the lock file, or to `ports.json` if that was removed.
 pub(crate) fn process_on(directory: &Path) -> String {
     let number = |text: &str| {
-        let digits: String = text.trim().chars().take_while(char::is_ascii_digit).collect();
-        (!digits.is_empty()).then_some(digits)
+        let mut words = text.split_ascii_whitespace();
+        let digits: String = words.next()?.chars().take_while(char::is_ascii_digit).collect();
+        let elsewhere = words.next().filter(|host| *host != host_name()).map(|host| format!(" on {host}"));
+        (!digits.is_empty()).then(|| digits + &elsewhere.unwrap_or_default())
     };
     let read = |name: &str| {
         let mut text = String::new();
@@ -104,7 +106,12 @@ const PROCESS_BYTES_MAX: u64 = 4096;
 fn write_process(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "{}", std::process::id())
+    writeln!(file, "{} {}", std::process::id(), host_name())
+}
+
+/// The name of this machine, or of this container: there every node is process 1.
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]
@@ -121,6 +128,18 @@ mod tests {
         assert_eq!(refused, expected);
         drop(first);
         DirectoryLock::acquire(&directory).expect("free again");
+    }
+
+    #[test]
+    fn a_node_of_another_host_is_named_with_its_host() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let of = |text: &str| {
+            std::fs::write(directory.path().join(LOCK_FILE), text).expect("is written");
+            process_on(directory.path())
+        };
+        assert_eq!(of("1 broker-0\n"), "1 on broker-0");
+        assert_eq!(of(&format!("17 {}\n", host_name())), "17");
+        assert_eq!((of("17\n"), of(""), of("x y")), ("17".to_owned(), "unknown".to_owned(), "unknown".to_owned()));
     }
 
     #[test]
