@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leveret_config::{Config, Durability, LogLevel, StreamConfig};
 use leveret_log::Report;
-use leveret_management::{Api, Definitions, MetricsOptions, PasswordRule, Router, Stopped};
+use leveret_management::{Api, Definitions, MetricsOptions, PasswordRule, Router, Stopped, missing_nodes};
 use leveret_node::{
     DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, asked_to_end,
     handle_signals, harmless, node_name, refuse_huge_pages,
@@ -213,6 +213,7 @@ impl Process<'_> {
         let api = Api::new(node.handle(), node_name(config), start.data_dir.clone(), durability.to_owned());
         api.set_configuration(config.effective());
         api.set_plugins(start.enabled_plugins.clone(), &config.plugins);
+        api.set_target_cluster_size(config.target_cluster_size);
         api.set_rules(config.management_api.clone());
         api.set_password_rule(password_rule);
         api.set_log(log.clone());
@@ -257,10 +258,19 @@ impl Process<'_> {
             log: log.clone(),
         };
         node.on_hangup(move || reload.now())?;
+        let waits_for_nodes = config.target_cluster_size > 1;
+        if waits_for_nodes {
+            // Before a client can connect: its messages would be on this node alone.
+            node.handle().broker().drain();
+        }
         let ports = node.accept(listeners.amqp, others, listeners.tls)?;
         self.ports = listeners.chosen;
+        if waits_for_nodes {
+            error!("{}", missing_nodes(config.target_cluster_size));
+            node.side_runtime().block_on(node.handle().drain());
+        }
 
-        self.announce(&node, ports, config, start);
+        self.announce(&node, ports, config, start, !waits_for_nodes);
 
         let who = node.wait_for_signal();
         info!("{who}: closing connections and stopping");
@@ -275,8 +285,8 @@ impl Process<'_> {
         Ok(Ended::Process)
     }
 
-    /// Reports that clients may connect.
-    fn announce(&mut self, node: &Node, ports: Ports, config: &Config, start: &Start) {
+    /// Reports that the node runs and, if it serves them, that clients may connect.
+    fn announce(&mut self, node: &Node, ports: Ports, config: &Config, start: &Start, is_serving: bool) {
         let is_first = !std::mem::replace(&mut self.has_started, true);
         if is_first {
             let cores = node.handle().connections_per_core().len();
@@ -285,11 +295,13 @@ impl Process<'_> {
             // thread writes: a program that waits for that line has already got the banner.
             let _ = writeln!(std::io::stdout(), "{banner}");
         }
-        info!("Server startup complete");
+        if is_serving {
+            info!("Server startup complete");
+        }
         if !is_first {
             return;
         }
-        if !self.log.is_on_stdout(LogLevel::Info) {
+        if is_serving && !self.log.is_on_stdout(LogLevel::Info) {
             let _ = writeln!(std::io::stdout(), "Server startup complete");
         }
         notify::manager("READY=1");

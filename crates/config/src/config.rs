@@ -99,6 +99,8 @@ pub struct Config {
     pub log: Logging,
     /// `RABBITMQ_NODENAME`, possibly without the host; `None` for a name derived from the host name.
     pub node_name: Option<String>,
+    /// `cluster_formation.target_cluster_size_hint`: the number of nodes that the operator wants.
+    pub target_cluster_size: u32,
     /// `cluster_name`; `None` for a name derived from the host name.
     pub cluster_name: Option<String>,
     /// The keys that were set, with their values.
@@ -324,6 +326,7 @@ impl Default for Config {
             memory_high_watermark: MemoryWatermark::Relative(0.6),
             log: Logging::default(),
             node_name: None,
+            target_cluster_size: 1,
             cluster_name: None,
             assigned: Assigned::default(),
             plugins: EnabledPlugins::default(),

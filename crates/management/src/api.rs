@@ -40,6 +40,7 @@ struct Inner {
     histories: Histories,
     configuration: Mutex<String>,
     plugins: OnceLock<Plugins>,
+    target_cluster_size: OnceLock<u32>,
     rules: OnceLock<ManagementApi>,
     password_rule: OnceLock<PasswordRule>,
     log: OnceLock<Log>,
@@ -111,6 +112,7 @@ impl Api {
             histories: Histories::default(),
             configuration: Mutex::default(),
             plugins: OnceLock::new(),
+            target_cluster_size: OnceLock::new(),
             rules: OnceLock::new(),
             password_rule: OnceLock::new(),
             log: OnceLock::new(),
@@ -125,6 +127,15 @@ impl Api {
             last_import: LastImport::default(),
         };
         Api { inner: Arc::new(inner) }
+    }
+
+    /// Sets the number of nodes that the operator wants. Only the first call counts.
+    pub fn set_target_cluster_size(&self, nodes: u32) {
+        let _ = self.inner.target_cluster_size.set(nodes);
+    }
+
+    pub(crate) fn target_cluster_size(&self) -> u32 {
+        *self.inner.target_cluster_size.get_or_init(|| 1)
     }
 
     /// Sets the text of the node's configuration.

@@ -26,6 +26,24 @@ pub(crate) async fn always(_: Call) -> HandlerResult {
     ok()
 }
 
+/// Whether the node is all that the operator wants: as many nodes as the configuration says, of which there is one.
+pub(crate) async fn cluster_size(call: Call) -> HandlerResult {
+    match call.api.target_cluster_size() {
+        0 | 1 => ok(),
+        wanted => failed(json!({"reason": missing_nodes(wanted), "cluster_size": 1, "target_cluster_size": wanted})),
+    }
+}
+
+/// The reason why a node isn't the cluster that its configuration asks for.
+#[must_use]
+pub fn missing_nodes(wanted: u32) -> String {
+    format!(
+        "target cluster size has not been reached: cluster_formation.target_cluster_size_hint asks for {wanted} nodes, and \
+         nodes can't form a cluster yet. The node serves no clients, since it would be a broker of its own beside the \
+         others; set the hint, or the number of replicas, to 1"
+    )
+}
+
 /// Whether the node is out of maintenance. The node itself runs: a storage error ends it.
 pub(crate) async fn in_service(call: Call) -> HandlerResult {
     match call.api.broker().is_in_maintenance() {

@@ -232,7 +232,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/health/checks/storage" Monitor damage::check, "Whether no queue was stopped because of damage, and every log has an owner"),
     route!(Get "/api/unowned-logs" Monitor damage::unowned, "Logs with messages that no queue in the metadata owns"),
     route!(Delete "/api/unowned-logs/{log}" Administrator damage::delete_unowned, "Deletes such a log, with its messages"),
-    route!(Get "/api/health/checks/reached-target-cluster-size" Public health::always, "Whether the cluster has its target size"),
+    route!(Get "/api/health/checks/reached-target-cluster-size" Public health::cluster_size, "Whether the cluster has its target size"),
     route!(Get "/api/health/checks/metadata-store/initialized" Management health::always, "Whether objects can be looked up"),
     route!(Get "/api/health/checks/metadata-store/initialized/with-data" Management health::always, "Whether there are users and virtual hosts"),
     route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts" Management health::always, "Whether every quorum queue has a leader"),

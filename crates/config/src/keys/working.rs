@@ -488,6 +488,16 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
+    key(
+        "cluster_formation.target_cluster_size_hint",
+        "integer",
+        "1",
+        "nodes of the cluster; as there are no clusters yet, a node with more than 1 starts in maintenance and says why",
+        |config, _, value| {
+            config.target_cluster_size = integer(value, 1, 1_000)? as u32;
+            Ok(())
+        },
+    ),
     key("cluster_name", "text", "made of the host name", "the name that clients see", |config, _, value| {
         config.cluster_name = Some(value.to_owned());
         Ok(())

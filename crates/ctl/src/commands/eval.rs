@@ -85,8 +85,8 @@ fn eval(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         Asked::Node => atom(&call.process()?.name()),
         Asked::Nodes => "[]".to_owned(),
         Asked::ReachedTargetClusterSize => {
-            call.node()?;
-            "true".to_owned()
+            let path = "/api/health/checks/reached-target-cluster-size";
+            (call.node()?.request("GET", path, None)?.status == 200).to_string()
         }
         Asked::IsPermitted(feature) => {
             let features = call.node()?.list("/api/deprecated-features")?;
