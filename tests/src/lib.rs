@@ -14,6 +14,7 @@ pub mod amqp10;
 pub mod broker;
 pub mod cell;
 pub mod conservation;
+pub mod container;
 pub mod crate_suite;
 pub mod data_directory;
 pub mod filters;
