@@ -1,6 +1,7 @@
 //! The image: its archive, and containers of it, which Podman runs. A machine without Podman runs the tests of the archive.
 
 mod archive;
+mod chart;
 mod data;
 mod life;
 mod operator;
@@ -8,6 +9,8 @@ mod users;
 mod variables;
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -66,4 +69,13 @@ fn kept(container: &Container) -> Vec<String> {
     let count = wire.message_count(1, "kept");
     wire.consume(1, "kept", false);
     (0..count).map(|_| String::from_utf8_lossy(&wire.delivery().2).into_owned()).collect()
+}
+
+/// The status of a path that a probe asks for without credentials.
+fn probed(container: &Container, path: &str) -> u16 {
+    let mut stream = TcpStream::connect(container.address(15672)).expect("connects");
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: probe\r\n\r\n").as_bytes()).expect("is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
 }

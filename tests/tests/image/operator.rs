@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use leveret_tests::container::{Container, Image};
 use leveret_tests::http::Http;
 
-use super::{Volume, kept, publish_kept};
+use super::{Volume, kept, probed, publish_kept};
 
 /// The configuration that the operator makes, for a number of replicas.
 fn defaults(replicas: u32) -> String {
@@ -103,16 +103,6 @@ impl Pod {
         ]);
         image.start(&options, &[])
     }
-}
-
-/// The status of a path that a probe asks for without credentials.
-fn probed(container: &Container, path: &str) -> u16 {
-    use std::io::{Read, Write};
-    let mut stream = std::net::TcpStream::connect(container.address(15672)).expect("connects");
-    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: probe\r\n\r\n").as_bytes()).expect("is sent");
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).expect("an answer");
-    answer.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status")
 }
 
 /// As the operator publishes: its own user, whose password is in its file.
