@@ -38,7 +38,7 @@ impl Mount {
         })
     }
 
-    /// What ends this storage; `None` if it lasts.
+    /// The event that ends this storage; `None` if it lasts.
     fn end(&self) -> Option<&'static str> {
         match () {
             () if self.root.contains(EMPTY_DIR) => Some("an emptyDir, which is deleted with its pod"),

@@ -47,7 +47,7 @@ impl Unpacked {
 }
 
 #[test]
-fn the_archive_is_reproducible_and_has_the_contract_of_the_image() {
+fn the_archive_is_reproducible_and_keeps_the_images_contract() {
     let (one, two) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
     let first = match archive(one.path(), "1.2.3") {
         Ok(first) => first,

@@ -4,7 +4,7 @@ use leveret_tests::wire::Wire;
 use super::{HOME, Volume, kept, publish_kept};
 
 #[test]
-fn a_message_survives_kill_stop_and_replacement_of_its_container() {
+fn a_message_survives_kill_and_replacement_of_its_container() {
     let Some(image) = Image::load() else { return };
     let volume = Volume::new();
     let mut first = image.start(&[&volume.at(HOME), "--hostname=first"], &[]).ready();
@@ -29,7 +29,7 @@ fn a_message_survives_kill_stop_and_replacement_of_its_container() {
 }
 
 #[test]
-fn a_second_container_on_a_volume_is_refused_and_names_the_first() {
+fn a_second_container_on_a_volume_is_refused_by_name() {
     let Some(image) = Image::load() else { return };
     let volume = Volume::new();
     let first = image.start(&[&volume.at(HOME), "--hostname=the-first"], &[]).ready();

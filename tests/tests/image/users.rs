@@ -2,7 +2,7 @@ use leveret_tests::container::Image;
 
 use super::{HOME, Volume, kept, publish_kept};
 
-/// What a restricted pod has.
+/// Options that make a container as restricted as a pod.
 const RESTRICTED: [&str; 3] = ["--read-only", "--cap-drop=all", "--security-opt=no-new-privileges"];
 
 /// Runs a node as a user and again on the same volume; its tools run as these users.
