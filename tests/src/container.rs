@@ -170,6 +170,14 @@ impl Container {
         text
     }
 
+    /// Changes its limits; the options are Podman's.
+    ///
+    /// # Errors
+    /// Podman's, which some versions and machines have.
+    pub fn update(&self, options: &[&str]) -> Result<(), String> {
+        ran(Command::new("podman").arg("update").args(options).arg(&self.name)).map(drop)
+    }
+
     /// Stops it by SIGTERM.
     pub fn stop(&mut self) -> ExitStatus {
         self.signal("TERM");

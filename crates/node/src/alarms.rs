@@ -18,6 +18,8 @@ use crate::memory;
 const INTERVAL: Duration = Duration::from_millis(200);
 /// Time between two measurements if a test sets the alarms.
 const INTERVAL_OF_TESTS: Duration = Duration::from_millis(10);
+/// Time between two looks at the memory that the system allows.
+const FOLLOW_INTERVAL: Duration = Duration::from_secs(2);
 /// How long unfinished input may be why the memory alarm is raised, before connections that hold it are closed.
 const UNFINISHED_PATIENCE: Duration = Duration::from_secs(10);
 /// The same if some were closed in the last minute. The allocator returns what they held within this time.
@@ -33,9 +35,29 @@ pub struct AlarmLimits {
     pub disk_free_bytes: u64,
     /// Total memory, of which limits may be a part; 0 if it wasn't needed.
     pub total_memory_bytes: u64,
+    /// The part of the total that is the limit of memory; `None` for a limit in bytes.
+    pub memory_factor: Option<f64>,
+    /// The part of the total that is the limit of free disk; `None` for a limit in bytes.
+    pub disk_free_factor: Option<f64>,
+    /// Whether the total is what the system allows. A container's limit may change while the node runs.
+    pub follows_system: bool,
     /// A file whose words, `memory` or `disk`, name alarms that are raised regardless of measurements
     /// (`debug.alarms_file`).
     pub raised_by: Option<PathBuf>,
+}
+
+impl AlarmLimits {
+    /// Adopts another total, with the limits that are a part of it. Returns whether anything changed.
+    fn follow(&mut self, total_bytes: u64) -> bool {
+        if !self.follows_system || total_bytes == self.total_memory_bytes {
+            return false;
+        }
+        self.total_memory_bytes = total_bytes;
+        let part = |factor: f64| (factor * total_bytes as f64) as u64;
+        self.memory_bytes = self.memory_factor.map(part).or(self.memory_bytes);
+        self.disk_free_bytes = self.disk_free_factor.map_or(self.disk_free_bytes, part);
+        true
+    }
 }
 
 /// One measurement; `None` for values that the system doesn't provide.
@@ -105,6 +127,17 @@ impl SharedLimits {
         forced.extend(is_forced.then_some(source));
     }
 
+    /// Adopts the memory that the system allows by now.
+    fn follow(&self, total_bytes: u64) {
+        let mut limits = self.limits.lock();
+        if limits.follow(total_bytes) {
+            info!(
+                "The system allows this node {total_bytes} bytes of memory now. Memory high watermark set to {} bytes",
+                limits.memory_bytes.unwrap_or(0)
+            );
+        }
+    }
+
     /// Changes the limits and measures at once.
     pub(crate) fn change(&self, change: impl FnOnce(&mut AlarmLimits)) {
         change(&mut self.limits.lock());
@@ -130,8 +163,13 @@ impl AlarmMonitor {
         let interval = if limits.raised_by.is_some() { INTERVAL_OF_TESTS } else { INTERVAL };
         check(&broker, &directory, &shared);
         let thread = thread::Builder::new().name("leveret-alarms".to_owned()).spawn(move || {
+            let mut followed = Instant::now();
             while !stop.load(Ordering::Acquire) {
                 waiting.wait(Some(Instant::now() + interval));
+                if followed.elapsed() >= FOLLOW_INTERVAL {
+                    shared.follow(memory::total_bytes());
+                    followed = Instant::now();
+                }
                 check(&broker, &directory, &shared);
                 broker.registry.tidy_routes();
                 broker.registry.free_retired();
@@ -253,6 +291,28 @@ mod tests {
         let measured = Measured { memory: Some(u64::MAX), disk_free: Some(0), disk_needed: None };
         assert!(!is_scarce(AlarmSource::Memory, measured, &AlarmLimits::default()));
         assert!(!is_scarce(AlarmSource::Disk, measured, &AlarmLimits::default()));
+    }
+
+    #[test]
+    fn parts_of_memory_follow_the_systems_limit() {
+        let mut limits = AlarmLimits {
+            memory_bytes: Some(60),
+            memory_factor: Some(0.6),
+            disk_free_bytes: 50,
+            total_memory_bytes: 100,
+            follows_system: true,
+            ..AlarmLimits::default()
+        };
+        assert!(!limits.follow(100), "it is the same");
+        assert!(limits.follow(200));
+        let of = |limits: &AlarmLimits| (limits.memory_bytes, limits.disk_free_bytes, limits.total_memory_bytes);
+        assert_eq!(of(&limits), (Some(120), 50, 200), "bytes stay");
+        limits.disk_free_factor = Some(1.5);
+        limits.memory_factor = None;
+        assert!(limits.follow(10));
+        assert_eq!(of(&limits), (Some(120), 15, 10));
+        limits.follows_system = false;
+        assert!(!limits.follow(300), "total_memory_available_override_value counts");
     }
 
     #[test]

@@ -115,6 +115,15 @@ pub fn alarm_limits(config: &Config) -> AlarmLimits {
             DiskFreeLimit::Relative(factor) => (factor * total_memory_bytes(config) as f64) as u64,
         },
         total_memory_bytes: total_memory_bytes(config),
+        memory_factor: match config.memory_high_watermark {
+            MemoryWatermark::Absolute(_) => None,
+            MemoryWatermark::Relative(factor) => Some(factor),
+        },
+        disk_free_factor: match config.disk_free_limit {
+            DiskFreeLimit::Absolute(_) => None,
+            DiskFreeLimit::Relative(factor) => Some(factor),
+        },
+        follows_system: config.total_memory_bytes.is_none(),
         raised_by: config.alarms_file.clone().map(Into::into),
     }
 }

@@ -1,4 +1,5 @@
 use leveret_tests::container::Image;
+use leveret_tests::not_run::not_run;
 use leveret_tests::wire::Wire;
 
 use super::{HOME, Volume, kept, publish_kept};
@@ -55,6 +56,23 @@ fn the_first_process_reaps_orphans() {
         }
         assert!(std::time::Instant::now() < deadline, "{processes}");
     }
+}
+
+#[test]
+fn limits_of_the_container_hold_and_are_followed() {
+    let Some(image) = Image::load() else { return };
+    let mut container = image.start(&["--memory=256m", "--cpus=1"], &[]).ready();
+    let log = container.log();
+    assert!(log.lines().any(|line| line.split_whitespace().eq(["Cores", "1"])), "{log}");
+    let watermark = || container.well(&["rabbitmqctl", "status", "--formatter", "json"]);
+    let of = |mib: u64| format!("\"vm_memory_high_watermark_limit\":{}", (0.6 * (mib << 20) as f64) as u64);
+    assert!(watermark().contains(&of(256)), "{}", watermark());
+    if let Err(reason) = container.update(&["--memory=512m"]) {
+        return not_run(&format!("the limit of memory can't be changed: {reason}"));
+    }
+    assert!(container.wait_for_line(&format!("The system allows this node {} bytes of memory now", 512 << 20)));
+    let status = container.well(&["rabbitmqctl", "status", "--formatter", "json"]);
+    assert!(status.contains(&of(512)), "{status}");
 }
 
 #[test]
