@@ -19,7 +19,7 @@ fn confirmed_messages_survive_every_kill() {
     let rounds: usize = std::env::var("LEVERET_KILL_ROUNDS").map_or(20, |rounds| rounds.parse().expect("a number"));
     // Small files, so that some are retired in every round.
     let mut node = Node::start(Options::new().set("debug.wal_file_bytes", 256 << 10));
-    declare(&node);
+    declare(node.amqp());
     let ledger = ledger();
     let mut random = Random::new(0x1eaf);
     let mut starts = Vec::new();

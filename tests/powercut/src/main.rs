@@ -64,7 +64,7 @@ fn main() -> ExitCode {
 
 fn run(mut node: Node, disk: &Arc<Mutex<Disk>>, cuts: u64, seed: u64, lies: bool) {
     let on_disk = || disk.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-    declare(&node);
+    declare(node.amqp());
     on_disk().lies = lies;
     let ledger = ledger();
     let mut random = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);

@@ -8,7 +8,6 @@ mod streams;
 use std::net::SocketAddr;
 
 use crate::kill_ledger::KillLedger;
-use crate::node::Node;
 use crate::wire::{Wire, Writer, method};
 
 /// The queues by their number in the ledger, each with its publisher. Every third one is a stream, and every second one of the others
@@ -79,8 +78,8 @@ pub const CLIENTS: [LoadClient; 15] = [
 ///
 /// # Panics
 /// When the broker refuses.
-pub fn declare(node: &Node) {
-    let mut wire = Wire::open(node.amqp());
+pub fn declare(address: SocketAddr) {
+    let mut wire = Wire::open(address);
     for (number, (queue, _)) in QUEUES.into_iter().enumerate() {
         let mut arguments = Writer::new();
         arguments.put_short(0).put_short_string(queue).put_octet(2);

@@ -3,6 +3,7 @@
 mod archive;
 mod chart;
 mod data;
+mod kills;
 mod life;
 mod operator;
 mod users;
