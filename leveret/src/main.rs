@@ -7,6 +7,7 @@ mod conf_files;
 mod configuration;
 mod container;
 mod detached;
+mod doctor;
 mod listeners;
 mod log;
 mod manual;
@@ -43,6 +44,8 @@ struct Arguments {
 enum Command {
     /// Start a node
     Server(ServerArguments),
+    /// Look at what a node would find: data, volume, free space, time of a flush, limits, clock
+    Doctor(ServerArguments),
     /// Check a data directory without changing it
     Verify(verify::VerifyArguments),
     /// Look into the log of a data directory
@@ -104,6 +107,7 @@ fn main() -> ExitCode {
     }
     match Arguments::parse().command {
         Command::Server(arguments) => server::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Log(arguments) => log::run(arguments),
         Command::Bench(arguments) => leveret_bench::run(*arguments),

@@ -167,7 +167,7 @@ impl AlarmMonitor {
             while !stop.load(Ordering::Acquire) {
                 waiting.wait(Some(Instant::now() + interval));
                 if followed.elapsed() >= FOLLOW_INTERVAL {
-                    shared.follow(memory::total_bytes());
+                    shared.follow(memory::allowed_memory_bytes());
                     followed = Instant::now();
                 }
                 check(&broker, &directory, &shared);

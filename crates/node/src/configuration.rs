@@ -94,7 +94,7 @@ pub fn http_address(endpoint: &Endpoint) -> Result<SocketAddr, StartError> {
 }
 
 fn total_memory_bytes(config: &Config) -> u64 {
-    config.total_memory_bytes.unwrap_or_else(memory::total_bytes)
+    config.total_memory_bytes.unwrap_or_else(memory::allowed_memory_bytes)
 }
 
 /// Resident memory above which publishers are blocked.

@@ -48,7 +48,7 @@ pub use incoming::next as next_connection;
 pub use local_socket::{LocalSocket, LocalSocketError};
 pub use lock::{DirectoryLock, LockError};
 pub use logging::{Log, LogError, RecentLine, Tail};
-pub use memory::refuse_huge_pages;
+pub use memory::{allowed_memory_bytes, refuse_huge_pages};
 pub use node::{Node, NodeHandle, NodeOptions, StartError};
 pub use ports::{Listening, Ports};
 pub use signals::{asked_to_end, handle_signals};

@@ -38,7 +38,8 @@ pub(crate) fn resident_bytes() -> Option<u64> {
 
 /// Bytes of memory that this process may use: the machine's, or the limit of its cgroup or a parent of it if that is
 /// less.
-pub(crate) fn total_bytes() -> u64 {
+#[must_use]
+pub fn allowed_memory_bytes() -> u64 {
     let system = rustix::system::sysinfo();
     let machine = system.totalram as u64 * u64::from(system.mem_unit);
     let own = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -89,7 +90,7 @@ mod tests {
         assert!(before > 100_000);
         let touched = std::hint::black_box(vec![1u8; 64 << 20]);
         assert!(resident_bytes().expect("is known") > before + (touched.len() as u64) / 2, "it is measured each time");
-        assert!(total_bytes() > 1 << 20);
+        assert!(allowed_memory_bytes() > 1 << 20);
     }
 
     #[test]

@@ -21,6 +21,31 @@ fn a_folder_named_by_an_earlier_start_or_a_package_is_found() {
 }
 
 #[test]
+fn doctor_tells_volume_space_flush_limits_clock_and_other_data() {
+    let Some(image) = Image::load() else { return };
+    let volume = Volume::new();
+    fs::create_dir_all(volume.path().join("mnesia/rabbit@host/quorum")).expect("is made");
+    let container = image.start(&[&volume.at(HOME), "--memory=256m"], &[]).ready();
+    // It looks at the volume of a node that runs, too.
+    let (_, told) = container.exec(&["--user=999"], &["leveret", "doctor"]);
+    for line in [
+        "ok      data       /var/lib/rabbitmq/mnesia/leveret has the data of a node",
+        "WARNING volume     /var/lib/rabbitmq/mnesia/rabbit@host has data of RabbitMQ",
+        "ok      space ",
+        "flush      a flush takes",
+        "open files, one for each connection",
+        "ok      limits     256 MiB of memory",
+        "ok      clock ",
+    ] {
+        assert!(told.contains(line), "{line} in {told}");
+    }
+    let passing = image.output(&["--tmpfs=/var/lib/rabbitmq"], &["leveret", "doctor"]);
+    let told = String::from_utf8_lossy(&passing.stdout).into_owned();
+    assert_eq!(passing.status.code(), Some(1));
+    assert_eq!(told.matches("WARNING volume     WILL LOSE DATA").count(), 1, "{told}");
+}
+
+#[test]
 fn data_of_rabbitmq_beside_ours_is_told_of_in_a_line() {
     let Some(image) = Image::load() else { return };
     let volume = Volume::new();
