@@ -93,7 +93,7 @@ const MOMENTS: [(&str, Moment); 4] = [
         caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & (1 << 14) != 0)
     }),
     ("the lock", |directory, pid| {
-        fs::read_to_string(directory.join("lock")).is_ok_and(|text| text.trim() == pid.to_string())
+        fs::read_to_string(directory.join("lock")).is_ok_and(|text| text.lines().next() == Some(&pid.to_string()))
     }),
     ("the log", |directory, pid| {
         let files = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();

@@ -41,7 +41,7 @@ const WITHOUT_EFFECT: [(&str, &str); 43] = [
     ("DIST_PORT", ERLANG),
     (
         "ERLANG_COOKIE",
-        "a node alone has no secret to share, and the command line's tools come by a socket that only the node's user may \
+        "a node alone shares it with nobody, and the command line's tools come by a socket that only the node's user may \
          open",
     ),
     ("FEATURE_FLAGS", "every feature has one state"),
@@ -124,6 +124,8 @@ impl Config {
             let mut set = |key: &str| self.assign(Assignment { key, value });
             let done = match name {
                 "NODENAME" => self.take_node_name(value),
+                // Kubernetes sets it for a service that is called rabbitmq-node.
+                "NODE_PORT" if is_address(value) && variable.line.is_none() => continue,
                 "NODE_PORT" => {
                     port = Some(variable);
                     continue;
@@ -238,9 +240,8 @@ fn without_effect(variable: &Variable, name: &str) -> Option<String> {
     if let Some((_, why)) = WITHOUT_EFFECT.iter().find(|(known, _)| *known == name) {
         return Some(format!("{full} has no effect: {why}"));
     }
-    let is_address = variable.value.starts_with("tcp://") || variable.value.starts_with("udp://");
-    let is_of_service =
-        is_address || ["SERVICE_HOST", "SERVICE_PORT", "_TCP", "_UDP"].iter().any(|part| name.contains(part));
+    let is_of_service = is_address(&variable.value)
+        || ["SERVICE_HOST", "SERVICE_PORT", "_TCP", "_UDP"].iter().any(|part| name.contains(part));
     if variable.line.is_none() && is_of_service {
         return None;
     }
@@ -249,6 +250,11 @@ fn without_effect(variable: &Variable, name: &str) -> Option<String> {
         known.chain(OF_THE_PROCESS).chain(["NODENAME", "NODE_PORT", "NODE_IP_ADDRESS", "LOGS", "LOG", "LOG_BASE"]);
     let hint = suggest::nearest(name, all).map(|near| format!("; did you mean {PREFIX}{near}?")).unwrap_or_default();
     Some(format!("{full} has no effect: there is no such variable{hint}"))
+}
+
+/// Whether a value is the address of a service, as Kubernetes and Docker write it.
+fn is_address(value: &str) -> bool {
+    value.starts_with("tcp://") || value.starts_with("udp://")
 }
 
 fn note(

@@ -135,6 +135,7 @@ fn no_variable_is_ignored_silently() {
         ("RABBITMQ_SERVICE_HOST", "10.0.0.1"),
         ("RABBITMQ_SERVICE_PORT_AMQP", "5672"),
         ("RABBITMQ_PORT", "tcp://10.0.0.1:5672"),
+        ("RABBITMQ_NODE_PORT", "tcp://10.0.0.1:5672"),
         ("RABBITMQ_HEADLESS_PORT_5672_TCP_ADDR", "10.0.0.1"),
     ]);
     assert_eq!(Config::default().read_environment(of_services), Ok(Vec::new()));

@@ -106,7 +106,7 @@ const PROCESS_BYTES_MAX: u64 = 4096;
 fn write_process(file: &mut File) -> io::Result<()> {
     file.set_len(0)?;
     file.rewind()?;
-    writeln!(file, "{} {}", std::process::id(), host_name())
+    writeln!(file, "{}\n{}", std::process::id(), host_name())
 }
 
 /// The name of this machine, or of this container: there every node is process 1.
@@ -137,8 +137,8 @@ mod tests {
             std::fs::write(directory.path().join(LOCK_FILE), text).expect("is written");
             process_on(directory.path())
         };
-        assert_eq!(of("1 broker-0\n"), "1 on broker-0");
-        assert_eq!(of(&format!("17 {}\n", host_name())), "17");
+        assert_eq!(of("1\nbroker-0\n"), "1 on broker-0");
+        assert_eq!(of(&format!("17\n{}\n", host_name())), "17");
         assert_eq!((of("17\n"), of(""), of("x y")), ("17".to_owned(), "unknown".to_owned(), "unknown".to_owned()));
     }
 

@@ -58,11 +58,13 @@ fn folders_in(base: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Whether a folder has data of ours. A folder that can't be entered counts, if it has our name: to begin beside it would
-/// be worse than the error of the attempt to use it.
+/// Whether a folder has data of ours. A folder that can't be entered counts, if it has our name or that of a node: to begin
+/// beside it would be worse than the error of the attempt to use it.
 fn is_ours(folder: &Path) -> bool {
-    let named = folder.file_name().is_some_and(|name| name == NAME);
-    folder.join(IDENTITY).try_exists().unwrap_or(named)
+    match folder.join(IDENTITY).try_exists() {
+        Ok(has_identity) => has_identity,
+        Err(_) => folder.file_name().is_some_and(|name| name == NAME || name.as_encoded_bytes().contains(&b'@')),
+    }
 }
 
 fn is_of_rabbitmq(folder: &Path) -> bool {

@@ -1,4 +1,5 @@
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 
 use leveret_tests::container::Image;
 
@@ -43,6 +44,23 @@ fn doctor_tells_volume_space_flush_limits_clock_and_other_data() {
     let told = String::from_utf8_lossy(&passing.stdout).into_owned();
     assert_eq!(passing.status.code(), Some(1));
     assert_eq!(told.matches("WARNING volume     WILL LOSE DATA").count(), 1, "{told}");
+}
+
+#[test]
+fn a_folder_that_can_not_be_entered_ends_the_start() {
+    let Some(image) = Image::load() else { return };
+    for closed in ["mnesia/rabbit@old-host", "leveret"] {
+        let volume = Volume::open_to_all();
+        let folder = volume.path().join(closed);
+        fs::create_dir_all(&folder).expect("is made");
+        fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("is set");
+        // The folder is root's.
+        let ended = image.output(&["--user=999", &volume.at(HOME)], &[]);
+        let told = String::from_utf8_lossy(&ended.stderr).into_owned();
+        assert_eq!(ended.status.code(), Some(1), "{told}");
+        let reason = format!("/var/lib/rabbitmq/{closed}/lock as data directory: Permission denied");
+        assert!(told.contains(&reason), "{reason} in {told}");
+    }
 }
 
 #[test]
