@@ -146,7 +146,7 @@ function UserMenu({ onKeys }) {
 function Banners() {
   const { body } = useLive(
     may.monitor() &&
-      'nodes?columns=name,running,being_drained,mem_alarm,disk_free_alarm,mem_used,mem_limit,disk_free,disk_free_limit',
+      'nodes?columns=name,running,being_drained,maintenance_reason,mem_alarm,disk_free_alarm,mem_used,mem_limit,disk_free,disk_free_limit',
   );
   const nodes = Array.isArray(body) ? body : [];
   return html`${fault.value && html`<div class="banner bad" role="alert"><b>The page's own code has failed</b><span class="pre">${visible(String(fault.value?.message ?? fault.value))}</span><button type="button" class="small" onClick=${() => (fault.value = null)}>Close</button></div>`}
@@ -155,7 +155,7 @@ function Banners() {
       (node) => html`
       ${node.mem_alarm && html`<div class="banner bad" role="alert" key="memory"><b>Memory alarm</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> uses ${bytes(node.mem_used)} of ${bytes(node.mem_limit)}: publishers are not read until it uses less.</span></div>`}
       ${node.disk_free_alarm && html`<div class="banner bad" role="alert" key="disk"><b>Disk alarm</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> has ${bytes(node.disk_free)} free, below its limit of ${bytes(node.disk_free_limit)}: publishers are not read until there is more.</span></div>`}
-      ${node.being_drained && html`<div class="banner warn" key="maintenance"><b>Maintenance</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> takes no client connections.</span></div>`}`,
+      ${node.being_drained && html`<div class="banner warn" key="maintenance"><b>Maintenance</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> takes no client connections${node.maintenance_reason ? `: ${visible(node.maintenance_reason)}.` : '.'}</span></div>`}`,
     )}`;
 }
 

@@ -11,6 +11,7 @@ use crate::api::Api;
 use crate::call::{Call, HandlerResult, json};
 use crate::columns::Columns;
 use crate::error::Error;
+use crate::health::missing_nodes;
 use crate::history::{Ranges, Subject};
 use crate::overview::{contexts, exchange_types};
 use crate::sampling::DiskWork;
@@ -187,6 +188,9 @@ pub(crate) fn view(api: &Api) -> Value {
     });
     if let Value::Object(described) = described {
         body.extend(described);
+    }
+    if let wanted @ 2.. = api.target_cluster_size() {
+        body.insert("maintenance_reason".to_owned(), json!(missing_nodes(wanted)));
     }
     Value::Object(body)
 }

@@ -167,6 +167,10 @@ fn a_pod_of_three_replicas_is_not_ready_and_says_why() {
     assert!(container.wait_for_line("will no longer accept client connections"), "{}", container.log());
     assert_eq!(probed(&container, "/api/health/checks/reached-target-cluster-size"), 503);
     assert_eq!(container.well(&["rabbitmqctl", "eval", "rabbit_nodes:reached_target_cluster_size()."]), "false\n");
+    // The page shows it in a banner.
+    let node = login(&container).get("/api/nodes?columns=being_drained,maintenance_reason").expect("an answer").json();
+    let reason = node[0]["maintenance_reason"].as_str().unwrap_or_default();
+    assert!(node[0]["being_drained"] == true && reason.contains("asks for 3 nodes"), "{node}");
     // A TCP probe of the kubelet finds nobody.
     let (exit, _) = container.exec(&[], &["nc", "-z", "127.0.0.1", "5672"]);
     assert_eq!(exit, 1);
