@@ -205,7 +205,7 @@ fn every_optional_object_of_the_chart_is_rendered() {
     let service = &objects[&("Service".to_owned(), "broker-leveret".to_owned())];
     let ports = service["spec"]["ports"].as_array().expect("ports");
     let names: Vec<&str> = ports.iter().filter_map(|port| port["name"].as_str()).collect();
-    assert_eq!(names, ["http", "amqps"], "no listener without TLS");
+    assert_eq!(names, ["http", "amqps", "streams"], "no listener without TLS");
     let config = &objects[&("ConfigMap".to_owned(), "broker-leveret".to_owned())]["data"]["10-chart.conf"];
     for line in
         ["ssl_options.certfile = /certificates/tls.crt", "listeners.tcp = none", "load_definitions = /definitions/"]
