@@ -111,12 +111,17 @@ fn a_container_that_can_not_start_says_why_in_its_last_line() {
     let Some(image) = Image::load() else { return };
     let files = Volume::new();
     files.write("wrong.conf", "heartbeet = 17\n");
-    let (wrong, read_only) = (files.at("/etc/rabbitmq/conf.d:ro"), files.at(&format!("{HOME}:ro")));
-    for (option, reason) in [
-        (&*wrong, "heartbeet"),
-        (&*read_only, "cannot use /var/lib/rabbitmq/mnesia/leveret as data directory: Read-only file system"),
+    let volume = Volume::new();
+    let (wrong, of_root) = (files.at("/etc/rabbitmq/conf.d:ro"), volume.at(HOME));
+    let read_only = format!("{of_root}:ro");
+    let data = "cannot use /var/lib/rabbitmq/mnesia/leveret as data directory";
+    for (options, reason) in [
+        (vec![&*wrong], "heartbeet"),
+        (vec![&*read_only], &*format!("{data}: Read-only file system")),
+        (vec![&*of_root, "--user=999"], &*format!("{data}: Permission denied")),
+        (vec!["--tmpfs=/var/lib/rabbitmq:size=16m"], "and a node needs at least"),
     ] {
-        let ended = image.output(&[option], &[]);
+        let ended = image.output(&options, &[]);
         let told = text(&ended.stderr);
         assert_eq!(ended.status.code(), Some(1), "{told}");
         assert!(told.lines().last().unwrap_or_default().contains(reason), "{reason} in {told}");
