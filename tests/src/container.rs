@@ -202,6 +202,7 @@ impl Container {
 
 impl Drop for Container {
     fn drop(&mut self) {
-        let _ = Command::new("podman").args(["rm", "--force", "--ignore", "--time", "0", &self.name]).output();
+        let _ =
+            Command::new("podman").args(["rm", "--force", "--ignore", "--volumes", "--time", "0", &self.name]).output();
     }
 }
