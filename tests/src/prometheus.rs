@@ -55,7 +55,11 @@ impl Prometheus {
         command.arg(format!("--storage.tsdb.path={}", directory.path().join("data").display()));
         command.arg("--web.listen-address=127.0.0.1:0");
         let mut process = Process::of(command);
-        assert!(process.wait_for_line("ready to receive web requests"), "Prometheus didn't start: {}", process.log());
+        // In either order: two tasks print them.
+        for text in ["ready to receive web requests", "Listening on"] {
+            let is_said = process.log().contains(text) || process.wait_for_line(text);
+            assert!(is_said, "Prometheus didn't start: {}", process.log());
+        }
         let log = process.log();
         let line = log.lines().find(|line| line.contains("Listening on")).expect("where it listens");
         let address = line.rsplit_once("address=").expect("an address").1.trim().to_owned();
