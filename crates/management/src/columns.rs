@@ -44,10 +44,12 @@ impl Columns {
                 Cell::Costly => return self.pick(whole()),
             }
         }
-        match self.0.is_empty() {
-            true => whole(),
-            false => self.pick(Value::Object(row)),
+        if self.0.is_empty() {
+            return whole();
         }
+        // Cells are whole columns: only a path into one has to be followed.
+        let is_picked = !row.is_empty() && self.0.iter().all(|path| path.len() == 1);
+        if is_picked { Value::Object(row) } else { self.pick(Value::Object(row)) }
     }
 
     /// Whether no columns were asked for, so that all are shown.
