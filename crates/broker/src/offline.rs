@@ -188,13 +188,8 @@ impl Offline {
         let is_there = |log: &LogId| self.topology().queue_by_id(QueueId(log.0)).is_some();
         let without = self.owned.iter().copied().filter(|log| !self.restored.contains(log) && is_there(log));
         let without: Vec<LogId> = without.collect();
-        match without.is_empty() {
-            true => (without, 0),
-            false => {
-                let most = self.shared_live.len() * without.len() as u64;
-                (without, most)
-            }
-        }
+        let most = self.shared_live.len() * without.len() as u64;
+        (without, most)
     }
 
     /// Number of messages in the copy.

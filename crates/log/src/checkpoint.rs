@@ -53,6 +53,13 @@ enum Origin {
     Lost(LogId),
 }
 
+impl EntryPlace {
+    fn of(entry: &Entry, offset: u64, length: u64) -> Self {
+        let deleted = (entry.next == NEXT_DELETED).then_some(entry.position);
+        EntryPlace { log: entry.log, offset, length, deleted }
+    }
+}
+
 /// A checkpoint being written.
 #[derive(Debug)]
 pub(crate) struct CheckpointWriter {
@@ -301,6 +308,17 @@ pub(crate) struct LostEntries {
     pub last: LogId,
 }
 
+impl LostEntries {
+    /// The only entry in these bytes and its state, if one byte of its head is wrong. That of the metadata isn't mended: its second
+    /// copy makes it whole again.
+    fn mend(&self, bytes: &[u8]) -> Option<(EntryPlace, LiveState)> {
+        let entry = Entry::mend(bytes)?;
+        let is_of_owner = entry.log != LogId::METADATA && (self.first..=self.last).contains(&entry.log);
+        let state = if is_of_owner { decode_content(&entry, bytes)? } else { return None };
+        Some((EntryPlace::of(&entry, self.range.start, bytes.len() as u64), state))
+    }
+}
+
 /// The reason why a checkpoint can't be used at all.
 #[derive(Debug)]
 pub(crate) struct Unusable {
@@ -391,34 +409,23 @@ pub(crate) fn load_file(
             let next = next_entry(disk, &name, &mut window, offset + ENTRY_BYTES as u64, footer_at, last)?;
             let (end, before) = next.map_or((footer_at, None), |(at, log)| (at, Some(log)));
             let bytes = window.fetch(disk, &name, offset, (end - offset) as usize, CHUNK_BYTES, footer_at)?;
-            let is_between =
-                |log: LogId| last.is_none_or(|last| last < log) && before.is_none_or(|before| log < before);
-            // The metadata has a second copy, which makes it whole again.
-            let is_of_owner = |log: LogId| log != LogId::METADATA && is_between(log);
-            if let Some(entry) = Entry::mend(&bytes).filter(|entry| is_of_owner(entry.log))
-                && let Some(state) = decode_content(&entry, &bytes)
-            {
-                let deleted = (entry.next == NEXT_DELETED).then_some(entry.position);
-                restore(state, deleted.is_some());
-                entries.push(EntryPlace { log: entry.log, offset, length: end - offset, deleted });
-                mended.push(offset..end);
-                offset = end;
-                continue;
+            let lost_here = LostEntries {
+                range: offset..end,
+                first: last.map_or(LogId(0), |last| LogId(last.0.saturating_add(1))),
+                last: before.map_or(LogId(u64::MAX), |log| LogId(log.0.saturating_sub(1))),
+            };
+            match lost_here.mend(&bytes) {
+                Some((place, state)) => {
+                    restore(state, place.deleted.is_some());
+                    entries.push(place);
+                    mended.push(offset..end);
+                }
+                None => lost.push(lost_here),
             }
-            let (first, last) = (
-                last.map_or(LogId(0), |last| LogId(last.0.saturating_add(1))),
-                before.map_or(u64::MAX, |log| log.0 - 1),
-            );
-            lost.push(LostEntries { range: offset..end, first, last: LogId(last) });
             offset = end;
             continue;
         };
-        let place = EntryPlace {
-            log: entry.log,
-            offset,
-            length,
-            deleted: (entry.next == NEXT_DELETED).then_some(entry.position),
-        };
+        let place = EntryPlace::of(&entry, offset, length);
         // A read with wrong bytes may succeed the next time, and the caller may be past the point where it could begin anew.
         let state = disk::repeat(disk, |disk| {
             let bytes = window.fetch(disk, &name, offset, length as usize, CHUNK_BYTES, footer_at).map_err(Some)?;
@@ -469,6 +476,13 @@ pub(crate) fn load_file(
     }))
 }
 
+/// The head that these bytes begin with and the length of its entry, if the head is right and the entry at `at` ends before `end`.
+fn head(bytes: &[u8], at: u64, end: u64) -> Option<(Entry, u64)> {
+    let entry = Entry::decode(bytes)?;
+    let length = entry.length()?;
+    at.checked_add(length).is_some_and(|behind| behind <= end).then_some((entry, length))
+}
+
 /// The head of the entry at this place, and the length of the entry, if the head is right.
 fn entry_at(
     disk: &dyn Disk,
@@ -478,17 +492,17 @@ fn entry_at(
     end: u64,
 ) -> Result<Option<(Entry, u64)>, DiskError> {
     // A read with wrong bytes may succeed the next time.
-    for reads in 1..=READS_MAX {
-        let disk = Repeated { disk, before: reads - 1 };
-        let bytes = window.fetch(&disk, name, offset, ENTRY_BYTES, CHUNK_BYTES, end)?;
-        let entry = Entry::decode(&bytes).and_then(|entry| Some((entry, entry.length()?)));
-        let entry = entry.filter(|(_, length)| offset.checked_add(*length).is_some_and(|behind| behind <= end));
-        if entry.is_some() {
-            return Ok(entry);
-        }
-        window.forget();
+    let found = disk::repeat(disk, |disk| {
+        let bytes = window.fetch(disk, name, offset, ENTRY_BYTES, CHUNK_BYTES, end).map_err(Some)?;
+        head(&bytes, offset, end).ok_or_else(|| {
+            window.forget();
+            None
+        })
+    });
+    match found {
+        Err(Some(error)) => Err(error),
+        found => Ok(found.ok()),
     }
-    Ok(None)
 }
 
 /// The next whole entry of a log behind `last`, from this place on: its offset and its log. The sums of an entry are its own, but its
@@ -503,13 +517,8 @@ fn next_entry(
 ) -> Result<Option<(u64, LogId)>, DiskError> {
     for at in from..=end.saturating_sub(ENTRY_BYTES as u64) {
         let bytes = window.fetch(disk, name, at, ENTRY_BYTES, CHUNK_BYTES, end)?;
-        let Some(entry) = Entry::decode(&bytes).filter(|entry| last.is_none_or(|last| last < entry.log)) else {
-            continue;
-        };
-        let Some(length) = entry.length().filter(|length| at.checked_add(*length).is_some_and(|behind| behind <= end))
-        else {
-            continue;
-        };
+        let found = head(&bytes, at, end).filter(|(entry, _)| last.is_none_or(|last| last < entry.log));
+        let Some((entry, length)) = found else { continue };
         let bytes = window.fetch(disk, name, at, length as usize, CHUNK_BYTES, end)?;
         if Entry::content_is_whole(&bytes) {
             return Ok(Some((at, entry.log)));
@@ -531,12 +540,12 @@ pub(crate) fn scan(
     let mut at = HEADER_BYTES;
     let mut last = None;
     while at + ENTRY_BYTES <= bytes.len() {
-        let entry = Entry::decode(&bytes[at..]).filter(|entry| last.is_none_or(|last| last < entry.log));
-        let end = entry.and_then(|entry| at.checked_add(usize::try_from(entry.length()?).ok()?));
-        let Some((entry, end)) = entry.zip(end).filter(|(_, end)| *end <= bytes.len()) else {
+        let found = head(&bytes[at..], at as u64, bytes.len() as u64);
+        let Some((entry, length)) = found.filter(|(entry, _)| last.is_none_or(|last| last < entry.log)) else {
             at += 1;
             continue;
         };
+        let end = at + length as usize;
         last = Some(entry.log);
         if entry.next != NEXT_DELETED
             && let Some(state) = decode_state(&entry, &bytes[at..end])

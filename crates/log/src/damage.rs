@@ -48,6 +48,16 @@ pub enum Hit {
     Any,
 }
 
+impl Hit {
+    /// Whether this log may be among them.
+    pub(crate) fn may_be(&self, log: LogId) -> bool {
+        match self {
+            Hit::Logs(logs) => logs.contains(&log),
+            Hit::Any => true,
+        }
+    }
+}
+
 /// Messages of one log: the numbers `first..=last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Numbers {
@@ -83,6 +93,16 @@ impl Numbers {
 impl Damage {
     pub(crate) fn new(file: &str, range: Range<u64>, logs: Hit, reason: impl Into<String>) -> Damage {
         Damage { file: file.to_owned(), range, logs, messages: Vec::new(), unknown: 0, reason: reason.into() }
+    }
+
+    /// The damage of metadata.
+    pub(crate) fn of_metadata(file: &str, range: Range<u64>, reason: impl Into<String>) -> Damage {
+        Damage::new(file, range, Hit::Logs(vec![LogId::METADATA]), reason)
+    }
+
+    /// The file, and the range in it.
+    pub(crate) fn place(&self) -> (&str, &Range<u64>) {
+        (&self.file, &self.range)
     }
 
     /// The damage by a fault in the batch at `offset`, whose padding begins at `bytes`.

@@ -27,6 +27,18 @@ fn with_segments() -> Driver {
     driver
 }
 
+/// Appends and settles messages of the third log until this damaged file is retired; the name under which it is put aside.
+fn until_retired(driver: &mut Driver, name: &str) -> String {
+    for number in 1..=300 {
+        driver.publish(LOGS[2], &[body(LOGS[2], number, 900)], Wait::Confirm);
+        driver.settle(LOGS[2], number..=number);
+        driver.settle_down();
+    }
+    let aside = format!("damaged-{name}");
+    assert!(driver.disk.list().unwrap().contains(&aside), "the file was retired");
+    aside
+}
+
 fn segments(driver: &Driver) -> Vec<String> {
     segments_of(&driver.disk)
 }
@@ -342,13 +354,7 @@ fn damage_in_a_retired_file_is_told_by_each_start() {
     let mut driver = Driver::open(disk, small());
     let told = driver.report.damaged.clone();
     assert_eq!(told.len(), 1);
-    for number in 1..=300 {
-        driver.publish(LOGS[2], &[body(LOGS[2], number, 900)], Wait::Confirm);
-        driver.settle(LOGS[2], number..=number);
-        driver.settle_down();
-    }
-    let aside = format!("damaged-{name}");
-    assert!(driver.disk.list().unwrap().contains(&aside), "the file was retired");
+    let aside = until_retired(&mut driver, name);
     for _ in 0..2 {
         driver = Driver::open(driver.close(), small());
         assert_eq!(driver.report.damaged, told);
@@ -396,13 +402,7 @@ fn a_batch_that_heals_after_it_was_put_aside_is_taken_back() {
         driver.disk.put(name, wrong);
         let mut driver = Driver::open(driver.disk.clone(), small());
         assert!(!driver.report.damaged.is_empty());
-        for number in 1..=300 {
-            driver.publish(LOGS[2], &[body(LOGS[2], number, 900)], Wait::Confirm);
-            driver.settle(LOGS[2], number..=number);
-            driver.settle_down();
-        }
-        let aside = format!("damaged-{name}");
-        assert!(driver.disk.list().unwrap().contains(&aside), "the file was retired");
+        let aside = until_retired(&mut driver, name);
         let disk = driver.close();
         disk.put(&aside, content);
         let mut copies = Copies::default();

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use super::{Damage, Hit};
+use super::Damage;
 use crate::format::copies::Copies;
 use crate::metadata::MetadataStart;
 use crate::types::{LogId, Position};
@@ -52,25 +52,18 @@ impl LostMetadata {
     /// The damage of the first copies, then that of the second ones, which is among the `damaged`.
     pub(super) fn with_second_copies(&self, damaged: &[Damage]) -> Vec<Damage> {
         let LostMetadata { places, first, last, damages } = self;
-        let may_hit = |damage: &&Damage| match &damage.logs {
-            Hit::Logs(logs) => logs.contains(&LogId::METADATA),
-            Hit::Any => true,
-        };
-        let later = damaged.iter().skip(*damages).filter(may_hit);
+        let later = damaged.iter().skip(*damages).filter(|damage| damage.logs.may_be(LogId::METADATA));
         let later: Vec<&Damage> =
             later.filter(|damage| !places.contains(&(damage.file.clone(), damage.range.clone()))).collect();
         let copies = match later.is_empty() {
             true => "no second copies of them were found",
             false => "their second copies, which come after them, can't be read either",
         };
-        let metadata = |file: &str, range: &Range<u64>, reason: String| {
-            Damage::new(file, range.clone(), Hit::Logs(vec![LogId::METADATA]), reason)
-        };
         let reason = format!("the metadata among the records {first} to {last} can't be read, and {copies}");
-        let firsts = places.iter().map(|(file, range)| metadata(file, range, reason.clone()));
+        let firsts = places.iter().map(|(file, range)| Damage::of_metadata(file, range.clone(), reason.clone()));
         let seconds = later.into_iter().map(|damage| {
             let reason = format!("second copies of the records {first} to {last} may be here: {}", damage.reason);
-            metadata(&damage.file, &damage.range, reason)
+            Damage::of_metadata(&damage.file, damage.range.clone(), reason)
         });
         firsts.chain(seconds).collect()
     }

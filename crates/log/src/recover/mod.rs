@@ -564,9 +564,6 @@ impl<'a> Recovery<'a> {
             0 => Err(Unusable { range: 0..0, reason: "an earlier version wrote only one copy".into() }),
             _ => load_again(self.disk, |disk| checkpoint::load_second_metadata(disk, wal_id, sequence))?,
         };
-        let describe = |file: &str, range: Range<u64>, reason: String| {
-            Damage::new(file, range, Hit::Logs(vec![LogId::METADATA]), reason)
-        };
         match (damaged, second) {
             (None, Ok(_)) => {}
             (None, Err(Unusable { range, reason })) => {
@@ -588,8 +585,11 @@ impl<'a> Recovery<'a> {
             (Some(range), Err(second)) => {
                 let wrong = "the entry is wrong";
                 let places = match sequence {
-                    0 => vec![describe(checkpoint, range, format!("{wrong} ({})", second.reason))],
-                    _ => vec![describe(checkpoint, range, wrong.into()), describe(&file, second.range, second.reason)],
+                    0 => vec![Damage::of_metadata(checkpoint, range, format!("{wrong} ({})", second.reason))],
+                    _ => vec![
+                        Damage::of_metadata(checkpoint, range, wrong),
+                        Damage::of_metadata(&file, second.range, second.reason),
+                    ],
                 };
                 return Err(StorageError::Metadata { places });
             }
@@ -712,9 +712,9 @@ impl<'a> Recovery<'a> {
         if self.salvages {
             return Ok(replaying);
         }
-        // Without a checkpoint the WAL has to begin with batch 1, or with damaged bytes of the file that had it. That isn't enough if batches are missing later on:
-        // batch 1 may be in a leftover file, while the files after it were retired under the checkpoint that can't be
-        // read.
+        // Without a checkpoint the WAL has to begin with batch 1, or with damaged bytes of the file that had it. That isn't enough if
+        // batches are missing later on: batch 1 may be in a leftover file, while the files after it were retired under the checkpoint
+        // that can't be read.
         let has_beginning = replaying.first_found == Some(1) || replaying.is_first_file;
         let is_retired = self.bad_checkpoint.is_some() && replaying.has_gap;
         let begins = self.store.checkpoint.is_some() || has_beginning && !is_retired;

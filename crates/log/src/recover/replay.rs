@@ -607,11 +607,7 @@ impl<'a> Replaying<'a> {
 
     /// Damaged places since the last batch, which may have had metadata.
     fn places_since(&self, report: &Report) -> Vec<(String, Range<u64>)> {
-        let may_hit = |damage: &&Damage| match &damage.logs {
-            Hit::Logs(logs) => logs.contains(&LogId::METADATA),
-            Hit::Any => true,
-        };
-        let since = report.damaged.iter().skip(self.reported).filter(may_hit);
+        let since = report.damaged.iter().skip(self.reported).filter(|damage| damage.logs.may_be(LogId::METADATA));
         let mut places: Vec<_> = since.map(|damage| (damage.file.clone(), damage.range.clone())).collect();
         places.dedup();
         places
@@ -624,7 +620,7 @@ impl<'a> Replaying<'a> {
     fn hand_on_metadata(&mut self, report: &mut Report, replay: &mut dyn Replay) -> Result<(), StorageError> {
         let mut places: Vec<Damage> = Vec::new();
         for place in self.trail.lost().flat_map(|lost| lost.with_second_copies(&report.damaged)) {
-            if places.iter().all(|known| (&known.file, &known.range) != (&place.file, &place.range)) {
+            if places.iter().all(|known| known.place() != place.place()) {
                 places.push(place);
             }
         }

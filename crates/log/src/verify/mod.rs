@@ -186,14 +186,11 @@ pub fn salvage(
     alive.all_are_owned = true;
     damaged.iter_mut().for_each(|damage| alive.leave_alive(damage));
     verified.damaged.truncate(verified.refused_by);
-    let is_named = |damage: &Damage| {
-        verified.damaged.iter().any(|known| (&known.file, &known.range) == (&damage.file, &damage.range))
-    };
-    let (named, others): (Vec<Damage>, Vec<Damage>) = damaged.into_iter().partition(is_named);
-    for damage in named {
-        let known = |known: &&mut Damage| (&known.file, &known.range) == (&damage.file, &damage.range);
-        if let Some(known) = verified.damaged.iter_mut().find(known) {
-            known.messages.extend(damage.messages);
+    let mut others = Vec::new();
+    for damage in damaged {
+        match verified.damaged.iter_mut().find(|known| known.place() == damage.place()) {
+            Some(known) => known.messages.extend(damage.messages),
+            None => others.push(damage),
         }
     }
     verified.damaged.extend(others);
