@@ -272,7 +272,8 @@ fn rabbitmqs_files_and_variables_are_read_the_later_wins() {
         .env("RABBITMQ_CONF_ENV_FILE", environment)
         .env("RABBITMQ_NODENAME", "rabbit@there")
         .env("RABBITMQ_DEFAULT_PASS", "hush-hush")
-        .env("RABBITMQ_ERLANG_COOKIE", "monster");
+        .env("RABBITMQ_ERLANG_COOKIE", "monster")
+        .env("HOME", parent.path());
     let node = Node::started(&mut command);
     let warned = node.printed.clone();
     for part in
@@ -288,6 +289,7 @@ fn rabbitmqs_files_and_variables_are_read_the_later_wins() {
         assert!(shown.contains(&part.replace('\n', "\\n")) || shown.contains(part), "{part} in\n{shown}");
     }
     assert!(!shown.contains("hush-hush") && !warned.contains("hush-hush") && !warned.contains("monster"));
+    assert!(!parent.path().join(".erlang.cookie").exists(), "the home's own is left alone");
     assert_eq!(node.stop(), Some(0));
 
     // All errors in all files are reported at once, and nothing is started.

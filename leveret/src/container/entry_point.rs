@@ -89,8 +89,12 @@ fn written_folders(words: &[OsString]) -> Vec<PathBuf> {
     [Some(PathBuf::from(HOME)), elsewhere].into_iter().flatten().collect()
 }
 
-/// Writes the secret of the cluster, if the environment has one, before the node starts.
+/// In the image, writes the secret of the cluster before the node starts, if the environment has one. Elsewhere the file in the home
+/// is somebody's own. Returns a warning if it can't be written.
 pub(crate) fn keep_cookie() -> Option<String> {
+    if !super::is_image() {
+        return None;
+    }
     let secret = std::env::var("RABBITMQ_ERLANG_COOKIE").ok().filter(|secret| !secret.is_empty())?;
     let home = std::env::var_os("HOME").map_or_else(|| HOME.into(), PathBuf::from);
     let reason = cookie::write(&home, &secret).err()?;
