@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use leveret_model::{
     Action, Arguments, Bind, Binding, Command, DestinationName, Resource, Topology, without_line_ends,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::call::{Call, HandlerResult, json, no_content};
 use crate::columns::Cell;
@@ -48,11 +48,7 @@ impl Rows for Listed {
         }
     }
 
-    fn show(&self, row: &Row) -> Value {
-        self.whole(row).into_value()
-    }
-
-    fn whole(&self, row: &Row) -> Shown {
+    fn show(&self, row: &Row) -> Shown {
         match row {
             Row::Kept(binding) => {
                 let mut body = definition(binding);
@@ -144,7 +140,7 @@ pub(crate) async fn between(call: Call) -> HandlerResult {
 /// GET of one.
 pub(crate) async fn one(call: Call) -> HandlerResult {
     let rows = Pair::of(&call)?.rows(&call.api.topology());
-    keyed(rows, call.word(4)).map_or(Err(Error::NotFound), |row| json(Listed.show(&row)))
+    keyed(rows, call.word(4)).map_or(Err(Error::NotFound), |row| json(Listed.show(&row).into_value()))
 }
 
 /// POST: responds with 201 and the binding's path.

@@ -3,13 +3,14 @@
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{ConsumerStatus, Now};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::api::Api;
 use crate::call::{Call, HandlerResult};
 use crate::columns::{Cell, Columns};
 use crate::list::{self, Rows};
 use crate::queues::consumer_view;
+use crate::row::Shown;
 use crate::stream;
 
 struct Listed {
@@ -24,8 +25,8 @@ impl Rows for Listed {
         &consumer.tag
     }
 
-    fn show(&self, (queue, consumer): &Self::Row) -> Value {
-        consumer_view(&self.api, queue, consumer, self.now)
+    fn show(&self, (queue, consumer): &Self::Row) -> Shown {
+        Shown::Value(consumer_view(&self.api, queue, consumer, self.now))
     }
 
     fn cell(&self, (queue, consumer): &Self::Row, column: &str) -> Cell {

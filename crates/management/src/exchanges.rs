@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::fields::exchange_named as named;
 use crate::history::{Ranges, Subject};
 use crate::list::{self, Rows};
+use crate::row::Shown;
 use crate::{fields, statistics, why};
 
 struct Listed {
@@ -32,8 +33,8 @@ impl Rows for Listed {
         &row.name
     }
 
-    fn show(&self, row: &Arc<Exchange>) -> Value {
-        with_past(&self.api, &self.snapshot, row, self.ranges.as_ref())
+    fn show(&self, row: &Arc<Exchange>) -> Shown {
+        Shown::Value(with_past(&self.api, &self.snapshot, row, self.ranges.as_ref()))
     }
 
     fn cell(&self, row: &Arc<Exchange>, column: &str) -> Cell {

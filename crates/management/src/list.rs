@@ -73,12 +73,7 @@ pub(crate) trait Rows: Send + 'static {
     fn name<'a>(&'a self, row: &'a Self::Row) -> &'a str;
 
     /// The row as displayed.
-    fn show(&self, row: &Self::Row) -> Value;
-
-    /// The row as displayed, without making an object of it; override it for rows with many fields.
-    fn whole(&self, row: &Self::Row) -> Shown {
-        Shown::Value(self.show(row))
-    }
+    fn show(&self, row: &Self::Row) -> Shown;
 
     /// One column of the row as displayed; override it for columns that cost less than the row.
     fn cell(&self, _row: &Self::Row, _column: &str) -> Cell {
@@ -93,7 +88,7 @@ pub(crate) trait Rows: Send + 'static {
     /// The function that returns the sort key for a path such as `message_stats.publish`; override it if displaying a
     /// row is expensive.
     fn key_by<'a>(&'a self, path: &'a str) -> KeyBy<'a, Self::Row> {
-        Box::new(move |row| Key::of(&self.show(row), path))
+        Box::new(move |row| Key::of(&self.show(row).into_value(), path))
     }
 }
 
@@ -116,7 +111,7 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
             }
             let name = kind.name(row);
             (!wanted.wants_reason() || kind.may_wait(row))
-                && (wanted.matches_name(name) || wanted.matches(name, &kind.whole(row)))
+                && (wanted.matches_name(name) || wanted.matches(name, &kind.show(row)))
         });
     }
     if page.is_some() {
@@ -145,8 +140,8 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
 /// A row with the columns that are asked for; no others are made.
 pub(crate) fn shown<R: Rows>(kind: &R, row: &R::Row, columns: &Columns) -> Shown {
     match columns.are_all() {
-        true => kind.whole(row),
-        false => Shown::Value(columns.of_row(|column| kind.cell(row, column), || kind.show(row))),
+        true => kind.show(row),
+        false => Shown::Value(columns.of_row(|column| kind.cell(row, column), || kind.show(row).into_value())),
     }
 }
 
@@ -265,8 +260,8 @@ pub(crate) fn values(query: &Query, values: Vec<Value>) -> HandlerResult {
         fn name<'a>(&'a self, row: &'a Value) -> &'a str {
             row.get("name").and_then(Value::as_str).unwrap_or("")
         }
-        fn show(&self, row: &Value) -> Value {
-            row.clone()
+        fn show(&self, row: &Value) -> Shown {
+            Shown::Value(row.clone())
         }
     }
     answer(query, Made, values)

@@ -33,14 +33,6 @@ impl Row {
         self.0.retain(|(name, _)| !names.contains(&&**name));
     }
 
-    /// The object.
-    pub(crate) fn into_object(self) -> Map<String, Value> {
-        let fields = self.0.len();
-        let object: Map<String, Value> = self.0.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
-        debug_assert_eq!(object.len(), fields, "each field is there once");
-        object
-    }
-
     /// The fields in the order in which they were added.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (&**name, value))
@@ -92,7 +84,10 @@ impl Serialize for Shown {
 
 impl From<Row> for Value {
     fn from(row: Row) -> Self {
-        Value::Object(row.into_object())
+        let fields = row.0.len();
+        let object: Map<String, Value> = row.0.into_iter().map(|(name, value)| (name.into_owned(), value)).collect();
+        debug_assert_eq!(object.len(), fields, "each field is there once");
+        Value::Object(object)
     }
 }
 

@@ -18,6 +18,7 @@ use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
 use crate::fields;
 use crate::list::{self, Rows};
+use crate::row::Shown;
 
 /// Argument of partitions: where their leaders are put.
 const LOCATOR: &str = "x-queue-leader-locator";
@@ -52,8 +53,8 @@ impl Rows for Listed {
         &row.name
     }
 
-    fn show(&self, row: &Arc<Exchange>) -> Value {
-        view(&self.0, row)
+    fn show(&self, row: &Arc<Exchange>) -> Shown {
+        Shown::Value(view(&self.0, row))
     }
 }
 

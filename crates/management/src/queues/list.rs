@@ -4,7 +4,6 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{QueueCount, QueueCounts, QueueGauges};
 use leveret_model::QueueType;
-use serde_json::Value;
 
 use super::view;
 use crate::api::Api;
@@ -39,11 +38,7 @@ impl Rows for Listed {
         &row.info().name
     }
 
-    fn show(&self, row: &QueueRef) -> Value {
-        self.whole(row).into_value()
-    }
-
-    fn whole(&self, row: &QueueRef) -> Shown {
+    fn show(&self, row: &QueueRef) -> Shown {
         let body = match self.depth {
             Depth::Usual => view::usual(&self.api, row),
             Depth::Detailed => view::detailed(&self.api, row),
@@ -96,7 +91,7 @@ impl Rows for Listed {
                 move |row: &QueueRef| row.counts_if_any().map_or(0.0, |counts| counted.of_queue(&counts, self.now));
             return Box::new(move |row| Key::Number(number(row)));
         }
-        Box::new(move |row| Key::of(&self.show(row), path))
+        Box::new(move |row| Key::of(&self.show(row).into_value(), path))
     }
 }
 
