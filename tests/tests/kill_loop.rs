@@ -1,12 +1,11 @@
 //! The broker is killed repeatedly under a mixed load of both protocols: confirmed messages are there afterwards, and
 //! messages with confirmed settlement aren't. `LEVERET_KILL_ROUNDS` is the number of kills (20).
 
-use std::thread;
 use std::time::{Duration, Instant};
 
 use leveret_tests::broker::is_given;
 use leveret_tests::conservation;
-use leveret_tests::kill_load::{CLIENTS, QUEUES, declare, ledger, read_to_the_end};
+use leveret_tests::kill_load::{QUEUES, declare, ledger, read_to_the_end, work_until_kill};
 use leveret_tests::node::{Node, Options};
 use leveret_tests::random::Random;
 use leveret_tests::wire::Wire;
@@ -24,17 +23,8 @@ fn confirmed_messages_survive_every_kill() {
     let mut random = Random::new(0x1eaf);
     let mut starts = Vec::new();
     for round in 0..rounds {
-        ledger.begin_life();
-        thread::scope(|scope| {
-            let address = node.amqp();
-            for client in CLIENTS {
-                let ledger = &ledger;
-                scope.spawn(move || client(ledger, address));
-            }
-            ledger.wait_for_confirms(CLIENTS.len(), 50 + random.below(1_500) as u64);
-            ledger.end_life();
-            node.kill();
-        });
+        let address = node.amqp();
+        work_until_kill(&ledger, address, 50 + random.below(1_500) as u64, || node.kill());
         if round % 5 == 4 {
             // Recovery is killed too.
             node.start_and_kill();

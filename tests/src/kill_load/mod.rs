@@ -6,6 +6,7 @@ mod amqp10;
 mod streams;
 
 use std::net::SocketAddr;
+use std::thread;
 
 use crate::kill_ledger::KillLedger;
 use crate::wire::{Wire, Writer, method};
@@ -93,6 +94,19 @@ pub fn declare(address: SocketAddr) {
         wire.call(1, method::QUEUE_BIND, &arguments, method::QUEUE_BIND_OK);
     }
     wire.close();
+}
+
+/// Lets all clients work on the broker at this address until each has so many confirms, and ends it by `kill` while they do.
+pub fn work_until_kill(ledger: &KillLedger, address: SocketAddr, confirms: u64, kill: impl FnOnce()) {
+    ledger.begin_life();
+    thread::scope(|scope| {
+        for client in CLIENTS {
+            scope.spawn(move || client(ledger, address));
+        }
+        ledger.wait_for_confirms(CLIENTS.len(), confirms);
+        ledger.end_life();
+        kill();
+    });
 }
 
 /// Consumes everything in a queue, or reads a stream from its first message on.

@@ -1,8 +1,6 @@
-use std::thread;
-
 use leveret_tests::container::Image;
 use leveret_tests::http::Http;
-use leveret_tests::kill_load::{CLIENTS, QUEUES, declare, ledger, read_to_the_end};
+use leveret_tests::kill_load::{QUEUES, declare, ledger, read_to_the_end, work_until_kill};
 use leveret_tests::{conservation, random::Random};
 
 use super::{HOME, Volume};
@@ -21,17 +19,8 @@ fn confirmed_messages_survive_every_kill_of_their_container() {
     let mut container = start(0);
     declare(container.address(5672));
     for round in 1..=rounds {
-        ledger.begin_life();
         let address = container.address(5672);
-        thread::scope(|scope| {
-            for client in CLIENTS {
-                let ledger = &ledger;
-                scope.spawn(move || client(ledger, address));
-            }
-            ledger.wait_for_confirms(CLIENTS.len(), 50 + random.below(500) as u64);
-            ledger.end_life();
-            container.kill();
-        });
+        work_until_kill(&ledger, address, 50 + random.below(500) as u64, || container.kill());
         drop(container);
         container = start(round);
         if !ledger.is_well() {
