@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::streams::{Placing, Streams};
 use leveret_broker::ticket::StreamId;
@@ -237,7 +238,7 @@ impl World {
         // Recovery may have found body files without references.
         world.bodies.wake.wake_again();
         // This is also needed if the power was cut between the record of that user and the one of its permissions.
-        let topology = world.broker.registry.staged_topology();
+        let topology = world.broker.registry.snapshot().topology.clone();
         if topology.users().next().is_none() || topology.permissions().next().is_none() {
             world.first_user()?;
         }
@@ -336,6 +337,25 @@ impl World {
     /// A broken rule.
     pub fn step(&mut self) -> Result<bool, Failure> {
         self.step_before(u64::MAX)
+    }
+
+    /// The answer to a question, which may come in a later turn.
+    ///
+    /// # Errors
+    /// A broken rule, or nothing can move while the answer isn't there.
+    pub fn answer<T: Send + 'static>(&mut self, asked: NowOrLater<T>) -> Result<T, Failure> {
+        let later = match asked {
+            NowOrLater::Now(answer) => return Ok(answer),
+            NowOrLater::Later(later) => later,
+        };
+        loop {
+            if let Some(answer) = later.take() {
+                return Ok(answer);
+            }
+            if !self.step()? {
+                return Err(Failure::new(Check::Answered, "an answer that comes later never comes"));
+            }
+        }
     }
 
     /// Makes one step before `limit`, in nanoseconds of the clock. False if nothing can move until then; the clock is there

@@ -66,13 +66,15 @@ fn wrong<T>(check: Check, detail: String) -> Result<T, Failure> {
 }
 
 /// Asks for a conversion. Its answer waits for the returned ticket.
-fn convert(world: &World, to: QueueType) -> Result<Ticket, Failure> {
+fn convert(world: &mut World, to: QueueType) -> Result<Ticket, Failure> {
     let (vhost, name) = ("/".into(), QUEUE.into());
     let command = ConvertQueue { vhost, name, queue_type: Some(to), arguments: None, earlier: None };
     let now = world.clock.now().monotonic;
-    match world.broker.registry.convert_queue(&Permit::system(), command, false, now) {
-        Ok(Some(submitted)) if submitted.outcome == CommandOutcome::Updated => Ok(submitted.ticket),
-        Ok(answer) => wrong(Check::Answered, format!("converted: {:?}", answer.map(|submitted| submitted.outcome))),
+    let asked = world.broker.registry.convert_queue(Permit::system(), command, false, now);
+    let converted = world.answer(asked)?;
+    match converted {
+        Ok(Some(changed)) if changed.outcome == CommandOutcome::Updated => Ok(changed.ticket),
+        Ok(answer) => wrong(Check::Answered, format!("converted: {:?}", answer.map(|changed| changed.outcome))),
         Err(refused) => wrong(Check::Answered, refused.text),
     }
 }

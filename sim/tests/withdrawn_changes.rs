@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::registry::{ChangeRequest, Changed};
 use leveret_broker::ticket::StreamId;
 use leveret_model::{Command, CommandOutcome, DeclareQueue, DeleteQueue, Permit};
 use leveret_queue::{DeleteIf, QueueState};
@@ -21,52 +23,61 @@ fn declare(name: &str, durable: bool) -> Command {
     })
 }
 
-fn submit(world: &World, command: Command) {
-    let submitted = world.broker.registry.submit(Permit::system(), command, world.clock.nanos());
-    assert!(!matches!(submitted.expect("it is allowed").outcome, CommandOutcome::Absent));
+/// Makes a change, whose record isn't durable yet.
+fn change(world: &World, request: ChangeRequest) -> Changed {
+    let changed = world.broker.registry.change(request, world.clock.nanos());
+    changed.now().expect("this world's answers come at once").expect("it is allowed")
 }
 
-fn names(world: &World) -> Vec<String> {
-    let snapshot = world.broker.registry.staged_snapshot();
-    snapshot.queues_of(["/"]).iter().map(|queue| queue.info().name.to_string()).collect()
+/// Declares a queue. Returns it, and whether it is new.
+fn declared(world: &World, name: &str, durable: bool) -> (QueueRef, bool) {
+    let changed = change(world, ChangeRequest::new(Permit::system(), declare(name, durable)));
+    (changed.declared.expect("it was declared"), changed.outcome == CommandOutcome::Created)
+}
+
+/// Deletes the queue "old", if it is empty.
+fn delete_old(world: &World) -> CommandOutcome {
+    let command = DeleteQueue { vhost: "/".into(), name: "old".into(), connection: None };
+    let empty = DeleteIf { empty: true, ..DeleteIf::default() };
+    change(world, ChangeRequest::delete_queue(Permit::system(), command, empty)).outcome
 }
 
 #[test]
 fn staging_begins_anew_from_what_the_stream_keeps() {
     let (mut world, _) = World::start(Arc::new(SimDisk::new()), small_log(), 1).unwrap();
-    submit(&world, declare("old", true));
+    let (old, _) = declared(&world, "old", true);
     while world.step().unwrap() {}
     world.broker.registry.publish();
 
     // From here on nothing becomes durable.
     world.still = Some(StreamId::LOCAL);
     let registry = &world.broker.registry;
-    submit(&world, declare("kept", true));
+    let (kept_queue, _) = declared(&world, "kept", true);
     let kept = world.broker.streams.local().appended();
-    let old = registry.staged_snapshot().queue("/", "old").cloned().unwrap();
-    let command = DeleteQueue { vhost: "/".into(), name: "old".into(), connection: None };
-    let empty = DeleteIf { empty: true, ..DeleteIf::default() };
-    registry.delete_queue(Permit::system(), command, empty, None, world.clock.nanos()).expect("it is empty");
-    submit(&world, declare("new", true));
+    assert_eq!(delete_old(&world), CommandOutcome::Deleted);
+    let (new, _) = declared(&world, "new", true);
     // It has no record, but was decided on what is withdrawn.
-    submit(&world, declare("transient", false));
-    assert_eq!(names(&world), ["kept", "new", "transient"]);
-    let new = registry.staged_snapshot().queue("/", "new").cloned().unwrap();
+    let (transient, _) = declared(&world, "transient", false);
 
     registry.withdraw(kept);
-    assert_eq!(names(&world), ["kept", "old"]);
-    assert!(matches!(new.state(), QueueState::Failed(_)));
-    assert_eq!(old.state(), QueueState::Running);
+    assert!(matches!(new.state(), QueueState::Failed(_)) && matches!(transient.state(), QueueState::Failed(_)));
+    assert_eq!((old.state(), kept_queue.state()), (QueueState::Running, QueueState::Running));
+    let (again, is_new) = declared(&world, "kept", true);
+    assert!(!is_new && again.info().id == kept_queue.info().id, "it is kept");
 
     // The queue that was to be deleted can be deleted again, and no id is given twice.
-    submit(&world, declare("new", true));
-    let again = registry.staged_snapshot().queue("/", "new").cloned().unwrap();
-    assert!(again.info().id > new.info().id);
-    let command = DeleteQueue { vhost: "/".into(), name: "old".into(), connection: None };
-    registry.delete_queue(Permit::system(), command, empty, None, world.clock.nanos()).expect("it is open again");
-    assert_eq!(names(&world), ["kept", "new"]);
+    let (again, is_new) = declared(&world, "new", true);
+    assert!(is_new && again.info().id > transient.info().id);
+    assert_eq!(delete_old(&world), CommandOutcome::Deleted);
+    assert_eq!(delete_old(&world), CommandOutcome::Absent);
 
     registry.withdraw(world.broker.streams.reached(StreamId::LOCAL).durable);
-    assert_eq!(names(&world), ["old"], "that which was kept before isn't durable either");
-    assert_eq!(registry.staged_snapshot().generation, registry.snapshot().generation);
+    assert!(matches!(kept_queue.state(), QueueState::Failed(_)), "that which was kept before isn't durable either");
+    let published = registry.snapshot().generation;
+    let (again, is_new) = declared(&world, "old", true);
+    assert!(!is_new && again.info().id == old.info().id);
+    let (_, is_new) = declared(&world, "kept", true);
+    assert!(is_new);
+    registry.withdraw(world.broker.streams.reached(StreamId::LOCAL).durable);
+    assert_eq!(registry.snapshot().generation, published, "nothing of it was published");
 }

@@ -1,8 +1,8 @@
-//! The answer of a queue to a call: at once, or later, as from a queue on another node.
+//! The answer of a queue, or of the control plane, to a call: at once, or later, as from another node.
 //!
 //! A caller handles both ways in one function: with an answer at once it calls that function itself, with a later one once it
-//! is signalled. Every question is answered: if the queue is gone, or the way to it is cut, the answer is the default value of
-//! its type, which every call gives for a queue that is gone.
+//! is signalled. Every question is answered: if whoever was asked is gone, or the way to it is cut, the asker gets the answer that
+//! says so. Of a queue it is the default value of the answer's type, which every call gives for a queue that is gone.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use leveret_queue::{Link, Signal};
 use parking_lot::Mutex;
 
 /// An answer, or the place where it will be.
-pub enum QueueAnswer<T> {
+pub enum NowOrLater<T> {
     /// The answer.
     Now(T),
     /// It comes later.
@@ -20,8 +20,12 @@ pub enum QueueAnswer<T> {
 /// The asker's end of an answer that comes later. If it is dropped, the answer is dropped when it comes.
 pub struct Later<T>(Arc<Mutex<State<T>>>);
 
-/// The queue's end of an answer that comes later. If it is dropped without an answer, the queue is gone.
-pub(crate) struct AnswerPlace<T: Default>(Option<Arc<Mutex<State<T>>>>);
+/// The other end of an answer that comes later. If it is dropped without an answer, whoever was asked is gone.
+pub(crate) struct AnswerPlace<T> {
+    state: Option<Arc<Mutex<State<T>>>>,
+    /// The answer of somebody who is gone.
+    gone: fn() -> T,
+}
 
 enum State<T> {
     /// No link is to be notified yet.
@@ -36,10 +40,33 @@ enum State<T> {
     Over,
 }
 
-/// Both ends of an answer that comes later.
+/// Both ends of an answer of a queue that comes later.
 pub(crate) fn later<T: Default>() -> (AnswerPlace<T>, Later<T>) {
+    later_or(T::default)
+}
+
+/// Both ends of an answer that comes later; `gone` is the answer of somebody who is gone.
+pub(crate) fn later_or<T>(gone: fn() -> T) -> (AnswerPlace<T>, Later<T>) {
     let state = Arc::new(Mutex::new(State::Open));
-    (AnswerPlace(Some(state.clone())), Later(state))
+    (AnswerPlace { state: Some(state.clone()), gone }, Later(state))
+}
+
+impl<T> NowOrLater<T> {
+    /// The answer, if it came at once.
+    pub fn now(self) -> Option<T> {
+        match self {
+            Self::Now(answer) => Some(answer),
+            Self::Later(_) => None,
+        }
+    }
+
+    /// Calls `function` with the answer: in this call if it is there, otherwise as [`Later::then`].
+    pub fn then(self, function: impl FnOnce(T) + Send + 'static) {
+        match self {
+            Self::Now(answer) => function(answer),
+            Self::Later(later) => later.then(function),
+        }
+    }
 }
 
 impl<T> Later<T> {
@@ -93,19 +120,19 @@ impl<T> Drop for Later<T> {
     }
 }
 
-impl<T: Default> AnswerPlace<T> {
+impl<T> AnswerPlace<T> {
     /// Answers. The caller holds no lock.
     pub(crate) fn answer(mut self, answer: T) {
-        if let Some(state) = self.0.take() {
+        if let Some(state) = self.state.take() {
             put(&state, answer);
         }
     }
 }
 
-impl<T: Default> Drop for AnswerPlace<T> {
+impl<T> Drop for AnswerPlace<T> {
     fn drop(&mut self) {
-        if let Some(state) = self.0.take() {
-            put(&state, T::default());
+        if let Some(state) = self.state.take() {
+            put(&state, (self.gone)());
         }
     }
 }

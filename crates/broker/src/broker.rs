@@ -16,6 +16,7 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::alarms::{AlarmSource, Alarms};
+use crate::asked::{AnswerPlace, Later, NowOrLater, later};
 use crate::authenticate::{self, Authenticate};
 use crate::bodies::{Bodies, BodyJob};
 use crate::clients::Clients;
@@ -29,12 +30,12 @@ use crate::notices::Notices;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
 use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
-use crate::queue_handle::{LiveAnswer, QueueAnswer, QueueRef, later};
+use crate::queue_handle::{LiveAnswer, QueueRef};
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
-use crate::registry::Registry;
+use crate::registry::{ChangeRequest, EndOfQueues, Registry};
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
@@ -43,7 +44,6 @@ use crate::streams::{CommitStream, LocalStream, Placing, StreamRef, Streams};
 use crate::taps::Taps;
 use crate::ticket::{StreamId, Ticket};
 use crate::time::Now;
-use crate::told::category;
 use crate::told::redeclared::RedeclareLines;
 use crate::traffic::CoreCounters;
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
@@ -63,12 +63,15 @@ pub enum StartError {
     Recovery(#[from] RecoveryError),
 }
 
+/// No id of a queue, and none follows it.
+const NO_MORE_QUEUES: QueueId = QueueId(u64::MAX);
+
 /// The node's broker.
 pub struct Broker {
     /// The operator's settings.
     pub settings: Settings,
     /// The control plane.
-    pub registry: Registry,
+    pub registry: Arc<Registry>,
     /// The commit streams.
     pub streams: Arc<Streams>,
     /// The node's own log, the first of the streams.
@@ -200,7 +203,7 @@ impl Broker {
         let replies = Arc::new(ReplyTargets::new(names.clone()));
         let queue_metrics = Arc::new(QueueMetrics::default());
         let taps = Arc::new(Taps::default());
-        let registry = Registry::new(
+        let registry = Arc::new(Registry::new(
             model,
             |queue| {
                 let at = usize::from(placing(queue).0);
@@ -223,7 +226,7 @@ impl Broker {
             replies.clone(),
             notices.clone(),
             now,
-        );
+        ));
         // A log is left alone unless the metadata, which is whole at a start, says that it had an owner and that this was deleted. A
         // body file is left alone if anything is damaged, since a message that wasn't replayed may refer to it.
         let is_whole = reports.iter().all(|report| report.damaged.is_empty());
@@ -344,14 +347,14 @@ impl Broker {
         self.consumer_timeout_ms.store(milliseconds, Ordering::Relaxed);
     }
 
-    /// Executes commands of the node itself, such as the creation of the first user.
+    /// Executes commands of the node itself before it serves clients, such as the creation of the first user: no core answers then.
     ///
     /// # Errors
     /// [`Refused`] if the model refuses one; the commands before it stay in effect.
     pub fn bootstrap(self: &Arc<Self>, commands: Vec<Command>, now: Now) -> Result<(), Refused> {
         for command in commands {
-            let submitted = self.registry.submit(Permit::system(), command, now.monotonic)?;
-            self.publish_later(submitted.ticket);
+            let changed = self.registry.change_now(ChangeRequest::new(Permit::system(), command), now.monotonic)?;
+            self.publish_later(changed.ticket);
         }
         self.streams.announce();
         Ok(())
@@ -364,41 +367,59 @@ impl Broker {
     }
 
     /// Deletes a queue together with its link, its last consumer or its connection, if `condition` holds. The queue is gone
-    /// once the returned ticket is durable.
+    /// once the ticket is durable that is the answer. It is deleted even if nobody waits for that any more.
     pub fn delete_queue(
         self: &Arc<Self>,
         queue: &Queue,
         condition: DeleteIf,
         counters: &dyn CountsDeletions,
         now: Now,
-    ) -> Ticket {
-        let ticket = self.submit_deletion(queue, condition, counters, now);
-        self.publish_later(ticket);
-        ticket
+    ) -> NowOrLater<Ticket> {
+        match self.registry.end_queue(queue, condition, now.monotonic) {
+            NowOrLater::Now(ended) => {
+                counters.count_deleted_queues(ended.count);
+                self.publish_later(ended.ticket);
+                NowOrLater::Now(ended.ticket)
+            }
+            NowOrLater::Later(ended) => self.ended_later(ended),
+        }
+    }
+
+    /// The end of queues that is asked for, as the ticket from which on they are gone.
+    fn ended_later(self: &Arc<Self>, ended: Later<EndOfQueues>) -> NowOrLater<Ticket> {
+        let (place, gone_at) = later();
+        // Not the broker itself: a question that is never asked would keep it.
+        let broker = Arc::downgrade(self);
+        ended.then(move |ended| {
+            if let Some(broker) = broker.upgrade() {
+                broker.core_counters().count_deleted_queues(ended.count);
+            }
+            place.answer(ended.ticket);
+        });
+        NowOrLater::Later(gone_at)
     }
 
     /// Deletes an auto-delete queue with its last consumer, unless it has a new one by then; `left` is the number of consumers
-    /// that are left, `None` if none was removed. The answer is the ticket from which on the queue is gone, as of
-    /// [`Broker::delete_queue`]. The queue is deleted even if nobody waits for that any more.
+    /// that are left, `None` if none was removed. The answer is that of [`Broker::delete_queue`].
     pub fn delete_if_unused(
         self: &Arc<Self>,
         queue: &QueueRef,
-        left: QueueAnswer<Option<usize>>,
+        left: NowOrLater<Option<usize>>,
         counters: &dyn CountsDeletions,
         now: Now,
-    ) -> QueueAnswer<Ticket> {
+    ) -> NowOrLater<Ticket> {
         match left {
-            QueueAnswer::Now(left) => QueueAnswer::Now(self.delete_with_last(queue.info(), left, counters, now)),
-            QueueAnswer::Later(left) => {
+            NowOrLater::Now(left) => self.delete_with_last(queue.info(), left, counters, now),
+            NowOrLater::Later(left) => {
                 let (place, gone_at) = later();
-                // Not the broker itself: a question that is never asked would keep it.
                 let (broker, info) = (Arc::downgrade(self), queue.info().clone());
                 left.then(move |left| {
                     if let Some(broker) = broker.upgrade() {
-                        place.answer(broker.delete_with_last(&info, left, broker.core_counters(), now));
+                        let gone_at = broker.delete_with_last(&info, left, broker.core_counters(), now);
+                        gone_at.then(move |gone_at| place.answer(gone_at));
                     }
                 });
-                QueueAnswer::Later(gone_at)
+                NowOrLater::Later(gone_at)
             }
         }
     }
@@ -409,47 +430,61 @@ impl Broker {
         left: Option<usize>,
         counters: &dyn CountsDeletions,
         now: Now,
-    ) -> Ticket {
+    ) -> NowOrLater<Ticket> {
         if left != Some(0) || !queue.auto_delete {
-            return Ticket::default();
+            return NowOrLater::Now(Ticket::default());
         }
         let condition = DeleteIf { unused: true, ..DeleteIf::default() };
         self.delete_queue(queue, condition, counters, now)
     }
 
     /// Deletes some exclusive queues of a connection that ends, with ids from `next` on, and advances `next`. They are gone
-    /// once the returned ticket is durable; `None` if there were none.
+    /// once the ticket is durable that is the answer; `None` if there were none. Who gets the answer later is asked no more: all are
+    /// deleted then.
     pub fn delete_exclusive_queues(
         self: &Arc<Self>,
         owner: ConnectionId,
         next: &mut QueueId,
         counters: &dyn CountsDeletions,
         now: Now,
-    ) -> Option<Ticket> {
-        let queues = self.registry.exclusive_queues(owner, *next, EXCLUSIVE_QUEUES_PART);
-        *next = QueueId(queues.last()?.id.0 + 1);
-        let delete = |queue: &Arc<Queue>| self.submit_deletion(queue, DeleteIf::default(), counters, now);
-        let ticket = queues.iter().map(delete).reduce(Ticket::or_later)?;
-        // Published once for all: each publication makes the next change copy its path through the maps again.
-        self.publish_later(ticket);
-        Some(ticket)
-    }
-
-    fn submit_deletion(&self, queue: &Queue, condition: DeleteIf, counters: &dyn CountsDeletions, now: Now) -> Ticket {
-        let command =
-            DeleteQueue { vhost: queue.vhost.clone(), name: queue.name.clone(), connection: queue.exclusive_owner };
-        match self.registry.delete_queue(Permit::system(), command, condition, Some(queue.id), now.monotonic) {
-            Ok(submitted) => {
-                counters.count_deleted_queues(submitted.deleted.len() as u64);
-                submitted.ticket
+    ) -> Option<NowOrLater<Ticket>> {
+        if *next == NO_MORE_QUEUES {
+            return None;
+        }
+        match self.registry.end_exclusive_queues(owner, *next, EXCLUSIVE_QUEUES_PART, now.monotonic) {
+            NowOrLater::Now(ended) => {
+                *next = ended.next?;
+                counters.count_deleted_queues(ended.count);
+                // Published once for all: each publication makes the next change copy its path through the maps again.
+                self.publish_later(ended.ticket);
+                Some(NowOrLater::Now(ended.ticket))
             }
-            // The queue is in use again, so it stays.
-            Err(refused) if condition.any() && refused.kind == RefusedKind::PreconditionFailed => Ticket::default(),
-            Err(refused) => {
-                tracing::warn!(target: category::QUEUE, queue = %queue.name, %refused, "queue could not be deleted");
-                Ticket::default()
+            ended @ NowOrLater::Later(_) => {
+                *next = NO_MORE_QUEUES;
+                let (place, all_ended) = later();
+                self.end_rest(owner, ended, EndOfQueues::default(), place, now);
+                Some(self.ended_later(all_ended))
             }
         }
+    }
+
+    /// Asks for the end of the next exclusive queues when the ones before have ended, and so on until none is left.
+    fn end_rest(
+        self: &Arc<Self>,
+        owner: ConnectionId,
+        ended: NowOrLater<EndOfQueues>,
+        before: EndOfQueues,
+        place: AnswerPlace<EndOfQueues>,
+        now: Now,
+    ) {
+        let broker = Arc::downgrade(self);
+        ended.then(move |ended| {
+            let (ticket, count) = (before.ticket.or_later(ended.ticket), before.count + ended.count);
+            let so_far = EndOfQueues { ticket, count, next: None };
+            let (Some(next), Some(broker)) = (ended.next, broker.upgrade()) else { return place.answer(so_far) };
+            let more = broker.registry.end_exclusive_queues(owner, next, EXCLUSIVE_QUEUES_PART, now.monotonic);
+            broker.end_rest(owner, more, so_far, place, now);
+        });
     }
 
     /// An id that no connection or consumer of this process has.

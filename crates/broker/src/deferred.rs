@@ -256,6 +256,12 @@ impl Deferred {
         self.wake_if_able(core);
     }
 
+    /// Has the first core make a call that answers its asker. Calls are made in order.
+    pub(crate) fn ask_first_core(&self, question: Question) {
+        self.cores[0].waiting.lock().asked.push_back(question);
+        self.wake_if_able(0);
+    }
+
     /// Has the last messages of an exchange copied by the home core of the queue that has them.
     pub(crate) fn copy_history(&self, copy: Box<HistoryCopy>) {
         let core = self.home(copy.queue);

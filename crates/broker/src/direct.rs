@@ -11,12 +11,13 @@ use leveret_metrics::{Sizes, Totals};
 use leveret_model::{Arguments, Refused, RefusedKind};
 use leveret_queue::{Departure, GetOutcome, Link, Peeked, Run, Signal, Taken};
 
+use crate::asked::{Later, NowOrLater};
 use crate::broker::Broker;
 use crate::firehose::TracedClient;
 use crate::headers::MessageHeaders;
 use crate::own_messages::Offered;
 use crate::protocol::{Encoded, Spoken};
-use crate::queue_handle::{Later, QueueAnswer, QueueRef};
+use crate::queue_handle::QueueRef;
 use crate::reads::Purpose;
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
@@ -212,9 +213,9 @@ impl Broker {
         let mut queue = queue.newest();
         loop {
             match queue.get(false, &link, 0, now.monotonic) {
-                QueueAnswer::Now(GetOutcome::Converted) => queue = queue.newest(),
-                QueueAnswer::Now(outcome) => return self.got(&queue, user, outcome, now),
-                QueueAnswer::Later(later) => {
+                NowOrLater::Now(GetOutcome::Converted) => queue = queue.newest(),
+                NowOrLater::Now(outcome) => return self.got(&queue, user, outcome, now),
+                NowOrLater::Later(later) => {
                     later.notify(link, 0);
                     return Got::Later(queue, later);
                 }

@@ -9,7 +9,7 @@
 
 pub mod alarms;
 pub mod allowance;
-mod asked;
+pub mod asked;
 pub mod authenticate;
 pub mod bodies;
 pub mod broker;

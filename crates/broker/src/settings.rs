@@ -115,7 +115,7 @@ pub struct Settings {
     pub body_piece_bytes: usize,
     /// Number of the first message of a new queue. A simulation starts close to where the encoding of sets of numbers changes.
     pub first_number: u64,
-    /// Whether every queue gives the answers of [`crate::queue_handle::QueueAnswer`] later, as one on another node does. Set by tests
+    /// Whether every queue gives the answers of [`crate::queue_handle::NowOrLater`] later, as one on another node does. Set by tests
     /// and simulations only.
     pub answers_late: bool,
 }

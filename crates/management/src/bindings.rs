@@ -154,7 +154,7 @@ pub(crate) async fn post(mut call: Call) -> HandlerResult {
     let body = call.object()?;
     let arguments = fields::arguments(&body)?;
     let routing_key = fields::text_or(&body, "routing_key", "")?;
-    let topology = call.staged();
+    let topology = call.topology();
     pair.check(&topology)?;
     let bind = pair.bind(routing_key.as_bytes(), &arguments);
     let permit = call.permit(pair.vhost, pair.action(routing_key.as_bytes()))?;
@@ -168,7 +168,7 @@ pub(crate) async fn post(mut call: Call) -> HandlerResult {
 /// DELETE of one.
 pub(crate) async fn delete(call: Call) -> HandlerResult {
     let pair = Pair::of(&call)?;
-    let Some(Row::Kept(binding)) = keyed(pair.rows(&call.staged()), call.word(4)) else {
+    let Some(Row::Kept(binding)) = keyed(pair.rows(&call.topology()), call.word(4)) else {
         return Err(Error::NotFound);
     };
     let permit = call.permit(pair.vhost, pair.action(&binding.routing_key))?;

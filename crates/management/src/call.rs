@@ -72,9 +72,9 @@ impl Call {
         object(&self.body)
     }
 
-    /// The objects including all changes that aren't durable yet.
-    pub(crate) fn staged(&self) -> Topology {
-        self.api.broker().registry.staged_topology()
+    /// The objects.
+    pub(crate) fn topology(&self) -> Topology {
+        self.api.topology()
     }
 
     /// The permit for administrators.
@@ -82,7 +82,7 @@ impl Call {
     /// # Errors
     /// The user isn't one.
     pub(crate) fn administers(&self) -> Result<Permit, Error> {
-        self.identity.administers(&self.staged())
+        self.identity.administers(&self.topology())
     }
 
     /// The permit for policymakers.
@@ -90,7 +90,7 @@ impl Call {
     /// # Errors
     /// The user isn't one.
     pub(crate) fn sets_parameters(&self) -> Result<Permit, Error> {
-        Ok(self.identity.permit(&self.staged(), "", Action::SetParameters)?)
+        Ok(self.identity.permit(&self.topology(), "", Action::SetParameters)?)
     }
 
     /// The permit for an action in a vhost.
@@ -98,7 +98,7 @@ impl Call {
     /// # Errors
     /// The user may not do it.
     pub(crate) fn permit(&self, vhost: &str, action: Action<'_>) -> Result<Permit, Error> {
-        Ok(self.identity.permit(&self.staged(), vhost, action)?)
+        Ok(self.identity.permit(&self.topology(), vhost, action)?)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Changes of the control plane: a response is sent once they are durable and published.
 
-use leveret_broker::DeleteIf;
-use leveret_broker::queue_handle::QueueAnswer;
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::registry::{ChangeRequest, ChangeRequests};
 use leveret_broker::streams::Waiter;
 use leveret_broker::wait_for::WaitFor;
-use leveret_model::{Command, CommandOutcome, DeleteQueue, Permit};
+use leveret_model::{Command, CommandOutcome, Permit, Refused};
 use tokio::sync::oneshot;
 
 use crate::api::Api;
@@ -16,16 +16,27 @@ impl Api {
     /// # Errors
     /// It is refused, or the node stops.
     pub(crate) async fn submit(&self, permit: Permit, command: Command) -> Result<CommandOutcome, Error> {
-        let declares = matches!(command, Command::DeclareQueue(_));
-        let (user, now) = (permit.user().cloned().unwrap_or_default(), self.node().clock().monotonic());
-        let submitted = self.broker().registry.submit(permit, command, now)?;
-        if let Some(mismatch) = &submitted.mismatch {
+        Ok(self.change(ChangeRequest::new(permit, command)).await??)
+    }
+
+    /// Asks for a change. Returns once it is visible and survives a power cut, or is refused.
+    ///
+    /// # Errors
+    /// The node stops.
+    pub(crate) async fn change(&self, request: ChangeRequest) -> Result<Result<CommandOutcome, Refused>, Error> {
+        let (user, now) = (request.permit.user().cloned().unwrap_or_default(), self.node().clock().monotonic());
+        let changed = match self.answer(self.broker().registry.change(request, now)).await? {
+            Ok(changed) => changed,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        if let Some(mismatch) = &changed.mismatch {
             self.broker().redeclared.write(mismatch, &user, &"over HTTP", now);
         }
-        let created = declares && submitted.outcome == CommandOutcome::Created;
-        self.broker().count_queues(u64::from(declares), u64::from(created), submitted.deleted.len() as u64);
-        self.durable(submitted.ticket).await?;
-        if let Some(history) = &submitted.history {
+        let declares = changed.declared.is_some();
+        let created = declares && changed.outcome == CommandOutcome::Created;
+        self.broker().count_queues(u64::from(declares), u64::from(created), changed.deleted.len() as u64);
+        self.durable(changed.ticket).await?;
+        if let Some(history) = &changed.history {
             let (done, reached) = oneshot::channel();
             let wait = history.wait(Waiter::Call(Box::new(move || {
                 let _ = done.send(());
@@ -34,23 +45,7 @@ impl Api {
                 reached.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))?;
             }
         }
-        Ok(submitted.outcome)
-    }
-
-    /// Deletes a queue if the conditions hold, and waits until it is gone.
-    ///
-    /// # Errors
-    /// A condition doesn't hold, it is refused, or the node stops.
-    pub(crate) async fn delete_queue(
-        &self,
-        permit: Permit,
-        command: DeleteQueue,
-        condition: DeleteIf,
-    ) -> Result<(), Error> {
-        let now = self.node().clock().monotonic();
-        let submitted = self.broker().registry.delete_queue(permit, command, condition, None, now)?;
-        self.broker().count_queues(0, 0, submitted.deleted.len() as u64);
-        self.durable(submitted.ticket).await
+        Ok(Ok(changed.outcome))
     }
 
     /// Executes commands as one change: all of them, or none if one is refused.
@@ -59,18 +54,31 @@ impl Api {
     /// One is refused, or the node stops.
     pub(crate) async fn submit_all(
         &self,
-        permit: &Permit,
+        permit: Permit,
         commands: Vec<Command>,
     ) -> Result<Vec<CommandOutcome>, Error> {
+        let changed = self.change_all(ChangeRequests { permit, commands: commands.into(), is_new: false }).await?;
+        Ok(changed.map_err(|(_, refused)| refused)?)
+    }
+
+    /// Asks for several changes as one. Returns once they are visible and survive a power cut, or one of them, with this index, is
+    /// refused.
+    ///
+    /// # Errors
+    /// The node stops.
+    pub(crate) async fn change_all(
+        &self,
+        requests: ChangeRequests,
+    ) -> Result<Result<Vec<CommandOutcome>, (usize, Refused)>, Error> {
         let now = self.node().clock().monotonic();
-        let declares: Vec<bool> = commands.iter().map(|command| matches!(command, Command::DeclareQueue(_))).collect();
-        let submitted = self.broker().registry.submit_all(permit, &commands, now);
-        let (outcomes, ticket) = submitted.map_err(|(_, refused)| refused)?;
-        let declared = declares.iter().zip(&outcomes).filter(|(declares, _)| **declares);
-        let created = declared.clone().filter(|(_, outcome)| **outcome == CommandOutcome::Created).count();
-        self.broker().count_queues(declared.count() as u64, created as u64, 0);
-        self.durable(ticket).await?;
-        Ok(outcomes)
+        let changed = match self.answer(self.broker().registry.change_all(requests, now)).await? {
+            Ok(changed) => changed,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        let deleted = changed.deleted.len() as u64;
+        self.broker().count_queues(changed.queues_declared, changed.queues_created, deleted);
+        self.durable(changed.ticket).await?;
+        Ok(Ok(changed.outcomes))
     }
 
     /// Waits until all queues behave by the policies that are published.
@@ -85,14 +93,14 @@ impl Api {
         applied.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))
     }
 
-    /// The answer of a queue, at once or later.
+    /// The answer of a queue or of the control plane, at once or later.
     ///
     /// # Errors
     /// The node stops.
-    pub(crate) async fn answer<T: Send + 'static>(&self, asked: QueueAnswer<T>) -> Result<T, Error> {
+    pub(crate) async fn answer<T: Send + 'static>(&self, asked: NowOrLater<T>) -> Result<T, Error> {
         match asked {
-            QueueAnswer::Now(answer) => Ok(answer),
-            QueueAnswer::Later(later) => {
+            NowOrLater::Now(answer) => Ok(answer),
+            NowOrLater::Later(later) => {
                 let (done, answered) = oneshot::channel();
                 later.then(move |answer| {
                     let _ = done.send(answer);

@@ -139,7 +139,7 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     if !is_public && let Some(client) = client {
         client.let_in();
     }
-    check(route, &words, &identity, &api.broker().registry.staged_topology())?;
+    check(route, &words, &identity, &api.topology())?;
     let query_text = parts.uri.query().unwrap_or("").to_owned();
     let query = query_pairs(&query_text).collect::<Result<_, _>>()?;
     let takes_definitions = path.starts_with("/api/definitions") || path.starts_with("/api/all-configuration");

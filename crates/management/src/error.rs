@@ -57,6 +57,7 @@ impl From<Refused> for Error {
             RefusedKind::ResourceLocked
             | RefusedKind::PreconditionFailed
             | RefusedKind::WrongProperty
+            | RefusedKind::AlreadyExists
             | RefusedKind::LimitReached
             | RefusedKind::CommandInvalid
             | RefusedKind::WrongQueueType

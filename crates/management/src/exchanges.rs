@@ -103,7 +103,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
 /// DELETE, optionally only if it has no bindings.
 pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), named(call.word(1)));
-    call.staged().exchange(vhost, name).ok_or(Error::NotFound)?;
+    call.topology().exchange(vhost, name).ok_or(Error::NotFound)?;
     let permit = call.permit(vhost, Action::DeleteExchange(name))?;
     let if_unused = call.asks("if-unused");
     let command = DeleteExchange { vhost: vhost.into(), name: name.into(), if_unused };

@@ -14,9 +14,9 @@ pub(crate) struct Generation {
 }
 
 impl Generation {
-    /// That of the newest objects, which may not be durable yet.
-    pub(crate) fn staged(broker: &Broker) -> Self {
-        let snapshot = broker.registry.staged_snapshot();
+    /// That of the objects now.
+    pub(crate) fn published(broker: &Broker) -> Self {
+        let snapshot = broker.registry.snapshot_full();
         Generation { commands: snapshot.topology.generation(), changes: snapshot.generation }
     }
 

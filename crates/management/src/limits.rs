@@ -48,7 +48,7 @@ pub(crate) async fn of_user(call: Call) -> HandlerResult {
 /// PUT: sets one limit of a vhost.
 pub(crate) async fn put_of_vhost(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
-    if call.staged().vhost(vhost).is_none() {
+    if call.topology().vhost(vhost).is_none() {
         return Err(Error::Missing("vhost_not_found".to_owned()));
     }
     put(&call, LimitOwner::Vhost(vhost.into()), name).await
@@ -57,7 +57,7 @@ pub(crate) async fn put_of_vhost(call: Call) -> HandlerResult {
 /// PUT: sets one limit of a user.
 pub(crate) async fn put_of_user(call: Call) -> HandlerResult {
     let (user, name) = (call.word(0), call.word(1));
-    if call.staged().user(user).is_none() {
+    if call.topology().user(user).is_none() {
         return Err(Error::BadRequestOf(json!(["no_such_user", user])));
     }
     put(&call, LimitOwner::User(user.into()), name).await
@@ -66,14 +66,14 @@ pub(crate) async fn put_of_user(call: Call) -> HandlerResult {
 /// DELETE: removes one limit of a vhost.
 pub(crate) async fn delete_of_vhost(call: Call) -> HandlerResult {
     let vhost = call.word(0);
-    call.staged().vhost(vhost).ok_or(Error::NotFound)?;
+    call.topology().vhost(vhost).ok_or(Error::NotFound)?;
     clear(&call, LimitOwner::Vhost(vhost.into())).await
 }
 
 /// DELETE: removes one limit of a user.
 pub(crate) async fn delete_of_user(call: Call) -> HandlerResult {
     let user = call.word(0);
-    call.staged().user(user).ok_or(Error::NotFound)?;
+    call.topology().user(user).ok_or(Error::NotFound)?;
     clear(&call, LimitOwner::User(user.into())).await
 }
 
@@ -91,7 +91,7 @@ pub(crate) async fn replace(call: &Call, vhost: &str, values: &Value) -> Result<
         Value::Array(list) if list.is_empty() => &none,
         other => return Err(Error::BadRequest(framed(&owner, &format!("limits should be an object, got {other}")))),
     };
-    let before = call.staged().limits_of(&owner).cloned().unwrap_or_default();
+    let before = call.topology().limits_of(&owner).cloned().unwrap_or_default();
     let mut commands = Vec::new();
     for (name, value) in values {
         let value = checked(&owner, name, value).map_err(|reason| Error::BadRequest(framed(&owner, &reason)))?;
@@ -99,7 +99,7 @@ pub(crate) async fn replace(call: &Call, vhost: &str, values: &Value) -> Result<
     }
     let gone = before.keys().filter(|name| !values.contains_key(&***name));
     commands.extend(gone.map(|name| Command::SetLimit { owner: owner.clone(), name: name.clone(), value: None }));
-    call.api.submit_all(&permit, commands).await?;
+    call.api.submit_all(permit, commands).await?;
     Ok(before.is_empty())
 }
 

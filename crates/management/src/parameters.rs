@@ -77,7 +77,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
             Err(Error::NotImplemented(format!("parameters of component '{component}' aren't built yet")))
         }
         VHOST_LIMITS => {
-            if call.staged().vhost(vhost).is_none() {
+            if call.topology().vhost(vhost).is_none() {
                 return Err(Error::Missing("vhost_not_found".to_owned()));
             }
             if name != LIMITS {
@@ -98,11 +98,11 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (component, vhost, name) = (call.word(0), call.word(1), call.word(2));
     if component == VHOST_LIMITS && name == LIMITS {
         let owner = LimitOwner::Vhost(vhost.into());
-        call.staged().limits_of(&owner).filter(|values| !values.is_empty()).ok_or(Error::NotFound)?;
+        call.topology().limits_of(&owner).filter(|values| !values.is_empty()).ok_or(Error::NotFound)?;
         limits::replace(&call, vhost, &json!({})).await?;
         return no_content();
     }
-    policy(&call.staged(), component, vhost, name).ok_or(Error::NotFound)?;
+    policy(&call.topology(), component, vhost, name).ok_or(Error::NotFound)?;
     if component == policies::component(PolicyKind::User) {
         return Err(Error::BadRequest("policies may not be cleared using this method".to_owned()));
     }
@@ -131,15 +131,14 @@ pub(crate) async fn put_global(call: Call) -> HandlerResult {
     let mut body = call.object()?;
     fields::require(&body, &["value"])?;
     let (name, value) = (call.word(0), body.remove("value").unwrap_or_default());
-    let is_new = call.staged().global_parameter(name).is_none();
-    call.api.submit(call.sets_parameters()?, Command::PutGlobalParameter { name: name.into(), value }).await?;
-    created(is_new)
+    let command = Command::PutGlobalParameter { name: name.into(), value };
+    created(call.api.submit(call.sets_parameters()?, command).await? == CommandOutcome::Created)
 }
 
 /// DELETE of one global parameter.
 pub(crate) async fn delete_global(call: Call) -> HandlerResult {
     let name = call.word(0);
-    call.staged().global_parameter(name).ok_or(Error::NotFound)?;
+    call.topology().global_parameter(name).ok_or(Error::NotFound)?;
     call.api.submit(call.sets_parameters()?, Command::DeleteGlobalParameter { name: name.into() }).await?;
     no_content()
 }

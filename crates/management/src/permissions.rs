@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use leveret_model::{Command, Pattern, Permission, RefusedKind, SetPermissions, Topology};
+use leveret_broker::registry::ChangeRequest;
+use leveret_model::{Command, CommandOutcome, Pattern, Permission, RefusedKind, SetPermissions, Topology};
 use serde_json::{Map, Value, json};
 
 use crate::call::{Call, HandlerResult, json, no_content, put as created};
@@ -22,26 +23,24 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     let permit = call.administers()?;
     let body = call.object()?;
     fields::require(&body, &["configure", "write", "read"])?;
-    let topology = call.staged();
+    let topology = call.topology();
     granted::check(&topology, user, vhost)?;
-    let is_new = topology.permission(user, vhost).is_none();
     let command = Command::SetPermissions(parse(user, vhost, &body)?);
-    match call.api.broker().registry.submit(permit, command, call.api.node().clock().monotonic()) {
-        Ok(submitted) => call.api.durable(submitted.ticket).await?,
+    match call.api.change(ChangeRequest::new(permit, command)).await? {
+        Ok(outcome) => created(outcome == CommandOutcome::Created),
         // RabbitMQ's reason is a list: the pattern and the error, there as lists of code points.
         Err(refused) if refused.kind == RefusedKind::PreconditionFailed => {
-            return Err(Error::BadRequestOf(json!(["invalid_regexp", wrong_pattern(&body), refused.text])));
+            Err(Error::BadRequestOf(json!(["invalid_regexp", wrong_pattern(&body), refused.text])))
         }
-        Err(refused) => return Err(refused.into()),
+        Err(refused) => Err(refused.into()),
     }
-    created(is_new)
 }
 
 /// DELETE.
 pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
-    call.staged().permission(user, vhost).ok_or(Error::NotFound)?;
+    call.topology().permission(user, vhost).ok_or(Error::NotFound)?;
     call.api.submit(permit, Command::ClearPermissions { user: user.into(), vhost: vhost.into() }).await?;
     no_content()
 }

@@ -3,13 +3,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use leveret_broker::DeleteIf;
-use leveret_broker::registry::Snapshot;
+use leveret_broker::registry::{ChangeRequests, Snapshot};
 use leveret_model::super_stream::{
     self, PlannedSuperStream, STREAM_ARGUMENTS, is_super_stream, partition_order, partitions,
 };
 use leveret_model::{
-    Action, Arguments, Binding, Command, DeleteExchange, DeleteQueue, Exchange, Permit, Topology, Value as Argument,
+    Action, Arguments, Binding, Command, DeleteExchange, DeleteQueue, Exchange, Permit, RefusedKind, Value as Argument,
     without_line_ends,
 };
 use serde_json::{Map, Value, json};
@@ -97,11 +96,17 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     fields::check_node(&body, call.api.name())?;
     let partitions = keys.into_iter().map(|key| (format!("{name}-{key}").into(), key.into_boxed_str())).collect();
     let plan = PlannedSuperStream { vhost: vhost.into(), name: name.into(), partitions, arguments: arguments(&body)? };
-    let topology = call.staged();
-    check_free(&plan, &topology)?;
     let permit = permit(&plan, &call)?;
-    call.api.submit_all(&permit, plan.commands()).await?;
-    no_content()
+    let requests = ChangeRequests { permit, commands: plan.commands().into(), is_new: true };
+    match call.api.change_all(requests).await? {
+        Ok(_) => no_content(),
+        Err((_, refused)) if refused.kind == RefusedKind::AlreadyExists => {
+            let advice =
+                "a super stream creates its exchange and all of its partitions: delete it, or choose another name";
+            Err(Error::BadRequest(format!("{}; {advice}", refused.text)))
+        }
+        Err((_, refused)) => Err(refused.into()),
+    }
 }
 
 /// The routing keys of the partitions.
@@ -163,23 +168,16 @@ fn arguments(body: &Map<String, Value>) -> Result<Arguments, Error> {
     Ok(arguments)
 }
 
-/// Refuses names that are taken.
-fn check_free(plan: &PlannedSuperStream, topology: &Topology) -> Result<(), Error> {
-    let Some((kind, name)) = plan.taken(topology) else { return Ok(()) };
-    let advice = "a super stream creates its exchange and all of its partitions: delete it, or choose another name";
-    Err(Error::BadRequest(format!("there is already {kind} named {name}; {advice}")))
-}
-
 /// Checks every step, and returns the permit of the first: permits differ only in the action that was checked.
 fn permit(plan: &PlannedSuperStream, call: &Call) -> Result<Permit, Error> {
     let permits = plan.actions().map(|action| call.permit(&plan.vhost, action)).collect::<Result<Vec<_>, _>>()?;
     Ok(permits.into_iter().next().expect("there is an exchange"))
 }
 
-/// DELETE: the exchange and its partitions with all their messages. Every permission is checked before the first of them goes.
+/// DELETE: the exchange and its partitions with all their messages, as one change. Every permission is checked before the first of them goes.
 pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
-    let topology = call.staged();
+    let topology = call.topology();
     let exchange = topology.exchange(vhost, name).ok_or(Error::NotFound)?;
     if !is_super_stream(exchange) {
         let text = format!("exchange '{name}' in vhost '{vhost}' is no super stream: delete it as an exchange");
@@ -189,20 +187,15 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     let mut streams = Vec::new();
     for binding in partitions(&topology, exchange) {
         let stream: Arc<str> = binding.destination.name().clone();
-        if streams.iter().all(|(known, _)| *known != stream) {
-            let permit = call.permit(vhost, Action::DeleteQueue(&stream))?;
-            streams.push((stream, permit));
+        if !streams.contains(&stream) {
+            call.permit(vhost, Action::DeleteQueue(&stream))?;
+            streams.push(stream);
         }
     }
-    let command = DeleteExchange { vhost: vhost.into(), name: name.into(), if_unused: false };
-    call.api.submit(permit, Command::DeleteExchange(command)).await?;
-    for (stream, permit) in streams {
-        let command = DeleteQueue { vhost: vhost.into(), name: stream, connection: None };
-        match call.api.delete_queue(permit, command, DeleteIf::default()).await {
-            // Another request deleted it meanwhile.
-            Ok(()) | Err(Error::NotFound) => {}
-            Err(reason) => return Err(reason),
-        }
-    }
+    let mut commands =
+        vec![Command::DeleteExchange(DeleteExchange { vhost: vhost.into(), name: name.into(), if_unused: false })];
+    let partitions = streams.into_iter().map(|name| DeleteQueue { vhost: vhost.into(), name, connection: None });
+    commands.extend(partitions.map(Command::DeleteQueue));
+    call.api.submit_all(permit, commands).await?;
     no_content()
 }

@@ -26,7 +26,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     let command = parse(user, vhost, &call.object()?)?;
-    let topology = call.staged();
+    let topology = call.topology();
     granted::check(&topology, user, vhost)?;
     if topology.exchange(vhost, &command.exchange).is_none() {
         return Err(Error::BadRequestOf(json!(["no_such_exchange", command.exchange])));
@@ -40,7 +40,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
 pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
-    if !call.staged().topic_permissions_of(user).any(|permission| *permission.vhost == *vhost) {
+    if !call.topology().topic_permissions_of(user).any(|permission| *permission.vhost == *vhost) {
         return Err(Error::NotFound);
     }
     let exchange = call.path.get(2).map(|exchange| exchange_named(exchange).into());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_auth::{HASHING_SHA256, hash_password, is_hashing_algorithm, random_salt};
-use leveret_model::{Command, LimitOwner, PutUser, Topology, User};
+use leveret_model::{Command, CommandOutcome, LimitOwner, PutUser, Topology, User};
 use serde_json::{Map, Value, json};
 
 use crate::call::{Call, HandlerResult, json, no_content, put as created};
@@ -39,22 +39,20 @@ pub(crate) async fn one(call: Call) -> HandlerResult {
 pub(crate) async fn put(call: Call) -> HandlerResult {
     let (name, body) = (call.word(0), call.object()?);
     let permit = call.administers()?;
-    let topology = call.staged();
+    let topology = call.topology();
     check_unprotected(&topology, name)?;
-    let is_new = topology.user(name).is_none();
-    if is_new {
+    if topology.user(name).is_none() {
         fields::check_name("user", name)?;
     }
     let user = parse(name, &body, call.api.password_rule())?;
-    call.api.submit(permit, Command::PutUser(user)).await?;
-    created(is_new)
+    created(call.api.submit(permit, Command::PutUser(user)).await? == CommandOutcome::Created)
 }
 
 /// DELETE: deletes a user and closes its connections.
 pub(crate) async fn delete(call: Call) -> HandlerResult {
     let name = call.word(0);
     let permit = call.administers()?;
-    let topology = call.staged();
+    let topology = call.topology();
     check_unprotected(&topology, name)?;
     topology.user(name).ok_or(Error::NotFound)?;
     call.api.submit(permit, Command::DeleteUser { name: name.into() }).await?;
@@ -70,10 +68,10 @@ pub(crate) async fn delete_many(call: Call) -> HandlerResult {
     let names = body["users"].as_array().ok_or_else(wrong)?;
     let names = names.iter().map(|name| name.as_str().ok_or_else(wrong)).collect::<Result<Vec<&str>, Error>>()?;
     let permit = call.administers()?;
-    let topology = call.staged();
+    let topology = call.topology();
     names.iter().try_for_each(|name| check_unprotected(&topology, name))?;
     let commands = names.iter().map(|name| Command::DeleteUser { name: (*name).into() }).collect();
-    call.api.submit_all(&permit, commands).await?;
+    call.api.submit_all(permit, commands).await?;
     call.api.close_where("user is deleted", |client| names.contains(&&*client.user));
     no_content()
 }

@@ -37,7 +37,7 @@ pub(crate) async fn one(call: Call) -> HandlerResult {
 pub(crate) async fn put(call: Call) -> HandlerResult {
     let (name, body) = (call.word(0), call.object()?);
     let permit = call.administers()?;
-    let topology = call.staged();
+    let topology = call.topology();
     let is_new = topology.vhost(name).is_none();
     if is_new {
         fields::check_name("virtual host", name)?;
@@ -64,7 +64,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
     }
     // Before anything is changed.
     let tracing = fields::optional_flag(&body, "tracing")?;
-    call.api.submit_all(&permit, commands).await?;
+    call.api.submit_all(permit, commands).await?;
     if let Some(traced) = tracing {
         call.api.durable(call.api.broker().registry.set_tracing(name, traced)).await?;
     }
@@ -75,7 +75,7 @@ pub(crate) async fn put(call: Call) -> HandlerResult {
 pub(crate) async fn delete(call: Call) -> HandlerResult {
     let name = call.word(0);
     let permit = call.administers()?;
-    if call.staged().vhost(name).is_none() {
+    if call.topology().vhost(name).is_none() {
         return Err(Error::NotFound);
     }
     call.api.submit(permit, Command::DeleteVhost { name: name.into() }).await?;
@@ -96,7 +96,7 @@ pub(crate) async fn unprotect(call: Call) -> HandlerResult {
 async fn set_protected(call: Call, protected: bool) -> HandlerResult {
     let name = call.word(0);
     let permit = call.administers()?;
-    let topology = call.staged();
+    let topology = call.topology();
     let current = topology.vhost_settings(name).ok_or(Error::NotFound)?;
     let settings = VhostSettings { protected_from_deletion: protected, ..VhostSettings::clone(current) };
     call.api.submit(permit, Command::SetVhost { name: name.into(), settings }).await?;
@@ -105,7 +105,7 @@ async fn set_protected(call: Call, protected: bool) -> HandlerResult {
 
 /// POST: starts a vhost on a node. All vhosts are up on ours.
 pub(crate) async fn start(call: Call) -> HandlerResult {
-    if call.staged().vhost(call.word(0)).is_none() {
+    if call.topology().vhost(call.word(0)).is_none() {
         return Err(Error::NotFound);
     }
     match call.word(1) == call.api.name() {

@@ -175,7 +175,7 @@ impl Watcher {
 async fn respond(api: &Api, identity: &Requester, watched: &Watched) -> HandlerResult {
     let found = matching(ROUTES.iter(), &watched.path)?;
     let (route, words) = found.into_iter().find(|(route, _)| route.method == Method::Get).ok_or(Error::NotFound)?;
-    check(route, &words, identity, &api.broker().registry.staged_topology())?;
+    check(route, &words, identity, &api.topology())?;
     let query = query_pairs(&watched.query).collect::<Result<_, _>>()?;
     let call = Call {
         api: api.clone(),

@@ -13,6 +13,8 @@ pub enum RefusedKind {
     PreconditionFailed,
     /// 406: queues of this type can't have the property, or an argument of this size.
     WrongProperty,
+    /// 406: the object exists, and a new one was asked for.
+    AlreadyExists,
     /// 406: a limit is reached.
     LimitReached,
     /// 406: the object is protected.
@@ -38,6 +40,7 @@ impl RefusedKind {
             RefusedKind::ResourceLocked => 405,
             RefusedKind::PreconditionFailed
             | RefusedKind::WrongProperty
+            | RefusedKind::AlreadyExists
             | RefusedKind::LimitReached
             | RefusedKind::Protected => 406,
             RefusedKind::CommandInvalid => 503,
@@ -55,6 +58,7 @@ impl RefusedKind {
             RefusedKind::ResourceLocked => "RESOURCE_LOCKED",
             RefusedKind::PreconditionFailed
             | RefusedKind::WrongProperty
+            | RefusedKind::AlreadyExists
             | RefusedKind::LimitReached
             | RefusedKind::Protected => "PRECONDITION_FAILED",
             RefusedKind::CommandInvalid => "COMMAND_INVALID",

@@ -64,16 +64,6 @@ pub struct PlannedSuperStream {
 }
 
 impl PlannedSuperStream {
-    /// The name that is taken already, and by what: `an exchange` or `a queue`. With an exchange or streams that exist, the super stream
-    /// would be another one than the request describes.
-    pub fn taken<'a>(&'a self, topology: &Topology) -> Option<(&'static str, &'a str)> {
-        if topology.exchange(&self.vhost, &self.name).is_some() {
-            return Some(("an exchange", &self.name));
-        }
-        let mut streams = self.partitions.iter().map(|(stream, _)| &**stream);
-        streams.find(|stream| topology.queue(&self.vhost, stream).is_some()).map(|stream| ("a queue", stream))
-    }
-
     /// The actions that its creation consists of, all of which have to be authorized.
     pub fn actions(&self) -> impl Iterator<Item = Action<'_>> {
         let exchange = Action::DeclareExchange { exchange: &self.name, alternate: None };

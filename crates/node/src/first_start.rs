@@ -33,7 +33,7 @@ pub(crate) fn begin(
     identity: &Identity,
     clock: Clock,
 ) -> Result<(), StartError> {
-    let topology = broker.registry.staged_topology();
+    let topology = broker.registry.snapshot().topology.clone();
     let is_fresh = is_fresh(&topology, first_user, defaults);
     match first_user {
         Some(first_user) if is_fresh => carry_out(broker, first_user.commands(defaults), clock)?,
@@ -56,7 +56,7 @@ pub(crate) fn cluster_id(topology: &Topology) -> Option<&str> {
 /// # Errors
 /// The model refuses the id.
 pub(crate) fn finish(broker: &Arc<Broker>, identity: &Identity, clock: Clock) -> Result<(), StartError> {
-    let is_named = broker.registry.staged_topology().global_parameter(CLUSTER_ID).is_some();
+    let is_named = broker.registry.snapshot().topology.clone().global_parameter(CLUSTER_ID).is_some();
     let value = || identity.cluster_id_text().into();
     let name = || Command::PutGlobalParameter { name: CLUSTER_ID.into(), value: value() };
     carry_out(broker, (!is_named).then(name).into_iter().collect(), clock)
@@ -72,7 +72,7 @@ pub(crate) fn declare_own(
     defaults: &VhostDefaults,
     clock: Clock,
 ) -> Result<(), StartError> {
-    let topology = broker.registry.staged_topology();
+    let topology = broker.registry.snapshot().topology.clone();
     let mut commands = Vec::new();
     for (vhost, name) in exchanges.iter().filter(|(vhost, name)| topology.exchange(vhost, name).is_none()) {
         let vhost: Arc<str> = vhost.as_str().into();

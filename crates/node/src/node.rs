@@ -221,7 +221,7 @@ impl Node {
             counters,
             clock.now(),
         )?;
-        if let Some(shown) = first_start::cluster_id(&broker.registry.staged_topology()) {
+        if let Some(shown) = first_start::cluster_id(&broker.registry.snapshot().topology) {
             identity.follow(shown, &*disk, &log_options).map_err(identity_error)?;
         }
         let fatal: Fatal = options.fatal;

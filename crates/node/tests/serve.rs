@@ -175,7 +175,7 @@ fn identity_of(directory: &Path) -> Vec<u8> {
 /// Starts and stops a node on the directory. Returns the cluster id that it showed.
 fn start_and_stop(directory: &Path) -> String {
     let (node, _) = start(directory, 1);
-    let topology = node.handle().broker().registry.staged_topology();
+    let topology = node.handle().broker().registry.snapshot().topology.clone();
     let shown = topology.global_parameter("internal_cluster_id").and_then(|id| id.as_str()).expect("is set").to_owned();
     node.stop("test");
     shown

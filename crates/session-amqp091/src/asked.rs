@@ -1,4 +1,4 @@
-//! Methods whose queue answers later: their channel takes no further frame before the answer, and other channels go on.
+//! Methods whose queue, or the control plane, answers later: their channel takes no further frame before the answer, and other channels go on.
 //!
 //! Input is read in order: it stops at the first frame of a channel that waits. A method on channel 0 waits for all of them.
 
@@ -9,10 +9,13 @@ use leveret_amqp091::{Frame, FrameKind};
 use leveret_queue::GetOutcome;
 use rustc_hash::FxHashMap;
 
+use super::changes::AfterChange;
 use super::error::Result;
 use super::held::{Answer, InputHold};
 use super::session::Session;
-use leveret_broker::queue_handle::{Later, QueueRef};
+use leveret_broker::asked::Later;
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::registry::ChangeOutcome;
 
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
@@ -20,8 +23,10 @@ use leveret_broker::turn_budget::CONTROL;
 use leveret_session::driven::Steps;
 use leveret_session::gone::GoneAt;
 
-/// A method that waits for its queue.
+/// A method that waits for its queue or for the control plane.
 pub(crate) enum Question {
+    /// A method that changes the control plane.
+    Change { then: AfterChange, answer: Later<ChangeOutcome> },
     /// `basic.get`.
     Get { queue: QueueRef, no_ack: bool, state: Getting },
     /// `queue.purge`.
@@ -80,6 +85,7 @@ impl Session {
     pub(super) fn ask(&mut self, channel: u16, question: Question) {
         let (outbox, key) = (&self.client.outbox, u64::from(channel));
         match &question {
+            Question::Change { answer, .. } => answer.notify(outbox.clone(), key),
             Question::Get { state: Getting::Asked { answer, .. }, .. } => answer.notify(outbox.clone(), key),
             Question::Get { state: Getting::Reading, .. } => {}
             Question::Purge { answer, .. } => answer.notify(outbox.clone(), key),
@@ -132,6 +138,10 @@ impl Session {
         // The frame that stopped the input is looked at again.
         self.held = InputHold::No;
         let result = match question {
+            Question::Change { then, answer } => match self.client.take_change(&answer, now) {
+                Some(outcome) => self.changed(channel, then, outcome, now),
+                None => self.wait_on(channel, Question::Change { then, answer }),
+            },
             Question::Get { queue, no_ack, state } => self.take_got(channel, queue, no_ack, state, now),
             Question::Purge { nowait, answer } => match answer.take() {
                 Some(purged) => {
@@ -202,6 +212,8 @@ impl Session {
                 queue.give_back(answer, no_ack, now.monotonic);
             }
             Question::Declare { declared, .. } => self.client.broker.publish_later(declared.ticket),
+            // The change is made and published all the same.
+            Question::Change { .. } => {}
             Question::Get { .. } | Question::Purge { .. } | Question::End { .. } => {}
         }
     }

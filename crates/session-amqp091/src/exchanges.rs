@@ -4,9 +4,11 @@ use leveret_amqp091::{Method, encode_method, method::exchange};
 use leveret_model::{Action, Bind, Command, DeclareExchange, DeleteExchange, DestinationName};
 
 use super::arguments;
+use super::changes::AfterChange;
 use super::error::Result;
 use super::held::Answer;
 use super::session::Session;
+use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 
 impl Session {
@@ -35,10 +37,8 @@ impl Session {
             internal: declare.internal,
             arguments: options.clone(),
         });
-        let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
         let answer = if declare.nowait { Answer::Nothing } else { Answer::ExchangeDeclareOk { channel } };
-        self.answer_when_durable(submitted.ticket, answer);
-        Ok(())
+        self.change(channel, ChangeRequest::new(permit, command), AfterChange::Answer(answer), now)
     }
 
     /// `exchange.delete`. One that doesn't exist counts as deleted.
@@ -51,10 +51,8 @@ impl Session {
             name: name.into(),
             if_unused: delete.if_unused,
         });
-        let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
         let answer = if delete.nowait { Answer::Nothing } else { Answer::ExchangeDeleteOk { channel } };
-        self.answer_when_durable(submitted.ticket, answer);
-        Ok(())
+        self.change(channel, ChangeRequest::new(permit, command), AfterChange::Answer(answer), now)
     }
 
     /// `exchange.bind`.
@@ -62,7 +60,7 @@ impl Session {
         self.channel(channel)?;
         let answer = if bind.nowait { Answer::Nothing } else { Answer::ExchangeBindOk { channel } };
         let command = self.exchange_binding(bind.source, bind.destination, bind.routing_key, bind.arguments)?;
-        self.submit_binding(command, true, answer, now)
+        self.change_binding(channel, command, true, answer, now)
     }
 
     /// `exchange.unbind`.
@@ -70,7 +68,7 @@ impl Session {
         self.channel(channel)?;
         let answer = if unbind.nowait { Answer::Nothing } else { Answer::ExchangeUnbindOk { channel } };
         let command = self.exchange_binding(unbind.source, unbind.destination, unbind.routing_key, unbind.arguments)?;
-        self.submit_binding(command, false, answer, now)
+        self.change_binding(channel, command, false, answer, now)
     }
 
     fn exchange_binding(

@@ -14,7 +14,8 @@ use super::error::{ProtocolError, Result, no_channel, precondition};
 use super::held::InputHold;
 use super::publish::short;
 use super::session::Session;
-use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::reply_to::is_volatile;
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
@@ -48,8 +49,8 @@ impl Session {
         }
         let link: Arc<dyn Link> = self.client.outbox.clone();
         match queue.get(no_ack, &link, u64::from(channel), now.monotonic) {
-            QueueAnswer::Now(outcome) => self.got(channel, queue, no_ack, outcome, now),
-            QueueAnswer::Later(answer) => {
+            NowOrLater::Now(outcome) => self.got(channel, queue, no_ack, outcome, now),
+            NowOrLater::Later(answer) => {
                 let state = Getting::Asked { answer, is_loaded: false };
                 self.ask(channel, Question::Get { queue, no_ack, state });
                 Ok(())

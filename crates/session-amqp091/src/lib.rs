@@ -7,6 +7,7 @@ mod amqplain;
 mod arguments;
 mod asked;
 mod blocked;
+mod changes;
 mod channel;
 mod closing;
 mod consume;

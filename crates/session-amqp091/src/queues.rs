@@ -8,12 +8,13 @@ use leveret_queue::DeleteIf;
 
 use super::arguments;
 use super::asked::{Declared, Question};
+use super::changes::AfterChange;
 use super::error::Result;
 use super::held::Answer;
 use super::reply_to::is_reply_name;
 use super::session::Session;
-use leveret_broker::queue_handle::QueueAnswer;
-use leveret_broker::streams::Waiter;
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::registry::ChangeRequest;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 
@@ -49,23 +50,15 @@ impl Session {
             connection: Some(self.client.id),
             arguments: options,
         };
-        let submitted = self.client.declare_queue(permit, declared, now)?;
-        let staged = self.client.broker.registry.staged_snapshot();
-        let size = match staged.queue(&self.client.vhost, &name) {
-            Some(queue) => queue.declared_again(now.monotonic),
-            None => QueueAnswer::Now((0, 0)),
-        };
-        self.channel(channel)?.last_queue = Some(name.clone());
-        let declared = Declared { queue: name, nowait: declare.nowait, ticket: submitted.ticket };
-        self.declared_with(channel, declared, size);
-        Ok(())
+        let request = ChangeRequest::new(permit, Command::DeclareQueue(declared));
+        self.change(channel, request, AfterChange::Declare { queue: name, nowait: declare.nowait }, now)
     }
 
     /// Answers a declaration once its queue has given its numbers of messages and consumers.
-    fn declared_with(&mut self, channel: u16, declared: Declared, size: QueueAnswer<(u64, usize)>) {
+    pub(super) fn declared_with(&mut self, channel: u16, declared: Declared, size: NowOrLater<(u64, usize)>) {
         match size {
-            QueueAnswer::Now(size) => self.declared(channel, declared, size),
-            QueueAnswer::Later(answer) => self.ask(channel, Question::Declare { declared, answer }),
+            NowOrLater::Now(size) => self.declared(channel, declared, size),
+            NowOrLater::Later(answer) => self.ask(channel, Question::Declare { declared, answer }),
         }
     }
 
@@ -118,7 +111,7 @@ impl Session {
             arguments: arguments::arguments(bind.arguments)?,
             connection: Some(self.client.id),
         };
-        self.submit_binding(command, true, answer, now)
+        self.change_binding(channel, command, true, answer, now)
     }
 
     /// `queue.unbind`.
@@ -131,11 +124,18 @@ impl Session {
             arguments: arguments::arguments(unbind.arguments)?,
             connection: Some(self.client.id),
         };
-        self.submit_binding(command, false, Answer::QueueUnbindOk { channel }, now)
+        self.change_binding(channel, command, false, Answer::QueueUnbindOk { channel }, now)
     }
 
     /// Binds or unbinds, after the checks that both, and both kinds of destination, have in common.
-    pub(crate) fn submit_binding(&mut self, bind: Bind, add: bool, answer: Answer, now: Now) -> Result<()> {
+    pub(crate) fn change_binding(
+        &mut self,
+        channel: u16,
+        bind: Bind,
+        add: bool,
+        answer: Answer,
+        now: Now,
+    ) -> Result<()> {
         if let DestinationName::Queue(name) = &bind.destination {
             self.refuse_reply_binding(name)?;
         }
@@ -146,11 +146,7 @@ impl Session {
         let permit =
             self.authorize(Action::Bind { source: &bind.source, destination, routing_key: &bind.routing_key })?;
         let command = if add { Command::Bind(bind) } else { Command::Unbind(bind) };
-        let submitted = self.client.broker.registry.submit(permit, command, now.monotonic)?;
-        let outbox = &self.client.outbox;
-        let wait = submitted.wait(|| Waiter::Connection(outbox.clone()));
-        self.answer_when_durable(wait, answer);
-        Ok(())
+        self.change(channel, ChangeRequest::new(permit, command), AfterChange::Answer(answer), now)
     }
 
     /// `queue.purge`.
@@ -160,8 +156,8 @@ impl Session {
         let queue = self.known_queue(&name, Action::Consume(&name))?;
         queue.info().check_purge()?;
         match queue.purge(now.monotonic) {
-            QueueAnswer::Now(purged) => self.purged(channel, purge.nowait, purged),
-            QueueAnswer::Later(answer) => self.ask(channel, Question::Purge { nowait: purge.nowait, answer }),
+            NowOrLater::Now(purged) => self.purged(channel, purge.nowait, purged),
+            NowOrLater::Later(answer) => self.ask(channel, Question::Purge { nowait: purge.nowait, answer }),
         }
         Ok(())
     }
@@ -180,12 +176,8 @@ impl Session {
         let permit = self.authorize(Action::DeleteQueue(&name))?;
         let command = DeleteQueue { vhost: self.client.vhost.clone(), name, connection: Some(self.client.id) };
         let condition = DeleteIf { unused: delete.if_unused, empty: delete.if_empty, expired: false };
-        let submitted = self.client.broker.registry.delete_queue(permit, command, condition, None, now.monotonic)?;
-        self.client.counters.queues_deleted.add(submitted.deleted.len() as u64);
-        let answer =
-            if delete.nowait { Answer::Nothing } else { Answer::QueueDeleteOk { channel, deleted: submitted.deleted } };
-        self.answer_when_durable(submitted.ticket, answer);
-        Ok(())
+        let request = ChangeRequest::delete_queue(permit, command, condition);
+        self.change(channel, request, AfterChange::DeleteQueue { nowait: delete.nowait }, now)
     }
 
     /// The permit for an action of this connection's user in its vhost.

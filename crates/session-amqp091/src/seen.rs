@@ -31,18 +31,19 @@ impl Session {
         }
     }
 
-    /// Whether this exchange keeps its last messages. It may have been declared without waiting for the answer.
+    /// Whether this exchange keeps its last messages. One that was declared without waiting for the answer is published by now: its
+    /// channel took no further method before.
     fn keeps_history(&self, exchange: &[u8]) -> bool {
         let Ok(name) = str::from_utf8(exchange) else { return false };
-        let staged = self.client.broker.registry.staged_snapshot();
-        staged.topology.exchange(&self.client.vhost, name).is_some_and(|exchange| exchange.history_queue.is_some())
+        let snapshot = self.client.broker.registry.snapshot();
+        snapshot.topology.exchange(&self.client.vhost, name).is_some_and(|exchange| exchange.history_queue.is_some())
     }
 
     /// Whether a consumer may begin behind the last message of a stream.
     fn begins_at_an_offset(&self, consume: &basic::Consume<'_>) -> bool {
         let Ok(name) = str::from_utf8(consume.queue.as_bytes()) else { return false };
         // Without a name it is the channel's last queue, which isn't looked up for this.
-        let staged = self.client.broker.registry.staged_snapshot();
-        name.is_empty() || staged.queue(&self.client.vhost, name).is_some_and(|queue| queue.is_stream())
+        let snapshot = self.client.broker.registry.snapshot();
+        name.is_empty() || snapshot.queue(&self.client.vhost, name).is_some_and(|queue| queue.is_stream())
     }
 }

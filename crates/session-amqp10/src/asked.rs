@@ -6,7 +6,8 @@ use rustc_hash::FxHashMap;
 use super::connection::Connection;
 use super::held::InputHold;
 use super::link::Link;
-use leveret_broker::queue_handle::Later;
+use leveret_broker::asked::Later;
+use leveret_broker::time::Now;
 
 /// The question of a link.
 pub(crate) enum Question {
@@ -65,8 +66,8 @@ impl Questions {
 }
 
 impl Connection {
-    /// Handles answers of queues that came for the link with this key, for management requests or for links that ended.
-    pub(crate) fn answered(&mut self, key: u64) {
+    /// Handles answers that came for the link with this key, for management requests or for links that ended.
+    pub(crate) fn answered(&mut self, key: u64, now: Now) {
         if let Some(&(channel, handle)) = self.links.get(&key)
             && let Some((Granting { credit: (seen, credit), drain, echo }, state)) =
                 self.questions.take_credit(channel, handle)
@@ -78,11 +79,15 @@ impl Connection {
             self.granted(&mut session, handle, drain, echo, state);
             self.sessions.put(session);
         }
-        self.take_request_answers();
-        if let InputHold::Again { ticket } = &mut self.held
-            && let Some(gone_at) = self.going.ticket()
-        {
-            *ticket = ticket.or_later(gone_at);
+        self.take_request_answers(now);
+        match &mut self.held {
+            InputHold::Again { ticket } => {
+                if let Some(gone_at) = self.going.ticket() {
+                    *ticket = ticket.or_later(gone_at);
+                }
+            }
+            held @ InputHold::Change => *held = InputHold::NextTurn,
+            _ => {}
         }
     }
 }

@@ -275,7 +275,7 @@ impl Connection {
                 if let super::publisher::Destination::Queue(queue) = &publisher.destination {
                     queue.unwatch(publisher.key);
                     if publisher.dynamic {
-                        gone_at = self.delete_queue(queue.info(), now).into();
+                        gone_at = self.delete_queue(queue.info(), now);
                     }
                 }
             }
@@ -294,7 +294,7 @@ impl Connection {
                 self.links.remove(&consumer.key);
                 let left = consumer.queue.cancel(consumer.id, now.monotonic);
                 gone_at = match consumer.dynamic {
-                    true => self.delete_queue(consumer.queue.info(), now).into(),
+                    true => self.delete_queue(consumer.queue.info(), now),
                     false => self.client.delete_if_unused(&consumer.queue, left, now),
                 };
             }

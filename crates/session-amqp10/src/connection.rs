@@ -17,6 +17,7 @@ use super::closing::FailedLink;
 use super::coordinator::Transactions;
 use super::deliver::Waking;
 use super::disposition::Settlements;
+use super::dynamic::Declaring;
 use super::error::{Failure, Result, Scope};
 use super::held::InputHold;
 use super::leaving::Leaving;
@@ -103,7 +104,7 @@ pub(crate) struct Connection {
     pub(super) questions: Questions,
     pub(super) waking: Vec<Waking>,
     /// A queue that is being declared for the held attach.
-    pub(crate) declaring: Option<Arc<str>>,
+    pub(crate) declaring: Option<Declaring>,
     /// A buffer for outcomes that are due.
     pub(crate) due: Vec<Due>,
 }
@@ -430,7 +431,9 @@ impl Steps for Connection {
         }
         match self.held {
             // The frame is handled again when the data it needs is there, or with a new turn's budget.
-            InputHold::Again { .. } | InputHold::NextTurn | InputHold::Asked { .. } => driven::Frame::Waits,
+            InputHold::Again { .. } | InputHold::Change | InputHold::NextTurn | InputHold::Asked { .. } => {
+                driven::Frame::Waits
+            }
             _ if self.client.awaits_publishes() => driven::Frame::Waits,
             _ => driven::Frame::Used(length),
         }
@@ -459,7 +462,7 @@ impl Steps for Connection {
             }
             Signal::Drained { key, delivery_count, available } => self.drained(key, delivery_count, available),
             Signal::Cancelled(key) => self.queue_gone(key, now),
-            Signal::Answered(key) => self.answered(key),
+            Signal::Answered(key) => self.answered(key, now),
             Signal::Loaded(_) => {}
         }
     }

@@ -33,7 +33,7 @@ impl Connection {
             InputHold::Upload => self.client.unwritten.is_low(),
             InputHold::Body { channel, handle } => self.body_is_written(channel, handle, now),
             InputHold::Asked { channel, handle } => !self.questions.hold(channel, handle),
-            InputHold::No | InputHold::NextTurn => false,
+            InputHold::No | InputHold::NextTurn | InputHold::Change => false,
         };
         if goes_on {
             self.client.broker.registry.publish();

@@ -13,17 +13,43 @@ use leveret_model::{Action, Arguments, Bind, Command, DeclareQueue, DestinationN
 use super::address::percent_encode;
 use super::connection::Connection;
 use super::error::{Failure, Result};
+use super::held::InputHold;
 use leveret_queue::DeleteIf;
 
+use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
+use leveret_session::gone::GoneAt;
 
 /// The capability that a client must ask for to get a queue of its own.
 pub(crate) const TEMPORARY_QUEUE: &str = "temporary-queue";
 const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new(TEMPORARY_QUEUE)];
 /// Bytes in a dynamic queue's name that come from the names of container and link.
 const NAME_PART_MAX: usize = 64;
+
+/// The queue that the attach at the head of the input needs, on its way.
+pub(crate) struct Declaring {
+    name: Arc<str>,
+    declared: Step,
+    /// The binding, if it has one.
+    bound: Step,
+}
+
+/// A change that an attach needs.
+enum Step {
+    Unasked,
+    Asked(Later<ChangeOutcome>),
+    /// It is durable with this ticket.
+    Made(Ticket),
+}
+
+impl Declaring {
+    fn new(name: Arc<str>) -> Self {
+        Self { name, declared: Step::Unasked, bound: Step::Unasked }
+    }
+}
 
 impl Connection {
     /// The exclusive queue of a dynamic terminus. None while it is being declared.
@@ -48,7 +74,7 @@ impl Connection {
             ));
         }
         let name = match &self.declaring {
-            Some(name) => name.clone(),
+            Some(declaring) => declaring.name.clone(),
             None => {
                 let part: String = format!("{}-{}", self.container, attach.name).chars().take(NAME_PART_MAX).collect();
                 self.client.broker.names.next(&format!("amq.dyn-{part}-")).into()
@@ -56,7 +82,6 @@ impl Connection {
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
         self.authorize(Action::Consume(&name))?;
-        self.client.has_exclusive_queues = true;
         self.ensure_queue(permit, &name, false, true, now)
     }
 
@@ -77,7 +102,9 @@ impl Connection {
         exclusive: bool,
         now: Now,
     ) -> Result<Option<QueueRef>> {
-        if self.client.broker.registry.snapshot().queue(&self.client.vhost, name).is_none() {
+        let declaring = self.declaring.take();
+        if declaring.is_some() || self.client.broker.registry.snapshot().queue(&self.client.vhost, name).is_none() {
+            let mut declaring = declaring.unwrap_or_else(|| Declaring::new(name.clone()));
             let declared = DeclareQueue {
                 vhost: self.client.vhost.clone(),
                 name: name.clone(),
@@ -88,16 +115,42 @@ impl Connection {
                 connection: Some(self.client.id),
                 arguments: Arguments::default(),
             };
-            let submitted = self.client.declare_queue(permit, declared, now)?;
-            if !self.client.broker.streams.is_durable(submitted.ticket) {
-                self.declaring = Some(name.clone());
-                self.hold(submitted.ticket);
+            let request = ChangeRequest::new(permit, Command::DeclareQueue(declared));
+            let is_made = self.is_made(&mut declaring.declared, request, now);
+            self.declaring = Some(declaring);
+            if !is_made? {
                 return Ok(None);
             }
-            self.client.broker.registry.publish();
         }
-        self.declaring = None;
         self.usable_queue(name, None).map(Some)
+    }
+
+    /// Whether a change that the attach needs is made, and published. If not, it is asked for, and the frame is handled again then.
+    fn is_made(&mut self, step: &mut Step, request: ChangeRequest, now: Now) -> Result<bool> {
+        let outcome = match step {
+            Step::Unasked => match self.client.change(request, now) {
+                NowOrLater::Now(outcome) => Some(outcome),
+                NowOrLater::Later(answer) => {
+                    answer.notify(self.client.outbox.clone(), 0);
+                    *step = Step::Asked(answer);
+                    None
+                }
+            },
+            Step::Asked(answer) => self.client.take_change(answer, now),
+            Step::Made(_) => None,
+        };
+        if let Some(outcome) = outcome {
+            *step = Step::Made(outcome?.ticket);
+        }
+        match step {
+            Step::Made(ticket) if self.client.broker.streams.is_durable(*ticket) => {
+                self.client.broker.registry.publish();
+                return Ok(true);
+            }
+            Step::Made(ticket) => self.hold(*ticket),
+            Step::Asked(_) | Step::Unasked => self.held = InputHold::Change,
+        }
+        Ok(false)
     }
 
     /// The name of a queue of the link's own, bound to an exchange. None while it is being declared.
@@ -112,7 +165,7 @@ impl Connection {
             return Err(leveret_model::Refused::no_exchange(&self.client.vhost, exchange).into());
         }
         let name: Arc<str> = match &self.declaring {
-            Some(name) => name.clone(),
+            Some(declaring) => declaring.name.clone(),
             None => self.client.broker.names.next("amq.gen-").into(),
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
@@ -129,19 +182,15 @@ impl Connection {
             arguments: Arguments::default(),
             connection: Some(self.client.id),
         };
-        let submitted = self.client.broker.registry.submit(permit, Command::Bind(bind), now.monotonic)?;
-        if !self.client.broker.streams.is_durable(submitted.ticket) {
-            self.declaring = Some(name);
-            self.hold(submitted.ticket);
-            return Ok(None);
-        }
-        self.client.broker.registry.publish();
-        Ok(Some(name))
+        let mut declaring = self.declaring.take().unwrap_or_else(|| Declaring::new(name.clone()));
+        let is_made = self.is_made(&mut declaring.bound, ChangeRequest::new(permit, Command::Bind(bind)), now);
+        self.declaring = Some(declaring);
+        Ok(is_made?.then_some(name))
     }
 
-    /// Deletes the queue of a dynamic terminus with its link. Returns the ticket from which on it is gone.
-    pub(crate) fn delete_queue(&self, queue: &Queue, now: Now) -> Ticket {
-        self.client.broker.delete_queue(queue, DeleteIf::default(), &**self.client.counters, now)
+    /// Deletes the queue of a dynamic terminus with its link. Returns the time from which on it is gone.
+    pub(crate) fn delete_queue(&self, queue: &Queue, now: Now) -> GoneAt {
+        self.client.broker.delete_queue(queue, DeleteIf::default(), &**self.client.counters, now).into()
     }
 }
 

@@ -104,9 +104,10 @@ impl From<Refused> for Failure {
             RefusedKind::AccessRefused => condition::UNAUTHORIZED_ACCESS,
             RefusedKind::NotFound => condition::NOT_FOUND,
             RefusedKind::ResourceLocked => condition::RESOURCE_LOCKED,
-            RefusedKind::PreconditionFailed | RefusedKind::WrongProperty | RefusedKind::Protected => {
-                condition::PRECONDITION_FAILED
-            }
+            RefusedKind::PreconditionFailed
+            | RefusedKind::WrongProperty
+            | RefusedKind::AlreadyExists
+            | RefusedKind::Protected => condition::PRECONDITION_FAILED,
             RefusedKind::LimitReached => condition::RESOURCE_LIMIT_EXCEEDED,
             RefusedKind::CommandInvalid => condition::ILLEGAL_STATE,
             RefusedKind::NotAllowed => condition::NOT_ALLOWED,

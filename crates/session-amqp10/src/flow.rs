@@ -10,7 +10,7 @@ use super::error::{Failure, Result};
 use super::link::Link;
 use super::management::ResponseGrant;
 use super::session::Session;
-use leveret_broker::queue_handle::QueueAnswer;
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::time::Now;
 
 /// The link part of a flow that we send as the link's sender.
@@ -65,11 +65,11 @@ impl Connection {
                 let seen = flow.delivery_count.unwrap_or(0);
                 let credit = flow.link_credit.unwrap_or(0);
                 match consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic) {
-                    QueueAnswer::Now(state) => {
+                    NowOrLater::Now(state) => {
                         consumer.granted(seen, credit);
                         self.granted(session, handle, flow.drain, flow.echo, state);
                     }
-                    QueueAnswer::Later(answer) => {
+                    NowOrLater::Later(answer) => {
                         answer.notify(self.client.outbox.clone(), consumer.key);
                         let granting = Granting { credit: (seen, credit), drain: flow.drain, echo: flow.echo };
                         let question = Question::Credit(granting, answer);

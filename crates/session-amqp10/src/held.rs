@@ -20,6 +20,8 @@ pub(crate) enum InputHold {
     No,
     /// The frame at its head declared something that becomes durable with this ticket. The frame is handled again then.
     Again { ticket: Ticket },
+    /// The frame at its head needs a change whose outcome comes later. The frame is handled again then.
+    Change,
     /// The frame at its head has more to do than fits in one turn. It is handled again in the next one.
     NextTurn,
     /// The frame at its head names this link, which waits for its queue. It is handled once the queue has answered, or the

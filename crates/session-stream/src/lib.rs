@@ -3,6 +3,7 @@
 //! [`session`] drives a connection's states; each file beside it holds one group of commands. Publishers and subscriptions have ids of
 //! one byte that their client chose.
 
+mod changes;
 mod closing;
 mod confirms;
 mod deliver;

@@ -7,6 +7,7 @@ use leveret_stream_protocol::ResponseCode;
 pub(crate) fn code_of(refused: &Refused) -> ResponseCode {
     match refused.kind {
         RefusedKind::NotFound => ResponseCode::StreamDoesNotExist,
+        RefusedKind::AlreadyExists => ResponseCode::StreamAlreadyExists,
         RefusedKind::AccessRefused => ResponseCode::AccessRefused,
         _ => ResponseCode::PreconditionFailed,
     }

@@ -351,8 +351,9 @@ impl Steps for Session {
                     self.activity(key, active, change, now);
                 }
             }
-            // Nothing of this protocol asks for these.
-            Signal::Loaded(_) | Signal::Answered(_) | Signal::Drained { .. } => {}
+            Signal::Answered(_) if self.phase == StreamPhase::Open => self.take_change(now),
+            // Nothing of this protocol asks for the others.
+            Signal::Answered(_) | Signal::Loaded(_) | Signal::Drained { .. } => {}
         }
     }
 
@@ -431,7 +432,7 @@ impl Steps for Session {
                 false
             }
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => true,
-            InputHold::Publishes { .. } => false,
+            InputHold::Publishes { .. } | InputHold::Asked { .. } => false,
             InputHold::No => self.client.waits_for_log,
         };
         self.client.register(awaited, wants_room);

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::ticket::Ticket;
+use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 use leveret_broker::told::category;
 use leveret_model::super_stream::STREAM_ARGUMENTS;
-use leveret_model::{Action, Arguments, DeclareQueue, DeleteQueue, Value, without_line_ends};
+use leveret_model::{Action, Arguments, Command, DeclareQueue, DeleteQueue, Value, without_line_ends};
 use leveret_queue::DeleteIf;
 use leveret_stream_protocol::{Pairs, ResponseCode, answers, key};
 
-use super::held::DurableAnswer;
+use super::changes::Changing;
 use super::session::Session;
 
 /// The arguments of a declaration, which a command has without the `x-` before their names, and the names of those that have no effect:
@@ -47,16 +47,14 @@ pub(crate) fn is_name(name: &str) -> bool {
 impl Session {
     /// `Create`.
     pub(crate) fn create(&mut self, correlation: u32, stream: &str, arguments: Pairs<'_>, now: Now) {
-        match self.new_stream(stream, arguments, now) {
-            Ok(answer) => {
-                let answer_of = DurableAnswer::Changed { key: key::CREATE, correlation, deleted: Vec::new() };
-                self.answer_when_durable(answer, answer_of);
-            }
+        let changing = Changing { key: key::CREATE, correlation, deleted: Vec::new() };
+        match self.new_stream(stream, arguments) {
+            Ok(request) => self.change(request, changing, now),
             Err(code) => self.respond(key::CREATE, correlation, code),
         }
     }
 
-    fn new_stream(&mut self, stream: &str, arguments: Pairs<'_>, now: Now) -> Result<Ticket, ResponseCode> {
+    fn new_stream(&mut self, stream: &str, arguments: Pairs<'_>) -> Result<ChangeRequest, ResponseCode> {
         let stream = &*without_line_ends(stream);
         if !is_name(stream) {
             return Err(ResponseCode::PreconditionFailed);
@@ -67,16 +65,7 @@ impl Session {
             .map_err(|refused| super::refusal::code_of(&refused))?;
         let arguments = self.checked("Create", arguments)?;
         let declare = DeclareQueue::durable(self.client.vhost.clone(), stream.into(), arguments);
-        let existed = self.client.broker.registry.staged_snapshot().queue(&self.client.vhost, stream).is_some();
-        match self.client.declare_queue(permit, declare, now) {
-            // Declared again with the same arguments, it would be the same stream.
-            Ok(_) if existed => Err(ResponseCode::StreamAlreadyExists),
-            Ok(submitted) => Ok(submitted.ticket),
-            Err(refused) => {
-                self.tell_refused("Create", &refused.to_string());
-                Err(super::refusal::code_of(&refused))
-            }
-        }
+        Ok(ChangeRequest::new(permit, Command::DeclareQueue(declare)))
     }
 
     /// The arguments of a declaration by this command. Those without an effect are named in the log.
@@ -105,33 +94,33 @@ impl Session {
     /// `Delete`.
     pub(crate) fn delete(&mut self, correlation: u32, stream: &str, now: Now) {
         self.flush_run(now);
-        match self.delete_stream(stream, now) {
-            Ok(ticket) => {
-                let answer = DurableAnswer::Changed { key: key::DELETE, correlation, deleted: vec![stream.into()] };
-                self.answer_when_durable(ticket, answer);
+        match self.end_stream(stream) {
+            Ok(request) => {
+                let changing = Changing { key: key::DELETE, correlation, deleted: vec![stream.into()] };
+                self.change(request, changing, now);
             }
             Err(code) => self.respond(key::DELETE, correlation, code),
         }
     }
 
-    /// Deletes a stream; returns the ticket that the answer waits for.
-    pub(crate) fn delete_stream(&mut self, stream: &str, now: Now) -> Result<Ticket, ResponseCode> {
-        let code_of = |refused| super::refusal::code_of(&refused);
-        let permit = self.client.authorize(Action::DeleteQueue(stream)).map_err(code_of)?;
-        self.stream_staged(stream).ok_or(ResponseCode::StreamDoesNotExist)?;
-        let command =
-            DeleteQueue { vhost: self.client.vhost.clone(), name: stream.into(), connection: Some(self.client.id) };
-        let registry = &self.client.broker.registry;
-        let submitted =
-            registry.delete_queue(permit, command, DeleteIf::default(), None, now.monotonic).map_err(code_of)?;
-        self.client.counters.queues_deleted.add(submitted.deleted.len() as u64);
-        Ok(submitted.ticket)
+    fn end_stream(&self, stream: &str) -> Result<ChangeRequest, ResponseCode> {
+        let permit =
+            self.client.authorize(Action::DeleteQueue(stream)).map_err(|refused| super::refusal::code_of(&refused))?;
+        if !self.is_stream(stream) {
+            return Err(ResponseCode::StreamDoesNotExist);
+        }
+        Ok(ChangeRequest::delete_queue(permit, self.delete_command(stream), DeleteIf::default()))
     }
 
-    /// A stream that exists or is being declared.
-    fn stream_staged(&self, name: &str) -> Option<QueueRef> {
-        let staged = self.client.broker.registry.staged_snapshot();
-        staged.queue(&self.client.vhost, name).filter(|queue| queue.is_stream()).cloned()
+    /// The command that deletes a stream.
+    pub(crate) fn delete_command(&self, stream: &str) -> DeleteQueue {
+        DeleteQueue { vhost: self.client.vhost.clone(), name: stream.into(), connection: Some(self.client.id) }
+    }
+
+    /// Whether there is a stream of this name.
+    pub(crate) fn is_stream(&self, name: &str) -> bool {
+        let snapshot = self.client.broker.registry.snapshot();
+        snapshot.queue(&self.client.vhost, name).is_some_and(|queue| queue.is_stream())
     }
 
     /// Registers to be told when a stream that this connection publishes to is gone.

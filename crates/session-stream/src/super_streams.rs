@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use leveret_broker::headers::NoHeaders;
+use leveret_broker::registry::ChangeRequests;
 use leveret_broker::route;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_model::super_stream::{PlannedSuperStream, is_super_stream, partitions};
 use leveret_model::{Action, Command, DeleteExchange, Resource, Value, without_line_ends};
 use leveret_stream_protocol::{Pairs, ResponseCode, Strings, answers, key};
 
-use super::held::DurableAnswer;
+use super::changes::Changing;
 use super::refusal::code_of;
 use super::session::Session;
 use super::streams::is_name;
@@ -90,10 +90,10 @@ impl Session {
 
     /// `CreateSuperStream`: exchange, streams and bindings as one change.
     pub(crate) fn create_super_stream(&mut self, create: &CreateSuperStream<'_>, now: Now) {
-        match self.new_super_stream(create, now) {
-            Ok(ticket) => {
+        match self.new_super_stream(create) {
+            Ok(requests) => {
                 let (key, correlation) = (key::CREATE_SUPER_STREAM, create.correlation);
-                self.answer_when_durable(ticket, DurableAnswer::Changed { key, correlation, deleted: Vec::new() });
+                self.change_all(requests, Changing { key, correlation, deleted: Vec::new() }, now);
             }
             Err(code) => {
                 self.respond(key::CREATE_SUPER_STREAM, create.correlation, code);
@@ -101,7 +101,7 @@ impl Session {
         }
     }
 
-    fn new_super_stream(&mut self, create: &CreateSuperStream<'_>, now: Now) -> Result<Ticket, ResponseCode> {
+    fn new_super_stream(&mut self, create: &CreateSuperStream<'_>) -> Result<ChangeRequests, ResponseCode> {
         let command = "CreateSuperStream";
         let refused = |session: &Self, why: String| {
             session.tell_refused(command, &why);
@@ -138,26 +138,16 @@ impl Session {
         };
         let permits: Result<Vec<_>, _> = plan.actions().map(|action| self.client.authorize(action)).collect();
         let permits = permits.map_err(|refused| code_of(&refused))?;
-        let registry = &self.client.broker.registry;
-        if let Some((kind, taken)) = plan.taken(&registry.staged_topology()) {
-            self.tell_refused(command, &format!("there is already {kind} named {taken}"));
-            return Err(ResponseCode::StreamAlreadyExists);
-        }
-        let permit = permits.first().expect("there is an exchange");
-        let submitted = registry.submit_all(permit, &plan.commands(), now.monotonic);
-        let (_, ticket) = submitted.map_err(|(_, reason)| refused(self, reason.to_string()))?;
-        Ok(ticket)
+        let permit = permits.into_iter().next().expect("there is an exchange");
+        Ok(ChangeRequests { permit, commands: plan.commands().into(), is_new: true })
     }
 
-    /// `DeleteSuperStream`: the exchange, and then its partitions. Every permission is checked before the first of them goes.
+    /// `DeleteSuperStream`: the exchange and its partitions as one change. Every permission is checked before.
     pub(crate) fn delete_super_stream(&mut self, correlation: u32, name: &str, now: Now) {
         self.flush_run(now);
-        match self.end_super_stream(name, now) {
-            Ok((ticket, deleted)) => {
-                self.answer_when_durable(
-                    ticket,
-                    DurableAnswer::Changed { key: key::DELETE_SUPER_STREAM, correlation, deleted },
-                );
+        match self.end_super_stream(name) {
+            Ok((requests, deleted)) => {
+                self.change_all(requests, Changing { key: key::DELETE_SUPER_STREAM, correlation, deleted }, now);
             }
             Err(code) => {
                 self.respond(key::DELETE_SUPER_STREAM, correlation, code);
@@ -165,9 +155,9 @@ impl Session {
         }
     }
 
-    fn end_super_stream(&mut self, name: &str, now: Now) -> Result<(Ticket, Vec<Arc<str>>), ResponseCode> {
+    fn end_super_stream(&self, name: &str) -> Result<(ChangeRequests, Vec<Arc<str>>), ResponseCode> {
         let refused = |refused| code_of(&refused);
-        let topology = self.client.broker.registry.staged_topology();
+        let topology = self.client.broker.registry.snapshot().topology.clone();
         let exchange = topology.exchange(&self.client.vhost, name).filter(|exchange| is_super_stream(exchange));
         // Exchanges with reserved names can't be deleted by anybody: that refusal would say nothing of this one.
         if exchange.is_none() && name.starts_with("amq.") {
@@ -183,16 +173,11 @@ impl Session {
                 streams.push(stream.clone());
             }
         }
-        let command = DeleteExchange { vhost: self.client.vhost.clone(), name: name.into(), if_unused: false };
-        let registry = &self.client.broker.registry;
-        let submitted = registry.submit(permit, Command::DeleteExchange(command), now.monotonic);
-        let mut ticket = submitted.map_err(refused)?.ticket;
-        for stream in &streams {
-            // Another client may have deleted it meanwhile.
-            if let Ok(deleted_at) = self.delete_stream(stream, now) {
-                ticket = ticket.or_later(deleted_at);
-            }
-        }
-        Ok((ticket, streams))
+        let exchange = DeleteExchange { vhost: self.client.vhost.clone(), name: name.into(), if_unused: false };
+        let mut commands = vec![Command::DeleteExchange(exchange)];
+        // A queue of another type that is bound like a partition stays.
+        let partitions = streams.iter().filter(|stream| self.is_stream(stream));
+        commands.extend(partitions.map(|stream| Command::DeleteQueue(self.delete_command(stream))));
+        Ok((ChangeRequests { permit, commands: commands.into(), is_new: false }, streams))
     }
 }

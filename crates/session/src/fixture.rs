@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::registry::ChangeRequest;
 use leveret_broker::{Broker, Now, Settings};
 use leveret_log::{MemoryDisk, Options};
-use leveret_model::{Command, DeclareQueue};
+use leveret_model::{Command, DeclareQueue, Permit};
 
 /// A durable queue in a broker of its own, on an in-memory disk.
 pub(crate) fn queue() -> QueueRef {
@@ -16,7 +18,10 @@ pub(crate) fn queue() -> QueueRef {
         Broker::recover(&disk, Options::default(), Settings::default(), Vec::new(), Arc::new(Anybody), counters, now)
             .expect("an empty disk");
     let declare = DeclareQueue::durable("/".into(), "work".into(), leveret_model::Arguments::default());
-    let commands = vec![Command::CreateVhost { name: "/".into() }, Command::DeclareQueue(declare)];
-    broker.bootstrap(commands, now).expect("is accepted");
-    broker.registry.staged_snapshot().queue("/", "work").expect("is declared").clone()
+    broker.bootstrap(vec![Command::CreateVhost { name: "/".into() }], now).expect("is accepted");
+    let declare = ChangeRequest::new(Permit::system(), Command::DeclareQueue(declare));
+    match broker.registry.change(declare, now.monotonic) {
+        NowOrLater::Now(changed) => changed.expect("is accepted").declared.expect("is declared"),
+        NowOrLater::Later(_) => panic!("nothing here answers later"),
+    }
 }

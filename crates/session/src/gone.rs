@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::{Later, QueueAnswer};
 use leveret_broker::ticket::Ticket;
 
 /// The ticket from which on queues are gone, some of which answer later.
@@ -75,12 +75,12 @@ impl From<Ticket> for GoneAt {
     }
 }
 
-impl From<QueueAnswer<Ticket>> for GoneAt {
+impl From<NowOrLater<Ticket>> for GoneAt {
     #[inline]
-    fn from(asked: QueueAnswer<Ticket>) -> Self {
+    fn from(asked: NowOrLater<Ticket>) -> Self {
         match asked {
-            QueueAnswer::Now(ticket) => ticket.into(),
-            QueueAnswer::Later(later) => {
+            NowOrLater::Now(ticket) => ticket.into(),
+            NowOrLater::Later(later) => {
                 Self { ticket: Ticket::default(), going: Some(Box::new(Going { later: vec![later] })) }
             }
         }

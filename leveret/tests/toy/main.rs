@@ -74,12 +74,18 @@ fn answer(node: &Node, router: Router) -> SocketAddr {
 
 #[test]
 fn a_protocol_joins_without_a_change_elsewhere() {
+    [false, true].into_iter().for_each(joins);
+}
+
+/// With `answers_late`, queues and the control plane answer as those of another node do.
+fn joins(answers_late: bool) {
     let directory = tempfile::tempdir().expect("a directory");
     let lock = DirectoryLock::acquire(directory.path()).expect("is free");
     let mut config = Config::default();
     config.set("cores=1").expect("is a key");
     let protocols: Vec<Arc<dyn leveret_broker::Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Toy)];
-    let options = NodeOptions::new(&config, protocols, Arc::new(|text| panic!("{text}")));
+    let mut options = NodeOptions::new(&config, protocols, Arc::new(|text| panic!("{text}")));
+    options.broker.answers_late = answers_late;
     let (mut node, _) = Node::start(lock, options).expect("starts");
     let (socket, address) = listen();
     let (old, amqp) = listen();

@@ -7,10 +7,12 @@ use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
 
+use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::headers::NoHeaders;
 use leveret_broker::outbox::Event;
 use leveret_broker::protocol::{Accepted, ProtocolInfo, Recognised};
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
 use leveret_broker::route::Publisher;
 use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX};
 use leveret_broker::ticket::{Awaited, Ticket};
@@ -19,7 +21,7 @@ use leveret_message::{
     BatchBuilder, Encoding, Envelope, Overlay, StoredMessage,
     deliver::{Delivery, to_amqp091},
 };
-use leveret_model::{Action, Arguments, DeclareQueue};
+use leveret_model::{Action, Arguments, Command, DeclareQueue};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Run, Signal};
 use leveret_session::confirms::Confirms;
 use leveret_session::{ClientConnection, fan_out::FanOut};
@@ -60,13 +62,19 @@ impl Protocol for Toy {
 struct ToySession {
     client: ClientConnection,
     confirms: Confirms,
-    /// A declaration is answered when this position is durable.
-    declaring: Option<Ticket>,
+    declaring: Option<Declaring>,
     consumer: Option<Consumer>,
     has_more: bool,
     /// A publish waits for the end of an alarm; it is received again then.
     is_held: bool,
     is_over: bool,
+}
+
+/// A declaration on its way.
+enum Declaring {
+    Asked(Later<ChangeOutcome>),
+    /// It is answered when this position is durable.
+    Made(Ticket),
 }
 
 struct Consumer {
@@ -116,8 +124,30 @@ impl ToySession {
             connection: Some(self.client.id),
             arguments: Arguments::default(),
         };
-        self.declaring = Some(self.client.declare_queue(permit, declare, now).map_err(text)?.ticket);
+        match self.client.change(ChangeRequest::new(permit, Command::DeclareQueue(declare)), now) {
+            NowOrLater::Now(outcome) => return self.declared(outcome),
+            NowOrLater::Later(answer) => {
+                answer.notify(self.client.outbox.clone(), 0);
+                self.declaring = Some(Declaring::Asked(answer));
+            }
+        }
         Ok(())
+    }
+
+    fn declared(&mut self, outcome: ChangeOutcome) -> Result<(), String> {
+        self.declaring = None;
+        self.declaring = Some(Declaring::Made(outcome.map_err(text)?.ticket));
+        Ok(())
+    }
+
+    fn answered(&mut self, now: Now) -> Result<(), String> {
+        match &self.declaring {
+            Some(Declaring::Asked(answer)) => match self.client.take_change(answer, now) {
+                Some(outcome) => self.declared(outcome),
+                None => Ok(()),
+            },
+            _ => Ok(()),
+        }
     }
 
     fn publish(&mut self, queue: &str, body: &[u8], now: Now) -> Result<(), String> {
@@ -177,6 +207,10 @@ impl ToySession {
     fn event(&mut self, event: Event, now: Now) {
         match event {
             Event::Queue(Signal::Scheduled(key)) => self.client.scheduled.push_back(key),
+            Event::Queue(Signal::Answered(_)) => {
+                let answered = self.answered(now);
+                self.end_if_refused(answered);
+            }
             Event::Durable(stream) => self.client.registered.notified(stream, false),
             Event::Written(stream) => self.client.registered.notified(stream, true),
             Event::Alarm if self.is_blocked() => self.say("blocked"),
@@ -187,6 +221,13 @@ impl ToySession {
             Event::Describe(inquiry) => inquiry.answer(self.client.view(self.is_blocked(), now)),
             Event::Close(_) | Event::Shed(_) => self.is_over = true,
             _ => {}
+        }
+    }
+
+    fn end_if_refused(&mut self, done: Result<(), String>) {
+        if let Err(reason) = done {
+            self.say(format_args!("error {reason}"));
+            self.is_over = true;
         }
     }
 
@@ -201,7 +242,9 @@ impl ToySession {
             self.client.counters.confirmed.increment();
             self.say(format_args!("confirmed {}", confirm.sequence));
         }
-        if self.declaring.is_some_and(|ticket| self.client.broker.streams.is_durable(ticket)) {
+        if let Some(Declaring::Made(ticket)) = &self.declaring
+            && self.client.broker.streams.is_durable(*ticket)
+        {
             self.declaring = None;
             self.client.broker.registry.publish();
             self.say("ok");
@@ -227,7 +270,11 @@ impl ToySession {
     }
 
     fn rest(&mut self) {
-        self.client.register(self.declaring.map(Awaited::from), false);
+        let awaited = match &self.declaring {
+            Some(Declaring::Made(ticket)) => Some(Awaited::from(*ticket)),
+            Some(Declaring::Asked(_)) | None => None,
+        };
+        self.client.register(awaited, false);
         self.client.counters.flush();
         self.client.broker.streams.announce();
     }
@@ -245,10 +292,8 @@ impl Session for ToySession {
                 break;
             }
             used += length + 1;
-            if let Err(reason) = self.command(&line, now) {
-                self.say(format_args!("error {reason}"));
-                self.is_over = true;
-            }
+            let done = self.command(&line, now);
+            self.end_if_refused(done);
         }
         self.rest();
         used

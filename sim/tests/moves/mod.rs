@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, mpsc};
 
-use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::transfer::StoredRuns;
 use leveret_sim::amqp091::Heard;
@@ -57,8 +58,8 @@ pub(crate) fn read(world: &mut World, queue: &QueueRef, from: u64) -> Result<Sto
 }
 
 /// The answer that a turn of the queue's core gives.
-pub(crate) fn answer<T: Send + 'static>(world: &mut World, asked: QueueAnswer<T>) -> Result<T, Failure> {
-    let QueueAnswer::Later(later) = asked else { panic!("it is made in a turn of the core") };
+pub(crate) fn answer<T: Send + 'static>(world: &mut World, asked: NowOrLater<T>) -> Result<T, Failure> {
+    let NowOrLater::Later(later) = asked else { panic!("it is made in a turn of the core") };
     let (sender, answers) = mpsc::channel();
     later.then(move |answer| sender.send(answer).unwrap_or_else(|_| panic!("it is awaited")));
     wait(world, &answers)

@@ -27,6 +27,42 @@ pub enum MessageId<'a> {
     String(&'a str),
 }
 
+/// A [`MessageId`] that is kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum OwnedMessageId {
+    /// Of one of the types that have a fixed width.
+    Fixed(MessageId<'static>),
+    /// Bytes.
+    Binary(Box<[u8]>),
+    /// A text.
+    String(Box<str>),
+}
+
+impl OwnedMessageId {
+    /// The same id, borrowed.
+    pub fn borrowed(&self) -> MessageId<'_> {
+        match self {
+            Self::Fixed(id) => *id,
+            Self::Binary(bytes) => MessageId::Binary(bytes),
+            Self::String(text) => MessageId::String(text),
+        }
+    }
+}
+
+impl From<MessageId<'_>> for OwnedMessageId {
+    fn from(id: MessageId<'_>) -> Self {
+        match id {
+            MessageId::Ulong(number) => Self::Fixed(MessageId::Ulong(number)),
+            MessageId::Uint(number) => Self::Fixed(MessageId::Uint(number)),
+            MessageId::Int(number) => Self::Fixed(MessageId::Int(number)),
+            MessageId::Long(number) => Self::Fixed(MessageId::Long(number)),
+            MessageId::Uuid(uuid) => Self::Fixed(MessageId::Uuid(uuid)),
+            MessageId::Binary(bytes) => Self::Binary(bytes.into()),
+            MessageId::String(text) => Self::String(text.into()),
+        }
+    }
+}
+
 impl<'a> From<MessageId<'a>> for Value<'a> {
     fn from(id: MessageId<'a>) -> Self {
         match id {

@@ -15,7 +15,7 @@ pub use before_bare::BeforeBare;
 pub use body::{BodyRef, DataIter, DataSections, RawValue, SequenceIter, SequenceSections};
 pub use header::{DEFAULT_PRIORITY, Header};
 pub use lookup::FieldLookup;
-pub use message_id::MessageId;
+pub use message_id::{MessageId, OwnedMessageId};
 pub use plain::PlainMessage;
 pub use properties::Properties;
 pub use sections::Sections;

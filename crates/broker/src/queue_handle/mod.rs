@@ -21,6 +21,7 @@ use leveret_queue::{
 };
 use parking_lot::Mutex;
 
+use crate::asked::{NowOrLater, later};
 use crate::bodies::BodyOwner;
 use crate::deferred::Deferred;
 use crate::gathering::ReadOwner;
@@ -54,8 +55,6 @@ mod shown;
 pub(crate) mod tests;
 mod transfer;
 
-pub(crate) use crate::asked::later;
-pub use crate::asked::{Later, QueueAnswer};
 pub use crate::moves::Reason;
 pub(crate) use crate::moves::Waiting;
 pub use crate::published::{Audience, ChunkPublished, Published};
@@ -861,7 +860,7 @@ impl QueueHandle {
     pub(crate) fn answer_late<T: Default + Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
-    ) -> QueueAnswer<T> {
+    ) -> NowOrLater<T> {
         let (place, later) = later();
         let queue = Arc::downgrade(self);
         let answer = move || {
@@ -870,7 +869,7 @@ impl QueueHandle {
             }
         };
         self.deferred.ask(self, Box::new(answer));
-        QueueAnswer::Later(later)
+        NowOrLater::Later(later)
     }
 }
 

@@ -1,7 +1,7 @@
 //! A queue as everything outside this module refers to it, wherever it is.
 //!
 //! Callers make calls and know no lock. A queue elsewhere will be another variant of [`Where`]: its calls are the arms that the
-//! compiler then misses here. Eight calls return [`QueueAnswer`], since only a queue on this node can answer them at once.
+//! compiler then misses here. Eight calls return [`NowOrLater`], since only a queue on this node can answer them at once.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use super::{
     Audience, ChunkPublished, LiveAnswer, LocalQueue, NoConsumer, Published, PublishedIn, Reason, Successor,
     Unconverted,
 };
-use crate::asked::{Later, QueueAnswer};
+use crate::asked::{Later, NowOrLater};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
@@ -270,9 +270,9 @@ impl QueueRef {
     /// Takes one message that isn't on its way to a consumer. With [`GetOutcome::Wait`], `link` gets
     /// [`Loaded`](leveret_queue::Signal::Loaded) with `key` when it should ask again. An asker that doesn't want its answer any
     /// more calls [`QueueRef::give_back`].
-    pub fn get(&self, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> QueueAnswer<GetOutcome> {
+    pub fn get(&self, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> NowOrLater<GetOutcome> {
         pass!(self, queue => match queue.answers_late() {
-            false => QueueAnswer::Now(queue.taps.got(&queue.info, queue.get(automatic_ack, link, key, now), now)),
+            false => NowOrLater::Now(queue.taps.got(&queue.info, queue.get(automatic_ack, link, key, now), now)),
             true => {
                 let link = link.clone();
                 queue.answer_late(move |queue| queue.taps.got(&queue.info, queue.get(automatic_ack, &link, key, now), now))
@@ -390,9 +390,9 @@ impl QueueRef {
     }
 
     /// Removes all ready messages. The answer is how many, and the ticket that its publication waits for.
-    pub fn purge(&self, now: Nanos) -> QueueAnswer<(u64, Ticket)> {
+    pub fn purge(&self, now: Nanos) -> NowOrLater<(u64, Ticket)> {
         pass!(self, queue => match queue.answers_late() {
-            false => QueueAnswer::Now(queue.purge(now)),
+            false => NowOrLater::Now(queue.purge(now)),
             true => queue.answer_late(move |queue| queue.purge(now)),
         })
     }
@@ -404,9 +404,9 @@ impl QueueRef {
 
     /// Deletes those of the messages with these numbers that were set aside in this way. The answer is how many, and the ticket
     /// that its publication waits for.
-    pub fn drop_set_aside(&self, which: SetAside, first: u64, last: u64) -> QueueAnswer<(u64, Ticket)> {
+    pub fn drop_set_aside(&self, which: SetAside, first: u64, last: u64) -> NowOrLater<(u64, Ticket)> {
         pass!(self, queue => match queue.answers_late() {
-            false => QueueAnswer::Now(queue.drop_set_aside(which, first, last)),
+            false => NowOrLater::Now(queue.drop_set_aside(which, first, last)),
             true => queue.answer_late(move |queue| queue.drop_set_aside(which, first, last)),
         })
     }
@@ -425,7 +425,7 @@ impl QueueRef {
     pub(crate) fn in_turn<T: Default + Send + 'static>(
         &self,
         call: impl FnOnce(&LocalQueue) -> T + Send + 'static,
-    ) -> QueueAnswer<T> {
+    ) -> NowOrLater<T> {
         pass!(self, queue => queue.answer_late(call))
     }
 
@@ -453,9 +453,9 @@ impl QueueRef {
     }
 
     /// Removes a consumer. The answer is how many are left; `None` if it didn't exist.
-    pub fn cancel(&self, id: ConsumerId, now: Nanos) -> QueueAnswer<Option<usize>> {
+    pub fn cancel(&self, id: ConsumerId, now: Nanos) -> NowOrLater<Option<usize>> {
         pass!(self, queue => match queue.answers_late() {
-            false => QueueAnswer::Now(queue.cancel(id, now)),
+            false => NowOrLater::Now(queue.cancel(id, now)),
             true => queue.answer_late(move |queue| queue.cancel(id, now)),
         })
     }
@@ -469,10 +469,10 @@ impl QueueRef {
         held: &[(Option<ConsumerId>, Vec<Run>)],
         failed: bool,
         now: Nanos,
-    ) -> QueueAnswer<Option<usize>> {
+    ) -> NowOrLater<Option<usize>> {
         let is_asked = !consumers.is_empty() && self.info().auto_delete;
         pass!(self, queue => match queue.answers_late() && is_asked {
-            false => QueueAnswer::Now(queue.leave(consumers, held, failed, now).filter(|_| is_asked)),
+            false => NowOrLater::Now(queue.leave(consumers, held, failed, now).filter(|_| is_asked)),
             true => {
                 let (consumers, held) = (consumers.to_vec(), held.to_vec());
                 queue.answer_late(move |queue| queue.leave(&consumers, &held, failed, now))
@@ -504,18 +504,18 @@ impl QueueRef {
         link_credit: u32,
         drain: bool,
         now: Nanos,
-    ) -> QueueAnswer<Option<CreditState>> {
+    ) -> NowOrLater<Option<CreditState>> {
         let flow = Flow::Credit { delivery_count, link_credit, drain };
         pass!(self, queue => match queue.answers_late() {
-            false => QueueAnswer::Now(queue.grant(id, flow, now)),
+            false => NowOrLater::Now(queue.grant(id, flow, now)),
             true => queue.answer_late(move |queue| queue.grant(id, flow, now)),
         })
     }
 
     /// A client declared it again, which is a use for `x-expires`. The answer is the numbers of ready messages and consumers.
-    pub fn declared_again(&self, now: Nanos) -> QueueAnswer<(u64, usize)> {
+    pub fn declared_again(&self, now: Nanos) -> NowOrLater<(u64, usize)> {
         pass!(self, queue => match queue.answers_late() {
-            false => QueueAnswer::Now(queue.declared_again(now)),
+            false => NowOrLater::Now(queue.declared_again(now)),
             true => queue.answer_late(move |queue| queue.declared_again(now)),
         })
     }

@@ -13,7 +13,8 @@ use leveret_queue::{
     MemoryBudget, NoConsumer, QueueState, References, Run, Signal,
 };
 
-use super::{LiveAnswer, LocalQueue, QueueAnswer, QueueHandle, QueueRef, Reason, Successor};
+use super::{LiveAnswer, LocalQueue, QueueHandle, QueueRef, Reason, Successor};
+use crate::asked::NowOrLater;
 use crate::bodies::Bodies;
 use crate::deferred::Deferred;
 use crate::group::{Group, GroupSlot};
@@ -388,7 +389,7 @@ fn calls_on_a_converted_queue_reach_its_successor() {
     assert_eq!(old.state(), QueueState::Running);
     assert_eq!(old.counts(), (3, 0), "the delivery went back");
     assert_eq!((old.gauges().ready, old.status().ready, old.peek(0, 10).len()), (3, 3, 3));
-    assert!(matches!(old.declared_again(0), QueueAnswer::Now((3, 0))));
+    assert!(matches!(old.declared_again(0), NowOrLater::Now((3, 0))));
     let link: Arc<dyn Link> = stage.outbox.clone();
     assert!(matches!(stage.queue.get(false, &link, 0, 0), GetOutcome::Converted), "it isn't empty");
     let consumer = |automatic_ack| ConsumerOptions {
@@ -415,7 +416,7 @@ fn calls_on_a_converted_queue_reach_its_successor() {
     assert_eq!(old.counts().0, 3);
     // A publisher of a link that was attached with the old handle is told when the queue is gone.
     old.watch(7, link);
-    assert!(matches!(old.purge(0), QueueAnswer::Now((2 | 3, _))), "the consumer may have credit for the first one");
+    assert!(matches!(old.purge(0), NowOrLater::Now((2 | 3, _))), "the consumer may have credit for the first one");
     stage.queue.successor().expect("it was converted").delete();
     let mut events = Vec::new();
     stage.outbox.drain(&mut events);

@@ -8,9 +8,10 @@ use leveret_queue::QueueState;
 
 use super::letters::Letters;
 use super::{BLOCKED, STEP_MESSAGES_MAX, StoredRuns, TransferTarget};
+use crate::asked::NowOrLater;
 use crate::broker::Broker;
 use crate::group::Group;
-use crate::queue_handle::{LocalQueue, QueueAnswer, QueueRef};
+use crate::queue_handle::{LocalQueue, QueueRef};
 use crate::ticket::Ticket;
 use crate::time::Now;
 
@@ -40,7 +41,7 @@ pub struct MovedStep {
 
 impl Broker {
     /// Moves parked messages of `queue` out of those that were read. The answer is the default value if the queue is gone.
-    pub fn move_parked(self: &Arc<Self>, queue: &QueueRef, step: MoveStep, now: Now) -> QueueAnswer<MovedStep> {
+    pub fn move_parked(self: &Arc<Self>, queue: &QueueRef, step: MoveStep, now: Now) -> NowOrLater<MovedStep> {
         let broker = self.clone();
         queue.in_turn(move |queue| broker.move_parked_now(queue, &step, now))
     }

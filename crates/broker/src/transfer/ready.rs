@@ -9,9 +9,10 @@ use leveret_queue::{QueueState, Run, Taken, push_sized};
 
 use super::letters::Letters;
 use super::{BLOCKED, STEP_MESSAGES_MAX, StoredRuns, TransferTarget};
+use crate::asked::NowOrLater;
 use crate::broker::Broker;
 use crate::group::Group;
-use crate::queue_handle::{LocalQueue, QueueAnswer, QueueRef};
+use crate::queue_handle::{LocalQueue, QueueRef};
 use crate::ticket::Ticket;
 use crate::time::Now;
 
@@ -49,7 +50,7 @@ pub struct TransferredStep {
 
 impl Broker {
     /// Moves or copies ready messages of `queue`.
-    pub fn transfer(self: &Arc<Self>, queue: &QueueRef, step: TransferStep, now: Now) -> QueueAnswer<TransferredStep> {
+    pub fn transfer(self: &Arc<Self>, queue: &QueueRef, step: TransferStep, now: Now) -> NowOrLater<TransferredStep> {
         let broker = self.clone();
         queue.in_turn(move |queue| broker.transfer_now(queue, &step, now))
     }

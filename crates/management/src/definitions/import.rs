@@ -1,7 +1,9 @@
 //! Import of definitions, planned first and then executed as one change.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
+use leveret_broker::registry::ChangeRequests;
 use leveret_model::{Bind, Command, DestinationName, LimitOwner, Permit, Refused, RefusedKind};
 use serde_json::{Value, json};
 
@@ -24,7 +26,7 @@ const TRIES: usize = 3;
 /// Nothing was imported: an entry is invalid or refused, or objects aren't supported yet; all of these are named.
 pub(super) async fn import(
     api: &Api,
-    permit: &Permit,
+    permit: Permit,
     document: &Document<'_>,
     scope: &Scope,
     (manner, before): (Manner, Generation),
@@ -42,43 +44,39 @@ pub(super) async fn import(
     }
     let mut skipped: Vec<String> = plan.unsupported.iter().map(ToString::to_string).collect();
     if plan.commands.is_empty() {
-        // Others may have declared these objects just now.
-        api.durable(registry.staged().1).await?;
         tell(&plan, &skipped);
-        return Ok((plan.is_whole() && Generation::staged(api.broker()) == before).then_some(before));
+        return Ok((plan.is_whole() && Generation::published(api.broker()) == before).then_some(before));
     }
     // A document with many objects waits until earlier writes of others have reached the disk.
     if !api.broker().streams.local().has_room() {
-        api.durable(registry.staged().1).await?;
+        api.durable(registry.unpublished()).await?;
     }
     let mut tries = 0;
-    let ticket = loop {
-        match registry.submit_all(permit, &plan.commands, api.node().clock().monotonic()) {
-            Ok((_, ticket)) => break ticket,
-            Err((at, refused)) if tries == TRIES => return Err(wrong(&plan.commands[at], &refused)),
+    let mut commands: Arc<[Command]> = std::mem::take(&mut plan.commands).into();
+    loop {
+        let requests = ChangeRequests { permit: permit.clone(), commands: commands.clone(), is_new: false };
+        match api.change_all(requests).await? {
+            Ok(_) => break,
+            Err((at, refused)) if tries == TRIES => return Err(wrong(&commands[at], &refused)),
             Err(_) => tries += 1,
         }
-        let refusals = registry.refusals(permit, &plan.commands);
+        let refusals = api.answer(registry.refusals(permit.clone(), commands.clone())).await?;
         let fatal = refusals
             .iter()
-            .find(|(at, refused)| !manner.skips_unsupported && !is_without_queue(&plan.commands[*at], refused));
+            .find(|(at, refused)| !manner.skips_unsupported && !is_without_queue(&commands[*at], refused));
         if let Some((at, refused)) = fatal {
-            return Err(wrong(&plan.commands[*at], refused));
+            return Err(wrong(&commands[*at], refused));
         }
-        skipped.extend(refusals.iter().map(|(at, refused)| left_out(&plan.commands[*at], refused)));
+        skipped.extend(refusals.iter().map(|(at, refused)| left_out(&commands[*at], refused)));
         let refused: HashSet<usize> = refusals.into_iter().map(|(at, _)| at).collect();
-        let mut at = 0;
-        plan.commands.retain(|_| {
-            at += 1;
-            !refused.contains(&(at - 1))
-        });
-    };
-    let after = Generation::staged(api.broker());
-    let is_ours = after.is_after_one(before, plan.commands.len()) && plan.is_whole() && skipped.is_empty();
-    api.durable(ticket).await?;
+        let left = commands.iter().enumerate().filter(|(at, _)| !refused.contains(at));
+        commands = left.map(|(_, command)| command.clone()).collect();
+    }
+    let after = Generation::published(api.broker());
+    let is_ours = after.is_after_one(before, commands.len()) && plan.is_whole() && skipped.is_empty();
     tell(&plan, &skipped);
     // Before the node serves anybody, nobody waits for it.
-    let has_policies = plan.commands.iter().any(|command| matches!(command, Command::SetPolicy(_)));
+    let has_policies = commands.iter().any(|command| matches!(command, Command::SetPolicy(_)));
     if has_policies && !manner.is_start {
         api.policies_apply().await?;
     }
@@ -89,25 +87,26 @@ pub(super) async fn import(
 ///
 /// # Errors
 /// An entry is invalid.
-pub(super) fn preview(
+pub(super) async fn preview(
     api: &Api,
-    permit: &Permit,
+    permit: Permit,
     document: &Document<'_>,
     scope: &Scope,
     ignored: &Ignored,
 ) -> Result<Value, Error> {
     let plan = plan(api, document, scope)?;
-    let refusals = api.broker().registry.refusals(permit, &plan.commands);
+    let commands: Arc<[Command]> = plan.commands.into();
+    let refusals = api.answer(api.broker().registry.refusals(permit, commands.clone())).await?;
     let (without_queue, refused): (Vec<_>, Vec<_>) =
-        refusals.iter().partition(|(at, refused)| is_without_queue(&plan.commands[*at], refused));
+        refusals.iter().partition(|(at, refused)| is_without_queue(&commands[*at], refused));
     let named = |refusals: &[&(usize, Refused)]| -> Vec<String> {
-        refusals.iter().map(|(at, refused)| left_out(&plan.commands[*at], refused)).collect()
+        refusals.iter().map(|(at, refused)| left_out(&commands[*at], refused)).collect()
     };
     let unsupported: Vec<String> = plan.unsupported.iter().map(ToString::to_string).collect();
     Ok(json!({
         "dry_run": true,
         "would_be_imported": unsupported.is_empty() && refused.is_empty(),
-        "changes": plan.commands.len() - refusals.len(),
+        "changes": commands.len() - refusals.len(),
         "unsupported": unsupported,
         "refused": named(&refused),
         "left_out": named(&without_queue),
@@ -117,7 +116,7 @@ pub(super) fn preview(
 }
 
 fn plan(api: &Api, document: &Document<'_>, scope: &Scope) -> Result<Plan, Error> {
-    let topology = api.broker().registry.staged_topology();
+    let topology = api.topology();
     Plan::of(document, scope, &topology, api.node().vhost_defaults(), api.password_rule())
 }
 

@@ -100,13 +100,13 @@ impl Definitions {
         let permit = Permit::import();
         let manner = Manner { skips_unsupported: skip_unsupported, is_start: true };
         for (path, text) in &self.documents {
-            let before = Generation::staged(api.broker());
-            let topology = api.broker().registry.staged_topology();
+            let before = Generation::published(api.broker());
+            let topology = api.topology();
             let (document, _) = known::parse(text, &Scope::Cluster, &topology).map_err(|wrong| {
                 let (Wrong::Json(reason) | Wrong::Shape(reason)) = wrong;
                 LoadError::Malformed { path: path.clone(), reason }
             })?;
-            let imported = import::import(api, &permit, &document, &Scope::Cluster, (manner, before)).await;
+            let imported = import::import(api, permit.clone(), &document, &Scope::Cluster, (manner, before)).await;
             imported.map_err(|error| LoadError::Refused { path: path.clone(), reason: reason(error) })?;
         }
         let command = Command::PutGlobalParameter { name: HASH_PARAMETER.into(), value: json!(self.hash) };

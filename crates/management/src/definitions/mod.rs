@@ -39,7 +39,7 @@ pub(crate) async fn import(call: Call) -> HandlerResult {
 
 /// POST: imports into one vhost.
 pub(crate) async fn import_into(call: Call) -> HandlerResult {
-    if call.staged().vhost(call.word(0)).is_none() {
+    if call.topology().vhost(call.word(0)).is_none() {
         return Err(Error::Missing("vhost_not_found".to_owned()));
     }
     imported(&call, Scope::Vhost(call.word(0).to_owned())).await
@@ -62,22 +62,21 @@ async fn imported(call: &Call, scope: Scope) -> HandlerResult {
     let manner = Manner::of(call);
     let last = call.api.last_import();
     let digest = Digest::of(text, scope.named(None));
-    let before = Generation::staged(call.api.broker());
+    let before = Generation::published(call.api.broker());
     if !call.asks("dry_run") && last.is(&digest, before) {
         // It was allowed before, maybe to another user.
         call.permit("", leveret_model::Action::ImportDefinitions)?;
-        call.api.durable(call.api.broker().registry.staged().1).await?;
         return no_content();
     }
-    let (document, ignored) = known::parse(text, &scope, &call.staged()).map_err(|wrong| match wrong {
+    let (document, ignored) = known::parse(text, &scope, &call.topology()).map_err(|wrong| match wrong {
         Wrong::Json(reason) => Error::BadRequest(format!("failed_to_parse_json: {reason}")),
         Wrong::Shape(reason) => Error::BadRequest(reason),
     })?;
     let permit = call.permit("", leveret_model::Action::ImportDefinitions)?;
     if call.asks("dry_run") {
-        return json(import::preview(&call.api, &permit, &document, &scope, &ignored)?);
+        return json(import::preview(&call.api, permit, &document, &scope, &ignored).await?);
     }
-    let unchanged = import::import(&call.api, &permit, &document, &scope, (manner, before)).await?;
+    let unchanged = import::import(&call.api, permit, &document, &scope, (manner, before)).await?;
     if let Some(generation) = unchanged.filter(|_| ignored.is_empty()) {
         last.set(digest, generation);
     }

@@ -16,7 +16,7 @@ pub(crate) async fn close(call: Call) -> HandlerResult {
         Some(_) => fields::text(&body, key).map(Some),
     };
     let (vhost, user) = (named("vhost")?, named("user")?);
-    if let Some(vhost) = vhost.filter(|vhost| call.staged().vhost(vhost).is_none()) {
+    if let Some(vhost) = vhost.filter(|vhost| call.topology().vhost(vhost).is_none()) {
         return Err(Error::Missing(format!("no_such_vhost {vhost}")));
     }
     let limit = body.get("limit").map(fields::count).transpose()?.unwrap_or(u64::MAX);

@@ -134,7 +134,7 @@ pub(crate) fn permit(call: &Call, kind: PolicyKind, vhost: &str) -> Result<Permi
             call.administers()?
         }
     };
-    match call.staged().vhost(vhost) {
+    match call.topology().vhost(vhost) {
         Some(_) => Ok(permit),
         None => Err(Error::Missing("vhost_not_found".to_owned())),
     }
@@ -185,7 +185,7 @@ async fn set(call: Call, kind: PolicyKind) -> HandlerResult {
     let permit = permit(&call, kind, vhost)?;
     let policy = parse(kind, vhost, name, &call.object()?)?;
     if call.asks("dry_run") {
-        let before = call.staged();
+        let before = call.topology();
         let after = before.with_policy(policy)?;
         return json(preview::of(&before, &after, vhost, (kind, name)));
     }
@@ -198,7 +198,7 @@ async fn clear(call: Call, kind: PolicyKind) -> HandlerResult {
         Error::Missing(_) => Error::NotFound,
         other => other,
     })?;
-    let before = call.staged();
+    let before = call.topology();
     before.policy(kind, vhost, name).ok_or(Error::NotFound)?;
     if call.asks("dry_run") {
         let after = before.without_policy(kind, vhost, name);

@@ -1,6 +1,7 @@
 //! Declaring, deleting and purging queues.
 
 use leveret_broker::DeleteIf;
+use leveret_broker::registry::ChangeRequest;
 use leveret_model::{Action, Command, CommandOutcome, DeclareQueue, DeleteQueue, without_line_ends};
 use serde_json::{Value, json};
 
@@ -33,19 +34,19 @@ pub(crate) async fn declare(call: Call) -> HandlerResult {
 pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
     let registry = &call.api.broker().registry;
-    let snapshot = registry.staged_snapshot();
+    let snapshot = registry.snapshot_full();
     snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     let permit = call.identity.permit(&snapshot.topology, vhost, Action::DeleteQueue(name))?;
     let command = DeleteQueue { vhost: vhost.into(), name: name.into(), connection: None };
     let condition = DeleteIf { unused: call.asks("if-unused"), empty: call.asks("if-empty"), expired: false };
-    call.api.delete_queue(permit, command, condition).await?;
+    call.api.change(ChangeRequest::delete_queue(permit, command, condition)).await??;
     no_content()
 }
 
 /// DELETE of the contents: purges the queue.
 pub(crate) async fn purge(call: Call) -> HandlerResult {
     let (vhost, name) = (call.word(0), call.word(1));
-    let snapshot = call.api.broker().registry.staged_snapshot();
+    let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.visible_queue(vhost, name, None)?;
@@ -59,6 +60,6 @@ pub(crate) async fn purge(call: Call) -> HandlerResult {
 pub(crate) async fn actions(call: Call) -> HandlerResult {
     let body = call.object()?;
     fields::require(&body, &["action"])?;
-    call.staged().queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
+    call.topology().queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
     Err(Error::BadRequestOf(json!(["unknown", body.get("action").unwrap_or(&Value::Null)])))
 }

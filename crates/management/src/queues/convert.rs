@@ -37,7 +37,7 @@ pub(crate) async fn convert(call: Call) -> HandlerResult {
     if queue_type.is_none() && arguments.is_none() {
         return Err(Error::BadRequest("neither 'type' nor 'arguments' say what the queue is to become".to_owned()));
     }
-    let topology = call.staged();
+    let topology = call.topology();
     let queue = topology.queue(vhost, name).ok_or(Error::NotFound)?;
     let before = queue.queue_type();
     let wanted = arguments.as_ref().unwrap_or(&queue.arguments);
@@ -59,18 +59,19 @@ pub(crate) async fn convert(call: Call) -> HandlerResult {
             tokio::time::sleep(AGAIN_AFTER).await;
         }
         let now = call.api.node().clock().monotonic();
-        converted = call.api.broker().registry.convert_queue(&permit, command.clone(), dry_run, now)?;
+        let asked = call.api.broker().registry.convert_queue(permit.clone(), command.clone(), dry_run, now);
+        converted = call.api.answer(asked).await??;
         if converted.is_some() {
             break;
         }
     }
-    let submitted = converted.ok_or_else(|| {
+    let changed = converted.ok_or_else(|| {
         let text = format!(
             "queue '{name}' in vhost '{vhost}' can't be converted while its messages are being moved to other queues; try again"
         );
         Error::Of(StatusCode::CONFLICT, "conflict", text)
     })?;
-    call.api.durable(submitted.ticket).await?;
+    call.api.durable(changed.ticket).await?;
     let after = queue_type.unwrap_or_else(|| match arguments.as_ref().and_then(|all| all.get("x-queue-type")) {
         Some(value) => value.as_str().and_then(QueueType::parse).unwrap_or(before),
         None => before,
@@ -80,7 +81,7 @@ pub(crate) async fn convert(call: Call) -> HandlerResult {
         "name": name,
         "from": before.name(),
         "to": after.name(),
-        "converted": !dry_run && submitted.outcome == CommandOutcome::Updated,
+        "converted": !dry_run && changed.outcome == CommandOutcome::Updated,
         "dry_run": dry_run,
     }))
 }

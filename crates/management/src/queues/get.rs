@@ -3,8 +3,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_broker::GetOutcome;
+use leveret_broker::asked::Later;
 use leveret_broker::direct::{Got, HeldGet, PlainMessage};
-use leveret_broker::queue_handle::{Later, QueueRef};
+use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::ticket::Ticket;
 use leveret_model::{Action, Refused, RefusedKind};

@@ -18,7 +18,7 @@ pub(crate) async fn move_parked(call: Call) -> HandlerResult {
     let body = call.object()?;
     let target = target(&body, name)?;
     let (mut from, last) = range(&body)?;
-    let snapshot = call.api.broker().registry.staged_snapshot();
+    let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     permit(&call, &snapshot.topology, &target)?;
     let (mut moved, mut ticket, mut stopped) = (0, Ticket::default(), None);

@@ -71,7 +71,7 @@ async fn delete(call: Call, which: SetAside) -> HandlerResult {
     if first > last {
         return Err(Error::BadRequest(format!("first is {first} and last {last}: the range is empty")));
     }
-    let snapshot = call.api.broker().registry.staged_snapshot();
+    let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.visible_queue(vhost, name, None)?;

@@ -58,7 +58,7 @@ pub(super) async fn start(api: &Api, asked: TraceRequest, (file, length): (File,
         connection: Some(owner),
     };
     // Only administrators get here, and the queue is the node's own.
-    api.submit_all(&Permit::system(), vec![Command::DeclareQueue(declare), Command::Bind(bind)]).await?;
+    api.submit_all(Permit::system(), vec![Command::DeclareQueue(declare), Command::Bind(bind)]).await?;
     api.durable(api.broker().registry.set_tracing(&vhost, true)).await?;
     let trace = Arc::new(Trace {
         queue: queue.to_string(),

@@ -19,7 +19,7 @@ use crate::running_transfers::{Transfer, TransferProgress, TransferRequest, Tran
 
 /// GET of all transfers in the vhosts that the user may see.
 pub(crate) async fn all(call: Call) -> HandlerResult {
-    let topology = call.staged();
+    let topology = call.topology();
     let sees = |transfer: &Transfer| call.identity.sees(&topology, &transfer.asked.vhost);
     let all = call.api.transfers().all();
     json(all.iter().filter(|transfer| sees(transfer)).map(|transfer| transfer.view()).collect())
@@ -48,7 +48,7 @@ pub(crate) async fn begin(call: Call) -> HandlerResult {
     let target = transfer_target(&body, name)?;
     let (first, last) = transfer_range(&body)?;
     let copy = fields::flag(&body, "copy")?;
-    let snapshot = call.api.broker().registry.staged_snapshot();
+    let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     permit_transfer(&call, &snapshot.topology, &target)?;
     if queue.is_stream() && !copy {
@@ -89,7 +89,7 @@ pub(crate) async fn begin(call: Call) -> HandlerResult {
 
 /// DELETE of one: cancels it while it runs, and forgets it once it has ended.
 pub(crate) async fn end(call: Call) -> HandlerResult {
-    let topology = call.staged();
+    let topology = call.topology();
     call.identity.permit(&topology, call.word(0), Action::Consume(call.word(1)))?;
     let found = call.word(2).parse().ok().and_then(|id| call.api.transfers().find(id));
     let transfer = found.filter(|transfer| is_of(&call, transfer)).ok_or(Error::NotFound)?;

@@ -6,6 +6,7 @@ use leveret_amqp10::value::{OwnedMap, OwnedValue};
 use leveret_model::{Action, Arguments, Bind, Binding, Command, DestinationName, Permit, Resource, Topology};
 
 use super::arguments;
+use super::changes::{Changing, Served};
 use super::fields::{self, Taken};
 use super::location::{self, End, Location};
 use super::names;
@@ -14,8 +15,9 @@ use super::refusal::{Refusal, Result, Status};
 use super::request;
 use super::response::{Body, Done};
 use crate::connection::Connection;
-use leveret_broker::streams::Waiter;
+use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 
 /// The body of POST.
 #[derive(Default)]
@@ -65,7 +67,7 @@ impl End {
 
 impl Connection {
     /// POST of a binding.
-    pub(super) fn post_binding(&mut self, body: request::Body<'_>, now: Now) -> Result<Done> {
+    pub(super) fn post_binding(&mut self, body: request::Body<'_>, now: Now) -> Result<Served> {
         let Declaration { source, queue, exchange, key, arguments } = Declaration::parse(body)?;
         let missing = |what: &str| Refusal::bad_request(format!("missing binding field {what}"));
         let source = source.ok_or_else(|| missing("'source'"))?;
@@ -81,34 +83,21 @@ impl Connection {
         };
         let permit = self.check_binding(&source, &destination, key.as_bytes())?;
         let bind = self.bind_command(&source, &destination, key.as_bytes(), arguments);
-        let submitted = self
-            .client
-            .broker
-            .registry
-            .submit(permit, Command::Bind(bind), now.monotonic)
-            .map_err(Refusal::without_conflict)?;
-        let outbox = &self.client.outbox;
-        Ok(Done { wait: submitted.wait(|| Waiter::Connection(outbox.clone())), ..Done::no_content(submitted.ticket) })
+        self.change(Changing::Bind, ChangeRequest::new(permit, Command::Bind(bind)), now)
     }
 
     /// DELETE of a binding. One that doesn't exist counts as deleted.
-    pub(super) fn remove_binding(&mut self, segment: &str, now: Now) -> Result<Done> {
+    pub(super) fn remove_binding(&mut self, segment: &str, now: Now) -> Result<Served> {
         let location = Location::parse(segment)?;
         let permit = self.check_binding(&location.source, &location.destination, location.key.as_bytes())?;
-        let (snapshot, ticket) = self.client.broker.registry.staged();
+        let snapshot = self.client.broker.registry.snapshot_full();
         let bindings = between(&snapshot.topology, &self.client.vhost, &location.source, &location.destination);
         let Some(binding) = bindings.into_iter().find(|binding| location.is_of(binding)) else {
-            return Ok(Done::no_content(ticket));
+            return Ok(Done::no_content(WaitFor::default()).into());
         };
         let arguments = binding.arguments.clone();
         let unbind = self.bind_command(&location.source, &location.destination, &binding.routing_key, arguments);
-        let submitted = self
-            .client
-            .broker
-            .registry
-            .submit(permit, Command::Unbind(unbind), now.monotonic)
-            .map_err(Refusal::without_conflict)?;
-        Ok(Done::no_content(submitted.ticket))
+        self.change(Changing::Unbind, ChangeRequest::new(permit, Command::Unbind(unbind)), now)
     }
 
     /// GET of the bindings between two ends with a key.
@@ -122,13 +111,13 @@ impl Connection {
             (None, None) => return Err(missing("'dste' or 'dstq'")),
         };
         self.check_binding(&source, &destination, key.as_bytes())?;
-        let (snapshot, ticket) = self.client.broker.registry.staged();
+        let snapshot = self.client.broker.registry.snapshot();
         let list = between(&snapshot.topology, &self.client.vhost, &source, &destination)
             .into_iter()
             .filter(|binding| *binding.routing_key == *key.as_bytes())
             .filter_map(|binding| describe(binding))
             .collect();
-        Ok(Done { status: Status::Ok, body: Body::Value(OwnedValue::List(list)), wait: ticket.into() })
+        Ok(Done { status: Status::Ok, body: Body::Value(OwnedValue::List(list)), wait: WaitFor::default() })
     }
 
     fn check_binding(&self, source: &str, destination: &End, key: &[u8]) -> Result<Permit> {

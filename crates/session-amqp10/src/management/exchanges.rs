@@ -2,12 +2,13 @@
 
 use leveret_model::{Action, Arguments, Command, DeclareExchange, DeleteExchange, ExchangeType};
 
+use super::changes::{Changing, Served};
 use super::fields::{self, Taken};
 use super::names;
 use super::refusal::{Refusal, Result};
 use super::request::Body;
-use super::response::Done;
 use crate::connection::Connection;
+use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 
 const ALTERNATE: &str = "alternate-exchange";
@@ -44,7 +45,7 @@ impl Declaration {
 
 impl Connection {
     /// PUT of an exchange.
-    pub(super) fn put_exchange(&mut self, name: &str, body: Body<'_>, now: Now) -> Result<Done> {
+    pub(super) fn put_exchange(&mut self, name: &str, body: Body<'_>, now: Now) -> Result<Served> {
         let Declaration { kind, durable, auto_delete, internal, arguments } = Declaration::parse(body)?;
         if ExchangeType::parse(&kind).is_err() {
             return Err(Refusal::bad_request(format!("invalid exchange type '{kind}'")));
@@ -52,7 +53,7 @@ impl Connection {
         names::check_not_default(name)?;
         let alternate = fields::exchange_name(&arguments, ALTERNATE)?;
         let permit = self.permit(Action::DeclareExchange { exchange: name, alternate: alternate.as_deref() })?;
-        if self.client.broker.registry.staged().0.topology.exchange(&self.client.vhost, name).is_none() {
+        if self.client.broker.registry.snapshot().topology.exchange(&self.client.vhost, name).is_none() {
             names::check_text(name)?;
             names::check_not_reserved("exchange", &self.client.vhost, name)?;
         }
@@ -65,13 +66,11 @@ impl Connection {
             internal,
             arguments,
         });
-        let submitted =
-            self.client.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::of_model)?;
-        Ok(Done::no_content(submitted.ticket))
+        self.change(Changing::DeclareExchange, ChangeRequest::new(permit, command), now)
     }
 
     /// DELETE of an exchange. One that doesn't exist counts as deleted.
-    pub(super) fn remove_exchange(&mut self, name: &str, now: Now) -> Result<Done> {
+    pub(super) fn remove_exchange(&mut self, name: &str, now: Now) -> Result<Served> {
         names::check_text(name)?;
         names::check_not_default(name)?;
         names::check_not_reserved("exchange", &self.client.vhost, name)?;
@@ -81,8 +80,6 @@ impl Connection {
             name: name.into(),
             if_unused: false,
         });
-        let submitted =
-            self.client.broker.registry.submit(permit, command, now.monotonic).map_err(Refusal::without_conflict)?;
-        Ok(Done::no_content(submitted.ticket))
+        self.change(Changing::DeleteExchange, ChangeRequest::new(permit, command), now)
     }
 }

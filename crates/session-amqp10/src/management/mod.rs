@@ -7,6 +7,7 @@
 
 mod arguments;
 mod bindings;
+mod changes;
 mod exchanges;
 mod fields;
 mod location;

@@ -1,19 +1,19 @@
 //! `/queues/:queue` and `/queues/:queue/messages`.
 
 use leveret_amqp10::value::{OwnedArray, OwnedMap, OwnedValue};
-use leveret_model::{
-    Action, Arguments, CommandOutcome, DeclareQueue, DeleteQueue, Permit, Queue, RefusedKind, Resource,
-};
+use leveret_model::{Action, Arguments, Command, DeclareQueue, DeleteQueue, Permit, Queue, RefusedKind, Resource};
 use leveret_queue::DeleteIf;
 
 use super::arguments;
+use super::changes::{Changing, Served};
 use super::fields::{self, Taken};
 use super::names;
 use super::refusal::{Refusal, Result, Status};
 use super::request;
 use super::response::{Body, Done, message_count};
 use crate::connection::Connection;
-use leveret_broker::queue_handle::QueueAnswer;
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::registry::ChangeRequest;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
@@ -56,18 +56,18 @@ impl Connection {
         if self.is_live_requester(name) {
             return Ok(Done { status: Status::Ok, body: self.describe_requester(name), wait: WaitFor::default() });
         }
-        let (snapshot, ticket) = self.client.broker.registry.staged();
+        let snapshot = self.client.broker.registry.snapshot();
         let Some(queue) = snapshot.queue(&self.client.vhost, name) else {
             let text = format!("queue '{name}' in vhost '{}' not found", self.client.vhost);
             return Err(Refusal::Answer(Status::NotFound, text));
         };
         let node = self.client.broker.settings.node_name.as_str();
         let body = Body::Value(describe(node, queue.info(), queue.counts()));
-        Ok(Done { status: Status::Ok, body, wait: ticket.into() })
+        Ok(Done { status: Status::Ok, body, wait: WaitFor::default() })
     }
 
     /// PUT of a queue.
-    pub(super) fn put_queue(&mut self, name: &str, body: request::Body<'_>, now: Now) -> Result<Done> {
+    pub(super) fn put_queue(&mut self, name: &str, body: request::Body<'_>, now: Now) -> Result<Served> {
         let Declaration { durable, exclusive, auto_delete, arguments } = Declaration::parse(body)?;
         if name.is_empty() {
             return Err(Refusal::bad_request("declare queue with empty name not allowed"));
@@ -87,33 +87,17 @@ impl Connection {
             connection: Some(self.client.id),
             arguments,
         };
-        let submitted = self.client.declare_queue(permit, declared, now).map_err(Refusal::of_model)?;
-        let created = submitted.outcome == CommandOutcome::Created;
-        let (snapshot, _) = self.client.broker.registry.staged();
-        let Some(queue) = snapshot.queue(&self.client.vhost, name) else {
-            // Another connection deleted it in between.
-            return Err(Refusal::bad_request(format!("no queue '{name}' in vhost '{}'", self.client.vhost)));
-        };
-        let node = &self.client.broker.settings.node_name;
-        let body = match queue.declared_again(now.monotonic) {
-            QueueAnswer::Now(size) => Body::Value(describe(node, queue.info(), size)),
-            QueueAnswer::Later(answer) => Body::Declared { node: node.clone(), queue: queue.info().clone(), answer },
-        };
-        let status = if created { Status::Created } else { Status::Ok };
-        Ok(Done { status, body, wait: submitted.ticket.into() })
+        self.change(Changing::DeclareQueue, ChangeRequest::new(permit, Command::DeclareQueue(declared)), now)
     }
 
     /// DELETE of a queue. One that doesn't exist counts as deleted.
-    pub(super) fn remove_queue(&mut self, name: &str, now: Now) -> Result<Done> {
+    pub(super) fn remove_queue(&mut self, name: &str, now: Now) -> Result<Served> {
         names::check_text(name)?;
         let permit = self.permit(Action::DeleteQueue(name))?;
         let command =
             DeleteQueue { vhost: self.client.vhost.clone(), name: name.into(), connection: Some(self.client.id) };
-        let deleted =
-            self.client.broker.registry.delete_queue(permit, command, DeleteIf::default(), None, now.monotonic);
-        let submitted = deleted.map_err(Refusal::without_conflict)?;
-        self.client.counters.queues_deleted.add(submitted.deleted.len() as u64);
-        Ok(Done { status: Status::Ok, body: Body::Deleted(submitted.deleted), wait: submitted.ticket.into() })
+        let request = ChangeRequest::delete_queue(permit, command, DeleteIf::default());
+        self.change(Changing::DeleteQueue, request, now)
     }
 
     /// DELETE of a queue's messages.
@@ -123,7 +107,7 @@ impl Connection {
             // The answers that wait belong to the requester's connection already.
             return Ok(Done { status: Status::Ok, body: Body::Value(message_count(0)), wait: WaitFor::default() });
         }
-        let (snapshot, staged) = self.client.broker.registry.staged();
+        let snapshot = self.client.broker.registry.snapshot();
         let info =
             snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id)).map_err(|refused| {
                 match refused.kind {
@@ -142,10 +126,10 @@ impl Connection {
             return Err(Refusal::bad_request(text));
         }
         let (body, ticket) = match queue.purge(now.monotonic) {
-            QueueAnswer::Now((count, ticket)) => (Body::Value(message_count(count)), ticket),
-            QueueAnswer::Later(answer) => (Body::Purged(answer), Ticket::default()),
+            NowOrLater::Now((count, ticket)) => (Body::Value(message_count(count)), ticket),
+            NowOrLater::Later(answer) => (Body::Purged(answer), Ticket::default()),
         };
-        Ok(Done { status: Status::Ok, body, wait: WaitFor::all([ticket.into(), staged.into()]) })
+        Ok(Done { status: Status::Ok, body, wait: ticket.into() })
     }
 
     /// Whether a requester waits for answers under this name (direct reply-to).

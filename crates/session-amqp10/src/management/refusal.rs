@@ -55,7 +55,7 @@ impl Refusal {
     /// object, or a bad argument, is 409. Everything else is 400, even if the object doesn't exist.
     pub(super) fn of_model(refused: Refused) -> Self {
         let status = match refused.kind {
-            RefusedKind::PreconditionFailed | RefusedKind::Protected => Status::Conflict,
+            RefusedKind::PreconditionFailed | RefusedKind::Protected | RefusedKind::AlreadyExists => Status::Conflict,
             RefusedKind::AccessRefused | RefusedKind::LimitReached => Status::Forbidden,
             RefusedKind::NotImplemented => Status::NotImplemented,
             RefusedKind::NotFound

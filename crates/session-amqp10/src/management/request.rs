@@ -36,6 +36,16 @@ impl<'a> Request<'a> {
     /// The address of the sender's own pair (link pair, 2.1).
     pub(super) const REPLY_TO: &'static str = "$me";
 
+    /// Whether it looks at what earlier requests may have changed: it is served once these are answered.
+    pub(super) fn looks(&self) -> bool {
+        let target = self.target.unwrap_or_default();
+        match self.method {
+            Some("GET") => true,
+            Some("DELETE") => target.starts_with("/bindings/") || target.ends_with("/messages"),
+            _ => false,
+        }
+    }
+
     /// Parses a message. Its sections may come in any order, as in RabbitMQ: clients send the body first (Python
     /// client, issue 1), or leave it out.
     ///

@@ -1,8 +1,11 @@
 //! The half of a pair on which requests come in.
 
+use std::fmt;
+
 use leveret_amqp10::{Role, SenderSettleMode, Serial, condition, performative::Transfer};
 
 use super::pair::PairName;
+use super::refusal::Refusal;
 use super::request::Request;
 use super::response::Response;
 use super::responses::Waiting;
@@ -79,7 +82,12 @@ impl Connection {
             };
             let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
             let key = responses.key;
-            let mut response = self.respond(complete.payload.bytes(), now)?;
+            let message = complete.payload.bytes();
+            let request = Request::parse(message)?;
+            let mut response = match request.looks() && !self.responses.is_empty() {
+                true => Response::unserved(message),
+                false => self.respond(&request, now),
+            };
             let mut asks = None;
             if !response.is_answered() {
                 response.notify(&self.client.outbox, key);
@@ -97,21 +105,24 @@ impl Connection {
         Ok(())
     }
 
-    fn respond(&mut self, message: &[u8], now: Now) -> Result<Response> {
-        let request = Request::parse(message)?;
-        let id = request.id;
-        let served = self.serve_request(&request, now);
+    /// Serves a request.
+    pub(super) fn respond(&mut self, request: &Request<'_>, now: Now) -> Response {
+        let served = self.serve_request(request, now);
         if let Err(refusal) = &served {
-            tracing::warn!(
-                connection = %self.client.name,
-                user = %self.client.user,
-                "request {} {} failed: {}",
-                cut(request.method.unwrap_or_default()),
-                cut(request.target.unwrap_or_default()),
-                cut(&refusal.to_string()),
-            );
+            let (method, target) = (request.method.unwrap_or_default(), request.target.unwrap_or_default());
+            self.tell_failed(format_args!("{} {}", cut(method), cut(target)), refusal);
         }
-        Ok(Response::new(id, served))
+        Response::new(request.id, served)
+    }
+
+    /// Writes to the log why a request failed.
+    pub(super) fn tell_failed(&self, what: fmt::Arguments<'_>, refusal: &Refusal) {
+        tracing::warn!(
+            connection = %self.client.name,
+            user = %self.client.user,
+            "request {what} failed: {}",
+            cut(&refusal.to_string()),
+        );
     }
 }
 

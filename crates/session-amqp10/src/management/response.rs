@@ -3,15 +3,18 @@
 use std::sync::Arc;
 
 use leveret_amqp10::{
-    message::{MapSection, MessageId, Properties, write_map_section, write_value_raw},
+    message::{MapSection, MessageId, OwnedMessageId, Properties, write_map_section, write_value_raw},
     value::{EncodedMap, OwnedMap, OwnedValue, Value},
 };
 use leveret_model::{Queue, Refused};
 
+use super::changes::{Changing, Served};
 use super::queues::describe;
 use super::refusal::{Refusal, Result, Status};
+use leveret_broker::asked::Later;
 use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::{Later, QueueRef};
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::registry::ChangeOutcome;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::wait_for::WaitFor;
 
@@ -43,8 +46,8 @@ pub(super) enum Body {
 
 impl Done {
     /// A result without a body.
-    pub(super) fn no_content(ticket: Ticket) -> Self {
-        Self { status: Status::NoContent, body: Body::Value(OwnedValue::Null), wait: ticket.into() }
+    pub(super) fn no_content(wait: WaitFor) -> Self {
+        Self { status: Status::NoContent, body: Body::Value(OwnedValue::Null), wait }
     }
 }
 
@@ -52,37 +55,87 @@ impl Done {
 pub(crate) struct Response {
     /// The position that it waits for.
     pub wait: WaitFor,
+    /// The message-id of its request.
+    id: Option<OwnedMessageId>,
     content: Content,
 }
 
 enum Content {
-    /// Sections before the body, encoded, and the body.
-    Message { head: Vec<u8>, body: Body },
+    /// Status and body.
+    Message(Status, Body),
     /// The session ends instead of a response.
     Access(Refused),
+    /// The change of the request was asked for.
+    Asked(Changing, Later<ChangeOutcome>),
+    /// The request, which is served when those before it are answered.
+    Unserved(Box<[u8]>),
+}
+
+impl Content {
+    /// In place of a content that is being made.
+    fn nothing() -> Self {
+        Self::Message(Status::NoContent, Body::Value(OwnedValue::Null))
+    }
+
+    fn of(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Answer(status, text) => Self::Message(status, Body::Value(OwnedValue::String(text))),
+            Refusal::Access(refused) => Self::Access(refused),
+        }
+    }
 }
 
 impl Response {
-    pub(super) fn new(id: Option<MessageId<'_>>, result: Result<Done>) -> Self {
-        let (status, body, wait) = match result {
-            Ok(done) => (done.status, done.body, done.wait),
-            Err(Refusal::Answer(status, text)) => (status, Body::Value(OwnedValue::String(text)), WaitFor::default()),
-            Err(Refusal::Access(refused)) => {
-                return Self { wait: WaitFor::default(), content: Content::Access(refused) };
-            }
-        };
-        let mut head = Vec::new();
-        let properties = Properties { subject: Some(status.code()), correlation_id: id, ..Properties::default() };
-        properties.encode(&mut head);
-        let mut application = EncodedMap::new();
-        application.push(VERSION_KEY, Value::String(VERSION));
-        write_map_section(&mut head, MapSection::ApplicationProperties, application.as_map());
-        Self { wait, content: Content::Message { head, body } }
+    pub(super) fn new(id: Option<MessageId<'_>>, result: Result<Served>) -> Self {
+        let mut response =
+            Self { wait: WaitFor::default(), id: id.map(OwnedMessageId::from), content: Content::nothing() };
+        match result {
+            Ok(Served::Done(done)) => response.be(Ok(done)),
+            Ok(Served::Asked(changing, answer)) => response.content = Content::Asked(changing, answer),
+            Err(refusal) => response.be(Err(refusal)),
+        }
+        response
     }
 
-    /// Whether it waits for no queue any more. The answer of a queue becomes part of it.
+    /// The place of a request that is served later.
+    pub(super) fn unserved(request: &[u8]) -> Self {
+        Self { wait: WaitFor::default(), id: None, content: Content::Unserved(request.into()) }
+    }
+
+    /// The request, if it isn't served.
+    pub(super) fn take_unserved(&mut self) -> Option<Box<[u8]>> {
+        match std::mem::replace(&mut self.content, Content::nothing()) {
+            Content::Unserved(request) => Some(request),
+            other => {
+                self.content = other;
+                None
+            }
+        }
+    }
+
+    /// The change that was asked for.
+    pub(super) fn asked(&self) -> Option<(Changing, &Later<ChangeOutcome>)> {
+        match &self.content {
+            Content::Asked(changing, answer) => Some((*changing, answer)),
+            _ => None,
+        }
+    }
+
+    /// Becomes the response with this result.
+    pub(super) fn be(&mut self, result: Result<Done>) {
+        (self.content, self.wait) = match result {
+            Ok(done) => (Content::Message(done.status, done.body), done.wait),
+            Err(refusal) => (Content::of(refusal), WaitFor::default()),
+        };
+    }
+
+    /// Whether it waits for nobody's answer any more. The answer of a queue becomes part of it.
     pub(super) fn is_answered(&mut self) -> bool {
-        let Content::Message { body, .. } = &mut self.content else { return true };
+        let body = match &mut self.content {
+            Content::Message(_, body) => body,
+            Content::Access(_) => return true,
+            Content::Asked(..) | Content::Unserved(_) => return false,
+        };
         let value = match &*body {
             Body::Value(_) | Body::Deleted(_) => return true,
             Body::Purged(answer) => answer.take().map(|(count, ticket)| {
@@ -98,29 +151,38 @@ impl Response {
         is_answered
     }
 
-    /// Has `outbox` signalled when the queue answers that it waits for.
+    /// Has `outbox` signalled when the answer is there that it waits for.
     pub(super) fn notify(&self, outbox: &Arc<Outbox>, key: u64) {
         match &self.content {
-            Content::Message { body: Body::Purged(answer), .. } => answer.notify(outbox.clone(), key),
-            Content::Message { body: Body::Declared { answer, .. }, .. } => answer.notify(outbox.clone(), key),
-            Content::Message { .. } | Content::Access(_) => {}
+            Content::Message(_, Body::Purged(answer)) => answer.notify(outbox.clone(), key),
+            Content::Message(_, Body::Declared { answer, .. }) => answer.notify(outbox.clone(), key),
+            Content::Asked(_, answer) => answer.notify(outbox.clone(), key),
+            Content::Message(..) | Content::Access(_) | Content::Unserved(_) => {}
         }
     }
 
-    /// The message, once it may be sent. A queue that it waits for has answered.
+    /// The message, once it may be sent: everybody whom it waits for has answered.
     ///
     /// # Errors
     /// The refusal that ends the session instead.
     pub(super) fn into_message(self) -> core::result::Result<Vec<u8>, Refused> {
-        let (mut message, body) = match self.content {
-            Content::Message { head, body } => (head, body),
+        let (status, body) = match self.content {
+            Content::Message(status, body) => (status, body),
             Content::Access(refused) => return Err(refused),
+            Content::Asked(..) | Content::Unserved(_) => (Status::BadRequest, Body::Value(OwnedValue::Null)),
         };
         let value = match body {
             Body::Value(value) => value,
             Body::Deleted(queues) => message_count(queues.iter().map(|queue| queue.deleted_messages()).sum()),
             Body::Purged(_) | Body::Declared { .. } => OwnedValue::Null,
         };
+        let mut message = Vec::new();
+        let correlation_id = self.id.as_ref().map(OwnedMessageId::borrowed);
+        let properties = Properties { subject: Some(status.code()), correlation_id, ..Properties::default() };
+        properties.encode(&mut message);
+        let mut application = EncodedMap::new();
+        application.push(VERSION_KEY, Value::String(VERSION));
+        write_map_section(&mut message, MapSection::ApplicationProperties, application.as_map());
         write_value_raw(&mut message, |out| value.encode(out));
         Ok(message)
     }

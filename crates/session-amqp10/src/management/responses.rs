@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use leveret_amqp10::{Role, Serial, condition};
 
 use super::pair::PairName;
+use super::request::Request;
 use super::requests::CREDIT;
 use super::response::Response;
 use crate::connection::Connection;
@@ -95,22 +96,57 @@ impl Connection {
         }
     }
 
-    /// Takes over the answers of queues that requests asked.
-    pub(crate) fn take_request_answers(&mut self) {
-        for waiting in self.responses.iter_mut().filter(|waiting| waiting.asks.is_some()) {
-            if waiting.response.is_answered()
-                && let Some((channel, handle)) = waiting.asks.take()
-            {
-                self.questions.forget_request(channel, handle);
-            }
+    /// Takes over the answers that requests asked for.
+    pub(crate) fn take_request_answers(&mut self, now: Now) {
+        let mut responses = std::mem::take(&mut self.responses);
+        for waiting in responses.iter_mut().filter(|waiting| waiting.asks.is_some()) {
+            self.take_change_of(waiting, now);
+            self.end_question(waiting);
         }
+        self.responses = responses;
+    }
+
+    /// Goes on with a request whose change was made or refused. It may ask a queue then.
+    fn take_change_of(&mut self, waiting: &mut Waiting, now: Now) {
+        let Some((changing, answer)) = waiting.response.asked() else { return };
+        let Some(outcome) = self.client.take_change(answer, now) else { return };
+        let result = self.changed(changing, outcome, now);
+        if let Err(refusal) = &result {
+            self.tell_failed(format_args!("{changing:?}"), refusal);
+        }
+        waiting.response.be(result);
+        waiting.response.notify(&self.client.outbox, waiting.key);
+    }
+
+    /// The link of a request that is answered takes the next one.
+    fn end_question(&mut self, waiting: &mut Waiting) {
+        if waiting.response.is_answered()
+            && let Some((channel, handle)) = waiting.asks.take()
+        {
+            self.questions.forget_request(channel, handle);
+        }
+    }
+
+    /// Serves the request that waits for all before it, if there is none left.
+    fn serve_next(&mut self, now: Now) {
+        let Some(mut waiting) = self.responses.pop_front() else { return };
+        if let Some(message) = waiting.response.take_unserved()
+            && let Ok(request) = Request::parse(&message)
+        {
+            waiting.response = self.respond(&request, now);
+            waiting.response.notify(&self.client.outbox, waiting.key);
+            self.end_question(&mut waiting);
+        }
+        self.responses.push_front(waiting);
     }
 
     /// Sends the responses whose changes became durable.
     pub(crate) fn answer_requests(&mut self, now: Now) {
         let streams = self.client.broker.streams.clone();
         let (mut published, mut renews_token) = (false, false);
-        while let Some(waiting) = self.responses.pop_front_if(|waiting| waiting.is_due(&streams)) {
+        loop {
+            self.serve_next(now);
+            let Some(waiting) = self.responses.pop_front_if(|waiting| waiting.is_due(&streams)) else { break };
             if !waiting.response.wait.is_nothing() && !std::mem::replace(&mut published, true) {
                 self.client.broker.registry.publish();
             }

@@ -1,15 +1,15 @@
 //! The dispatch of requests by path and method.
 
+use super::changes::Served;
 use super::path::{Path, decode};
 use super::refusal::{Refusal, Result, Status};
 use super::request::{Body, Request};
-use super::response::Done;
 use crate::connection::Connection;
 use leveret_broker::time::Now;
 
 impl Connection {
     /// Carries out a request.
-    pub(super) fn serve_request(&mut self, request: &Request<'_>, now: Now) -> Result<Done> {
+    pub(super) fn serve_request(&mut self, request: &Request<'_>, now: Now) -> Result<Served> {
         let missing = |field: &str| Refusal::bad_request(format!("bad request: property '{field}' is missing"));
         let target = request.target.ok_or_else(|| missing("to"))?;
         let method = request.method.ok_or_else(|| missing("subject"))?;
@@ -27,7 +27,7 @@ impl Connection {
         let body = request.body;
         let allowed: &[&str] = match (path.segments(), method) {
             (["queues", queue], "GET") => {
-                return no_body(method, body).and_then(|()| self.look_at_queue(&decode(queue)?));
+                return no_body(method, body).and_then(|()| self.look_at_queue(&decode(queue)?)).map(Served::Done);
             }
             (["queues", queue], "PUT") => return self.put_queue(&decode(queue)?, body, now),
             (["queues", queue], "DELETE") => {
@@ -35,7 +35,7 @@ impl Connection {
             }
             (["queues", _], _) => &["GET", "PUT", "DELETE"],
             (["queues", queue, "messages"], "DELETE") => {
-                return no_body(method, body).and_then(|()| self.purge_queue(&decode(queue)?, now));
+                return no_body(method, body).and_then(|()| self.purge_queue(&decode(queue)?, now)).map(Served::Done);
             }
             (["queues", _, "messages"], _) => &["DELETE"],
             (["exchanges", exchange], "PUT") => return self.put_exchange(&decode(exchange)?, body, now),
@@ -43,14 +43,16 @@ impl Connection {
                 return no_body(method, body).and_then(|()| self.remove_exchange(&decode(exchange)?, now));
             }
             (["exchanges", _], _) => &["PUT", "DELETE"],
-            (["bindings"], "GET") => return no_body(method, body).and_then(|()| self.list_bindings(&path)),
+            (["bindings"], "GET") => {
+                return no_body(method, body).and_then(|()| self.list_bindings(&path)).map(Served::Done);
+            }
             (["bindings"], "POST") => return self.post_binding(body, now),
             (["bindings"], _) => &["GET", "POST"],
             (["bindings", segment], "DELETE") => {
                 return no_body(method, body).and_then(|()| self.remove_binding(segment, now));
             }
             (["bindings", _], _) => &["DELETE"],
-            (["auth", "tokens"], "PUT") => return self.renew_token(body),
+            (["auth", "tokens"], "PUT") => return self.renew_token(body).map(Served::Done),
             (["auth", "tokens"], _) => &["PUT"],
             _ => return Err(Refusal::Answer(Status::NotFound, format!("no resource '{target}'"))),
         };

@@ -10,8 +10,8 @@ use crate::connection::Connection;
 use crate::error::{Failure, Scope};
 use crate::link::Link;
 use crate::publisher::Destination;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 
 impl Connection {
     /// PUT of a token. Users of the node's own database have none that could expire: as in RabbitMQ, any is taken.
@@ -21,7 +21,7 @@ impl Connection {
         };
         self.told().secret_updated("PUT /auth/tokens");
         self.renews_token = true;
-        Ok(Done::no_content(Ticket::default()))
+        Ok(Done::no_content(WaitFor::default()))
     }
 
     /// Ends the sessions with links that the user's permissions don't allow any more, after a token was renewed.

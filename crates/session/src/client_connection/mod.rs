@@ -18,6 +18,7 @@ use smallvec::SmallVec;
 pub use self::events::ConsumerUse;
 use self::shown_wait::ShownWait;
 pub use self::shown_wait::WAIT_SHOWN_MAX;
+use crate::gone::GoneAt;
 use crate::overdue::Looks;
 use crate::pace::Pace;
 use crate::undurable::Undurable;
@@ -324,15 +325,15 @@ impl ClientConnection {
     }
 
     /// Deletes the next part of the connection's exclusive queues, whose ids begin at `next`, and advances `next`.
-    /// Returns the ticket from which on they are deleted, or none if no more are left.
-    pub fn delete_exclusive_queues(&mut self, next: &mut QueueId, now: Now) -> Option<Ticket> {
+    /// Returns the time from which on they are gone, or none if no more are left.
+    pub fn delete_exclusive_queues(&mut self, next: &mut QueueId, now: Now) -> Option<GoneAt> {
         self.budget.spend(EXCLUSIVE_QUEUES);
         let gone_at = match self.has_exclusive_queues {
             true => self.broker.delete_exclusive_queues(self.id, next, &**self.counters, now),
             false => None,
         };
         self.has_exclusive_queues = gone_at.is_some();
-        gone_at
+        gone_at.map(GoneAt::from)
     }
 
     /// Returns the connection's share of its limits once everything that it owned is gone.

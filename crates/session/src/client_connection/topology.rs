@@ -1,9 +1,10 @@
 //! A client's permissions in its vhost, and the queues that it looks up and declares there.
 
 use leveret_broker::Now;
-use leveret_broker::queue_handle::{QueueAnswer, QueueRef};
-use leveret_broker::registry::Submitted;
-use leveret_model::{Action, Command, CommandOutcome, DeclareQueue, Permit, Refused, authorize};
+use leveret_broker::asked::{Later, NowOrLater};
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::registry::{ChangeOutcome, ChangeRequest, ChangedAll};
+use leveret_model::{Action, Command, CommandOutcome, Permit, Refused, authorize};
 
 use super::ClientConnection;
 use crate::gone::GoneAt;
@@ -29,27 +30,53 @@ impl ClientConnection {
         Ok(snapshot.queues.get(&info.id).expect("every queue of the topology is there").newest())
     }
 
-    /// Declares a queue and counts the declaration. The answer waits for the position of the submitted change.
-    ///
-    /// # Errors
-    /// As returned by the model.
-    pub fn declare_queue(&mut self, permit: Permit, declare: DeclareQueue, now: Now) -> Result<Submitted, Refused> {
-        let is_exclusive = declare.exclusive;
-        let submitted = self.broker.registry.submit(permit, Command::DeclareQueue(declare), now.monotonic)?;
-        if let Some(mismatch) = &submitted.mismatch {
+    /// Asks for a change of the control plane. A later outcome is taken by [`ClientConnection::take_change`].
+    pub fn change(&mut self, request: ChangeRequest, now: Now) -> NowOrLater<ChangeOutcome> {
+        if let Command::DeclareQueue(declare) = &request.command {
+            // Whatever becomes of it: it may be declared when nobody is there to hear of it.
+            self.has_exclusive_queues |= declare.exclusive;
+        }
+        match self.broker.registry.change(request, now.monotonic) {
+            NowOrLater::Now(outcome) => {
+                self.note_change(&outcome, now);
+                NowOrLater::Now(outcome)
+            }
+            later => later,
+        }
+    }
+
+    /// The outcome of a change, if it is there. It is there once only.
+    pub fn take_change(&self, answer: &Later<ChangeOutcome>, now: Now) -> Option<ChangeOutcome> {
+        let outcome = answer.take()?;
+        self.note_change(&outcome, now);
+        Some(outcome)
+    }
+
+    /// Counts queues that were declared, created and deleted, and writes to the log what a declaration differs in from its queue.
+    fn note_change(&self, outcome: &ChangeOutcome, now: Now) {
+        let Ok(changed) = outcome else { return };
+        if let Some(mismatch) = &changed.mismatch {
             self.broker.redeclared.write(mismatch, &self.user, &self.name, now.monotonic);
         }
-        self.counters.queues_declared.increment();
-        if submitted.outcome == CommandOutcome::Created {
-            self.counters.queues_created.increment();
+        if changed.declared.is_some() {
+            self.counters.queues_declared.increment();
+            if changed.outcome == CommandOutcome::Created {
+                self.counters.queues_created.increment();
+            }
         }
-        self.has_exclusive_queues |= is_exclusive;
-        Ok(submitted)
+        self.counters.queues_deleted.add(changed.deleted.len() as u64);
+    }
+
+    /// Counts what several changes as one declared, created and deleted.
+    pub fn note_changes(&self, changed: &ChangedAll) {
+        self.counters.queues_declared.add(changed.queues_declared);
+        self.counters.queues_created.add(changed.queues_created);
+        self.counters.queues_deleted.add(changed.deleted.len() as u64);
     }
 
     /// Deletes an auto-delete queue with its last consumer, unless it has a new one by then; `left` is the number of
     /// consumers that are left.
-    pub fn delete_if_unused(&self, queue: &QueueRef, left: QueueAnswer<Option<usize>>, now: Now) -> GoneAt {
+    pub fn delete_if_unused(&self, queue: &QueueRef, left: NowOrLater<Option<usize>>, now: Now) -> GoneAt {
         self.broker.delete_if_unused(queue, left, &**self.counters, now).into()
     }
 }

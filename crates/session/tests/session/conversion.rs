@@ -38,8 +38,8 @@ fn convert(stage: &Stage, to: QueueType, arguments: Option<Arguments>) -> Result
     let (vhost, name) = ("/".into(), "q".into());
     let command = ConvertQueue { vhost, name, queue_type: Some(to), arguments, earlier: None };
     let now = stage.now.monotonic;
-    let converted = stage.broker.registry.convert_queue(&Permit::system(), command, false, now)?;
-    Ok(converted.expect("nothing is being moved").outcome)
+    let converted = stage.broker.registry.convert_queue(Permit::system(), command, false, now);
+    Ok(converted.now().expect("answers come at once")?.expect("nothing is being moved").outcome)
 }
 
 /// Runs everything until no work is left, and publishes the change.

@@ -1,13 +1,14 @@
-//! Queues that answer later, as those of another node do: methods of AMQP 0-9-1.
+//! Queues and a control plane that answer later, as those of another node do: methods of AMQP 0-9-1.
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_model::{Command, DeleteQueue};
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
-/// The methods whose queue answers later.
-const METHODS: [&str; 5] = ["get", "purge", "declare", "look", "cancel"];
+/// The methods that are answered later.
+const METHODS: [&str; 8] = ["get", "purge", "declare", "look", "exchange", "bind", "unbind", "cancel"];
 
 /// A stage whose queues answer later, and a client with the channels 1 and 2. The queue `q` has this many messages, and the
 /// consumer `tag`, which gets none.
@@ -37,6 +38,9 @@ fn ask(stage: &mut Stage, link: usize, method: &str) {
         "purge" => client.purge_queue(1, b"q"),
         "declare" => client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new()),
         "look" => client.declare_queue(1, b"q", look, &FieldTable::new()),
+        "exchange" => client.declare_exchange(1, b"e", "direct", true, &FieldTable::new()),
+        "bind" => client.bind_queue(1, b"q", b"amq.direct", b"k", &FieldTable::new()),
+        "unbind" => client.unbind_queue(1, b"q", b"amq.direct", b"k", &FieldTable::new()),
         _ => client.cancel(1, b"tag"),
     }
     stage.settle();
@@ -74,7 +78,17 @@ fn late_answers_of_a_channel_keep_the_order_of_its_methods() {
     ask(&mut stage, link, "get");
     assert_eq!(told(&mut stage, link), [""; 0]);
     answer(&mut stage);
-    let expected = ["got 2", "queue.purge-ok 2", "declared 0 1", "declared 0 1", "cancelled", "empty"];
+    let expected = [
+        "got 2",
+        "queue.purge-ok 2",
+        "declared 0 1",
+        "declared 0 1",
+        "exchange.declare-ok",
+        "queue.bind-ok",
+        "queue.unbind-ok",
+        "cancelled",
+        "empty",
+    ];
     assert_eq!(told(&mut stage, link), expected);
 }
 
@@ -84,31 +98,38 @@ fn other_channels_go_on_while_one_waits_for_its_queue() {
         let (mut stage, link) = stage(3);
         ask(&mut stage, link, method);
         let client = &mut stage.links[link].client;
-        client.bind_queue(2, b"q", b"amq.direct", b"k", &FieldTable::new());
         client.publish(2, b"", b"q", false, &[0, 0], b"more");
         client.confirm_select(2);
         stage.settle();
-        assert_eq!(told(&mut stage, link), ["queue.bind-ok", "confirm.select-ok"], "{method}");
+        assert_eq!(told(&mut stage, link), ["confirm.select-ok"], "{method}");
         answer(&mut stage);
         let expected = match method {
             "get" => "got 3",
             "purge" => "queue.purge-ok 4",
             "declare" | "look" => "declared 4 1",
-            _ => "cancelled",
+            "cancel" => "cancelled",
+            change => &format!(
+                "{}-ok",
+                if change == "exchange" { "exchange.declare".to_owned() } else { format!("queue.{change}") }
+            ),
         };
         assert_eq!(told(&mut stage, link), [expected], "{method}");
     }
 }
 
+/// Deletes a queue at once, before anything else that was asked for.
+fn delete(stage: &mut Stage, name: &str) {
+    stage.command(Command::DeleteQueue(DeleteQueue { vhost: "/".into(), name: name.into(), connection: None }));
+    stage.broker.registry.publish();
+    stage.settle();
+}
+
 #[test]
 fn a_deleted_queue_answers_as_one_that_is_gone() {
-    for method in METHODS {
+    for method in ["get", "purge", "declare", "look", "cancel"] {
         let (mut stage, link) = stage(3);
         ask(&mut stage, link, method);
-        let other = stage.connect();
-        stage.links[other].client.delete_queue(1, b"q");
-        stage.settle();
-        assert_eq!(told(&mut stage, other), ["queue.delete-ok 3"]);
+        delete(&mut stage, "q");
         answer(&mut stage);
         let expected = match method {
             "get" => "empty",
@@ -168,6 +189,40 @@ fn a_queue_declared_by_a_cut_connection_is_published() {
     assert_eq!(counts(&stage, "new"), Some((0, 0)));
 }
 
+#[test]
+fn a_change_that_is_refused_late_closes_its_channel() {
+    let (mut stage, link) = stage(0);
+    let client = &mut stage.links[link].client;
+    client.bind_queue(2, b"q", b"missing", b"k", &FieldTable::new());
+    client.publish(2, b"", b"q", false, &[0, 0], b"never taken");
+    stage.settle();
+    assert_eq!(told(&mut stage, link), [""; 0]);
+    stage.holds_answers = false;
+    stage.settle();
+    let text = "NOT_FOUND - no exchange 'missing' in vhost '/'".to_owned();
+    assert_eq!(stage.links[link].refusal(), Some((404, text)));
+    assert_eq!(counts(&stage, "q"), Some((0, 1)), "a publish behind it isn't taken");
+}
+
+#[test]
+fn an_exclusive_queue_goes_with_its_connection_whenever_it_is_declared() {
+    for cuts_first in [true, false] {
+        let (mut stage, link) = stage(0);
+        let flags = QueueDeclare { exclusive: true, ..QueueDeclare::default() };
+        stage.links[link].client.declare_queue(1, b"own", flags, &FieldTable::new());
+        while stage.links[link].step(stage.now) {}
+        if !cuts_first {
+            answer(&mut stage);
+            assert_eq!(told(&mut stage, link), ["declared 0 0"]);
+            stage.holds_answers = true;
+        }
+        stage.links[link].connection.disconnected(stage.now);
+        answer(&mut stage);
+        assert_eq!(counts(&stage, "own"), None);
+        assert_eq!(counts(&stage, "q"), Some((1, 0)));
+    }
+}
+
 /// A client with the only consumer of an auto-delete queue.
 fn last_consumer() -> (Stage, usize) {
     let (mut stage, link) = stage(0);
@@ -199,7 +254,9 @@ fn a_last_consumer_s_end_is_answered_when_its_queue_is_gone() {
         ask(&mut stage, link, "get");
         answer(&mut stage);
         let expected = if is_cancel { "cancelled" } else { "channel.close-ok" };
-        assert_eq!(told(&mut stage, link), [expected, "empty"]);
+        let mut told = told(&mut stage, link);
+        told.sort();
+        assert_eq!(told, [expected, "empty"], "each on its channel");
         assert_eq!(counts(&stage, "passing"), None);
     }
 }

@@ -4,6 +4,7 @@ use leveret_amqp10::message::write_data;
 use leveret_amqp10::value::{OwnedMap, OwnedValue};
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_model::{Command, DeleteQueue};
 use leveret_strict_client::amqp10::{Client, Event, Send};
 use leveret_strict_client::amqp091::QueueDeclare;
 
@@ -62,7 +63,9 @@ fn flows(client: &Client10) -> Vec<(u32, bool)> {
 }
 
 fn delete(stage: &mut Stage, queue: &str) {
-    stage.links[0].client.delete_queue(1, queue.as_bytes());
+    // At once, before anything else that was asked for.
+    stage.command(Command::DeleteQueue(DeleteQueue { vhost: "/".into(), name: queue.into(), connection: None }));
+    stage.broker.registry.publish();
     stage.settle();
 }
 
@@ -182,6 +185,29 @@ fn a_response_about_a_deleted_queue_is_that_of_one_that_is_gone() {
     delete(&mut stage, "b");
     answer(&mut stage, &mut client);
     assert_eq!(responses(&client), [(1, 200, Some(0)), (2, 201, Some(0)), (3, 200, Some(0))]);
+}
+
+#[test]
+fn a_request_sees_what_those_before_it_changed() {
+    for answers_late in [false, true] {
+        let (mut stage, mut client) = stage();
+        stage.holds_answers = answers_late;
+        let declaration = || Client::queue_to_declare(false, false, false, OwnedMap::default());
+        let requests = [
+            ("PUT", "/queues/new", declaration()),
+            ("GET", "/queues/new", OwnedValue::Null),
+            ("DELETE", "/queues/new", OwnedValue::Null),
+            ("GET", "/queues/new", OwnedValue::Null),
+            ("PUT", "/queues/new", declaration()),
+        ];
+        for (id, (method, path, body)) in (1..).zip(requests) {
+            client.client.request(CHANNEL, MANAGEMENT, id, method, path, &body);
+        }
+        client.run(&mut stage);
+        answer(&mut stage, &mut client);
+        let statuses: Vec<u16> = client.responses.iter().map(|one| one.status).collect();
+        assert_eq!(statuses, [201, 200, 200, 404, 201]);
+    }
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::thread;
 
+use leveret_broker::registry::{ChangeRequest, ChangeRequests};
 use leveret_broker::ticket::{StreamId, Ticket};
-use leveret_model::{Command, CommandOutcome, DeclareQueue, Permit};
+use leveret_model::{Command, CommandOutcome, DeclareQueue, Permit, RefusedKind};
 use leveret_queue::Place;
 
 use crate::stage::Stage;
@@ -22,6 +23,10 @@ fn declare(name: String, durable: bool) -> Command {
     })
 }
 
+fn all(commands: impl IntoIterator<Item = Command>) -> ChangeRequests {
+    ChangeRequests { permit: Permit::system(), commands: commands.into_iter().collect(), is_new: false }
+}
+
 #[test]
 fn commands_in_one_record_survive_a_crash_all_or_none() {
     let mut stage = Stage::new();
@@ -29,17 +34,32 @@ fn commands_in_one_record_survive_a_crash_all_or_none() {
     let registry = &stage.broker.registry;
     // The log's second copies of earlier commands may not be durable yet.
     let before = Place::new(stage.broker.log(StreamId::LOCAL).inspect(|log| log.appended()));
-    let commands: Vec<Command> = (0..100).map(|n| declare(format!("q{n}"), true)).collect();
-    let (outcomes, ticket) =
-        registry.submit_all(&Permit::system(), &commands, stage.now.monotonic).expect("all are taken");
-    assert_eq!(outcomes, [CommandOutcome::Created; 100]);
-    assert_eq!(ticket, Ticket::new(StreamId::LOCAL, before.next()));
+    let change = |requests| registry.change_all(requests, stage.now.monotonic).now().expect("answers come at once");
+    let changed = change(all((0..100).map(|n| declare(format!("q{n}"), true)))).expect("all are taken");
+    assert_eq!(changed.outcomes, [CommandOutcome::Created; 100]);
+    assert_eq!((changed.queues_declared, changed.queues_created), (100, 100));
+    assert_eq!(changed.ticket, Ticket::new(StreamId::LOCAL, before.next()));
 
     // One of the commands is refused: none takes effect.
-    let commands = [declare("another".into(), true), declare("q1".into(), false)];
-    let refused = registry.submit_all(&Permit::system(), &commands, stage.now.monotonic);
-    assert_eq!(refused.expect_err("is inequivalent").0, 1);
-    assert!(registry.staged_topology().queue("/", "another").is_none());
+    let refused = change(all([declare("another".into(), true), declare("q1".into(), false)]));
+    assert_eq!(refused.map(|changed| changed.ticket).expect_err("is inequivalent").0, 1);
+    let another = change(all([declare("another".into(), true)])).expect("is new");
+    assert_eq!(another.outcomes, [CommandOutcome::Created]);
+}
+
+#[test]
+fn a_declaration_that_has_to_be_new_is_refused_if_it_exists() {
+    let stage = Stage::new();
+    let change = |names: &[&str]| {
+        let commands = names.iter().map(|name| declare((*name).into(), true));
+        let requests = ChangeRequests { is_new: true, ..all(commands) };
+        let changed = stage.broker.registry.change_all(requests, stage.now.monotonic).now().expect("at once");
+        changed.map(|changed| changed.outcomes).map_err(|(at, refused)| (at, refused.kind, refused.text))
+    };
+    assert_eq!(change(&["a"]), Ok(vec![CommandOutcome::Created]));
+    let exists = "there is already a queue named a".to_owned();
+    assert_eq!(change(&["b", "a"]), Err((1, RefusedKind::AlreadyExists, exists)));
+    assert_eq!(change(&["b"]), Ok(vec![CommandOutcome::Created]), "of a refused change nothing is made");
 }
 
 #[test]
@@ -50,16 +70,18 @@ fn commands_of_several_threads_are_all_carried_out() {
         let broker: Arc<_> = broker.clone();
         thread::spawn(move || {
             for turn in 0..20 {
-                let commands: Vec<Command> =
-                    (0..25).map(|n| declare(format!("{thread}-{turn}-{n}"), n % 2 == 0)).collect();
-                let (outcomes, _) =
-                    broker.registry.submit_all(&Permit::system(), &commands, now).expect("all are taken");
-                assert_eq!(outcomes, [CommandOutcome::Created; 25]);
-                broker.registry.submit(Permit::system(), declare(format!("{thread}-{turn}"), false), now).expect("one");
+                let commands = (0..25).map(|n| declare(format!("{thread}-{turn}-{n}"), n % 2 == 0));
+                let changed = broker.registry.change_all(all(commands), now).now().expect("at once");
+                assert_eq!(changed.expect("all are taken").outcomes, [CommandOutcome::Created; 25]);
+                let one = ChangeRequest::new(Permit::system(), declare(format!("{thread}-{turn}"), false));
+                assert!(broker.registry.change(one, now).now().expect("at once").is_ok());
             }
         })
     });
     threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().expect("no thread fails"));
-    let staged = broker.registry.staged_snapshot();
-    assert_eq!((staged.topology.queue_count(), staged.queues.len()), (4 * 20 * 26, 4 * 20 * 26));
+    let mut stage = stage;
+    stage.settle();
+    broker.registry.publish();
+    let snapshot = broker.registry.snapshot();
+    assert_eq!((snapshot.topology.queue_count(), snapshot.queues.len()), (4 * 20 * 26, 4 * 20 * 26));
 }

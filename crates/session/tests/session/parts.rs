@@ -2,6 +2,7 @@
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_broker::registry::ChangeRequest;
 use leveret_model::{Arguments, Command, DeclareQueue, Permit};
 use leveret_queue::QueueState;
 use leveret_strict_client::amqp10::SessionOptions;
@@ -168,7 +169,10 @@ fn the_queues_of_a_deleted_vhost_go_in_parts() {
     const QUEUES: u64 = 2000;
     let mut stage = stage();
     let registry = stage.broker.clone();
-    let submit = |command| registry.registry.submit(Permit::system(), command, 0).expect("is allowed");
+    let submit = |command| {
+        let changed = registry.registry.change(ChangeRequest::new(Permit::system(), command), 0);
+        assert!(changed.now().expect("at once").is_ok());
+    };
     submit(Command::CreateVhost { name: "many".into() });
     for at in 0..QUEUES {
         submit(Command::DeclareQueue(DeclareQueue::durable(

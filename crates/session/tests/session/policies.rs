@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_broker::registry::ChangeRequests;
 use leveret_model::{Arguments, Command, DeclareQueue, Permit, PolicyKind, SetPolicy};
 use leveret_strict_client::amqp091::QueueDeclare;
 
@@ -64,9 +65,10 @@ fn many_queues_get_a_policy_in_parts() {
             arguments: Arguments::default(),
         })
     };
-    let commands: Vec<Command> = (0..QUEUES).map(declare).collect();
-    let permit = Permit::system();
-    stage.broker.registry.submit_all(&permit, &commands, stage.now.monotonic).expect("they are declared");
+    let commands = (0..QUEUES).map(declare).collect();
+    let requests = ChangeRequests { permit: Permit::system(), commands, is_new: false };
+    let changed = stage.broker.registry.change_all(requests, stage.now.monotonic).now();
+    assert!(changed.expect("at once").is_ok());
     stage.holds_answers = true;
     stage.settle();
     let with = |stage: &Stage, length: u64| {

@@ -1,0 +1,210 @@
+//! Changes that are made but not published: what the next change sees.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use leveret_log::{LogId, Wait};
+use leveret_model::{Change, CommandOutcome, Model, QueueType, Topology};
+use leveret_queue::{Place, Recovered};
+use parking_lot::MutexGuard;
+
+use super::{Registry, Snapshot};
+use crate::history_copy::HistoryCopy;
+use crate::policy_walk::PolicyNews;
+use crate::queue_handle::{QueueHandle, QueueRef};
+use crate::records::CONTROL_MODEL_COMMAND;
+use crate::streams::Record;
+use crate::ticket::Ticket;
+use crate::time::Nanos;
+
+/// Number of parts from which on the remains of a change take too long to be freed in a client's turn.
+const LARGE_FROM: usize = 1000;
+
+pub(super) struct Unpublished {
+    pub(super) ticket: Ticket,
+    pub(super) snapshot: Arc<Snapshot>,
+    /// The model with this change.
+    pub(super) model: Model,
+    /// Place of the last record up to this change.
+    pub(super) record: Place,
+    pub(super) declared: Vec<QueueRef>,
+    pub(super) deleted: Vec<QueueRef>,
+    /// Queues that were converted: their successors are among the declared ones.
+    pub(super) converted: Vec<QueueRef>,
+    /// Whether the snapshot before it takes long to be freed.
+    pub(super) is_large: bool,
+    /// The changes of policies.
+    pub(super) policies: Vec<PolicyNews>,
+    /// Whether bindings changed, by which the broker's own exchanges may be read, or not any more.
+    pub(super) is_bound_anew: bool,
+}
+
+pub(super) struct Staged {
+    pub(super) model: Model,
+    /// The model with durable changes only.
+    pub(super) committed: Model,
+    /// Place of the last record in `committed`.
+    pub(super) committed_record: Place,
+    pub(super) latest: Arc<Snapshot>,
+    pub(super) unpublished: VecDeque<Unpublished>,
+    /// Place of the last record, or of the end of the replay at recovery.
+    pub(super) last_record: Place,
+    /// Incremented by every command.
+    pub(super) version: u64,
+}
+
+impl Staged {
+    /// The ticket of the last change that isn't published.
+    pub(super) fn last_unpublished(&self) -> Ticket {
+        self.unpublished.back().map_or(Ticket::default(), |last| last.ticket)
+    }
+}
+
+/// A snapshot in the making.
+pub(super) struct Next {
+    pub(super) snapshot: Arc<Snapshot>,
+    pub(super) declared: Vec<QueueRef>,
+    pub(super) deleted: Vec<QueueRef>,
+    pub(super) converted: Vec<QueueRef>,
+    pub(super) is_large: bool,
+    pub(super) policies: Vec<PolicyNews>,
+    pub(super) is_bound_anew: bool,
+    /// Last messages of exchanges that go to new bindings' destinations.
+    pub(super) histories: Vec<HistoryCopy>,
+}
+
+/// Commands that were executed on a copy.
+pub(super) struct Tried {
+    pub(super) model: Model,
+    pub(super) outcomes: Vec<CommandOutcome>,
+    pub(super) queues_declared: u64,
+    pub(super) queues_created: u64,
+    pub(super) record: Option<Vec<u8>>,
+    pub(super) next: Option<Next>,
+    /// The changes, if anything wants events.
+    pub(super) changes: Vec<Change>,
+}
+
+/// The copy of an exchange's last messages that a change asks for.
+fn history_of(topology: &Topology, change: &Change) -> Option<HistoryCopy> {
+    let Change::Bound(binding) = change else { return None };
+    let queue = topology.exchange(&binding.vhost, &binding.source)?.history_queue?;
+    Some(HistoryCopy::new(binding.clone(), queue))
+}
+
+impl Registry {
+    /// Logs the record of a change, if it has one. Returns the ticket that its answer waits for.
+    pub(super) fn log(&self, staged: &mut Staged, record: Option<&[u8]>) -> Ticket {
+        staged.version += 1;
+        let Some(payload) = record else { return staged.last_unpublished() };
+        let record = Record::Control { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload };
+        let ticket = self.services.streams.local().append(record, Wait::Confirm);
+        staged.last_record = ticket.place();
+        ticket
+    }
+
+    /// The snapshot after `latest` with these changes; `None` if there are none.
+    pub(super) fn next(
+        &self,
+        latest: &Snapshot,
+        model: &Model,
+        changes: Vec<Change>,
+        actor: &Arc<str>,
+        now: Nanos,
+    ) -> Option<Next> {
+        if changes.is_empty() {
+            return None;
+        }
+        let mut next = Snapshot {
+            topology: model.topology().clone(),
+            router: latest.router.clone(),
+            queues: latest.queues.clone(),
+            exchanges: latest.exchanges.clone(),
+            replies: latest.replies.clone(),
+            traced: latest.traced.clone(),
+            generation: latest.generation + 1,
+        };
+        let (mut declared, mut deleted) = (Vec::new(), Vec::new());
+        for change in &changes {
+            match change {
+                Change::QueueDeclared(info) => {
+                    // The first message of a stream has the offset 0.
+                    let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };
+                    let recovered = Recovered::none(first);
+                    let effective = next.topology.effective_queue(info, &[]);
+                    let (services, epoch_ms) = (&self.services, self.epoch_ms);
+                    let handle = QueueHandle::open(info.clone(), effective, recovered, services, epoch_ms, now);
+                    let queue = QueueRef::from(handle);
+                    declared.push(queue.clone());
+                    next.queues.insert(info.id, queue);
+                }
+                Change::QueueConverted(_) => unreachable!("a conversion is a call of its own"),
+                Change::QueueDeleted(info) => deleted.extend(next.queues.remove(&info.id)),
+                Change::ExchangeDeclared(exchange) => {
+                    next.exchanges.insert(exchange.id, Arc::default());
+                }
+                Change::ExchangeDeleted(exchange) => {
+                    next.exchanges.remove(&exchange.id);
+                }
+                Change::VhostDeleted(name) if next.traced.contains(name) => {
+                    Arc::make_mut(&mut next.traced).remove(name);
+                }
+                _ => {}
+            }
+        }
+        next.router.apply_all(&changes);
+        let size = |change: &Change| match change {
+            Change::Unbound(gone) => gone.len(),
+            Change::SourceUnbound(gone) => gone.len(),
+            _ => 1,
+        };
+        let is_large = changes.iter().map(size).sum::<usize>() >= LARGE_FROM;
+        let policies = changes.iter().filter_map(|change| PolicyNews::of(change, actor)).collect();
+        let is_bound_anew = changes.iter().any(|change| {
+            matches!(change, Change::Bound(_) | Change::Unbound(_) | Change::SourceUnbound(_) | Change::VhostDeleted(_))
+        });
+        let histories = changes.iter().filter_map(|change| history_of(&next.topology, change)).collect();
+        if is_large {
+            // The last owner of removed objects frees them.
+            self.retired.lock().push(Box::new(changes));
+        }
+        let (snapshot, converted) = (Arc::new(next), Vec::new());
+        Some(Next { snapshot, declared, deleted, converted, is_large, policies, is_bound_anew, histories })
+    }
+
+    /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
+    pub(super) fn stage(
+        &self,
+        mut staged: MutexGuard<'_, Staged>,
+        next: Option<Next>,
+        ticket: Ticket,
+    ) -> Vec<QueueRef> {
+        let Some(next) = next else { return Vec::new() };
+        let Next { snapshot, declared, deleted, converted, is_large, policies, is_bound_anew, histories } = next;
+        staged.latest = snapshot.clone();
+        let (model, record) = (staged.model.clone(), staged.last_record);
+        staged.unpublished.push_back(Unpublished {
+            ticket,
+            snapshot,
+            model,
+            record,
+            declared: declared.clone(),
+            deleted: deleted.clone(),
+            converted,
+            is_large,
+            policies,
+            is_bound_anew,
+        });
+        drop(staged);
+        for queue in declared {
+            queue.announce();
+        }
+        self.services.streams.local().announce();
+        self.publish();
+        for copy in histories {
+            let (deferred, copy) = (self.services.deferred.clone(), Box::new(copy));
+            self.services.streams.when_reached(ticket, Box::new(move || deferred.copy_history(copy)));
+        }
+        deleted
+    }
+}

@@ -1,0 +1,71 @@
+//! Requests that change the control plane: they are asked for, and the response is made of their outcome.
+
+use leveret_broker::asked::{Later, NowOrLater};
+use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
+use leveret_broker::streams::Waiter;
+use leveret_broker::time::Now;
+use leveret_model::CommandOutcome;
+
+use super::queues::describe;
+use super::refusal::{Refusal, Result, Status};
+use super::response::{Body, Done};
+use crate::connection::Connection;
+
+/// The request whose change was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Changing {
+    DeclareQueue,
+    DeleteQueue,
+    DeclareExchange,
+    DeleteExchange,
+    Bind,
+    Unbind,
+}
+
+/// A request that was served.
+pub(super) enum Served {
+    Done(Done),
+    /// The outcome of its change comes later.
+    Asked(Changing, Later<ChangeOutcome>),
+}
+
+impl From<Done> for Served {
+    fn from(done: Done) -> Self {
+        Self::Done(done)
+    }
+}
+
+impl Connection {
+    /// Asks for the change of a request.
+    pub(super) fn change(&mut self, changing: Changing, request: ChangeRequest, now: Now) -> Result<Served> {
+        match self.client.change(request, now) {
+            NowOrLater::Now(outcome) => self.changed(changing, outcome, now).map(Served::Done),
+            NowOrLater::Later(answer) => Ok(Served::Asked(changing, answer)),
+        }
+    }
+
+    /// The result of a request whose change was made or refused.
+    pub(super) fn changed(&self, changing: Changing, outcome: ChangeOutcome, now: Now) -> Result<Done> {
+        let changed = outcome.map_err(|refused| match changing {
+            Changing::DeclareQueue | Changing::DeclareExchange => Refusal::of_model(refused),
+            _ => Refusal::without_conflict(refused),
+        })?;
+        let wait = changed.wait(|| Waiter::Connection(self.client.outbox.clone()));
+        let (status, body) = match (changing, &changed.declared) {
+            (Changing::DeclareQueue, Some(queue)) => {
+                let node = &self.client.broker.settings.node_name;
+                let body = match queue.declared_again(now.monotonic) {
+                    NowOrLater::Now(size) => Body::Value(describe(node, queue.info(), size)),
+                    NowOrLater::Later(answer) => {
+                        Body::Declared { node: node.clone(), queue: queue.info().clone(), answer }
+                    }
+                };
+                let is_new = changed.outcome == CommandOutcome::Created;
+                (if is_new { Status::Created } else { Status::Ok }, body)
+            }
+            (Changing::DeleteQueue, _) => (Status::Ok, Body::Deleted(changed.deleted)),
+            _ => return Ok(Done::no_content(wait)),
+        };
+        Ok(Done { status, body, wait })
+    }
+}

@@ -1,0 +1,115 @@
+//! Commands that change the control plane: they are asked for, and answered once the change is durable. Until its outcome is there,
+//! the connection takes no further command.
+
+use std::sync::Arc;
+
+use leveret_broker::asked::{Later, NowOrLater};
+use leveret_broker::registry::{ChangeOutcome, ChangeRequest, ChangeRequests, ChangesOutcome};
+use leveret_broker::ticket::Ticket;
+use leveret_broker::time::Now;
+use leveret_model::{CommandOutcome, Refused};
+use leveret_stream_protocol::{ResponseCode, key};
+
+use super::held::{DurableAnswer, InputHold};
+use super::refusal::code_of;
+use super::session::Session;
+
+/// The command whose change was asked for.
+pub(crate) struct Changing {
+    /// The key of the command.
+    pub key: u16,
+    pub correlation: u32,
+    /// Streams that it deletes.
+    pub deleted: Vec<Arc<str>>,
+}
+
+/// An outcome that comes later.
+pub(crate) enum Change {
+    One(Later<ChangeOutcome>),
+    All(Later<ChangesOutcome>),
+}
+
+impl Changing {
+    /// The command as the specification calls it.
+    fn name(&self) -> &'static str {
+        match self.key {
+            key::CREATE => "Create",
+            key::DELETE => "Delete",
+            key::CREATE_SUPER_STREAM => "CreateSuperStream",
+            _ => "DeleteSuperStream",
+        }
+    }
+}
+
+impl Session {
+    /// Asks for the change of a command.
+    pub(crate) fn change(&mut self, request: ChangeRequest, changing: Changing, now: Now) {
+        match self.client.change(request, now) {
+            NowOrLater::Now(outcome) => self.changed(changing, outcome),
+            NowOrLater::Later(answer) => self.wait_for_change(Change::One(answer), changing),
+        }
+    }
+
+    /// Asks for the changes of a command, as one.
+    pub(crate) fn change_all(&mut self, requests: ChangeRequests, changing: Changing, now: Now) {
+        match self.client.broker.registry.change_all(requests, now.monotonic) {
+            NowOrLater::Now(outcome) => self.all_changed(changing, outcome),
+            NowOrLater::Later(answer) => self.wait_for_change(Change::All(answer), changing),
+        }
+    }
+
+    fn wait_for_change(&mut self, change: Change, changing: Changing) {
+        let outbox = self.client.outbox.clone();
+        match &change {
+            Change::One(answer) => answer.notify(outbox, 0),
+            Change::All(answer) => answer.notify(outbox, 0),
+        }
+        self.held = InputHold::Asked { change, changing };
+    }
+
+    /// Goes on with the command whose outcome has come.
+    pub(crate) fn take_change(&mut self, now: Now) {
+        let InputHold::Asked { change, changing } = std::mem::take(&mut self.held) else { return };
+        match change {
+            Change::One(answer) => match self.client.take_change(&answer, now) {
+                Some(outcome) => self.changed(changing, outcome),
+                None => self.held = InputHold::Asked { change: Change::One(answer), changing },
+            },
+            Change::All(answer) => match answer.take() {
+                Some(outcome) => self.all_changed(changing, outcome),
+                None => self.held = InputHold::Asked { change: Change::All(answer), changing },
+            },
+        }
+    }
+
+    fn changed(&mut self, changing: Changing, outcome: ChangeOutcome) {
+        match outcome {
+            // Declared again with the same arguments, it would be the same stream.
+            Ok(changed) if changing.key == key::CREATE && changed.outcome != CommandOutcome::Created => {
+                self.respond(changing.key, changing.correlation, ResponseCode::StreamAlreadyExists);
+            }
+            Ok(changed) => self.answer_changed(changing, changed.ticket),
+            Err(refused) => self.answer_refused(&changing, &refused),
+        }
+    }
+
+    fn all_changed(&mut self, changing: Changing, outcome: ChangesOutcome) {
+        match outcome {
+            Ok(changed) => {
+                self.client.note_changes(&changed);
+                self.answer_changed(changing, changed.ticket);
+            }
+            Err((_, refused)) => self.answer_refused(&changing, &refused),
+        }
+    }
+
+    fn answer_changed(&mut self, changing: Changing, ticket: Ticket) {
+        let Changing { key, correlation, deleted } = changing;
+        self.answer_when_durable(ticket, DurableAnswer::Changed { key, correlation, deleted });
+    }
+
+    fn answer_refused(&mut self, changing: &Changing, refused: &Refused) {
+        self.tell_refused(changing.name(), &refused.to_string());
+        self.respond(changing.key, changing.correlation, code_of(refused));
+    }
+}
