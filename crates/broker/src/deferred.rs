@@ -249,17 +249,12 @@ impl Deferred {
         }
     }
 
-    /// Has the home core of `queue` make a call that answers its asker. Calls of one queue are made in order.
-    pub(crate) fn ask(&self, queue: &LocalQueue, question: Question) {
-        let core = self.home(queue.info().id);
+    /// Has the home core of `queue`, or without one the first core, make a call that answers its asker. Calls of one core are made
+    /// in order.
+    pub(crate) fn ask(&self, queue: Option<&LocalQueue>, question: Question) {
+        let core = queue.map_or(0, |queue| self.home(queue.info().id));
         self.cores[core].waiting.lock().asked.push_back(question);
         self.wake_if_able(core);
-    }
-
-    /// Has the first core make a call that answers its asker. Calls are made in order.
-    pub(crate) fn ask_first_core(&self, question: Question) {
-        self.cores[0].waiting.lock().asked.push_back(question);
-        self.wake_if_able(0);
     }
 
     /// Has the last messages of an exchange copied by the home core of the queue that has them.

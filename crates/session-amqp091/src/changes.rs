@@ -12,7 +12,7 @@ use super::error::Result;
 use super::held::Answer;
 use super::session::Session;
 
-/// What a method does once its change is made.
+/// The rest of a method, once its change is made.
 pub(crate) enum AfterChange {
     /// It answers, unless its client doesn't wait for that (`nowait`).
     Answer(Answer),

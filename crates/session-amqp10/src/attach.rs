@@ -68,7 +68,7 @@ impl Connection {
         }
         let attached = check(attach).and_then(|()| self.attach_counted(session, attach, now));
         if attached.is_err() || !matches!(self.held, InputHold::Again { .. } | InputHold::Change) {
-            // What was declared for this link is none of the next one's.
+            // The queue that was declared for this link is none of the next one's.
             self.declaring = None;
         }
         if attached.as_ref().is_err_and(|failure| failure.scope == Scope::Link) {

@@ -24,7 +24,7 @@ pub(crate) struct Changing {
 }
 
 /// An outcome that comes later.
-pub(crate) enum Change {
+pub(crate) enum LateChange {
     One(Later<ChangeOutcome>),
     All(Later<ChangesOutcome>),
 }
@@ -46,7 +46,7 @@ impl Session {
     pub(crate) fn change(&mut self, request: ChangeRequest, changing: Changing, now: Now) {
         match self.client.change(request, now) {
             NowOrLater::Now(outcome) => self.changed(changing, outcome),
-            NowOrLater::Later(answer) => self.wait_for_change(Change::One(answer), changing),
+            NowOrLater::Later(answer) => self.wait_for_change(LateChange::One(answer), changing),
         }
     }
 
@@ -54,15 +54,15 @@ impl Session {
     pub(crate) fn change_all(&mut self, requests: ChangeRequests, changing: Changing, now: Now) {
         match self.client.broker.registry.change_all(requests, now.monotonic) {
             NowOrLater::Now(outcome) => self.all_changed(changing, outcome),
-            NowOrLater::Later(answer) => self.wait_for_change(Change::All(answer), changing),
+            NowOrLater::Later(answer) => self.wait_for_change(LateChange::All(answer), changing),
         }
     }
 
-    fn wait_for_change(&mut self, change: Change, changing: Changing) {
+    fn wait_for_change(&mut self, change: LateChange, changing: Changing) {
         let outbox = self.client.outbox.clone();
         match &change {
-            Change::One(answer) => answer.notify(outbox, 0),
-            Change::All(answer) => answer.notify(outbox, 0),
+            LateChange::One(answer) => answer.notify(outbox, 0),
+            LateChange::All(answer) => answer.notify(outbox, 0),
         }
         self.held = InputHold::Asked { change, changing };
     }
@@ -71,13 +71,13 @@ impl Session {
     pub(crate) fn take_change(&mut self, now: Now) {
         let InputHold::Asked { change, changing } = std::mem::take(&mut self.held) else { return };
         match change {
-            Change::One(answer) => match self.client.take_change(&answer, now) {
+            LateChange::One(answer) => match self.client.take_change(&answer, now) {
                 Some(outcome) => self.changed(changing, outcome),
-                None => self.held = InputHold::Asked { change: Change::One(answer), changing },
+                None => self.held = InputHold::Asked { change: LateChange::One(answer), changing },
             },
-            Change::All(answer) => match answer.take() {
+            LateChange::All(answer) => match answer.take() {
                 Some(outcome) => self.all_changed(changing, outcome),
-                None => self.held = InputHold::Asked { change: Change::All(answer), changing },
+                None => self.held = InputHold::Asked { change: LateChange::All(answer), changing },
             },
         }
     }

@@ -868,7 +868,7 @@ impl QueueHandle {
                 place.answer(call(&queue));
             }
         };
-        self.deferred.ask(self, Box::new(answer));
+        self.deferred.ask(Some(self), Box::new(answer));
         NowOrLater::Later(later)
     }
 }

@@ -23,21 +23,21 @@ use crate::wait_for::WaitFor;
 /// A change of the control plane: a command, what has to hold for it to be carried out, and who asks.
 #[derive(Clone, Debug)]
 pub struct ChangeRequest {
-    /// Who asks, and the proof that it is allowed.
+    /// The proof that it is allowed, with the name of the asker.
     pub permit: Permit,
     /// The change.
     pub command: Command,
-    /// What has to hold.
+    /// The conditions.
     pub conditions: Conditions,
 }
 
-/// What has to hold for a change to be carried out; checking it and changing is one step.
+/// Conditions under which a change is carried out; checking them and changing is one step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conditions {
     /// No queue or exchange has the name that is declared: one that has the same properties is refused, too, with
     /// [`RefusedKind::AlreadyExists`].
     pub is_new: bool,
-    /// What holds for a queue that is deleted.
+    /// The condition of a queue that is deleted.
     pub delete_if: DeleteIf,
     /// The queue that is deleted has this id: another one may have its name by now, and that one stays.
     pub id: Option<QueueId>,
@@ -68,7 +68,7 @@ impl ChangeRequest {
 /// Several changes as one: all of them or, if one is refused, none, even after a crash.
 #[derive(Clone, Debug)]
 pub struct ChangeRequests {
-    /// Who asks, and the proof that it is allowed.
+    /// The proof that all are allowed, with the name of the asker.
     pub permit: Permit,
     /// The changes, in order.
     pub commands: Arc<[Command]>,
@@ -122,13 +122,13 @@ pub struct ChangedAll {
     pub deleted: Vec<QueueRef>,
 }
 
-/// What became of a change, or the refusal in RabbitMQ's words: nothing has changed then.
+/// A change that was made, or the refusal in RabbitMQ's words: nothing has changed then.
 pub type ChangeOutcome = Result<Changed, Refused>;
 
-/// What became of changes that were asked for as one, or the index of the first that was refused, and why.
+/// Changes that were made as one, or the index of the first that was refused, and why.
 pub type ChangesOutcome = Result<ChangedAll, (usize, Refused)>;
 
-/// What became of the conversion of a queue. `None`: messages are being moved to other queues, and it has to be tried again soon.
+/// A conversion that was made, or its refusal. `None`: messages are being moved to other queues, and it has to be tried again soon.
 pub type ConversionOutcome = Result<Option<Changed>, Refused>;
 
 fn not_answered() -> Refused {
@@ -217,7 +217,7 @@ impl Registry {
                 place.answer(outcome);
             }
         };
-        self.services.deferred.ask_first_core(Box::new(carry_out));
+        self.services.deferred.ask(None, Box::new(carry_out));
         NowOrLater::Later(answer)
     }
 

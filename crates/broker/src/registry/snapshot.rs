@@ -1,4 +1,4 @@
-//! What routing and lookups see of the control plane.
+//! The part of the control plane that routing and lookups see.
 
 use std::collections::BTreeSet;
 use std::ops::Range;

@@ -33,7 +33,7 @@ impl ClientConnection {
     /// Asks for a change of the control plane. A later outcome is taken by [`ClientConnection::take_change`].
     pub fn change(&mut self, request: ChangeRequest, now: Now) -> NowOrLater<ChangeOutcome> {
         if let Command::DeclareQueue(declare) = &request.command {
-            // Whatever becomes of it: it may be declared when nobody is there to hear of it.
+            // Before the outcome is there: the queue may be declared when the client is gone already.
             self.has_exclusive_queues |= declare.exclusive;
         }
         match self.broker.registry.change(request, now.monotonic) {

@@ -205,7 +205,7 @@ fn a_change_that_is_refused_late_closes_its_channel() {
 }
 
 #[test]
-fn an_exclusive_queue_goes_with_its_connection_whenever_it_is_declared() {
+fn an_exclusive_queue_that_is_declared_late_goes_with_its_owner() {
     for cuts_first in [true, false] {
         let (mut stage, link) = stage(0);
         let flags = QueueDeclare { exclusive: true, ..QueueDeclare::default() };
