@@ -14,27 +14,8 @@ pub(crate) struct Banner<'a> {
 impl fmt::Display for Banner<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "\n  Leveret {}\n", env!("CARGO_PKG_VERSION"))?;
-        if let Some(port) = self.ports.amqp {
-            writeln!(f, "  AMQP        {port} (1.0, 0-9-1)")?;
-        }
-        if let Some(port) = self.ports.amqps {
-            writeln!(f, "  AMQP, TLS   {port} (1.0, 0-9-1)")?;
-        }
-        if let Some(port) = self.ports.stream {
-            writeln!(f, "  Streams     {port} (rabbitmq-stream://localhost:{port})")?;
-        }
-        if let Some(port) = self.ports.stream_tls {
-            writeln!(f, "  Streams,TLS {port} (rabbitmq-stream+tls://localhost:{port})")?;
-        }
-        for (port, scheme) in [(self.ports.http, "http"), (self.ports.https, "https")] {
-            if let Some(port) = port {
-                writeln!(f, "  HTTP        {port} ({scheme}://localhost:{port}/api/)")?;
-            }
-        }
-        for (port, scheme) in [(self.ports.prometheus, "http"), (self.ports.prometheus_tls, "https")] {
-            if let Some(port) = port {
-                writeln!(f, "  Prometheus  {port} ({scheme}://localhost:{port}/metrics)")?;
-            }
+        for (kind, port) in self.ports.all() {
+            writeln!(f, "  {}", kind.line_for(port))?;
         }
         writeln!(f, "  Data        {}", self.data_directory.display())?;
         writeln!(f, "  Durability  {}", self.durability)?;
@@ -44,36 +25,38 @@ impl fmt::Display for Banner<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::SocketAddr;
+
+    use leveret_node::listener_kind::{ALL, AMQP, HTTP, HTTPS};
+    use leveret_node::{ListenerKind, Listening};
+
     use super::*;
+
+    /// Listeners of these kinds, with the ports 41, 42 and so on.
+    fn ports(kinds: &[&'static ListenerKind]) -> Ports {
+        let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        Ports::of((41..).zip(kinds).map(|(port, kind)| Listening { kind, address: address(port) }))
+    }
 
     #[test]
     fn every_listener_has_a_line() {
-        let ports = Ports {
-            amqp: Some(41),
-            amqps: Some(42),
-            stream: Some(43),
-            stream_tls: Some(44),
-            http: Some(45),
-            https: Some(46),
-            prometheus: Some(47),
-            prometheus_tls: Some(48),
-        };
+        let ports = ports(&ALL.map(|kind| kind));
         let banner = Banner { ports, data_directory: Path::new("data"), durability: "flushed", cores: 2 }.to_string();
-        for (name, port) in ports.named() {
-            assert!(banner.lines().any(|line| line.contains(&format!(" {port} ("))), "{name} in {banner}");
+        for at in 1..=ALL.len() {
+            assert!(banner.lines().any(|line| line.contains(&format!(" 4{at} ("))), "4{at} in {banner}");
         }
     }
 
     #[test]
     fn the_banner_has_version_ports_directory_and_durability() {
-        let ports = Ports { amqp: Some(5672), http: Some(15672), https: Some(15671), ..Ports::default() };
+        let ports = ports(&[&AMQP, &HTTP, &HTTPS]);
         let data_directory = Path::new("data");
         let banner = Banner { ports, data_directory, durability: "flushed", cores: 2 }.to_string();
         for part in [
             env!("CARGO_PKG_VERSION"),
-            "5672 (1.0, 0-9-1)",
-            "http://localhost:15672/",
-            "https://localhost:15671/",
+            "AMQP        41 (1.0, 0-9-1)",
+            "http://localhost:42/api/",
+            "https://localhost:43/api/",
             "Data        data",
             "flushed",
         ] {

@@ -238,7 +238,6 @@ impl Process<'_> {
         api.read_timeline();
         node.spawn(api.clone().sample());
         node.spawn(api.clone().resume_transfers());
-        let others = listeners.ports();
         node.others_listen(listeners.others());
         for listener in listeners.http {
             listener.serve(&node, leveret_management::api_under(&config.management_path_prefix, api.clone()));
@@ -263,7 +262,7 @@ impl Process<'_> {
             // Before a client can connect: its messages would be on this node alone.
             node.handle().broker().drain();
         }
-        let ports = node.accept(listeners.amqp, others, listeners.tls)?;
+        let ports = node.accept(listeners.clients, listeners.tls)?;
         self.ports = listeners.chosen;
         if waits_for_nodes {
             error!("{}", missing_nodes(config.target_cluster_size));

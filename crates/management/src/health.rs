@@ -4,7 +4,8 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use leveret_broker::AlarmSource;
-use leveret_node::{Listening, Tls};
+use leveret_node::listener_kind::ALL;
+use leveret_node::{ListenerKind, Listening, Tls};
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -100,12 +101,11 @@ pub(crate) async fn certificates(call: Call) -> HandlerResult {
 
 /// Protocol and address of a listener with TLS; the first if there are several.
 pub(crate) fn listener_of(api: &Api, tls: &Tls) -> (&'static str, Option<Listening>) {
-    let protocol = match tls.prefix() {
-        "ssl_options" => "amqp/ssl",
-        "management.ssl" => "https",
-        _ => "https/prometheus",
-    };
-    (protocol, api.node().listening().into_iter().find(|listening| listening.protocol == protocol))
+    let uses = |kind: &ListenerKind| kind.tls_options == Some(tls.prefix());
+    let listening = api.node().listening().into_iter().find(|listening| uses(listening.kind));
+    // One whose port can't be told is named by the first kind that has these options.
+    let kind = listening.map(|listening| listening.kind).or_else(|| ALL.into_iter().find(|kind| uses(kind)));
+    (kind.map_or("", |kind| kind.protocol), listening)
 }
 
 /// A listener with a certificate that expires before this time.
@@ -134,7 +134,7 @@ pub(crate) async fn ready(call: Call) -> HandlerResult {
     if call.api.broker().is_in_maintenance() {
         return failed(json!({"reason": "the rabbit node is not currently available to serve"}));
     }
-    match call.api.listeners().iter().any(|listening| listening.protocol.starts_with("amqp")) {
+    match call.api.listeners().iter().any(|listening| listening.kind.labels.contains(&"amqp091")) {
         true => ok(),
         false => failed(json!({"reason": "No AMQP listener is open"})),
     }
@@ -169,23 +169,13 @@ pub(crate) async fn port(call: Call) -> HandlerResult {
 
 /// Whether there is a listener for each of these protocols.
 pub(crate) async fn protocol(call: Call) -> HandlerResult {
-    let spoken: Vec<&str> = call.api.listeners().into_iter().map(|listening| listening.protocol).collect();
+    let spoken: Vec<&str> = call.api.listeners().into_iter().map(|listening| listening.kind.protocol).collect();
     let asked = call.word(0).to_lowercase();
     let missing: Vec<&str> =
-        asked.split(',').map(|name| listener(name.trim())).filter(|name| !spoken.contains(name)).collect();
+        asked.split(',').map(|name| ListenerKind::name_of(name.trim())).filter(|name| !spoken.contains(name)).collect();
     match missing.is_empty() {
         true => json(json!({"status": "ok", "protocols": spoken})),
         false => failed(json!({"reason": "No active listener", "missing": missing, "protocols": spoken})),
-    }
-}
-
-/// The name of the listener for a protocol, in lower case. AMQP 1.0 shares its listener.
-fn listener(protocol: &str) -> &str {
-    match protocol {
-        "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp0_9_1" | "amqp10" | "amqp1.0" | "amqp1-0" | "amqp1_0" => "amqp",
-        "amqps" => "amqp/ssl",
-        "http1" | "http1.1" | "http_api" | "management" | "management_ui" | "ui" => "http",
-        other => other,
     }
 }
 

@@ -133,15 +133,15 @@ pub(crate) fn exchange_types() -> Vec<Value> {
 
 fn listeners(api: &Api) -> Value {
     let listener = |listening: Listening| {
-        let Listening { protocol, address } = listening;
-        let port = address.port();
+        let Listening { kind, address } = listening;
+        let (protocol, port) = (kind.protocol, address.port());
         json!({
             "node": api.name(),
             "protocol": protocol,
             "ip_address": address.ip().to_string(),
             "port": port,
             "socket_opts": {"backlog": 128, "nodelay": true, "port": port, "protocol": protocol},
-            "tls": listening.has_tls(),
+            "tls": kind.has_tls(),
         })
     };
     api.listeners().into_iter().map(listener).collect()
@@ -149,8 +149,8 @@ fn listeners(api: &Api) -> Value {
 
 /// The HTTP endpoints, in RabbitMQ's words.
 pub(crate) fn contexts(api: &Api, with_node: bool) -> Value {
-    let context = |Listening { protocol, address }: Listening| {
-        let port = address.port();
+    let context = |Listening { kind, address }: Listening| {
+        let (protocol, port) = (kind.protocol, address.port());
         let mut context = match protocol {
             "http" | "https" => json!({"description": "RabbitMQ Management", "path": "/", "port": port.to_string()}),
             _ => json!({
@@ -166,5 +166,5 @@ pub(crate) fn contexts(api: &Api, with_node: bool) -> Value {
         }
         context
     };
-    api.listeners().into_iter().filter(|listening| listening.protocol.starts_with("http")).map(context).collect()
+    api.listeners().into_iter().filter(|listening| listening.kind.protocol.starts_with("http")).map(context).collect()
 }

@@ -25,6 +25,7 @@ use crate::first_start;
 use crate::first_user::{self, FirstUser};
 use crate::http::SideRuntime;
 use crate::identity::{IDENTITY_FILE, Identity, IdentityError};
+use crate::listener_kind::{HTTP, HTTPS};
 use crate::local_socket::{LocalSocket, LocalSocketError};
 use crate::lock::DirectoryLock;
 use crate::offline::STORE;
@@ -285,7 +286,7 @@ impl Node {
     ///
     /// # Errors
     /// `ports.json` can't be written, or a listener accepts a protocol that isn't among those of [`NodeOptions`].
-    pub fn accept(&mut self, listeners: Vec<Listener>, others: Ports, tls: Vec<Arc<Tls>>) -> Result<Ports, StartError> {
+    pub fn accept(&mut self, listeners: Vec<Listener>, tls: Vec<Arc<Tls>>) -> Result<Ports, StartError> {
         // After definitions, which may make the vhosts.
         first_start::declare_own(
             &self.inner.broker,
@@ -296,25 +297,18 @@ impl Node {
         self.side.spawn(watch(tls.clone()));
         // It is only set once, since a node accepts once.
         let _ = self.inner.tls.set(tls);
-        let first = |name| {
-            let listener = listeners.iter().find(|listener| listener.name == name)?;
-            listener.socket.local_addr().ok().map(|address| address.port())
+        let opened = listeners.iter().filter_map(|listener| {
+            Some(Listening { kind: listener.kind, address: listener.socket.local_addr().ok()? })
+        });
+        let ports = {
+            let mut listening = self.inner.listening.lock();
+            listening.splice(..0, opened);
+            Ports::of(listening.iter().copied())
         };
-        let ports = Ports {
-            amqp: first("amqp"),
-            amqps: first("amqp/ssl"),
-            stream: first("stream"),
-            stream_tls: first("stream/ssl"),
-            ..others
-        };
-        if let Some(http) = ports.http.or(ports.https) {
+        if let Some(http) = ports.get(&HTTP).or(ports.get(&HTTPS)) {
             let _ = self.inner.broker.http_port.set(http);
         }
-        *self.inner.ports.lock() = ports;
-        let listening = listeners.iter().filter_map(|listener| {
-            Some(Listening { protocol: listener.name, address: listener.socket.local_addr().ok()? })
-        });
-        self.inner.listening.lock().splice(..0, listening);
+        *self.inner.ports.lock() = ports.clone();
         let acceptors = Acceptors::start(
             listeners,
             &self.running,
@@ -324,7 +318,7 @@ impl Node {
             self.sockets,
         )?;
         *self.inner.acceptors.lock() = Some(acceptors);
-        let file = PortsFile::write(self.lock.directory(), ports)
+        let file = PortsFile::write(self.lock.directory(), &ports)
             .map_err(|source| StartError::Directory { path: self.lock.directory().to_owned(), source })?;
         self.ports_file = Some(file);
         Ok(ports)
@@ -469,7 +463,7 @@ impl NodeHandle {
     /// The ports it listens on.
     #[must_use]
     pub fn ports(&self) -> Ports {
-        *self.inner.ports.lock()
+        self.inner.ports.lock().clone()
     }
 
     /// The addresses that it listens on unless its listeners are suspended.
@@ -483,7 +477,7 @@ impl NodeHandle {
     pub fn open_listeners(&self) -> Vec<Listening> {
         let is_suspended = self.inner.acceptors.lock().as_ref().is_some_and(Acceptors::is_suspended);
         let mut open = self.listening();
-        open.retain(|listening| !(is_suspended && listening.is_for_clients()));
+        open.retain(|listening| !(is_suspended && listening.kind.is_for_clients));
         open
     }
 

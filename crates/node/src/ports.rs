@@ -3,69 +3,21 @@ use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 
+use crate::listener_kind::ListenerKind;
+
 /// The file's name before it is complete.
 const FRESH: &str = "ports.json.new";
-
-/// A kind of listener.
-struct Kind {
-    /// Its name in RabbitMQ's tools.
-    protocol: &'static str,
-    /// Its purpose in the words of these tools. Where RabbitMQ has none, it is the name, as there.
-    purpose: &'static str,
-    has_tls: bool,
-    /// Whether it serves clients that publish and consume: maintenance closes it.
-    is_for_clients: bool,
-}
-
-/// All kinds of listeners: what is said of a listener anywhere is read here.
-const KINDS: [Kind; 8] = [
-    kind("amqp", "AMQP 0-9-1 and AMQP 1.0", false, true),
-    kind("amqp/ssl", "AMQP 0-9-1 and AMQP 1.0 over TLS", true, true),
-    kind("stream", "stream", false, true),
-    kind("stream/ssl", "stream/ssl", true, true),
-    kind("http", "HTTP API", false, false),
-    kind("https", "HTTP API over TLS (HTTPS)", true, false),
-    kind("http/prometheus", "Prometheus exporter API over HTTP", false, false),
-    kind("https/prometheus", "Prometheus exporter API over TLS (HTTPS)", true, false),
-];
-
-const fn kind(protocol: &'static str, purpose: &'static str, has_tls: bool, is_for_clients: bool) -> Kind {
-    Kind { protocol, purpose, has_tls, is_for_clients }
-}
 
 /// A socket that clients connect to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Listening {
-    /// The protocol, by its name in RabbitMQ's tools: `amqp`, `amqp/ssl`, `stream`, `stream/ssl`, `http`, `https`, `http/prometheus` or
-    /// `https/prometheus`.
-    pub protocol: &'static str,
+    /// Its kind.
+    pub kind: &'static ListenerKind,
     /// The address it listens on.
     pub address: SocketAddr,
 }
 
 impl Listening {
-    fn kind(&self) -> Option<&'static Kind> {
-        KINDS.iter().find(|kind| kind.protocol == self.protocol)
-    }
-
-    /// Its purpose in the words of RabbitMQ's tools; the protocol's name if they have none.
-    #[must_use]
-    pub fn purpose(&self) -> &'static str {
-        self.kind().map_or(self.protocol, |kind| kind.purpose)
-    }
-
-    /// Whether its connections use TLS.
-    #[must_use]
-    pub fn has_tls(&self) -> bool {
-        self.kind().is_some_and(|kind| kind.has_tls)
-    }
-
-    /// Whether it serves clients that publish and consume. Maintenance closes these listeners.
-    #[must_use]
-    pub fn is_for_clients(&self) -> bool {
-        self.kind().is_some_and(|kind| kind.is_for_clients)
-    }
-
     /// The address in RabbitMQ's form: IPv6 in brackets.
     #[must_use]
     pub fn interface(&self) -> String {
@@ -78,40 +30,30 @@ impl Listening {
 
 /// The ports that the node listens on, as written to `ports.json` in its data directory once it accepts connections. A
 /// clean stop removes the file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ports {
-    /// AMQP without TLS.
-    pub amqp: Option<u16>,
-    /// AMQP with TLS.
-    pub amqps: Option<u16>,
-    /// The stream protocol without TLS.
-    pub stream: Option<u16>,
-    /// The stream protocol with TLS.
-    pub stream_tls: Option<u16>,
-    /// The HTTP API.
-    pub http: Option<u16>,
-    /// The HTTP API with TLS.
-    pub https: Option<u16>,
-    /// Metrics in Prometheus' format.
-    pub prometheus: Option<u16>,
-    /// Metrics in Prometheus' format with TLS.
-    pub prometheus_tls: Option<u16>,
-}
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ports(Vec<(&'static ListenerKind, u16)>);
 
 impl Ports {
-    /// The open ports, with their names in `ports.json`.
-    pub fn named(&self) -> impl Iterator<Item = (&'static str, u16)> {
-        let all = [
-            ("amqp", self.amqp),
-            ("amqps", self.amqps),
-            ("stream", self.stream),
-            ("stream_tls", self.stream_tls),
-            ("http", self.http),
-            ("https", self.https),
-            ("prometheus", self.prometheus),
-            ("prometheus_tls", self.prometheus_tls),
-        ];
-        all.into_iter().filter_map(|(name, port)| Some((name, port?)))
+    /// The ports of these listeners: of each kind that of the first.
+    pub fn of(listening: impl IntoIterator<Item = Listening>) -> Self {
+        let mut ports = Self::default();
+        for Listening { kind, address } in listening {
+            if ports.get(kind).is_none() {
+                ports.0.push((kind, address.port()));
+            }
+        }
+        ports
+    }
+
+    /// The port of this kind of listener, if one is open.
+    #[must_use]
+    pub fn get(&self, kind: &ListenerKind) -> Option<u16> {
+        self.0.iter().find(|(open, _)| *open == kind).map(|(_, port)| *port)
+    }
+
+    /// The open ports, each with its kind.
+    pub fn all(&self) -> impl Iterator<Item = (&'static ListenerKind, u16)> {
+        self.0.iter().copied()
     }
 }
 
@@ -137,12 +79,12 @@ impl PortsFile {
     }
 
     /// Writes the file atomically: readers see all of it or nothing.
-    pub(crate) fn write(directory: &Path, ports: Ports) -> io::Result<Self> {
+    pub(crate) fn write(directory: &Path, ports: &Ports) -> io::Result<Self> {
         let path = directory.join("ports.json");
         let fresh = directory.join(FRESH);
         let mut text = serde_json::Map::new();
-        for (name, port) in ports.named() {
-            text.insert(name.to_owned(), port.into());
+        for (kind, port) in ports.all() {
+            text.insert(kind.port_name.to_owned(), port.into());
         }
         text.insert("pid".to_owned(), std::process::id().into());
         let text = format!("{}\n", serde_json::Value::Object(text));
@@ -166,24 +108,25 @@ impl Drop for PortsFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listener_kind::{AMQP, HTTP, PROMETHEUS};
+
+    fn ports(open: &[(&'static ListenerKind, u16)]) -> Ports {
+        Ports::of(
+            open.iter().map(|(kind, port)| Listening { kind, address: SocketAddr::from(([127, 0, 0, 1], *port)) }),
+        )
+    }
 
     #[test]
-    fn a_listener_says_whether_it_has_tls_and_serves_clients() {
-        let said = |protocol| {
-            let listening = Listening { protocol, address: SocketAddr::from(([127, 0, 0, 1], 1)) };
-            (listening.has_tls(), listening.is_for_clients())
-        };
-        assert_eq!(["amqp", "stream"].map(said), [(false, true); 2]);
-        assert_eq!(["amqp/ssl", "stream/ssl"].map(said), [(true, true); 2]);
-        assert_eq!(["http", "http/prometheus"].map(said), [(false, false); 2]);
-        assert_eq!(["https", "https/prometheus"].map(said), [(true, false); 2]);
+    fn of_several_listeners_of_a_kind_the_first_one_counts() {
+        let ports = ports(&[(&AMQP, 1), (&HTTP, 2), (&AMQP, 3)]);
+        assert_eq!([&AMQP, &HTTP, &PROMETHEUS].map(|kind| ports.get(kind)), [Some(1), Some(2), None]);
     }
 
     #[test]
     fn the_file_names_ports_and_process_and_goes_when_dropped() {
         let directory = tempfile::tempdir().expect("a directory");
-        let ports = Ports { amqp: Some(5672), http: Some(15672), prometheus: Some(15692), ..Ports::default() };
-        let file = PortsFile::write(directory.path(), ports).expect("writes");
+        let ports = ports(&[(&AMQP, 5672), (&HTTP, 15672), (&PROMETHEUS, 15692)]);
+        let file = PortsFile::write(directory.path(), &ports).expect("writes");
         let text = std::fs::read_to_string(directory.path().join("ports.json")).expect("is there");
         let read: serde_json::Value = serde_json::from_str(&text).expect("is JSON");
         let expected = serde_json::json!({"amqp": 5672, "http": 15672, "prometheus": 15692, "pid": std::process::id()});
@@ -195,7 +138,7 @@ mod tests {
     #[test]
     fn a_port_that_is_not_open_is_not_named() {
         let directory = tempfile::tempdir().expect("a directory");
-        let _file = PortsFile::write(directory.path(), Ports { amqp: Some(1), ..Ports::default() }).expect("writes");
+        let _file = PortsFile::write(directory.path(), &ports(&[(&AMQP, 1)])).expect("writes");
         let text = std::fs::read_to_string(directory.path().join("ports.json")).expect("is there");
         assert!(!text.contains("http") && text.contains("\"amqp\":1"), "{text}");
     }

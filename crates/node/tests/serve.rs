@@ -10,7 +10,7 @@ use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
 use leveret_node::offline::{OfflineDirectory, verify};
 use leveret_node::{
-    AlarmLimits, DirectoryLock, FirstUser, Listener, LoopbackUsers, Node, NodeOptions, Ports, SocketOptions,
+    AlarmLimits, DirectoryLock, FirstUser, Listener, LoopbackUsers, Node, NodeOptions, SocketOptions, listener_kind,
 };
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
@@ -54,14 +54,7 @@ fn start(directory: &Path, cores: usize) -> (Node, SocketAddr) {
     let listener = Node::listen("127.0.0.1:0".parse().expect("an address")).expect("listens");
     let address = listener.local_addr().expect("is bound");
     node.accept(
-        vec![Listener {
-            name: "amqp",
-            socket: listener,
-            tls: None,
-            protocols: vec!["amqp091", "amqp10"],
-            proxy_protocol: false,
-        }],
-        Ports::default(),
+        vec![Listener { kind: &listener_kind::AMQP, socket: listener, tls: None, proxy_protocol: false }],
         Vec::new(),
     )
     .expect("accepts");

@@ -12,10 +12,24 @@ use std::time::Duration;
 use leveret_broker::AlarmSource;
 use leveret_config::Config;
 use leveret_management::{Api, HttpListener, MetricsOptions, Router, api, metrics, serve};
-use leveret_node::{DirectoryLock, Listener, Node, NodeOptions, Ports};
+use leveret_node::listener_kind::AMQP;
+use leveret_node::{DirectoryLock, Listener, ListenerKind, Node, NodeOptions};
+use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
 
 use protocol::Toy;
+
+/// The row of the toy protocol.
+static TOY: ListenerKind = ListenerKind {
+    protocol: "toy",
+    also_called: &[],
+    purpose: "Lines of text",
+    port_name: "toy",
+    line: ("Toy", "(telnet localhost PORT)"),
+    labels: &["toy"],
+    tls_options: None,
+    is_for_clients: true,
+};
 
 struct Client(BufReader<TcpStream>);
 
@@ -83,20 +97,29 @@ fn joins(answers_late: bool) {
     let lock = DirectoryLock::acquire(directory.path()).expect("is free");
     let mut config = Config::default();
     config.set("cores=1").expect("is a key");
-    let protocols: Vec<Arc<dyn leveret_broker::Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Toy)];
+    let protocols: Vec<Arc<dyn leveret_broker::Protocol>> =
+        vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol), Arc::new(Toy)];
     let mut options = NodeOptions::new(&config, protocols, Arc::new(|text| panic!("{text}")));
     options.broker.answers_late = answers_late;
     let (mut node, _) = Node::start(lock, options).expect("starts");
     let (socket, address) = listen();
     let (old, amqp) = listen();
     let listeners = vec![
-        Listener { name: "toy", socket, tls: None, protocols: vec!["toy"], proxy_protocol: false },
-        Listener { name: "amqp", socket: old, tls: None, protocols: vec!["amqp091"], proxy_protocol: false },
+        Listener { kind: &TOY, socket, tls: None, proxy_protocol: false },
+        Listener { kind: &AMQP, socket: old, tls: None, proxy_protocol: false },
     ];
-    node.accept(listeners, Ports::default(), Vec::new()).expect("accepts");
+    let ports = node.accept(listeners, Vec::new()).expect("accepts");
     let shown = Api::new(node.handle(), "leveret@localhost".into(), directory.path().to_owned(), "synced".into());
     let http = answer(&node, api(shown.clone()));
     let scraped = answer(&node, metrics(shown, MetricsOptions::default()));
+
+    assert_eq!(ports.get(&TOY), Some(address.port()));
+    let port = address.port();
+    let row =
+        format!("{{\"ip_address\":\"127.0.0.1\",\"node\":\"leveret@localhost\",\"port\":{port},\"protocol\":\"toy\",");
+    let overview = get(http, "/api/overview");
+    assert!(overview.contains(&row), "{row} in {overview}");
+    assert!(get(http, "/api/health/checks/protocol-listener/toy").contains("\"status\":\"ok\""));
 
     let mut client = Client::connect(address);
     assert_eq!(client.ask("login guest guest"), "ok");
@@ -127,5 +150,5 @@ fn joins(answers_late: bool) {
         assert!(pages.contains(line), "{line} isn't in {pages}");
     }
     // Its listener accepts no other protocol, and the other listener doesn't accept it.
-    assert_eq!(Client::connect(amqp).hear(), "");
+    assert_eq!(Client::connect(amqp).hear(), "AMQP\u{3}\u{1}\0\0", "the header of what it speaks");
 }

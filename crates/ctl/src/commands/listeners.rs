@@ -25,6 +25,8 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(30);
 /// A listener as reported by the node.
 struct Found {
     protocol: String,
+    /// Other names of the protocol.
+    also_called: Vec<String>,
     purpose: String,
     /// The address in RabbitMQ's form: IPv6 in brackets.
     interface: String,
@@ -37,6 +39,12 @@ fn found(node: &NodeClient) -> Vec<Found> {
     let listener = |listener: &Value| {
         Some(Found {
             protocol: listener["protocol"].as_str()?.to_owned(),
+            also_called: listener["also_called"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|name| Some(name.as_str()?.to_owned()))
+                .collect(),
             purpose: listener["purpose"].as_str()?.to_owned(),
             interface: listener["interface"].as_str()?.to_owned(),
             address: listener["address"].as_str()?.parse().ok()?,
@@ -150,14 +158,12 @@ fn check_protocol(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Asking node {name} if there's an active listener for protocol {asked} ..."));
-    let mut protocols: Vec<String> = found(&node).into_iter().map(|found| found.protocol).collect();
+    let found = found(&node);
+    let wanted = asked.to_ascii_lowercase();
+    let is_wanted = |one: &Found| one.protocol == wanted || one.also_called.contains(&wanted);
+    let mut protocols: Vec<&str> = found.iter().map(|found| found.protocol.as_str()).collect();
     protocols.sort_unstable();
-    let wanted = match asked.to_ascii_lowercase().as_str() {
-        "amqp091" | "amqp0.9.1" | "amqp0-9-1" | "amqp10" | "amqp1.0" | "amqp1-0" => "amqp".to_owned(),
-        "amqps" => "amqp/ssl".to_owned(),
-        other => other.to_owned(),
-    };
-    match protocols.contains(&wanted) {
+    match found.iter().any(is_wanted) {
         true => {
             let text = format!("A listener for protocol {asked} is running on node {name}.");
             Ok(CommandOutput::Report { value: json!({"result": "ok", "node": name, "protocol": asked}), text })

@@ -13,11 +13,12 @@ pub(crate) async fn show(call: Call) -> HandlerResult {
     let limits = api.node().alarm_limits();
     let listener = |listening: Listening| {
         json!({
-            "protocol": listening.protocol,
+            "protocol": listening.kind.protocol,
+            "also_called": listening.kind.also_called,
             "interface": listening.interface(),
             "address": listening.address.ip().to_string(),
             "port": listening.address.port(),
-            "purpose": listening.purpose(),
+            "purpose": listening.kind.purpose,
         })
     };
     let listeners: Vec<Value> = api.listeners().into_iter().map(listener).collect();

@@ -9,7 +9,8 @@ use leveret_auth::{HASHING_SHA256, hash_password};
 use leveret_config::Config;
 use leveret_management::{Api, HttpListener, MetricsOptions, api, metrics, serve};
 use leveret_model::{Command, PutUser, SetPermissions};
-use leveret_node::{DirectoryLock, Listener, Listening, Node, NodeOptions, Ports};
+use leveret_node::listener_kind::{AMQP, HTTP, PROMETHEUS, STREAM};
+use leveret_node::{DirectoryLock, Listener, Listening, Node, NodeOptions};
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
 use leveret_session_stream::StreamProtocol;
@@ -78,24 +79,11 @@ impl HttpStage {
         let address = |listener: &std::net::TcpListener| listener.local_addr().expect("is bound");
         let (amqp, http) = (address(&amqp_listener), address(&http_listener));
         let (prometheus, stream) = (address(&prometheus_listener), address(&stream_listener));
-        let others = Ports { http: Some(http.port()), prometheus: Some(prometheus.port()), ..Ports::default() };
-        let places = [("http", http), ("http/prometheus", prometheus)];
-        node.others_listen(places.map(|(protocol, address)| Listening { protocol, address }));
-        let listener = Listener {
-            name: "amqp",
-            socket: amqp_listener,
-            tls: None,
-            protocols: vec!["amqp091", "amqp10"],
-            proxy_protocol: false,
-        };
-        let streams = Listener {
-            name: "stream",
-            socket: stream_listener,
-            tls: None,
-            protocols: vec!["stream"],
-            proxy_protocol: false,
-        };
-        node.accept(vec![listener, streams], others, Vec::new()).expect("accepts");
+        let places = [(&HTTP, http), (&PROMETHEUS, prometheus)];
+        node.others_listen(places.map(|(kind, address)| Listening { kind, address }));
+        let listener = |kind, socket| Listener { kind, socket, tls: None, proxy_protocol: false };
+        let listeners = vec![listener(&AMQP, amqp_listener), listener(&STREAM, stream_listener)];
+        node.accept(listeners, Vec::new()).expect("accepts");
         let state =
             Api::new(node.handle(), "leveret@localhost".to_owned(), directory.path().to_owned(), "synced".to_owned());
         state.set_rules(config.management_api.clone());

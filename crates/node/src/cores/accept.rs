@@ -20,6 +20,7 @@ use super::stream::Stream;
 use super::{Core, RunningCore};
 use crate::descriptors::Descriptors;
 use crate::incoming;
+use crate::listener_kind::ListenerKind;
 use crate::tls::Tls;
 
 /// Connections that may wait to be accepted; the kernel lowers it to net.core.somaxconn.
@@ -96,24 +97,21 @@ fn has_no_ipv6(error: &io::Error) -> bool {
 /// A listening socket, its TLS if it has any, and the protocols of its clients.
 #[derive(Debug)]
 pub struct Listener {
-    /// The name in listings.
-    pub name: &'static str,
+    /// Its kind, by which it is listed and its clients' protocols are known.
+    pub kind: &'static ListenerKind,
     /// The socket.
     pub socket: std::net::TcpListener,
     /// None without TLS.
     pub tls: Option<Arc<Tls>>,
-    /// The labels of the protocols that it accepts.
-    pub protocols: Vec<&'static str>,
     /// Whether connections begin with the header of a proxy (`proxy_protocol`).
     pub proxy_protocol: bool,
 }
 
 /// A listener's address, to be opened again after maintenance.
 struct Address {
-    name: &'static str,
+    kind: &'static ListenerKind,
     socket: SocketAddr,
     tls: Option<Arc<Tls>>,
-    protocols: Vec<&'static str>,
     proxy_protocol: bool,
 }
 
@@ -186,7 +184,7 @@ impl Acceptors {
     fn spawn(&mut self, listeners: Vec<Listener>) -> Result<(), NotSpoken> {
         for listener in listeners {
             let guests = Guests {
-                protocols: self.broker.protocols.named(&listener.protocols)?,
+                protocols: self.broker.protocols.named(listener.kind.labels)?,
                 seats: self.seats.clone(),
                 broker: self.broker.clone(),
                 population: self.population.clone(),
@@ -220,9 +218,8 @@ impl Acceptors {
         if self.tasks.is_empty() {
             let open = |address: &Address| {
                 let socket = listen(address.socket)?;
-                let (tls, protocols) = (address.tls.clone(), address.protocols.clone());
-                let proxy_protocol = address.proxy_protocol;
-                Ok(Listener { name: address.name, socket, tls, protocols, proxy_protocol })
+                let (kind, tls, proxy_protocol) = (address.kind, address.tls.clone(), address.proxy_protocol);
+                Ok(Listener { kind, socket, tls, proxy_protocol })
             };
             let listeners = self.addresses.iter().map(open).collect::<io::Result<_>>()?;
             ready();
@@ -234,8 +231,8 @@ impl Acceptors {
 
 fn address(listener: &Listener) -> Option<Address> {
     let socket = listener.socket.local_addr().ok()?;
-    let Listener { name, proxy_protocol, .. } = *listener;
-    Some(Address { name, socket, tls: listener.tls.clone(), protocols: listener.protocols.clone(), proxy_protocol })
+    let Listener { kind, proxy_protocol, .. } = *listener;
+    Some(Address { kind, socket, tls: listener.tls.clone(), proxy_protocol })
 }
 
 /// A listener's handling of new connections.
