@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use crate::outbox::{Event, Outbox};
-use crate::room;
+use crate::spare_capacity;
 use crate::views::Client;
 
 /// All connections of the node.
@@ -43,8 +43,8 @@ impl Clients {
         {
             names.remove(&client.name);
         }
-        room::give_back(entries);
-        room::give_back(names);
+        spare_capacity::give_back(entries);
+        spare_capacity::give_back(names);
     }
 
     /// Lists a connection from now on: it is open.
@@ -118,7 +118,7 @@ mod tests {
         };
         assert!(*room().start() >= 10_000);
         (1..10_000).for_each(|id| clients.remove(ConnectionId(id)));
-        assert!(*room().end() <= room::ROOM_KEPT);
+        assert!(*room().end() <= spare_capacity::ROOM_KEPT);
         assert_eq!(clients.outboxes().len(), 1);
     }
 

@@ -8,12 +8,12 @@ use leveret_model::ConnectionId;
 use crate::broker::Broker;
 use crate::foreign::Foreign;
 use crate::group::GroupSlot;
+use crate::log_lines::Told;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::output::Output;
 use crate::peer::Peer;
 use crate::protocol::{Accepted, Protocol, Protocols, Recognised, Session, Spoken};
 use crate::time::{Nanos, Now};
-use crate::told::Told;
 use crate::traffic::{CoreCounters, Traffic};
 use crate::unauthenticated::Part;
 

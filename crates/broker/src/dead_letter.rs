@@ -26,12 +26,12 @@ use crate::broker::Broker;
 use crate::deferred::{LetterRun, Moving, Refused, Targets, Wide, Work, are_same};
 use crate::group::Group;
 use crate::headers::{MessageHeaders, ReleasedHeaders};
+use crate::log_lines::category;
 use crate::queue_handle::{Audience, LocalQueue, QueueRef};
 use crate::registry::Snapshot;
 use crate::streams::Waiter;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Now;
-use crate::told::category;
 use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget, targets_max};
 use crate::wait_for::WaitFor;
 

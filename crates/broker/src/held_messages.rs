@@ -11,7 +11,7 @@ use leveret_routing::delay_ms;
 
 use crate::headers::MessageHeaders;
 use crate::id_hash::hash;
-use crate::numbered::numbered;
+use crate::publisher_sequence::numbered;
 
 /// Messages as the queue takes them.
 pub(crate) struct Held {

@@ -14,12 +14,12 @@ use parking_lot::Mutex;
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
 use crate::history_copy::HistoryCopy;
+use crate::log_lines::category;
 use crate::planted::{Bug, is_planted};
 use crate::reads::Purpose;
 use crate::registry::Snapshot;
 use crate::route::RouteQueues;
 use crate::time::Now;
-use crate::told::category;
 use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget};
 use crate::wait_for::WaitFor;
 

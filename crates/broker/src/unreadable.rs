@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use leveret_message::Absent;
 use leveret_model::Queue;
 
+use crate::log_lines::category;
 use crate::time::Nanos;
-use crate::told::category;
 
 /// Time between two lines.
 const LINES_NS: Nanos = 1_000_000_000;

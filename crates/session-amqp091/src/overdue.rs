@@ -8,8 +8,8 @@ use super::channel::{ByQueue, Settled};
 use super::deliver::Consumer;
 use super::error::precondition;
 use super::session::Session;
+use leveret_broker::log_lines::overdue::Overdue;
 use leveret_broker::time::{Nanos, Now};
-use leveret_broker::told::overdue::Overdue;
 use leveret_broker::turn_budget::CONSUMER;
 
 impl Session {

@@ -4,8 +4,8 @@ use leveret_queue::ConsumerId;
 use rustc_hash::FxHashMap;
 
 use leveret_broker::consumer_timeout::ConsumerTimeout;
+use leveret_broker::log_lines::overdue::OverdueLines;
 use leveret_broker::queue_handle::{QueueKey, QueueRef};
-use leveret_broker::told::overdue::OverdueLines;
 
 /// Below this number of entries, unused ones aren't looked for: it wouldn't pay.
 const SWEEP_MIN: usize = 64;

@@ -7,9 +7,9 @@ use leveret_queue::{ConsumerId, CreditState, Unsent};
 
 use super::unsettled::{Delivered, Unsettled};
 use leveret_broker::consumer_timeout::ConsumerTimeout;
+use leveret_broker::log_lines::overdue::OverdueLines;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Nanos;
-use leveret_broker::told::overdue::OverdueLines;
 use leveret_session::overdue::Looks;
 
 /// Whether a consumer is active in its queue, as its receiver was told.

@@ -9,8 +9,8 @@ use super::disposition::Asked;
 use super::link::Link;
 use super::session::Session;
 use super::unsettled::{Late, Settled};
+use leveret_broker::log_lines::overdue::Overdue;
 use leveret_broker::time::{Nanos, Now};
-use leveret_broker::told::overdue::Overdue;
 use leveret_broker::turn_budget::CONSUMER;
 use leveret_broker::wait_for::WaitFor;
 

@@ -9,6 +9,7 @@ mod confirms;
 mod deliver;
 mod handshake;
 mod held;
+mod log_lines;
 mod metadata;
 mod offsets;
 mod open_connections;
@@ -22,7 +23,6 @@ mod settings;
 mod streams;
 mod subscriptions;
 mod super_streams;
-mod told;
 mod view;
 
 pub use protocol::StreamProtocol;

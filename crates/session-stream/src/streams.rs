@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use leveret_broker::log_lines::category;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
-use leveret_broker::told::category;
 use leveret_model::super_stream::STREAM_ARGUMENTS;
 use leveret_model::{Action, Arguments, Command, DeclareQueue, DeleteQueue, Value, without_line_ends};
 use leveret_queue::DeleteIf;

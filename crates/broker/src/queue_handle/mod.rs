@@ -26,6 +26,7 @@ use crate::bodies::BodyOwner;
 use crate::deferred::Deferred;
 use crate::gathering::ReadOwner;
 use crate::held_messages::Held;
+use crate::log_lines::category;
 use crate::moves;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
@@ -38,7 +39,6 @@ use crate::streams::{Apply, Record, StreamRef};
 use crate::taps::Taps;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
-use crate::told::category;
 use crate::wait_for::WaitFor;
 
 mod checkpoint;

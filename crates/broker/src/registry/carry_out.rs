@@ -16,11 +16,11 @@ use super::change_request::{
 use super::staged::{Next, Staged, Tried};
 use super::{Registry, Snapshot};
 use crate::events;
+use crate::log_lines::{category, changes};
 use crate::planted::{Bug, is_planted};
 use crate::queue_handle::Successor;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
-use crate::told::{category, changes};
 use crate::unconverted::unconverted;
 
 /// Number of attempts to make a change of many objects on a copy. If other changes are faster each time, it is made under the

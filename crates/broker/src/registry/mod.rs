@@ -24,10 +24,10 @@ use crate::notices::Notices;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
+use crate::stopping_panic::whole;
 use crate::ticket::Ticket;
 use crate::time::Now;
 use crate::turn_budget::DELETED_QUEUES;
-use crate::whole::whole;
 use staged::{Next, Staged, Unpublished};
 
 pub(crate) use change_request::EndOfQueues;

@@ -14,7 +14,7 @@ pub use self::queues::RouteQueues;
 
 use crate::exchange_counters::ExchangeCounters;
 use crate::headers::MessageHeaders;
-use crate::numbered::numbered;
+use crate::publisher_sequence::numbered;
 use crate::registry::Snapshot;
 use crate::reply_to::ReplyTarget;
 use crate::shared_messages::SharedMessages;

@@ -17,9 +17,9 @@ use super::{CommitStream, Record, Waiter};
 use crate::allowance::Allowance;
 use crate::outbox::{Event, Wake};
 use crate::planted::{Bug, is_planted};
+use crate::stopping_panic::whole;
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
-use crate::whole::whole;
 
 const NOTHING: u8 = 0;
 /// A write that [`Log::next_small_write`] returns.

@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use leveret_broker::{Nanos, room};
+use leveret_broker::{Nanos, spare_capacity};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use tokio::time::{Sleep, sleep_until};
@@ -145,7 +145,7 @@ impl Drop for Alarm {
         let (sleeper, driver) = {
             let mut state = self.timers.state.lock();
             let sleeper = state.sleepers.remove(&self.number);
-            (sleeper, if room::give_back(&mut state.sleepers) { state.end_flood() } else { None })
+            (sleeper, if spare_capacity::give_back(&mut state.sleepers) { state.end_flood() } else { None })
         };
         // It may be the last reference to a task.
         drop(sleeper);
@@ -240,8 +240,11 @@ mod tests {
         alarms.iter().for_each(|alarm| alarm.arm(60_000_000_000, Waker::noop()));
         assert!(timers.state.lock().sleepers.capacity() >= 10_000);
         drop(alarms);
-        assert!(timers.state.lock().sleepers.capacity() <= room::ROOM_KEPT);
-        assert!(timers.state.lock().wheel.len() <= room::ROOM_KEPT, "deadlines of those that are gone are gone, too");
+        assert!(timers.state.lock().sleepers.capacity() <= spare_capacity::ROOM_KEPT);
+        assert!(
+            timers.state.lock().wheel.len() <= spare_capacity::ROOM_KEPT,
+            "deadlines of those that are gone are gone, too"
+        );
         // Then the allocator gets its occasions.
         let driver = Waker::noop();
         assert_eq!(timers.fire(0, driver), Some(OCCASIONS_NS[0]));

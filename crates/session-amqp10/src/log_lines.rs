@@ -1,7 +1,7 @@
 //! The texts of log lines about a connection.
 
 use super::connection::{Connection, Phase};
-use leveret_broker::told::Told;
+use leveret_broker::log_lines::Told;
 
 impl Connection {
     pub(crate) fn told(&self) -> Told<'_> {

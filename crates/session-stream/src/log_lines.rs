@@ -1,6 +1,6 @@
 //! The texts of log lines about a session.
 
-use leveret_broker::told::{Told, category};
+use leveret_broker::log_lines::{Told, category};
 
 use super::session::{Session, StreamPhase};
 

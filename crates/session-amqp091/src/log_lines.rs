@@ -4,7 +4,7 @@ use leveret_amqp091::{FieldValue, method::name_of};
 
 use super::error::ProtocolError;
 use super::session::{Phase, Session};
-use leveret_broker::told::Told;
+use leveret_broker::log_lines::Told;
 
 impl Session {
     pub(crate) fn told(&self) -> Told<'_> {
