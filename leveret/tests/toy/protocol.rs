@@ -9,14 +9,17 @@ use std::sync::Arc;
 
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::headers::NoHeaders;
-use leveret_broker::outbox::Event;
+use leveret_broker::inquiry::Inquiry;
 use leveret_broker::protocol::{Accepted, ProtocolInfo, Recognised};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
+use leveret_broker::reply::Reply;
 use leveret_broker::route::Publisher;
 use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX};
 use leveret_broker::ticket::{Awaited, Ticket};
-use leveret_broker::{Nanos, Now, Output, Protocol, Session};
+use leveret_broker::views::ConnectionView;
+use leveret_broker::wait_for::WaitFor;
+use leveret_broker::{Now, Protocol, Session};
 use leveret_message::{
     BatchBuilder, Encoding, Envelope, Overlay, StoredMessage,
     deliver::{Delivery, to_amqp091},
@@ -24,6 +27,7 @@ use leveret_message::{
 use leveret_model::{Action, Arguments, Command, DeclareQueue};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Run, Signal};
 use leveret_session::confirms::Confirms;
+use leveret_session::driven::{Driven, Frame, Steps};
 use leveret_session::{ClientConnection, fan_out::FanOut};
 
 const INFO: ProtocolInfo = ProtocolInfo { label: "toy", name: "TOY 1", has_channels: false };
@@ -47,15 +51,15 @@ impl Protocol for Toy {
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn Session> {
         let client = ClientConnection::new(accepted, now);
         let confirms = Confirms::default();
-        Box::new(ToySession {
+        Box::new(Driven(ToySession {
             client,
             confirms,
             declaring: None,
             consumer: None,
-            has_more: false,
+            has_published: false,
             is_held: false,
             is_over: false,
-        })
+        }))
     }
 }
 
@@ -64,7 +68,7 @@ struct ToySession {
     confirms: Confirms,
     declaring: Option<Declaring>,
     consumer: Option<Consumer>,
-    has_more: bool,
+    has_published: bool,
     /// A publish waits for the end of an alarm; it is received again then.
     is_held: bool,
     is_over: bool,
@@ -155,6 +159,7 @@ impl ToySession {
         let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost };
         let route = self.client.routes.find(&snapshot, &publisher, b"", queue.as_bytes(), &NoHeaders).map_err(text)?;
         let routing_key = queue.as_bytes();
+        self.has_published = true;
         let envelope = Envelope { durable: true, routing_key, received_ms: now.wall_ms, ..Envelope::default() };
         let (overlay, properties) = (Overlay::new(&[]), &[0, 0][..]);
         let mut builder = BatchBuilder::default();
@@ -204,26 +209,6 @@ impl ToySession {
         Ok(())
     }
 
-    fn event(&mut self, event: Event, now: Now) {
-        match event {
-            Event::Queue(Signal::Scheduled(key)) => self.client.scheduled.push_back(key),
-            Event::Queue(Signal::Answered(_)) => {
-                let answered = self.answered(now);
-                self.end_if_refused(answered);
-            }
-            Event::Durable(stream) => self.client.registered.notified(stream, false),
-            Event::Written(stream) => self.client.registered.notified(stream, true),
-            Event::Alarm if self.is_blocked() => self.say("blocked"),
-            Event::Alarm => {
-                self.is_held = false;
-                self.say("unblocked");
-            }
-            Event::Describe(inquiry) => inquiry.answer(self.client.view(self.is_blocked(), now)),
-            Event::Close(_) | Event::Shed(_) => self.is_over = true,
-            _ => {}
-        }
-    }
-
     fn end_if_refused(&mut self, done: Result<(), String>) {
         if let Err(reason) = done {
             self.say(format_args!("error {reason}"));
@@ -234,13 +219,106 @@ impl ToySession {
     fn is_blocked(&self) -> bool {
         self.client.broker.alarms.publishing_blocked()
     }
+}
 
-    fn durable_work(&mut self, now: Now) {
-        self.has_more = !self.client.apply_durable();
+impl Steps for ToySession {
+    fn client(&self) -> &ClientConnection {
+        &self.client
+    }
+
+    fn client_mut(&mut self) -> &mut ClientConnection {
+        &mut self.client
+    }
+
+    fn is_open(&self) -> bool {
+        self.client.is_logged_in() && !self.is_over
+    }
+
+    fn is_held(&self) -> bool {
+        self.declaring.is_some() || self.is_held
+    }
+
+    fn is_ending(&self) -> bool {
+        false
+    }
+
+    fn is_leaving(&self) -> bool {
+        false
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn is_closed(&self) -> bool {
+        self.is_over
+    }
+
+    fn has_published(&self) -> bool {
+        self.has_published
+    }
+
+    fn has_work(&self) -> bool {
+        !self.client.scheduled.is_empty()
+    }
+
+    fn frame(&mut self, input: &[u8], now: Now) -> Frame {
+        let Some(length) = input.iter().position(|byte| *byte == b'\n') else { return Frame::Waits };
+        let line = String::from_utf8_lossy(&input[..length]).into_owned();
+        if line.starts_with("publish") && self.is_blocked() {
+            self.is_held = true;
+            return Frame::Waits;
+        }
+        let done = self.command(&line, now);
+        self.end_if_refused(done);
+        Frame::Used(length + 1)
+    }
+
+    fn flush(&mut self, _now: Now) {}
+
+    fn go_on(&mut self, _now: Now) -> bool {
+        true
+    }
+
+    fn signal(&mut self, signal: Signal, now: Now) {
+        match signal {
+            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Answered(_) => {
+                let answered = self.answered(now);
+                self.end_if_refused(answered);
+            }
+            _ => {}
+        }
+    }
+
+    fn alarm_changed(&mut self) {
+        self.is_held = false;
+        self.say(if self.is_blocked() { "blocked" } else { "unblocked" });
+    }
+
+    fn reply(&mut self, _reply: Reply, _now: Now) {}
+
+    fn view(&self, _inquiry: &Inquiry, now: Now) -> ConnectionView {
+        self.client.view(self.is_blocked(), now)
+    }
+
+    fn close_for_maintenance(&mut self, _now: Now) {
+        self.is_over = true;
+    }
+
+    fn shed(&mut self, _reason: &str, _now: Now) {
+        self.is_over = true;
+    }
+
+    fn close(&mut self, _reason: &str, _now: Now) {
+        self.is_over = true;
+    }
+
+    fn durable(&mut self, now: Now) {
         let applied = self.client.applied();
         while let Some(confirm) = self.confirms.next(&applied, now.monotonic) {
             self.client.counters.confirmed.increment();
-            self.say(format_args!("confirmed {}", confirm.sequence));
+            writeln!(self.client.output.buffer(), "confirmed {}", confirm.sequence).expect("memory takes it");
         }
         if let Some(Declaring::Made(ticket)) = &self.declaring
             && self.client.broker.streams.is_durable(*ticket)
@@ -269,87 +347,40 @@ impl ToySession {
         }
     }
 
-    fn rest(&mut self) {
+    fn look(&mut self, _number: u16, _now: Now) {}
+
+    fn keeps_alive(&self) -> bool {
+        false
+    }
+
+    fn deadline_passed(&mut self, _now: Now) {
+        self.is_over = true;
+    }
+
+    fn fell_silent(&mut self, _now: Now) {
+        self.is_over = true;
+    }
+
+    fn send_heartbeat(&mut self) {}
+
+    fn register(&mut self) {
         let awaited = match &self.declaring {
             Some(Declaring::Made(ticket)) => Some(Awaited::from(*ticket)),
             Some(Declaring::Asked(_)) | None => None,
         };
-        self.client.register(awaited, false);
-        self.client.counters.flush();
-        self.client.broker.streams.announce();
-    }
-}
-
-impl Session for ToySession {
-    fn receive(&mut self, input: &[u8], now: Now) -> usize {
-        let mut used = 0;
-        while self.wants_read()
-            && let Some(length) = input[used..].iter().position(|byte| *byte == b'\n')
-        {
-            let line = String::from_utf8_lossy(&input[used..used + length]).into_owned();
-            if line.starts_with("publish") && self.is_blocked() {
-                self.is_held = true;
-                break;
-            }
-            used += length + 1;
-            let done = self.command(&line, now);
-            self.end_if_refused(done);
-        }
-        self.rest();
-        used
+        self.client.register(awaited, self.client.waits_for_log);
     }
 
-    fn turn(&mut self, now: Now) {
-        self.client.budget.renew();
-        self.client.outbox.drain_after(&mut self.client.events);
-        while let Some(event) = self.client.events.pop_front() {
-            self.event(event, now);
-        }
-        self.durable_work(now);
-        self.deliver(now);
-        self.rest();
-    }
-
-    fn wants_turn(&self) -> bool {
-        self.has_more || !self.client.scheduled.is_empty()
-    }
-
-    fn wants_read(&self) -> bool {
-        self.declaring.is_none() && !self.is_held && !self.is_over
-    }
-
-    fn next_deadline(&self) -> Option<Nanos> {
-        self.client.deadline
-    }
-
-    fn is_finished(&self) -> bool {
-        self.is_over
-    }
-
-    fn is_ending(&self) -> bool {
-        false
-    }
-
-    fn is_logged_in(&self) -> bool {
-        self.client.is_logged_in()
-    }
-
-    fn output(&mut self) -> &mut Output {
-        &mut self.client.output
-    }
-
-    fn transferred(&mut self, read: u64, written: u64, now: Now) {
-        self.client.counters.transferred(read, written, now.monotonic);
-    }
-
-    fn disconnected(&mut self, now: Now) {
+    fn cut_off(&mut self, now: Now) -> Option<WaitFor> {
         if let Some(Consumer { id, queue, held }) = self.consumer.take() {
-            queue.leave(&[id], &[(Some(id), held)], true, now.monotonic);
+            let _ = queue.leave(&[id], &[(Some(id), held)], true, now.monotonic);
             self.client.counters.consumers_closed.increment();
             self.client.left();
         }
-        if !std::mem::replace(&mut self.client.gone, true) {
-            self.client.forget(None);
+        self.is_over = true;
+        match self.declaring.take() {
+            Some(Declaring::Made(ticket)) => Some(ticket.into()),
+            _ => None,
         }
     }
 }

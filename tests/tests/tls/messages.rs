@@ -2,11 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::thread;
+use std::time::{Duration, Instant};
 
+use leveret_tests::PATIENCE;
 use leveret_tests::amqp10::Amqp10;
 use leveret_tests::http::Http;
 use leveret_tests::tls::TlsProxy;
-use leveret_tests::wire::{Wire, publish};
+use leveret_tests::wire::{Wire, method, publish};
 
 use crate::stage::TlsStage;
 
@@ -94,5 +97,41 @@ fn silent_sockets_delay_no_other_clients_handshake() {
         let path = if name == "https" { "/api/overview" } else { "/metrics" };
         let answer = Http::guest(proxy.address.to_string()).get(path).expect("an answer");
         assert_eq!(answer.status, 200, "{name} beside {} silent sockets", silent.len());
+    }
+}
+
+#[test]
+fn a_publisher_that_leaves_in_an_alarm_is_noticed() {
+    let stage = TlsStage::new(|options, _| options.with_alarms());
+    let http = stage.node.http();
+    for length in [1_000, LARGE] {
+        let proxy = TlsProxy::start(stage.address("amqps"), stage.authority.client(None));
+        let mut wire = Wire::open(proxy.address);
+        wire.declare(1, "held", true);
+        wire.send(&publish(1, "", "held", b"before", false, false));
+        stage.node.raise_alarms("memory");
+        wire.next_method(method::CONNECTION_BLOCKED).unwrap_or_else(|frame| panic!("{frame:?}"));
+        // As much as the sockets take of a message that isn't read now.
+        let message = publish(1, "", "held", &vec![b'x'; length], false, false);
+        wire.socket.set_nonblocking(true).expect("a mode");
+        let mut sent = 0;
+        while sent < message.len()
+            && let Ok(more) = wire.socket.write(&message[sent..])
+        {
+            sent += more;
+        }
+        drop((wire, proxy));
+        let deadline = Instant::now() + PATIENCE;
+        let connections =
+            || http.get("/api/overview").expect("an answer").json()["object_totals"]["connections"].clone();
+        while connections() != 0 {
+            assert!(Instant::now() < deadline, "a message of {length} bytes: {} are left", connections());
+            thread::sleep(Duration::from_millis(5));
+        }
+        stage.node.raise_alarms("");
+        while http.get("/api/health/checks/alarms").expect("an answer").status != 200 {
+            assert!(Instant::now() < deadline, "the alarm stays");
+            thread::sleep(Duration::from_millis(5));
+        }
     }
 }
