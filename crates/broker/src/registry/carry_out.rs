@@ -1,7 +1,5 @@
 //! Changes as the registry carries them out: they are checked, staged and logged in one step.
 
-use std::sync::Arc;
-
 use leveret_model::{
     Change, Command, CommandOutcome, ConnectionId, ConvertQueue, DeleteQueue, EarlierPriorities, JoinedRecords, Model,
     Permit, Queue, QueueId, Refused, RefusedKind, Topology,
@@ -151,16 +149,7 @@ impl Registry {
             snapshot.topology = staged.model.topology().clone();
             snapshot.generation += 1;
             snapshot.queues.insert(successor.info().id, successor.clone());
-            let next = Next {
-                snapshot: Arc::new(snapshot),
-                declared: vec![successor],
-                deleted: Vec::new(),
-                converted: vec![queue],
-                is_large: false,
-                policies: Vec::new(),
-                is_bound_anew: false,
-                histories: Vec::new(),
-            };
+            let next = Next { declared: vec![successor], converted: vec![queue], ..Next::new(snapshot) };
             let deleted = self.stage(staged, Some(next), ticket);
             Ok(Some(Changed { deleted, ..Changed::new(outcome, ticket) }))
         })

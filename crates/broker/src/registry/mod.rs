@@ -137,16 +137,15 @@ impl Registry {
                 let mut staged = self.staged.lock();
                 let mut newest = None;
                 let mut is_large = false;
-                while let Some(mut due) =
-                    staged.unpublished.pop_front_if(|next| reached.have(next.ticket.place(), false))
-                {
-                    let passed_over = newest.replace(due.snapshot);
-                    left.extend(due.deleted.drain(due.deleted.len().min(DELETED_QUEUES)..));
-                    deleted.extend(due.deleted);
-                    converted.extend(due.converted);
-                    is_large |= due.is_large;
-                    policies.extend(due.policies);
-                    is_bound_anew |= due.is_bound_anew;
+                while let Some(due) = staged.unpublished.pop_front_if(|next| reached.have(next.ticket.place(), false)) {
+                    let mut next = due.next;
+                    let passed_over = newest.replace(next.snapshot);
+                    left.extend(next.deleted.drain(next.deleted.len().min(DELETED_QUEUES)..));
+                    deleted.extend(next.deleted);
+                    converted.extend(next.converted);
+                    is_large |= next.is_large;
+                    policies.extend(next.policies);
+                    is_bound_anew |= next.is_bound_anew;
                     staged.committed = due.model;
                     staged.committed_record = due.record;
                     self.retire(passed_over, is_large);
@@ -192,7 +191,7 @@ impl Registry {
                 }
                 let staged = &mut *staged;
                 let (mut model, latest, record) = match staged.unpublished.back() {
-                    Some(last) => (last.model.clone(), last.snapshot.clone(), last.record),
+                    Some(last) => (last.model.clone(), last.next.snapshot.clone(), last.record),
                     None => (staged.committed.clone(), self.snapshot_full(), staged.committed_record),
                 };
                 model.continue_ids_of(&staged.model);
@@ -200,11 +199,11 @@ impl Registry {
                 // A change that was tried on a copy of the dropped state is tried again.
                 staged.version += 1;
                 // Before anybody else can close them again.
-                dropped.iter().flat_map(|change| &change.deleted).for_each(|queue| queue.reopen());
+                dropped.iter().flat_map(|change| &change.next.deleted).for_each(|queue| queue.reopen());
                 dropped
             };
             for change in dropped {
-                for queue in change.declared {
+                for queue in change.next.declared {
                     queue.fail("the record of its declaration was withdrawn".to_owned());
                 }
             }
@@ -285,18 +284,7 @@ impl Registry {
             let mut next = Snapshot::clone(&staged.latest);
             next.generation += 1;
             change(&mut next);
-            let (declared, deleted) = (Vec::new(), Vec::new());
-            let next = Next {
-                snapshot: Arc::new(next),
-                declared,
-                deleted,
-                converted: Vec::new(),
-                is_large: false,
-                policies: Vec::new(),
-                is_bound_anew: false,
-                histories: Vec::new(),
-            };
-            self.stage(staged, Some(next), ticket);
+            self.stage(staged, Some(Next::new(next)), ticket);
             ticket
         })
     }

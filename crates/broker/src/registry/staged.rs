@@ -20,23 +20,14 @@ use crate::time::Nanos;
 /// Number of parts from which on the remains of a change take too long to be freed in a client's turn.
 const LARGE_FROM: usize = 1000;
 
+/// A change that is staged.
 pub(super) struct Unpublished {
     pub(super) ticket: Ticket,
-    pub(super) snapshot: Arc<Snapshot>,
     /// The model with this change.
     pub(super) model: Model,
     /// Place of the last record up to this change.
     pub(super) record: Place,
-    pub(super) declared: Vec<QueueRef>,
-    pub(super) deleted: Vec<QueueRef>,
-    /// Queues that were converted: their successors are among the declared ones.
-    pub(super) converted: Vec<QueueRef>,
-    /// Whether the snapshot before it takes long to be freed.
-    pub(super) is_large: bool,
-    /// The changes of policies.
-    pub(super) policies: Vec<PolicyNews>,
-    /// Whether bindings changed, by which the broker's own exchanges may be read, or not any more.
-    pub(super) is_bound_anew: bool,
+    pub(super) next: Next,
 }
 
 pub(super) struct Staged {
@@ -60,17 +51,37 @@ impl Staged {
     }
 }
 
-/// A snapshot in the making.
+/// A snapshot with one change more than the one before it, and what has to be done when it is published.
 pub(super) struct Next {
     pub(super) snapshot: Arc<Snapshot>,
     pub(super) declared: Vec<QueueRef>,
     pub(super) deleted: Vec<QueueRef>,
+    /// Queues that were converted: their successors are among the declared ones.
     pub(super) converted: Vec<QueueRef>,
+    /// Whether the snapshot before it takes long to be freed.
     pub(super) is_large: bool,
+    /// The changes of policies.
     pub(super) policies: Vec<PolicyNews>,
+    /// Whether bindings changed, by which the broker's own exchanges may be read, or not any more.
     pub(super) is_bound_anew: bool,
-    /// Last messages of exchanges that go to new bindings' destinations.
+    /// Last messages of exchanges that go to new bindings' destinations, once the change is durable.
     pub(super) histories: Vec<HistoryCopy>,
+}
+
+impl Next {
+    /// A snapshot with which nothing has to be done.
+    pub(super) fn new(snapshot: Snapshot) -> Self {
+        Self {
+            snapshot: Arc::new(snapshot),
+            declared: Vec::new(),
+            deleted: Vec::new(),
+            converted: Vec::new(),
+            is_large: false,
+            policies: Vec::new(),
+            is_bound_anew: false,
+            histories: Vec::new(),
+        }
+    }
 }
 
 /// Commands that were executed on a copy.
@@ -168,8 +179,7 @@ impl Registry {
             // The last owner of removed objects frees them.
             self.retired.lock().push(Box::new(changes));
         }
-        let (snapshot, converted) = (Arc::new(next), Vec::new());
-        Some(Next { snapshot, declared, deleted, converted, is_large, policies, is_bound_anew, histories })
+        Some(Next { declared, deleted, is_large, policies, is_bound_anew, histories, ..Next::new(next) })
     }
 
     /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
@@ -179,22 +189,12 @@ impl Registry {
         next: Option<Next>,
         ticket: Ticket,
     ) -> Vec<QueueRef> {
-        let Some(next) = next else { return Vec::new() };
-        let Next { snapshot, declared, deleted, converted, is_large, policies, is_bound_anew, histories } = next;
-        staged.latest = snapshot.clone();
+        let Some(mut next) = next else { return Vec::new() };
+        let (declared, deleted) = (next.declared.clone(), next.deleted.clone());
+        let histories = std::mem::take(&mut next.histories);
+        staged.latest = next.snapshot.clone();
         let (model, record) = (staged.model.clone(), staged.last_record);
-        staged.unpublished.push_back(Unpublished {
-            ticket,
-            snapshot,
-            model,
-            record,
-            declared: declared.clone(),
-            deleted: deleted.clone(),
-            converted,
-            is_large,
-            policies,
-            is_bound_anew,
-        });
+        staged.unpublished.push_back(Unpublished { ticket, model, record, next });
         drop(staged);
         for queue in declared {
             queue.announce();
