@@ -67,7 +67,7 @@ fn staging_begins_anew_from_what_the_stream_keeps() {
 
     // The queue that was to be deleted can be deleted again, and no id is given twice.
     let (again, is_new) = declared(&world, "new", true);
-    assert!(is_new && again.info().id > transient.info().id);
+    assert!(is_new && again.info().id > new.info().id);
     assert_eq!(delete_old(&world), CommandOutcome::Deleted);
     assert_eq!(delete_old(&world), CommandOutcome::Absent);
 
