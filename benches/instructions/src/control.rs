@@ -111,7 +111,7 @@ pub(crate) fn policy() -> u64 {
 
 pub(crate) fn end_of_vhost() -> u64 {
     let stage = Stage::with_objects();
-    // Whoever lets go of the vhost's objects last frees them: this thread or, if it is slow, one of the node's. That isn't counted.
+    // The last holder of the vhost's objects frees them: this thread or, if it is slow, one of the node's. That isn't counted.
     let _objects = stage.node.handle().broker().registry.snapshot_full();
     stage.count("DELETE", "/api/vhosts/bench", String::new())
 }
