@@ -6,7 +6,7 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Link, MemoryBudget, Place, Placement,
-    Queue, Recovered, Run, Signal, Surroundings, Taken, Watermarks,
+    Queue, Replica, Run, Signal, Surroundings, Taken, Watermarks,
 };
 
 use crate::count::count;
@@ -53,7 +53,7 @@ fn surroundings() -> Surroundings {
 
 /// A queue, and a batch for each run.
 fn prepared() -> (Queue, Vec<Arc<Batch>>) {
-    let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
+    let mut queue = Queue::new(QueueOptions::default(), true, Replica::default(), surroundings(), 0);
     queue.add(CONSUMER, options(), 0, &mut Effects::default()).expect("it is the first");
     let envelope =
         Envelope { durable: true, routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() };
@@ -116,7 +116,7 @@ pub(crate) fn settle() -> u64 {
 /// The cost of one message in a queue with this many consumers, each with a prefetch of one. The message is
 /// published, delivered and acknowledged. The counts for ten and for sixty thousand consumers should be equal.
 fn among(consumers: u64) -> u64 {
-    let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
+    let mut queue = Queue::new(QueueOptions::default(), true, Replica::default(), surroundings(), 0);
     for id in 1..=consumers {
         let options = ConsumerOptions { key: id, flow: ConsumerFlow::Prefetch(1), ..options() };
         queue.add(ConsumerId(id), options, 0, &mut Effects::default()).expect("none is exclusive");
@@ -152,7 +152,7 @@ pub(crate) fn among_60000_consumers() -> u64 {
 /// One acknowledgement of the messages of sixty thousand consumers, one each, and their next deliveries.
 pub(crate) fn acknowledge_of_60000_consumers() -> u64 {
     const CONSUMERS: u64 = 60_000;
-    let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
+    let mut queue = Queue::new(QueueOptions::default(), true, Replica::default(), surroundings(), 0);
     let envelope = Envelope { routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() };
     let mut builder = BatchBuilder::default();
     for _ in 0..1000 {

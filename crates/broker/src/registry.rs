@@ -16,7 +16,7 @@ use leveret_model::{
     Change, Command, CommandOutcome, ConnectionId, ConvertQueue, DeleteQueue, EarlierPriorities, ExchangeId,
     JoinedRecords, Model, Permit, Queue, QueueId, QueueType, Refused, Topology,
 };
-use leveret_queue::{DeleteIf, NotDeleted, Place, Recovered, Watermarks};
+use leveret_queue::{DeleteIf, NotDeleted, Place, Replica, Watermarks};
 use leveret_routing::Router;
 use parking_lot::{Mutex, MutexGuard};
 
@@ -247,10 +247,10 @@ fn history_of(topology: &Topology, change: &Change) -> Option<HistoryCopy> {
 }
 
 impl Registry {
-    /// A registry over a recovered model; `recovered` returns the recovered state of each durable queue.
+    /// A registry over a recovered model; `recovered` returns the replica of each durable queue.
     pub fn new(
         model: Model,
-        mut recovered: impl FnMut(&leveret_model::Queue) -> Recovered,
+        mut recovered: impl FnMut(&leveret_model::Queue) -> Replica,
         services: Services,
         replies: Arc<ReplyTargets>,
         notices: Arc<Notices>,
@@ -564,10 +564,10 @@ impl Registry {
                 Change::QueueDeclared(info) => {
                     // The first message of a stream has the offset 0.
                     let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };
-                    let recovered = Recovered::none(first);
+                    let replica = Replica::none(first);
                     let effective = next.topology.effective_queue(info, &[]);
                     let (services, epoch_ms) = (&self.services, self.epoch_ms);
-                    let handle = QueueHandle::open(info.clone(), effective, recovered, services, epoch_ms, now);
+                    let handle = QueueHandle::open(info.clone(), effective, replica, services, epoch_ms, now);
                     let queue = QueueRef::from(handle);
                     declared.push(queue.clone());
                     next.queues.insert(info.id, queue);

@@ -35,6 +35,13 @@ impl Annotated {
         HEAD_BYTES + self.added.as_bytes().len()
     }
 
+    /// The payload of a record with these messages.
+    pub fn encode_all(all: &[Self]) -> Vec<u8> {
+        let mut payload = Vec::new();
+        all.iter().for_each(|annotated| annotated.encode(&mut payload));
+        payload
+    }
+
     fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (number, bytes) = bytes.split_first_chunk()?;
         let (length, bytes) = bytes.split_first_chunk()?;

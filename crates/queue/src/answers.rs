@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use leveret_message::Batch;
-use roaring::RoaringTreemap;
 
 use crate::effects::Taken;
 
@@ -141,21 +140,6 @@ pub struct Peeked {
     pub due_ms: Option<u64>,
     /// The token by which it can be fetched before that, if it has one.
     pub token: Option<Box<str>>,
-}
-
-/// The part of a queue's state that outlives the process.
-#[derive(Debug)]
-pub struct Checkpoint {
-    /// The lowest number that the next message may get.
-    pub next: u64,
-    /// Live durable messages, including dead letters that wait to be moved.
-    pub live: RoaringTreemap,
-    /// Their body bytes.
-    pub bytes: u64,
-    /// Live messages that are stored in the shared log.
-    pub elsewhere: RoaringTreemap,
-    /// Times and references, see [`crate::Kept`].
-    pub state: Vec<u8>,
 }
 
 /// Conditions for deleting a queue. All conditions that are set have to hold.

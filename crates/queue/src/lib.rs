@@ -14,7 +14,6 @@
 mod annotations;
 mod answers;
 mod attempts;
-mod beginning;
 mod blocked_letters;
 mod clock;
 mod comebacks;
@@ -36,7 +35,6 @@ mod filter_fields;
 mod gauges;
 mod group;
 mod held;
-mod kept;
 mod ledger;
 mod ledger_queue;
 mod limits;
@@ -53,6 +51,7 @@ pub mod planted;
 mod priorities;
 mod queue;
 mod repeats;
+mod replica;
 mod seeker;
 mod sequences;
 pub mod shared;
@@ -62,7 +61,9 @@ mod stored_reads;
 mod stream;
 mod stream_filter;
 mod stream_start;
+mod stream_state;
 mod stretches;
+mod surroundings;
 mod tally;
 mod times;
 mod tracking;
@@ -72,11 +73,10 @@ mod writers;
 
 pub use annotations::{Annotated, Annotations};
 pub use answers::{
-    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
-    ReadyFound, Rejection, SetAside, Submission, TurnEnd,
+    DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState, ReadyFound,
+    Rejection, SetAside, Submission, TurnEnd,
 };
 pub use attempts::{AttemptCounts, AttemptRun, Attempts};
-pub use beginning::{Recovered, Surroundings};
 pub use blocked_letters::Dying;
 pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets, Unsent};
 pub use consumer_id::ConsumerId;
@@ -92,7 +92,6 @@ pub use expiry::{Expiry, ExpiryStateError};
 pub use filter_fields::FilterFields;
 pub use gauges::{QueueGauges, Waits};
 pub use group::{GroupPlace, Placement};
-pub use kept::{Kept, KeptError};
 pub use ledger::{Conservation, Departure, Ledger};
 pub use message_filter::MessageFilter;
 pub use offered::Offered;
@@ -101,6 +100,8 @@ pub use parked::Parked;
 pub use place::{LatestPlace, Place, Watermarks};
 pub use priorities::Priorities;
 pub use queue::Queue;
+pub use repeats::RecoveredRepeats;
+pub use replica::{Checkpoint, Control, ControlError, KeptError, Parts, QueueRecord, Replica, ReplicaError};
 pub use sequences::RecoveredSequences;
 pub use shared::{References, SharedCounts};
 pub use single_active::Activity;
@@ -111,7 +112,9 @@ pub use stored_reads::StoredRead;
 pub use stream::{ChunkSubmission, ChunkTurn, Scan, TakenChunk};
 pub use stream_filter::StreamFilter;
 pub use stream_start::{GroupMember, StreamOptions, StreamStart};
+pub use stream_state::StreamState;
 pub use stretches::Stretches;
+pub use surroundings::Surroundings;
 pub use tracking::{KeptOffset, NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, Tracking};
 pub use wait::{QueueWait, WaitReason};
 pub use writers::{WriterRun, Writers};

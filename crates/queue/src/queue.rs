@@ -12,11 +12,10 @@ use leveret_model::{QueueOptions, QueueType};
 
 use crate::Nanos;
 use crate::answers::{
-    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
-    ReadyFound, Rejection, SetAside, Submission, TurnEnd,
+    DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState, ReadyFound,
+    Rejection, SetAside, Submission, TurnEnd,
 };
 use crate::attempts::AttemptRun;
-use crate::beginning::{Recovered, Surroundings};
 use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
@@ -29,12 +28,14 @@ use crate::ledger_queue::LedgerQueue;
 use crate::offered::Offered;
 use crate::pacing::PublishSlot;
 use crate::place::{Place, Watermarks};
+use crate::replica::{Checkpoint, Replica};
 use crate::shared::References;
 use crate::status::{ConsumerStatus, QueueStatus};
 use crate::stored_reads::StoredRead;
 use crate::stream::{ChunkSubmission, ChunkTurn, Scan, StreamQueue, TakenChunk};
 use crate::stream_filter::StreamFilter;
 use crate::stream_start::StreamStart;
+use crate::surroundings::Surroundings;
 use crate::tracking::KeptOffset;
 use crate::wait::WaitReason;
 use crate::writers::WriterRun;
@@ -63,20 +64,13 @@ macro_rules! pass {
 }
 
 impl Queue {
-    /// The machine for these options, with the state that recovery found in its log. If `durable`, its persistent messages are
-    /// logged.
-    pub fn new(
-        options: QueueOptions,
-        durable: bool,
-        recovered: Recovered,
-        surroundings: Surroundings,
-        now: Nanos,
-    ) -> Self {
+    /// The machine for these options, which begins with this replica. If `durable`, its persistent messages are logged.
+    pub fn new(options: QueueOptions, durable: bool, replica: Replica, surroundings: Surroundings, now: Nanos) -> Self {
         match options.queue_type {
             QueueType::Classic | QueueType::Quorum => {
-                Self::Ledger(LedgerQueue::new(options, durable, recovered, surroundings, now))
+                Self::Ledger(LedgerQueue::new(options, durable, replica, surroundings, now))
             }
-            QueueType::Stream => Self::Stream(StreamQueue::new(options, recovered, surroundings, now)),
+            QueueType::Stream => Self::Stream(StreamQueue::new(options, replica, surroundings, now)),
         }
     }
 

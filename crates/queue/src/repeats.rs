@@ -4,9 +4,17 @@
 use leveret_model::QueueOptions;
 
 use crate::duplicates::{Duplicates, RecoveredIds};
-use crate::kept;
 use crate::offered::Offered;
 use crate::sequences::{RecoveredSequences, Sequences};
+
+/// Earlier messages, as recovery finds them and a checkpoint keeps them.
+#[derive(Debug, Default)]
+pub struct RecoveredRepeats {
+    /// The ids of the last messages, if the queue drops duplicates.
+    pub ids: RecoveredIds,
+    /// The numbers of its publishers, if it drops what they send again.
+    pub publishers: RecoveredSequences,
+}
 
 /// The knowledge of earlier messages.
 #[derive(Debug)]
@@ -17,15 +25,11 @@ pub(crate) enum Repeats {
 
 impl Repeats {
     /// That of a queue with these options, with what recovery found; `None` if it takes everything.
-    pub(crate) fn of(
-        options: &QueueOptions,
-        ids: RecoveredIds,
-        sequences: RecoveredSequences,
-        next: u64,
-    ) -> Option<Box<Self>> {
+    pub(crate) fn of(options: &QueueOptions, recovered: RecoveredRepeats, next: u64) -> Option<Box<Self>> {
+        let RecoveredRepeats { ids, publishers } = recovered;
         match &options.deduplication {
             Some(rules) => Some(Box::new(Self::Ids(Duplicates::new(rules, ids, next)))),
-            None if options.numbers_publishers => Some(Box::new(Self::Publishers(Sequences::new(sequences, next)))),
+            None if options.numbers_publishers => Some(Box::new(Self::Publishers(Sequences::new(publishers, next)))),
             None => None,
         }
     }
@@ -62,19 +66,19 @@ impl Repeats {
         }
     }
 
-    /// Puts what survives a restart, of messages below `next`, before the rest of a queue's state.
-    pub(crate) fn keep(&self, next: u64, rest: Vec<u8>) -> Vec<u8> {
+    /// The part of it that survives a restart, of messages below `next`.
+    pub(crate) fn durable(&self, next: u64) -> RecoveredRepeats {
         match self {
-            Self::Ids(ids) => kept::with_ids(&ids.durable(next), rest),
-            Self::Publishers(publishers) => kept::with_sequences(&publishers.durable(next), rest),
+            Self::Ids(ids) => RecoveredRepeats { ids: ids.durable(next), ..RecoveredRepeats::default() },
+            Self::Publishers(all) => RecoveredRepeats { publishers: all.durable(next), ..RecoveredRepeats::default() },
         }
     }
 
     /// All of it, for a machine that goes on with the queue.
-    pub(crate) fn all(&self) -> (RecoveredIds, RecoveredSequences) {
+    pub(crate) fn all(&self) -> RecoveredRepeats {
         match self {
-            Self::Ids(ids) => (ids.all(), RecoveredSequences::default()),
-            Self::Publishers(publishers) => (RecoveredIds::default(), publishers.all()),
+            Self::Ids(ids) => RecoveredRepeats { ids: ids.all(), ..RecoveredRepeats::default() },
+            Self::Publishers(all) => RecoveredRepeats { publishers: all.all(), ..RecoveredRepeats::default() },
         }
     }
 }

@@ -171,6 +171,13 @@ impl KeptOffset {
         Some((Self { name, offset: u64::from_le_bytes(*offset) }, rest))
     }
 
+    /// The payload of a record with these offsets.
+    pub fn encode_all(all: &[Self]) -> Vec<u8> {
+        let mut payload = Vec::new();
+        all.iter().for_each(|kept| kept.encode(&mut payload));
+        payload
+    }
+
     /// The offsets of a record. `None` if it isn't one.
     pub fn decode_all(mut bytes: &[u8]) -> Option<Vec<Self>> {
         let mut all = Vec::new();

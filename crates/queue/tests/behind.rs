@@ -6,7 +6,7 @@ use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Placement, Queue,
-    Recovered, Signal, Surroundings, Watermarks,
+    Replica, Signal, Surroundings, Watermarks,
 };
 
 fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
@@ -23,7 +23,7 @@ impl Link for Nobody {
 
 fn queue() -> Queue {
     let budget = Arc::new(MemoryBudget::new(1 << 30));
-    Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(budget), 0)
+    Queue::new(QueueOptions::default(), true, Replica::default(), surroundings(budget), 0)
 }
 
 fn consume(queue: &mut Queue) {

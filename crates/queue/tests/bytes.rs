@@ -7,8 +7,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, Overflow, QueueOptions, QueueType};
 use leveret_queue::{
-    DeadTurn, Departure, Dying, DyingRun, Effects, GetOutcome, Kept, Ledger, Link, MemoryBudget, Place, Queue,
-    Recovered, Rejection, Run, Signal, StoredRead, Taken, Watermarks, joined,
+    DeadTurn, Departure, Dying, DyingRun, Effects, GetOutcome, Ledger, Link, MemoryBudget, Parts, Place, Queue,
+    Rejection, Replica, Run, Signal, StoredRead, Taken, Watermarks, joined,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -23,7 +23,7 @@ fn queue(dead_letters: bool) -> Queue {
     let dead_letter =
         dead_letters.then(|| DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
     let options = QueueOptions { dead_letter, ..QueueOptions::default() };
-    Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
+    Queue::new(options, true, Replica::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
 }
 
 fn batch(lengths: &[usize], durable: bool) -> Arc<Batch> {
@@ -132,7 +132,7 @@ fn blocked(lengths: &[usize]) -> (Queue, Vec<DyingRun>) {
         ..QueueOptions::default()
     };
     let surroundings = surroundings(Arc::new(MemoryBudget::new(1 << 20)));
-    let mut queue = Queue::new(options, true, Recovered::default(), surroundings, 0);
+    let mut queue = Queue::new(options, true, Replica::default(), surroundings, 0);
     publish(&mut queue, lengths, true);
     let taken: Vec<Taken> = lengths.iter().map(|_| get(&mut queue)).collect();
     let runs: Vec<Run> = taken.iter().flat_map(Taken::runs).collect();
@@ -191,7 +191,7 @@ fn a_failed_queue_keeps_the_sizes_of_dying_messages() {
     let (mut queue, _) = blocked(&[1, 1_000, 7]);
     queue.run_timers(1_000_000_000, 1_000, &mut Effects::default());
     queue.fail("the disk".into(), &mut Effects::default());
-    let mut dying = Kept::decode(&queue.checkpoint().state).expect("it is whole").dying;
+    let mut dying = Parts::decode(&queue.checkpoint().state).expect("it is whole").dying;
     dying.keep(|number| number == 2);
     assert_eq!(dying.runs().iter().map(|run| run.bytes).sum::<u64>(), 7);
 }

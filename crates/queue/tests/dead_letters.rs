@@ -8,8 +8,8 @@ use leveret_message::{Batch, BatchBuilder, Envelope, Reason};
 use leveret_model::{DeadLetterOptions, Overflow, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
-    DeadRun, DeadTurn, Effects, GetOutcome, GroupPlace, Link, MemoryBudget, Place, Placement, Queue, Recovered,
-    Rejection, Run, Signal, StoredRead, Watermarks,
+    DeadRun, DeadTurn, Effects, GetOutcome, GroupPlace, Link, MemoryBudget, Place, Placement, Queue, Rejection,
+    Replica, Run, Signal, StoredRead, Watermarks,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -23,7 +23,7 @@ impl Link for Nobody {
 fn queue(max_length: Option<u64>) -> Queue {
     let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
     let options = QueueOptions { max_length, overflow: Overflow::DropHead, dead_letter, ..QueueOptions::default() };
-    Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
+    Queue::new(options, true, Replica::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
 }
 
 fn batch(count: u64, body: &[u8]) -> Arc<Batch> {

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Expiry, GetOutcome, Kept, Ledger,
-    Link, MemoryBudget, Place, Placement, Queue, QueueState, Recovered, Run, Signal, Surroundings, Taken, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Expiry, GetOutcome, Ledger, Link,
+    MemoryBudget, Parts, Place, Placement, Queue, QueueState, Replica, Run, Signal, Surroundings, Taken, Watermarks,
 };
 use proptest::prelude::*;
 use roaring::RoaringTreemap;
@@ -53,11 +53,12 @@ impl Rig {
 
     fn recovered(options: QueueOptions, ledger: Ledger, expiry: Expiry, now_ms: u64) -> Self {
         let next = ledger.next();
-        let recovered = Recovered { ledger, redelivered_below: next, expiry, ..Recovered::default() };
+        let parts = Parts { expiry, ..Parts::default() };
+        let replica = Replica { ledger, delivered_below: next, parts, ..Replica::default() };
         let budget = Arc::new(MemoryBudget::new(0));
         let surroundings =
             Surroundings { budget, epoch_ms: EPOCH_MS + now_ms, strict_compat: false, standing_delay_target: 0 };
-        let queue = Queue::new(options, true, recovered, surroundings, 0);
+        let queue = Queue::new(options, true, replica, surroundings, 0);
         let mut rig = Self {
             queue,
             link: Arc::default(),
@@ -279,7 +280,7 @@ fn times_survive_a_restart() {
     assert_eq!(rig.expired.len(), 1);
     let (live, bytes) = live(&rig.queue);
     let ledger = Ledger::restore(rig.queue.checkpoint().next, &live, bytes);
-    let expiry = Kept::decode(&rig.queue.checkpoint().state).unwrap().expiry;
+    let expiry = Parts::decode(&rig.queue.checkpoint().state).unwrap().expiry;
     let options = QueueOptions { message_ttl_ms: Some(10_000), ..QueueOptions::default() };
     // The power was off for a while.
     let mut again = Rig::recovered(options, ledger, expiry, 2_900);
@@ -309,7 +310,7 @@ fn expired_messages_that_have_not_moved_are_due_after_a_restart() {
     let (live, bytes) = live(&rig.queue);
     assert!(live.contains(1));
     let ledger = Ledger::restore(rig.queue.checkpoint().next, &live, bytes);
-    let expiry = Kept::decode(&rig.queue.checkpoint().state).unwrap().expiry;
+    let expiry = Parts::decode(&rig.queue.checkpoint().state).unwrap().expiry;
     let mut again = Rig::recovered(options, ledger, expiry, 2_000);
     again.pass(200);
     assert_eq!(again.queue.status().conservation.dead_lettered, 1);

@@ -9,7 +9,7 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow, GetOutcome, Link,
-    MemoryBudget, MessageFilter, Place, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, TurnEnd,
+    MemoryBudget, MessageFilter, Place, Placement, Queue, QueueGauges, Replica, Run, Signal, StoredRead, TurnEnd,
     WaitReason, Waits, Watermarks,
 };
 use leveret_selector::{Dialect, Selector};
@@ -149,7 +149,7 @@ impl Rig {
 
     fn empty(options: QueueOptions, size: usize, priorities: [i32; CONSUMERS]) -> Self {
         let link = Arc::new(Recorder::default());
-        let queue = Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(0))), 0);
+        let queue = Queue::new(options, true, Replica::default(), surroundings(Arc::new(MemoryBudget::new(0))), 0);
         Self {
             queue,
             link,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::QueueOptions;
 use leveret_queue::{
-    Departure, Effects, GetOutcome, Kept, Ledger, Link, MemoryBudget, Place, Queue, Recovered, Run, Signal, StoredRead,
+    Departure, Effects, GetOutcome, Ledger, Link, MemoryBudget, Parts, Place, Queue, Replica, Run, Signal, StoredRead,
     Watermarks,
 };
 use proptest::prelude::*;
@@ -59,14 +59,14 @@ struct Rig {
 impl Rig {
     fn new(max: u8, max_length: Option<u64>) -> Self {
         let options = QueueOptions { max_priority: Some(max), max_length, ..QueueOptions::default() };
-        let queue = Self::queue(&options, Recovered::default());
+        let queue = Self::queue(&options, Replica::default());
         let (ready, held) = (BTreeMap::new(), BTreeMap::new());
         Self { options, max, queue, link: Arc::new(Deaf), ready, held, position: 0 }
     }
 
     /// Durable messages leave memory at once.
-    fn queue(options: &QueueOptions, recovered: Recovered) -> Queue {
-        Queue::new(options.clone(), true, recovered, surroundings(Arc::new(MemoryBudget::new(0))), 0)
+    fn queue(options: &QueueOptions, replica: Replica) -> Queue {
+        Queue::new(options.clone(), true, replica, surroundings(Arc::new(MemoryBudget::new(0))), 0)
     }
 
     /// The numbers in the order of their delivery.
@@ -183,19 +183,17 @@ impl Rig {
         }
         let checkpoint = self.queue.checkpoint();
         let (live, bytes) = live(&self.queue);
-        let kept = Kept::decode(&checkpoint.state).expect("it is readable");
-        let mut attempts = kept.attempts;
+        let Parts { mut attempts, priorities, .. } = Parts::decode(&checkpoint.state).expect("it is readable");
         if clean {
             self.queue.attempts().iter().for_each(|run| attempts.replay(run));
         }
-        let recovered = Recovered {
+        let replica = Replica {
             ledger: Ledger::restore(checkpoint.next, &live, bytes),
-            redelivered_below: if clean { self.queue.delivered_below() } else { checkpoint.next },
-            attempts,
-            priorities: kept.priorities,
-            ..Recovered::default()
+            delivered_below: if clean { self.queue.delivered_below() } else { checkpoint.next },
+            parts: Parts { attempts, priorities, ..Parts::default() },
+            ..Replica::default()
         };
-        self.queue = Self::queue(&self.options, recovered);
+        self.queue = Self::queue(&self.options, replica);
         self.ready.append(&mut self.held);
         self.ready.retain(|_, known| known.durable);
         for known in self.ready.values_mut() {
@@ -282,9 +280,10 @@ fn a_million_random_priorities_take_less_than_3_mb() {
         }
         let mut ledger = Ledger::starting_at(1);
         ledger.accept(1, MESSAGES, MESSAGES);
-        let recovered = Recovered { ledger, priorities, ..Recovered::default() };
+        let parts = Parts { priorities, ..Parts::default() };
+        let replica = Replica { ledger, parts, ..Replica::default() };
         let options = QueueOptions { max_priority: Some(max), ..QueueOptions::default() };
-        let bytes = Rig::queue(&options, recovered).checkpoint().state.len();
+        let bytes = Rig::queue(&options, replica).checkpoint().state.len();
         assert!(bytes < 3_000_000, "{bytes} bytes with {max} priorities");
     }
 }

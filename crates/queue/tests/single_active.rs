@@ -7,7 +7,7 @@ use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     Activity, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Flow, Link, MemoryBudget,
-    Placement, Queue, Recovered, Run, Signal, Surroundings, Taken,
+    Placement, Queue, Replica, Run, Signal, Surroundings, Taken,
 };
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ impl Rig {
             standing_delay_target: 0,
         };
         Self {
-            queue: Queue::new(options, true, Recovered::default(), surroundings, 0),
+            queue: Queue::new(options, true, Replica::default(), surroundings, 0),
             link: Arc::default(),
             replaces: queue_type == QueueType::Quorum,
             consumers: Vec::new(),

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use leveret_message::{Added, Batch, BatchBuilder, Envelope, StoredMessage};
 use leveret_model::{Arguments, DeadLetterOptions, DelayedRetry, Overflow, QueueOptions, QueueType, RetryType};
 use leveret_queue::{
-    Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Departure, Effects, Flow, Kept,
-    Ledger, Link, MemoryBudget, Place, Queue, Recovered, Rejection, Run, SetAside, Signal, StoredRead, Taken,
-    Watermarks, push_sized,
+    Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Departure, Effects, Flow, Ledger,
+    Link, MemoryBudget, Parts, Place, Queue, Rejection, Replica, Run, SetAside, Signal, StoredRead, Taken, Watermarks,
+    push_sized,
 };
 use proptest::prelude::*;
 
@@ -135,7 +135,7 @@ impl Rig {
             dead_letter,
             ..QueueOptions::default()
         };
-        let queue = begin(&options, Recovered::none(1), EPOCH_MS);
+        let queue = begin(&options, Replica::none(1), EPOCH_MS);
         let mut rig = Self {
             queue,
             options,
@@ -303,25 +303,13 @@ impl Rig {
     /// A crash behind a checkpoint.
     fn restart(&mut self) {
         let Checkpoint { next, live, bytes, state, .. } = self.queue.checkpoint();
-        let Kept { expiry, references, attempts, parked, delayed, annotations, dying, priorities, .. } =
-            Kept::decode(&state).expect("it is whole");
+        let parts = Parts::decode(&state).expect("it is whole");
         self.store.retain(|number, _| live.contains(*number));
-        let recovered = Recovered {
-            ledger: Ledger::restore(next, &live, bytes),
-            redelivered_below: next,
-            expiry,
-            references,
-            attempts,
-            parked,
-            delayed,
-            annotations,
-            dying,
-            priorities,
-            ..Recovered::default()
-        };
+        let ledger = Ledger::restore(next, &live, bytes);
+        let replica = Replica { ledger, delivered_below: next, parts, ..Replica::default() };
         self.held.clear();
         self.wanted.clear();
-        self.queue = begin(&self.options, recovered, self.now_ms);
+        self.queue = begin(&self.options, replica, self.now_ms);
         self.consume();
     }
 
@@ -372,10 +360,10 @@ impl Rig {
     }
 }
 
-fn begin(options: &QueueOptions, recovered: Recovered, now_ms: u64) -> Queue {
+fn begin(options: &QueueOptions, replica: Replica, now_ms: u64) -> Queue {
     // Each queue holds only its head in memory.
     let surroundings = surroundings(Arc::new(MemoryBudget::new(0)));
-    Queue::new(options.clone(), true, recovered, surroundings, now_ms * MS)
+    Queue::new(options.clone(), true, replica, surroundings, now_ms * MS)
 }
 
 /// Properties of AMQP 0-9-1 whose only header is a time of delivery.

@@ -10,7 +10,7 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow,
-    Ledger, Link, MemoryBudget, MessageFilter, Place, Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead,
+    Ledger, Link, MemoryBudget, MessageFilter, Place, Placement, Queue, QueueState, Replica, Run, Signal, StoredRead,
     StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
@@ -38,14 +38,14 @@ const ID: ConsumerId = ConsumerId(1);
 
 impl Rig {
     fn new(memory: u64) -> Self {
-        Self::recovered(memory, Recovered::none(0), BTreeMap::new())
+        Self::recovered(memory, Replica::none(0), BTreeMap::new())
     }
 
-    fn recovered(memory: u64, recovered: Recovered, store: BTreeMap<u64, Arc<Batch>>) -> Self {
+    fn recovered(memory: u64, replica: Replica, store: BTreeMap<u64, Arc<Batch>>) -> Self {
         let options = QueueOptions { queue_type: QueueType::Stream, ..QueueOptions::default() };
         let budget = Arc::new(MemoryBudget::new(memory));
         let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
-        let queue = Queue::new(options, true, recovered, surroundings, 0);
+        let queue = Queue::new(options, true, replica, surroundings, 0);
         Self { queue, link: Arc::default(), store, position: 0, reads: Vec::new() }
     }
 
@@ -55,7 +55,7 @@ impl Rig {
         ledger.accept(0, 6, 0);
         ledger.settle(3, 5, 0, Departure::Dropped);
         let stored = chunk(0, (0..3).map(|_| (vec![], None)));
-        Self::recovered(0, Recovered { ledger, ..Recovered::default() }, BTreeMap::from([(0, stored)]))
+        Self::recovered(0, Replica { ledger, ..Replica::default() }, BTreeMap::from([(0, stored)]))
     }
 
     fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {

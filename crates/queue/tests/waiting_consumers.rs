@@ -6,7 +6,7 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, GetOutcome, Link, MemoryBudget, Place,
-    Placement, Queue, Recovered, Signal, Surroundings, Taken, Watermarks,
+    Placement, Queue, Replica, Signal, Surroundings, Taken, Watermarks,
 };
 
 const EPOCH_MS: u64 = 1_700_000_000_000;
@@ -36,7 +36,7 @@ impl Rig {
     fn with_compat(options: QueueOptions, strict_compat: bool) -> Self {
         let budget = Arc::new(MemoryBudget::new(1 << 20));
         let surroundings = Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat, standing_delay_target: 0 };
-        let queue = Queue::new(options, true, Recovered::default(), surroundings, 0);
+        let queue = Queue::new(options, true, Replica::default(), surroundings, 0);
         Self { queue, link: Arc::default(), now_ms: 0, position: 0 }
     }
 

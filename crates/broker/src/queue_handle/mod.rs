@@ -16,7 +16,7 @@ use leveret_model::{Durability, EffectiveQueue, Overflow, Queue as QueueInfo, Qu
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
-    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Recovered, Rejection, Run, Scan, Signal,
+    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Rejection, Replica, Run, Scan, Signal,
     StoredRead, StreamFilter, StreamStart, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks, push_run,
 };
 use parking_lot::Mutex;
@@ -110,21 +110,21 @@ pub(crate) struct QueueHandle {
 pub(crate) type LocalQueue = Arc<QueueHandle>;
 
 impl QueueHandle {
-    /// Creates a queue of the type that it was declared with, with its recovered state. `epoch_ms` is the wall time of
+    /// Creates a queue of the type that it was declared with, which begins with this replica. `epoch_ms` is the wall time of
     /// monotonic zero, in milliseconds since the Unix epoch.
     pub(crate) fn open(
         info: Arc<QueueInfo>,
         effective: EffectiveQueue,
-        recovered: Recovered,
+        replica: Replica,
         services: &Services,
         epoch_ms: u64,
         now: Nanos,
     ) -> LocalQueue {
-        services.shared.restore(&recovered.references);
+        services.shared.restore(&replica.parts.references);
         // Messages from before a restart may exist although new ones aren't logged.
-        let is_logged = info.durability(services.durability) != Durability::Memory || !recovered.ledger.is_empty();
+        let is_logged = info.durability(services.durability) != Durability::Memory || !replica.ledger.is_empty();
         let surroundings = Self::surroundings(services, epoch_ms);
-        let queue = Queue::new(effective.options(&info).clone(), is_logged, recovered, surroundings, now);
+        let queue = Queue::new(effective.options(&info).clone(), is_logged, replica, surroundings, now);
         Self::with_machine(info, effective, queue, services)
     }
 

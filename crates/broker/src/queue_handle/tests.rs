@@ -10,7 +10,7 @@ use leveret_model::{
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Departure, GetOutcome, Ledger, Link,
-    MemoryBudget, NoConsumer, QueueState, References, Run, Signal,
+    MemoryBudget, NoConsumer, QueueState, References, Replica, Run, Signal,
 };
 
 use super::{LiveAnswer, LocalQueue, QueueAnswer, QueueHandle, QueueRef, Reason, Successor};
@@ -91,14 +91,7 @@ impl Fixture {
             standing_delay_target: 0,
             answers_late: false,
         };
-        let queue = QueueHandle::open(
-            Arc::new(info),
-            EffectiveQueue::default(),
-            leveret_queue::Recovered::default(),
-            &services,
-            0,
-            0,
-        );
+        let queue = QueueHandle::open(Arc::new(info), EffectiveQueue::default(), Replica::default(), &services, 0, 0);
         Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
     }
 
@@ -277,9 +270,9 @@ fn a_checkpoint_after_recovery_contains_the_replayed_state() {
     let mut ledger = Ledger::default();
     ledger.accept(0, 3, 12);
     ledger.settle(1, 1, 4, Departure::Settled);
-    let recovered = leveret_queue::Recovered { ledger, redelivered_below: 3, ..leveret_queue::Recovered::default() };
+    let replica = Replica { ledger, delivered_below: 3, ..Replica::default() };
     let again =
-        QueueHandle::open(stage.queue.info().clone(), EffectiveQueue::default(), recovered, &stage.services, 0, 0);
+        QueueHandle::open(stage.queue.info().clone(), EffectiveQueue::default(), replica, &stage.services, 0, 0);
     let LiveAnswer::Live(state) = again.live_state(end) else { panic!("it is there") };
     assert_eq!((state.position, state.bytes, state.live.len()), (end.number(), 8, 2));
 }

@@ -148,7 +148,7 @@ mod tests {
         // The group that stayed open never was.
         let mut recovered = Recovered::default();
         let (_, report) = recover(&disk, Options::default(), &mut recovered, 0).expect("it is sound");
-        let ledger = recovered.ledger(LOG).expect("it has messages");
+        let ledger = &recovered.replica(LOG).expect("it has messages").ledger;
         assert_eq!(
             (report.withdrawn, ledger.len(), ledger.next(), ledger.bytes()),
             (1, 203, 212, 2 * u64::from(small.chunk_bytes()))

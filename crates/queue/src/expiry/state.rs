@@ -21,7 +21,7 @@ use super::Expiry;
 use crate::effects::Run;
 use crate::times::{Scale, Times};
 
-/// Version of the encoding. Version 1 wrote twenty bytes for each time; 2, 4 and 6 are versions of [`crate::Kept`].
+/// Version of the encoding. Version 1 wrote twenty bytes for each time; 2, 4 and 6 are versions of [`crate::Parts`].
 const VERSION: u8 = 5;
 /// The version before, whose times are half seconds.
 const HALF_SECONDS: u8 = 3;
@@ -84,7 +84,7 @@ impl Expiry {
         out
     }
 
-    /// Decodes bytes written by [`crate::Queue::kept`].
+    /// Decodes bytes written by [`Expiry::encode`].
     ///
     /// # Errors
     /// [`ExpiryStateError`] if they are of another version or their counts don't add up.

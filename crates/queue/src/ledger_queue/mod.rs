@@ -44,7 +44,6 @@ use crate::Nanos;
 use crate::annotations::Annotations;
 use crate::answers::{QueueState, Submission};
 use crate::attempts::Attempts;
-use crate::beginning::{Recovered, Surroundings};
 use crate::clock::Clock;
 use crate::consumers::Consumers;
 use crate::contents::{BEHIND_BYTES, Contents, Demand, HeldBatch};
@@ -65,9 +64,11 @@ use crate::parked::Parked;
 use crate::pending::{Pending, PendingMessages};
 use crate::place::{Place, Watermarks};
 use crate::repeats::Repeats;
+use crate::replica::{Parts, Replica};
 use crate::shared::References;
 use crate::single_active::SingleActive;
 use crate::stored_reads::StoredReads;
+use crate::surroundings::Surroundings;
 use crate::wait::WaitReason;
 
 /// A queue of ledger and dispatcher.
@@ -120,22 +121,19 @@ pub struct LedgerQueue {
 }
 
 impl LedgerQueue {
-    /// A queue with the state that recovery found in its log. If `durable`, its persistent messages are logged.
-    pub fn new(
-        options: QueueOptions,
-        durable: bool,
-        recovered: Recovered,
-        surroundings: Surroundings,
-        now: Nanos,
-    ) -> Self {
-        let Recovered { mut ledger, redelivered_below, expiry, references, attempts, .. } = recovered;
-        let Recovered { parked, mut delayed, annotations, dying, mut priorities, ids, sequences, .. } = recovered;
+    /// A queue that begins with this replica. If `durable`, its persistent messages are logged.
+    pub fn new(options: QueueOptions, durable: bool, replica: Replica, surroundings: Surroundings, now: Nanos) -> Self {
+        let Replica { mut ledger, delivered_below, parts, first_chunk: _ } = replica;
+        #[rustfmt::skip]
+        let Parts {
+            expiry, references, attempts, parked, mut delayed, annotations, dying, mut priorities, repeats, stream: _,
+        } = parts;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(&options);
         if !rules.delays {
             delayed = Delayed::default();
         }
-        let repeats = Repeats::of(&options, ids, sequences, ledger.next());
+        let repeats = Repeats::of(&options, repeats, ledger.next());
         if rules.remembers {
             priorities.0.clear();
         }
@@ -162,7 +160,7 @@ impl LedgerQueue {
         // Dying ones have left the ledger, but their priorities are there.
         let set_aside = set_aside.chain(dying.iter().flat_map(|run| run.first..=run.last));
         let aside = parked.length() + delayed.length();
-        let mut ready = ReadyMessages::new(&ledger, redelivered_below, priorities, (set_aside, aside));
+        let mut ready = ReadyMessages::new(&ledger, delivered_below, priorities, (set_aside, aside));
         if rules.returns_in_place {
             ready.keep_places();
         }

@@ -34,8 +34,8 @@ impl StreamQueue {
             return Err(NoConsumer::Gone);
         }
         let stream = options.stream.as_deref().cloned().unwrap_or_default();
-        let kept = stream.tracking.as_deref().and_then(|name| self.tracking.of(name));
-        if stream.tracking.is_some() && kept.is_none() && self.tracking.is_full() {
+        let kept = stream.tracking.as_deref().and_then(|name| self.kept.tracking.of(name));
+        if stream.tracking.is_some() && kept.is_none() && self.kept.tracking.is_full() {
             return Err(NoConsumer::TooManyNames);
         }
         if stream.group.as_ref().is_some_and(|member| !self.groups.takes(member)) {
@@ -61,7 +61,7 @@ impl StreamQueue {
             self.tell_members(told, effects);
         }
         if let Some(name) = &stream.tracking {
-            effects.rare_mut().offsets.push(self.tracking.begin(name, id, next, now));
+            effects.rare_mut().offsets.push(self.kept.tracking.begin(name, id, next, now));
         }
         let (_, end) = self.offsets();
         self.readers.update(id, end, effects, |_| ());
@@ -119,14 +119,14 @@ impl StreamQueue {
         let (low, end) = self.offsets();
         match start {
             StreamStart::First => (low, None),
-            StreamStart::Last => (self.index.last_chunk().map_or(end, |first| first.clamp(low, end)), None),
+            StreamStart::Last => (self.kept.index.last_chunk().map_or(end, |first| first.clamp(low, end)), None),
             StreamStart::Next => (end, None),
             StreamStart::Offset(offset) => (offset.max(low), None),
             StreamStart::LastN(messages) => {
                 let before = self.ledger.len().saturating_sub(messages);
                 (self.ledger.nth_live(low, before).unwrap_or(end), None)
             }
-            StreamStart::Timestamp(at_ms) => match self.index.at_time(at_ms) {
+            StreamStart::Timestamp(at_ms) => match self.kept.index.at_time(at_ms) {
                 Some(offset) => (offset.max(low), Some(at_ms)),
                 None => (end, None),
             },
@@ -237,22 +237,22 @@ impl StreamQueue {
     }
 
     fn advance_offset(&mut self, id: ConsumerId, name: &str, offset: u64, now: Nanos, effects: &mut Effects) {
-        if let Some(kept) = self.tracking.advance(name, id, offset, now) {
+        if let Some(kept) = self.kept.tracking.advance(name, id, offset, now) {
             effects.rare_mut().offsets.push(kept);
         }
     }
 
     /// The offset that is kept for a name.
     pub fn kept_offset(&self, name: &str) -> Option<u64> {
-        self.tracking.of(name)
+        self.kept.tracking.of(name)
     }
 
     /// Keeps an offset for a name, whatever it was before. False if too many names are kept.
     pub fn keep_offset_as(&mut self, kept: KeptOffset, now: Nanos, effects: &mut Effects) -> bool {
-        if self.is_closed || self.tracking.of(&kept.name).is_none() && self.tracking.is_full() {
+        if self.is_closed || self.kept.tracking.of(&kept.name).is_none() && self.kept.tracking.is_full() {
             return false;
         }
-        if let Some(kept) = self.tracking.set(kept, now) {
+        if let Some(kept) = self.kept.tracking.set(kept, now) {
             effects.rare_mut().offsets.push(kept);
         }
         true

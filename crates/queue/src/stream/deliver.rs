@@ -94,7 +94,7 @@ impl StreamQueue {
         effects: &mut Effects,
     ) -> ChunkTurn {
         let (work, offsets, tail) = (TurnWork::begin(self.wall_ms(now)), self.offsets(), &self.tail);
-        let committed = self.index.last_chunk().unwrap_or(0);
+        let committed = self.kept.index.last_chunk().unwrap_or(0);
         let mut turn = Turn { tail, offsets, messages: u32::MAX, bytes, work, now };
         let (end, before) = (offsets.1, out.len());
         let outcome = self.readers.update(id, end, effects, |reader| {

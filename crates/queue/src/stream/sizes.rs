@@ -13,7 +13,7 @@ use crate::stream::tail::{IDLE_CHUNKS_MAX, TailChunk};
 use crate::stream::{ChunkSubmission, StreamQueue};
 use crate::stretches::Stretches;
 use crate::{
-    ConsumerFlow, ConsumerId, ConsumerOptions, Effects, MemoryBudget, Place, Placement, Recovered, StreamOptions,
+    ConsumerFlow, ConsumerId, ConsumerOptions, Effects, MemoryBudget, Place, Placement, Replica, StreamOptions,
     StreamStart, Surroundings, Watermarks,
 };
 
@@ -26,7 +26,7 @@ impl Link for Nobody {
 fn stream(budget: &Arc<MemoryBudget>) -> StreamQueue {
     let surroundings =
         Surroundings { budget: budget.clone(), epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
-    StreamQueue::new(leveret_model::QueueOptions::default(), Recovered::none(0), surroundings, 0)
+    StreamQueue::new(leveret_model::QueueOptions::default(), Replica::none(0), surroundings, 0)
 }
 
 fn add(stream: &mut StreamQueue, id: u64, prefetch: u32) {
@@ -103,7 +103,7 @@ fn an_idle_stream_has_less_than_16_kib() {
     }
     assert!(stream.tail.places() <= IDLE_CHUNKS_MAX);
     // It has been used: it has rates, and an index.
-    let index = stream.index.memory() as usize;
+    let index = stream.kept.index.memory() as usize;
     let tail = stream.tail.places() * size_of::<TailChunk>();
     let boxes = size_of::<Rates<10>>() + size_of::<Stretches>();
     let idle = size_of::<StreamQueue>() + index + tail + boxes;

@@ -8,9 +8,9 @@ use leveret_message::{Added, Batch, BatchBuilder, Encoding, Envelope, FileBody, 
 use leveret_model::{Arguments, QueueOptions, QueueType, Value};
 use leveret_queue::{
     AttemptCounts, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn,
-    DeleteIf, Departure, Effects, Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted,
-    ParkedMessage, Place, Placement, Queue, QueueState, Recovered, Rejection, Run, SetAside, StoredRead, Submission,
-    Taken, TurnEnd, WaitReason, Watermarks, push_sized,
+    DeleteIf, Departure, Effects, Flow, GetOutcome, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, ParkedMessage,
+    Parts, Place, Placement, Queue, QueueState, Rejection, Replica, Run, SetAside, StoredRead, Submission, Taken,
+    TurnEnd, WaitReason, Watermarks, push_sized,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
@@ -92,12 +92,12 @@ impl Bench {
             self.surroundings.budget = Arc::new(MemoryBudget::new(bytes));
         }
         words.end()?;
-        self.begin(Recovered::none(if self.queue_type == QueueType::Stream { 0 } else { 1 }))
+        self.begin(Replica::none(if self.queue_type == QueueType::Stream { 0 } else { 1 }))
     }
 
-    fn begin(&mut self, recovered: Recovered) -> Answers {
+    fn begin(&mut self, replica: Replica) -> Answers {
         let (options, surroundings) = (self.options.clone(), self.surroundings.clone());
-        self.queue = Some(Queue::new(options, self.durable, recovered, surroundings, self.now()));
+        self.queue = Some(Queue::new(options, self.durable, replica, surroundings, self.now()));
         Ok(self.with(|_, _| ())?.1)
     }
 
@@ -734,12 +734,12 @@ impl Bench {
         Ok(answers)
     }
 
-    fn recovered(&mut self, clean: bool) -> Result<Recovered, String> {
+    fn recovered(&mut self, clean: bool) -> Result<Replica, String> {
         let queue = self.queue();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
-        let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references, mut attempts, parked, delayed, annotations, dying, priorities, .. } =
-            Kept::decode(&state).map_err(|error| error.to_string())?;
+        let delivered_below = if clean { queue.delivered_below() } else { next };
+        let mut parts = Parts::decode(&state).map_err(|error| error.to_string())?;
+        let attempts = &mut parts.attempts;
         if clean {
             queue.attempts().iter().for_each(|run| attempts.replay(run));
         }
@@ -751,18 +751,6 @@ impl Bench {
                 attempts.begin_at(*number, batch.failures(0));
             }
         }
-        Ok(Recovered {
-            ledger,
-            redelivered_below,
-            expiry,
-            references,
-            attempts,
-            parked,
-            delayed,
-            annotations,
-            dying,
-            priorities,
-            ..Recovered::default()
-        })
+        Ok(Replica { ledger, delivered_below, parts, ..Replica::default() })
     }
 }

@@ -1,4 +1,4 @@
-//! A queue's checkpoint state, apart from its set of live messages: the state bytes of its entry (docs/storage.md).
+//! The parts of a replica as bytes: the state of a queue's entry in a checkpoint (docs/storage.md).
 //!
 //! | version | content |
 //! |---|---|
@@ -28,6 +28,7 @@ use std::borrow::Borrow;
 
 use thiserror::Error;
 
+use super::parts::Parts;
 use crate::annotations::Annotations;
 use crate::attempts::Attempts;
 use crate::blocked_letters::Dying;
@@ -39,8 +40,10 @@ use crate::number_set::NumberSet;
 use crate::parked::Parked;
 use crate::planted::{Bug, is_planted};
 use crate::priorities::Priorities;
+use crate::repeats::RecoveredRepeats;
 use crate::sequences::RecoveredSequences;
 use crate::shared::References;
+use crate::stream_state::StreamState;
 use crate::stretches::Stretches;
 use crate::tracking::Tracking;
 use crate::writers::Writers;
@@ -59,37 +62,6 @@ const REFERENCES: u8 = 2;
 const QUORUM: u8 = 6;
 /// The one before, without delayed messages and annotations.
 const QUORUM_UNDELAYED: u8 = 4;
-
-/// A queue's checkpoint state, apart from its set of live messages.
-#[derive(Debug, Default)]
-pub struct Kept {
-    /// Expiry times of its messages.
-    pub expiry: Expiry,
-    /// The messages that are stored in the shared log.
-    pub references: References,
-    /// How often its messages were delivered, and how often that failed.
-    pub attempts: Attempts,
-    /// The parked ones among them.
-    pub parked: Parked,
-    /// The delayed ones among them.
-    pub delayed: Delayed,
-    /// The annotations that consumers added to them.
-    pub annotations: Annotations,
-    /// The dying ones among them: dead letters that no queue takes.
-    pub dying: Dying,
-    /// Their priorities.
-    pub priorities: Priorities,
-    /// The index of a stream's chunks.
-    pub stream: Stretches,
-    /// The offsets that a stream keeps for its consumers.
-    pub tracking: Tracking,
-    /// The named publishers of a stream.
-    pub writers: Writers,
-    /// The ids of the last messages.
-    pub ids: RecoveredIds,
-    /// The numbers of publishers.
-    pub sequences: RecoveredSequences,
-}
 
 /// State bytes that this version can't read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -114,111 +86,87 @@ pub enum KeptError {
     Sequences(usize),
 }
 
-impl Kept {
-    /// Decodes bytes written by [`crate::Queue::kept`].
+impl Parts {
+    /// Decodes the state of a checkpoint.
     ///
     /// # Errors
     /// [`KeptError`] if they are of another version or length.
     pub fn decode(bytes: &[u8]) -> Result<Self, KeptError> {
-        let length = bytes.len();
-        if let Some((&version @ (STREAM | STREAM_WITH_WRITERS), rest)) = bytes.split_first() {
-            let (stream, rest) = Stretches::decode(rest).ok_or(KeptError::Stream(length))?;
-            let (tracking, rest) = Tracking::decode(rest).ok_or(KeptError::Stream(length))?;
-            let (writers, rest) = match version {
-                STREAM_WITH_WRITERS => Writers::decode(rest).ok_or(KeptError::Stream(length))?,
-                _ => (Writers::default(), rest),
-            };
-            if !rest.is_empty() {
-                return Err(KeptError::Stream(length));
+        let (length, mut parts, mut rest) = (bytes.len(), Self::default(), bytes);
+        if let Some((&version @ (STREAM | STREAM_WITH_WRITERS), bytes)) = rest.split_first() {
+            let stream = &mut parts.stream;
+            (stream.index, rest) = Stretches::decode(bytes).ok_or(KeptError::Stream(length))?;
+            (stream.tracking, rest) = Tracking::decode(rest).ok_or(KeptError::Stream(length))?;
+            if version == STREAM_WITH_WRITERS {
+                (stream.writers, rest) = Writers::decode(rest).ok_or(KeptError::Stream(length))?;
             }
-            return Ok(Self { stream, tracking, writers, ..Self::default() });
+            return if rest.is_empty() { Ok(parts) } else { Err(KeptError::Stream(length)) };
         }
-        let (mut attempts, mut priorities) = <(Attempts, Priorities)>::default();
-        let (mut parked, mut delayed) = <(Parked, Delayed)>::default();
-        let (mut annotations, mut dying) = <(Annotations, Dying)>::default();
-        let (mut references, mut rest) = (References::default(), bytes);
-        let (mut ids, mut sequences) = <(RecoveredIds, RecoveredSequences)>::default();
         if let Some((&SEQUENCES, bytes)) = rest.split_first() {
-            (sequences, rest) = RecoveredSequences::decode(bytes).ok_or(KeptError::Sequences(length))?;
+            (parts.repeats.publishers, rest) = RecoveredSequences::decode(bytes).ok_or(KeptError::Sequences(length))?;
         }
         if let Some((&IDS, bytes)) = rest.split_first() {
-            (ids, rest) = RecoveredIds::decode(bytes).ok_or(KeptError::Ids(length))?;
+            (parts.repeats.ids, rest) = RecoveredIds::decode(bytes).ok_or(KeptError::Ids(length))?;
         }
         if let Some((&version @ (QUORUM | QUORUM_UNDELAYED), bytes)) = rest.split_first() {
-            (attempts, rest) = Attempts::decode(bytes).ok_or(KeptError::Quorum(length))?;
-            (priorities, rest) = Priorities::decode(rest).ok_or(KeptError::Quorum(length))?;
-            (parked, rest) = Parked::decode(rest).ok_or(KeptError::Quorum(length))?;
+            (parts.attempts, rest) = Attempts::decode(bytes).ok_or(KeptError::Quorum(length))?;
+            (parts.priorities, rest) = Priorities::decode(rest).ok_or(KeptError::Quorum(length))?;
+            (parts.parked, rest) = Parked::decode(rest).ok_or(KeptError::Quorum(length))?;
             if version == QUORUM {
-                (delayed, rest) = Delayed::decode(rest).ok_or(KeptError::Quorum(length))?;
-                (annotations, rest) = Annotations::decode(rest).ok_or(KeptError::Quorum(length))?;
-                (dying, rest) = Dying::decode(rest).ok_or(KeptError::Quorum(length))?;
+                (parts.delayed, rest) = Delayed::decode(rest).ok_or(KeptError::Quorum(length))?;
+                (parts.annotations, rest) = Annotations::decode(rest).ok_or(KeptError::Quorum(length))?;
+                (parts.dying, rest) = Dying::decode(rest).ok_or(KeptError::Quorum(length))?;
             }
         }
         if let Some((&REFERENCES, bytes)) = rest.split_first() {
-            (references, rest) = References::decode(bytes).ok_or(KeptError::References(length))?;
+            (parts.references, rest) = References::decode(bytes).ok_or(KeptError::References(length))?;
         }
-        Ok(Self {
-            expiry: Expiry::decode(rest)?,
-            references,
-            attempts,
-            parked,
-            delayed,
-            annotations,
-            dying,
-            priorities,
-            stream: Stretches::default(),
-            tracking: Tracking::default(),
-            writers: Writers::default(),
-            ids,
-            sequences,
-        })
+        parts.expiry = Expiry::decode(rest)?;
+        Ok(parts)
     }
-}
 
-impl Kept {
     /// Encodes the state of a queue whose numbers are below `next`, for a checkpoint.
     pub fn encode(&self, next: u64) -> Vec<u8> {
-        if !self.stream.is_empty() || !self.tracking.is_empty() || !self.writers.is_empty() {
+        if !self.stream.is_empty() {
             let mut out = Vec::new();
-            encode_stream(&self.stream, &self.tracking, &self.writers, &mut out);
+            encode_stream(&self.stream, &mut out);
             return out;
         }
-        let levels = self.priorities.0.iter().map(|(priority, numbers)| (*priority, numbers));
-        let quorum = encode_quorum(
-            &self.attempts,
-            levels,
-            (&self.parked, &self.delayed),
-            (&self.annotations, &self.dying.runs()),
-        );
-        let rest = encode(quorum, &self.references, next, self.expiry.encode(std::iter::empty()));
-        with_sequences(&self.sequences, with_ids(&self.ids, rest))
+        let quorum = QuorumState {
+            attempts: &self.attempts,
+            levels: self.priorities.0.iter().map(|(priority, numbers)| (*priority, numbers)),
+            parked: &self.parked,
+            delayed: &self.delayed,
+            annotations: &self.annotations,
+            dying: &self.dying.runs(),
+        };
+        let rest = encode(quorum.encode(), &self.references, next, self.expiry.encode(std::iter::empty()));
+        with_repeats(&self.repeats, rest)
     }
 }
 
-/// Puts the ids of the last messages before the rest of a state, if there are any.
-pub(crate) fn with_ids(ids: &RecoveredIds, rest: Vec<u8>) -> Vec<u8> {
-    if ids.is_empty() {
+/// Puts what is known of earlier messages before the rest of a state.
+pub(crate) fn with_repeats(repeats: &RecoveredRepeats, rest: Vec<u8>) -> Vec<u8> {
+    let RecoveredRepeats { ids, publishers } = repeats;
+    if ids.is_empty() && publishers.is_empty() {
         return rest;
     }
-    let mut out = vec![IDS];
-    ids.encode(&mut out);
-    out.extend_from_slice(&rest);
-    out
-}
-
-/// Puts the numbers of publishers before the rest of a state, if there are any.
-pub(crate) fn with_sequences(sequences: &RecoveredSequences, rest: Vec<u8>) -> Vec<u8> {
-    if sequences.is_empty() {
-        return rest;
+    let mut out = Vec::new();
+    if !publishers.is_empty() {
+        out.push(SEQUENCES);
+        publishers.encode(&mut out);
     }
-    let mut out = vec![SEQUENCES];
-    sequences.encode(&mut out);
+    if !ids.is_empty() {
+        out.push(IDS);
+        ids.encode(&mut out);
+    }
     out.extend_from_slice(&rest);
     out
 }
 
 /// Encodes the state of a stream.
-pub(crate) fn encode_stream(index: &Stretches, tracking: &Tracking, writers: &Writers, out: &mut Vec<u8>) {
+pub(crate) fn encode_stream(stream: &StreamState, out: &mut Vec<u8>) {
+    let StreamState { index, tracking, writers } = stream;
     let has_writers = !writers.is_empty() && !is_planted(Bug::ForgetWriters);
     out.push(if has_writers { STREAM_WITH_WRITERS } else { STREAM });
     if is_planted(Bug::ForgetLastStretch) {
@@ -233,27 +181,36 @@ pub(crate) fn encode_stream(index: &Stretches, tracking: &Tracking, writers: &Wr
     }
 }
 
-/// Encodes the part of the state that only quorum queues and queues with priorities have; empty if there is nothing in it.
-pub(crate) fn encode_quorum(
-    attempts: &Attempts,
-    levels: impl Iterator<Item = (u8, impl Borrow<NumberSet>)>,
-    (parked, delayed): (&Parked, &Delayed),
-    (annotations, dying): (&Annotations, &[DyingRun]),
-) -> Vec<u8> {
-    let mut levels = levels.peekable();
-    let mut out = Vec::new();
-    let has_some = !attempts.is_empty() || !parked.is_empty() || !delayed.is_empty() || !annotations.is_empty();
-    let has_some = has_some || !dying.is_empty();
-    if has_some || levels.peek().is_some() {
-        out.push(QUORUM);
-        attempts.encode(&mut out);
-        Priorities::encode(levels, &mut out);
-        parked.encode(&mut out);
-        delayed.encode(&mut out);
-        annotations.encode(&mut out);
-        Dying::encode(dying, &mut out);
+/// The part of the state that only quorum queues and queues with priorities have.
+pub(crate) struct QuorumState<'a, L> {
+    pub(crate) attempts: &'a Attempts,
+    /// Each priority with its messages.
+    pub(crate) levels: L,
+    pub(crate) parked: &'a Parked,
+    pub(crate) delayed: &'a Delayed,
+    pub(crate) annotations: &'a Annotations,
+    pub(crate) dying: &'a [DyingRun],
+}
+
+impl<L: Iterator<Item = (u8, N)>, N: Borrow<NumberSet>> QuorumState<'_, L> {
+    /// Its bytes; empty if there is nothing in it.
+    pub(crate) fn encode(self) -> Vec<u8> {
+        let Self { attempts, levels, parked, delayed, annotations, dying } = self;
+        let mut levels = levels.peekable();
+        let mut out = Vec::new();
+        let has_some = !attempts.is_empty() || !parked.is_empty() || !delayed.is_empty() || !annotations.is_empty();
+        let has_some = has_some || !dying.is_empty();
+        if has_some || levels.peek().is_some() {
+            out.push(QUORUM);
+            attempts.encode(&mut out);
+            Priorities::encode(levels, &mut out);
+            parked.encode(&mut out);
+            delayed.encode(&mut out);
+            annotations.encode(&mut out);
+            Dying::encode(dying, &mut out);
+        }
+        out
     }
-    out
 }
 
 /// Encodes the state of a queue whose numbers are below `next`, behind the part of a quorum queue, with its encoded expiry
@@ -281,7 +238,7 @@ mod tests {
     use crate::contents::MemoryBudget;
     use crate::delay_run::DelayRun;
     use crate::ledger::Ledger;
-    use crate::{Queue, Recovered, Surroundings};
+    use crate::{Queue, Replica, Surroundings};
 
     #[test]
     fn times_and_shared_messages_come_back() {
@@ -293,31 +250,31 @@ mod tests {
         };
         let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
         let queue = |ledger, expiry| {
-            let recovered = Recovered { ledger, expiry, ..Recovered::default() };
-            Queue::new(QueueOptions::default(), true, recovered, surroundings.clone(), 0)
+            let replica = Replica { ledger, parts: Parts { expiry, ..Parts::default() }, ..Replica::default() };
+            Queue::new(QueueOptions::default(), true, replica, surroundings.clone(), 0)
         };
         assert!(queue(ledger(), Expiry::default()).checkpoint().state.is_empty());
         let mut expiry = Expiry::default();
         expiry.expires(4, 1_700_000_010_000, 77);
         let mut queue = queue(ledger(), expiry);
         let only_times = queue.checkpoint().state;
-        assert!(Kept::decode(&only_times).unwrap().references.is_empty());
+        assert!(Parts::decode(&only_times).unwrap().references.is_empty());
         queue.references_mut().add(4, 2, 900);
         let bytes = queue.checkpoint().state;
-        let again = Kept::decode(&bytes).unwrap();
+        let again = Parts::decode(&bytes).unwrap();
         assert_eq!(again.references.place(5).unwrap().shared, 901);
         assert!(!again.expiry.is_empty());
         for end in 1..bytes.len() - only_times.len() {
-            assert_eq!(Kept::decode(&bytes[..end]).unwrap_err(), KeptError::References(end));
+            assert_eq!(Parts::decode(&bytes[..end]).unwrap_err(), KeptError::References(end));
         }
         let mut newer = bytes;
         newer[0] = 11;
-        assert!(matches!(Kept::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(11)))));
+        assert!(matches!(Parts::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(11)))));
     }
 
     #[test]
     fn counts_of_deliveries_come_before_all_else() {
-        let mut kept = Kept::default();
+        let mut kept = Parts::default();
         kept.attempts.come_back(5, true);
         kept.priorities.note(5, 200);
         kept.delayed.add(&DelayRun { first: 5, last: 5, due_ms: 1_700_000_000_000, bytes: 9 });
@@ -326,20 +283,20 @@ mod tests {
         kept.references.add(4, 2, 900);
         kept.expiry.expires(4, 1_700_000_010_000, 77);
         let bytes = kept.encode(6);
-        let again = Kept::decode(&bytes).unwrap();
+        let again = Parts::decode(&bytes).unwrap();
         assert_eq!((again.attempts.of(5), again.references.place(5).unwrap().shared), (counts, 901));
         assert!(!again.expiry.is_empty());
-        let again = Kept::decode(&alone).unwrap();
+        let again = Parts::decode(&alone).unwrap();
         assert_eq!((again.attempts.of(5), again.delayed.bytes()), (counts, 9));
         assert!(again.priorities.0[&200].contains(5), "the type of the queue says what it means");
         for end in 1..alone.len() {
-            assert_eq!(Kept::decode(&alone[..end]).unwrap_err(), KeptError::Quorum(end));
+            assert_eq!(Parts::decode(&alone[..end]).unwrap_err(), KeptError::Quorum(end));
         }
     }
 
     #[test]
     fn a_state_from_before_delayed_messages_is_read() {
-        let mut kept = Kept::default();
+        let mut kept = Parts::default();
         kept.attempts.come_back(5, true);
         kept.expiry.expires(4, 1_700_000_010_000, 77);
         let (now, expiry) = (kept.encode(6), kept.expiry.encode(std::iter::empty()));
@@ -348,7 +305,7 @@ mod tests {
         let mut older = quorum[..quorum.len() - 12].to_vec();
         older[0] = QUORUM_UNDELAYED;
         older.extend_from_slice(&expiry);
-        let again = Kept::decode(&older).unwrap();
+        let again = Parts::decode(&older).unwrap();
         assert_eq!(again.attempts.of(5), kept.attempts.of(5));
         assert!(again.delayed.is_empty() && !again.expiry.is_empty());
     }
