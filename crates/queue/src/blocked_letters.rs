@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, VecDeque};
 
 use leveret_message::Reason;
 
-use crate::Nanos;
 use crate::dying_run::{DyingRun, RUN_BYTES};
 use crate::effects::Run;
 use crate::limits::Length;
+use crate::nanos::Nanos;
 
 /// Time until the first try after none could be moved; it doubles with each further one.
 const RETRY_MIN: Nanos = 250_000_000;

@@ -6,10 +6,10 @@
 use leveret_message::Batch;
 use leveret_model::QueueOptions;
 
-use crate::Nanos;
 use crate::effects::Run;
 use crate::expiry::{Due, Expiry};
 use crate::ledger::Ledger;
+use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
 
 const NANOS_PER_MS: u64 = 1_000_000;

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::Nanos;
 use crate::comebacks::Comebacks;
 use crate::deferred::Claims;
 use crate::effects::Link;
 use crate::message_filter::MessageFilter;
+use crate::nanos::Nanos;
 use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};
 use crate::seeker::Seeker;

@@ -13,11 +13,11 @@ use std::ops::Bound;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::Nanos;
 use crate::comebacks::Comebacks;
 use crate::consumer::{Consumer, ConsumerMode, ConsumerOptions};
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Ended, Signal, TOLD_AT_ONCE_MAX};
+use crate::nanos::Nanos;
 use crate::order::Order;
 use crate::single_active::{Activity, SingleActive};
 

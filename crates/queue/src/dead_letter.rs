@@ -9,12 +9,12 @@ use std::sync::Arc;
 
 use leveret_message::{Batch, Reason};
 
-use crate::Nanos;
 use crate::blocked_letters::BlockedLetters;
 use crate::contents::Contents;
 use crate::dying_run::DyingRun;
 use crate::effects::{Effects, Run, push_run};
 use crate::limits::Length;
+use crate::nanos::Nanos;
 use crate::wanted_numbers::WantedNumbers;
 
 /// Maximum number of messages that one turn moves.

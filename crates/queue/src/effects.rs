@@ -5,12 +5,12 @@ use std::sync::Arc;
 use leveret_message::Batch;
 use smallvec::SmallVec;
 
-use crate::Nanos;
 use crate::annotations::Annotated;
 use crate::attempts::{AttemptCounts, AttemptRun};
 use crate::consumer_id::ConsumerId;
 use crate::delay_run::DelayRun;
 use crate::dying_run::DyingRun;
+use crate::nanos::Nanos;
 use crate::tracking::KeptOffset;
 
 /// A run of consecutive numbers that leave the queue together.

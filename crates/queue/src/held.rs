@@ -1,6 +1,6 @@
 //! Publishers that are held back. The queues that they publish to show the reason, and the time since when.
 
-use crate::Nanos;
+use crate::nanos::Nanos;
 use crate::wait::{QueueWait, WaitReason};
 
 /// Reasons for which publishers are held back.

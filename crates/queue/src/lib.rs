@@ -39,6 +39,7 @@ mod ledger;
 mod ledger_queue;
 mod limits;
 mod message_filter;
+mod nanos;
 mod number_set;
 mod offered;
 mod order;
@@ -94,6 +95,7 @@ pub use gauges::{QueueGauges, Waits};
 pub use group::{GroupPlace, Placement};
 pub use ledger::{Conservation, Departure, Ledger};
 pub use message_filter::MessageFilter;
+pub use nanos::Nanos;
 pub use offered::Offered;
 pub use pacing::{PublishSlot, SmoothRate};
 pub use parked::Parked;
@@ -118,6 +120,3 @@ pub use surroundings::Surroundings;
 pub use tracking::{KeptOffset, NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, Tracking};
 pub use wait::{QueueWait, WaitReason};
 pub use writers::{WriterRun, Writers};
-
-/// Monotonic nanoseconds, as the caller counts them.
-pub type Nanos = u64;

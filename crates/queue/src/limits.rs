@@ -8,7 +8,7 @@ use std::ops::{Add, Sub};
 use leveret_message::Batch;
 use leveret_model::{Overflow, QueueOptions};
 
-use crate::Nanos;
+use crate::nanos::Nanos;
 
 /// The length of a queue, as compared with a limit.
 #[derive(Debug, Clone, Copy, Default)]

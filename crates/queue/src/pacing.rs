@@ -13,7 +13,7 @@
 //! Publishers keep at least half of their rate. A queue whose consumers take less than half of what arrives holds nobody
 //! back, since storing what consumers can't take now is what a queue is for. That is looked at again every second.
 
-use crate::Nanos;
+use crate::nanos::Nanos;
 
 /// Shortest time over which rates and the least length are measured.
 const WINDOW: Nanos = 2_000_000;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 
-use crate::Nanos;
 use crate::group::Awaited;
 use crate::limits::Length;
+use crate::nanos::Nanos;
 use crate::place::Watermarks;
 use crate::planted::{Bug, is_planted};
 

@@ -10,7 +10,6 @@ use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch};
 use leveret_model::{QueueOptions, QueueType};
 
-use crate::Nanos;
 use crate::answers::{
     DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState, ReadyFound,
     Rejection, SetAside, Submission, TurnEnd,
@@ -25,6 +24,7 @@ use crate::gauges::QueueGauges;
 use crate::group::Placement;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
 use crate::offered::Offered;
 use crate::pacing::PublishSlot;
 use crate::place::{Place, Watermarks};

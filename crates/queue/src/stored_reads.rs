@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::Nanos;
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Link, Signal};
+use crate::nanos::Nanos;
 
 /// The purpose of a read of stored messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

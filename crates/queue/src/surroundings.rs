@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::Nanos;
 use crate::contents::MemoryBudget;
+use crate::nanos::Nanos;
 
 /// The parts of its node that a queue works with.
 #[derive(Debug, Clone)]

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::Nanos;
 use crate::consumer_id::ConsumerId;
+use crate::nanos::Nanos;
 
 /// Most names of a stream.
 pub(crate) const NAMES_MAX: usize = 1000;

@@ -1,12 +1,12 @@
 //! Calls that add, remove and update consumers.
 
-use crate::Nanos;
 use crate::answers::NoConsumer;
 use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Run};
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;
+use crate::nanos::Nanos;
 
 impl LedgerQueue {
     /// Adds a consumer.

@@ -8,7 +8,6 @@ use leveret_model::QueueOptions;
 
 use super::ready::ReadyMessages;
 use super::rules::Rules;
-use crate::Nanos;
 use crate::answers::{NotConverted, QueueState};
 use crate::attempts::{AttemptRun, push_attempts};
 use crate::blocked_letters::Dying;
@@ -19,6 +18,7 @@ use crate::expiry::Expiry;
 use crate::ledger::Ledger;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::Length;
+use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
 use crate::pending::PendingMessages;
 use crate::planted::{Bug, is_planted};

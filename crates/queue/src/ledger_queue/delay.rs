@@ -6,7 +6,6 @@
 
 use leveret_message::{Batch, BatchBuilder, Reason};
 
-use crate::Nanos;
 use crate::attempts::push_attempts;
 use crate::delay_run::DelayRun;
 use crate::delayed::{Delayed, push_delayed};
@@ -14,6 +13,7 @@ use crate::effects::{Effects, Run, push_sized};
 use crate::ledger::Ledger;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;
+use crate::nanos::Nanos;
 use crate::pending::Pending;
 use crate::planted::{Bug, is_planted};
 

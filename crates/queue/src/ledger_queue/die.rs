@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use leveret_message::{Batch, Reason};
 
-use crate::Nanos;
 use crate::answers::{QueueState, Rejection};
 use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
@@ -12,6 +11,7 @@ use crate::effects::{Effects, Run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::Length;
+use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
 
 impl LedgerQueue {

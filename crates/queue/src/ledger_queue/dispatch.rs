@@ -1,12 +1,12 @@
 //! Handing messages out: the next messages, and the share of a consumer's turn.
 
-use crate::Nanos;
 use crate::answers::TurnEnd;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
 
 /// The result of [`LedgerQueue::ready_run`].
 pub(crate) enum ReadyRun {

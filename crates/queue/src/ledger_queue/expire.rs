@@ -6,13 +6,13 @@
 
 use leveret_message::Reason;
 
-use crate::Nanos;
 use crate::answers::QueueState;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::expiry::Due;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::Excess;
+use crate::nanos::Nanos;
 
 impl LedgerQueue {
     /// Notes a use of the queue, other than by a consumer.

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 
-use crate::Nanos;
 use crate::answers::{QueueState, TurnEnd};
 use crate::consumer::ConsumerMode;
 use crate::consumer_id::ConsumerId;
@@ -18,6 +17,7 @@ use crate::delayed::push_delayed;
 use crate::effects::{Effects, Run, Taken, push_run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
 
 /// A time of delivery that is always past: a message that was fetched isn't delayed after a restart.
 const LONG_PAST_MS: u64 = 1;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 
-use crate::Nanos;
 use crate::answers::QueueState;
 use crate::consumer_id::ConsumerId;
 use crate::contents::{HeldBatch, READ_AHEAD_BYTES};
 use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::LaneKind;
+use crate::nanos::Nanos;
 use crate::stored_reads::StoredRead;
 use crate::wanted_numbers::WantedNumbers;
 

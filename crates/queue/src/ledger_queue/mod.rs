@@ -40,7 +40,6 @@ use leveret_model::QueueOptions;
 
 use self::ready::ReadyMessages;
 use self::rules::Rules;
-use crate::Nanos;
 use crate::annotations::Annotations;
 use crate::answers::{QueueState, Submission};
 use crate::attempts::Attempts;
@@ -57,6 +56,7 @@ use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
 use crate::ledger::{Departure, Ledger};
 use crate::limits::{Excess, Refusals};
+use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
 use crate::offered::Offered;
 use crate::pacing::Pacing;

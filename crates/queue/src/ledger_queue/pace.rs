@@ -1,7 +1,7 @@
 //! Pacing of the queue's publishers, see [`crate::pacing`].
 
-use crate::Nanos;
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
 use crate::pacing::{Pacing, PublishSlot};
 
 impl LedgerQueue {

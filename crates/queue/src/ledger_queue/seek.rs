@@ -9,7 +9,6 @@ use std::sync::Arc;
 use leveret_message::Batch;
 use leveret_selector::{Budget, Verdict};
 
-use crate::Nanos;
 use crate::answers::{QueueState, TurnEnd};
 use crate::consumer::{Consumer, ConsumerMode};
 use crate::consumer_id::ConsumerId;
@@ -17,6 +16,7 @@ use crate::counts::Count;
 use crate::effects::{Effects, Taken};
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::{Head, Numbers};
+use crate::nanos::Nanos;
 use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};
 use crate::seeker::Seeker;

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use leveret_message::Added;
 
-use crate::Nanos;
 use crate::answers::QueueState;
 use crate::attempts::push_attempts;
 use crate::consumer_id::ConsumerId;
@@ -12,6 +11,7 @@ use crate::counts::Count;
 use crate::effects::{Effects, Run, joined, push_run};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
 
 /// A return of messages.

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use leveret_message::{Added, Batch};
 
-use crate::Nanos;
 use crate::answers::{GetOutcome, ParkedMessage, Peeked, ReadyFound, Rejection, SetAside};
 use crate::attempts::AttemptRun;
 use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
 use crate::effects::{Effects, Link, Run};
+use crate::nanos::Nanos;
 use crate::pacing::PublishSlot;
 use crate::stream::StreamQueue;
 

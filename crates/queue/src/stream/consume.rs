@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use leveret_message::Added;
 
-use crate::Nanos;
 use crate::answers::NoConsumer;
 use crate::consumer::{ConsumerFlow, ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Run, Signal};
 use crate::ledger::Departure;
+use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
 use crate::single_active::Activity;
 use crate::stream::StreamQueue;

@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 
-use crate::Nanos;
 use crate::answers::{QueueState, ReadyFound};
 use crate::attempts::AttemptCounts;
 use crate::effects::Taken;
+use crate::nanos::Nanos;
 use crate::stream::StreamQueue;
 
 impl StreamQueue {

@@ -2,9 +2,9 @@
 
 use roaring::RoaringTreemap;
 
-use crate::Nanos;
 use crate::answers::{DeleteIf, NotDeleted, QueueState};
 use crate::effects::Effects;
+use crate::nanos::Nanos;
 use crate::replica::{self, Checkpoint};
 use crate::stream::StreamQueue;
 

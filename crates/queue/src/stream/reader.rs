@@ -7,12 +7,12 @@ use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
 use leveret_selector::{Budget, Verdict};
 
-use crate::Nanos;
 use crate::comebacks::Comebacks;
 use crate::consumer::{Consumer, ConsumerOptions};
 use crate::contents::MemoryBudget;
 use crate::effects::Run;
 use crate::ledger::Ledger;
+use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
 use crate::own_reads::OwnReads;
 use crate::stream::tail::Tail;

@@ -3,10 +3,10 @@
 
 use leveret_model::QueueOptions;
 
-use crate::Nanos;
 use crate::answers::QueueState;
 use crate::effects::{Effects, Run, push_run};
 use crate::ledger::Departure;
+use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
 use crate::stream::StreamQueue;
 use crate::stretches::StretchSize;

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::Nanos;
 use crate::answers::{Peeked, QueueState};
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::gauges::{QueueGauges, Waits};
+use crate::nanos::Nanos;
 use crate::shared::References;
 use crate::single_active::Activity;
 use crate::status::{ConsumerStatus, QueueStatus, ReaderPosition, StreamStatus};

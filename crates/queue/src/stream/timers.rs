@@ -1,8 +1,8 @@
 //! The timers of a stream: for retention by age, and for offsets that have to be logged.
 
-use crate::Nanos;
 use crate::answers::QueueState;
 use crate::effects::Effects;
+use crate::nanos::Nanos;
 use crate::stream::StreamQueue;
 use crate::tracking::KeptOffset;
 
