@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use leveret_message::Reason;
 
-use crate::dying_run::{DyingRun, RUN_BYTES};
-use crate::effects::Run;
 use crate::limits::Length;
 use crate::nanos::Nanos;
+use crate::records::{DYING_RUN_BYTES, DyingRun, Run};
 
 /// Time until the first try after none could be moved; it doubles with each further one.
 const RETRY_MIN: Nanos = 250_000_000;
@@ -65,7 +64,7 @@ impl Dying {
     /// Decodes dying messages at the beginning of `bytes`, and returns them with the rest. `None` if they aren't whole.
     pub(crate) fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
         let (count, bytes) = bytes.split_first_chunk()?;
-        let length = (u32::from_le_bytes(*count) as usize).checked_mul(RUN_BYTES)?;
+        let length = (u32::from_le_bytes(*count) as usize).checked_mul(DYING_RUN_BYTES)?;
         let (runs, rest) = bytes.split_at_checked(length)?;
         let mut dying = Self::default();
         DyingRun::decode(runs)?.iter().for_each(|run| dying.add(run));
@@ -254,6 +253,6 @@ mod tests {
         assert_eq!(again.runs(), runs);
         again.keep(|number| number == 2);
         assert_eq!(again.runs(), [dying(2, 2, 10, Reason::DeliveryLimit)]);
-        assert!(DyingRun::decode(&[9; RUN_BYTES]).is_none(), "an unknown reason");
+        assert!(DyingRun::decode(&[9; DYING_RUN_BYTES]).is_none(), "an unknown reason");
     }
 }

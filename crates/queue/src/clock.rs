@@ -6,11 +6,11 @@
 use leveret_message::Batch;
 use leveret_model::QueueOptions;
 
-use crate::effects::Run;
 use crate::expiry::{Due, Expiry};
 use crate::ledger::Ledger;
 use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
+use crate::records::Run;
 
 const NANOS_PER_MS: u64 = 1_000_000;
 

@@ -11,10 +11,10 @@ use leveret_message::{Batch, Reason};
 
 use crate::blocked_letters::BlockedLetters;
 use crate::contents::Contents;
-use crate::dying_run::DyingRun;
-use crate::effects::{Effects, Run, push_run};
+use crate::effects::Effects;
 use crate::limits::Length;
 use crate::nanos::Nanos;
+use crate::records::{DyingRun, Run, push_run};
 use crate::wanted_numbers::WantedNumbers;
 
 /// Maximum number of messages that one turn moves.

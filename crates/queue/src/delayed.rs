@@ -3,10 +3,9 @@
 
 use std::ops::RangeInclusive;
 
-use crate::delay_run::DelayRun;
-use crate::effects::{Run, push_run};
 use crate::limits::Length;
 use crate::planted::{Bug, is_planted};
+use crate::records::{DelayRun, Run, push_run};
 use crate::times::Times;
 
 fn run_of(delayed: &DelayRun) -> Run {

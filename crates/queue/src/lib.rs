@@ -25,10 +25,8 @@ mod contents;
 mod counts;
 pub mod dead_letter;
 mod deferred;
-mod delay_run;
 mod delayed;
 mod duplicates;
-mod dying_run;
 mod effects;
 mod expiry;
 mod filter_fields;
@@ -51,6 +49,7 @@ mod place;
 pub mod planted;
 mod priorities;
 mod queue;
+mod records;
 mod repeats;
 mod replica;
 mod seeker;
@@ -72,23 +71,21 @@ mod wait;
 mod wanted_numbers;
 mod writers;
 
-pub use annotations::{Annotated, Annotations};
+pub use annotations::Annotations;
 pub use answers::{
     DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState, ReadyFound,
     Rejection, SetAside, Submission, TurnEnd,
 };
-pub use attempts::{AttemptCounts, AttemptRun, Attempts};
+pub use attempts::Attempts;
 pub use blocked_letters::Dying;
 pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets, Unsent};
 pub use consumer_id::ConsumerId;
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};
 pub use dead_letter::{DeadRun, DeadTurn};
-pub use delay_run::DelayRun;
 pub use delayed::Delayed;
 pub use duplicates::RecoveredIds;
-pub use dying_run::DyingRun;
-pub use effects::{Effects, Ended, Link, RareEffects, Run, Signal, Taken, joined, push_run, push_sized};
+pub use effects::{Effects, Ended, Link, RareEffects, Signal, Taken};
 pub use expiry::{Expiry, ExpiryStateError};
 pub use filter_fields::FilterFields;
 pub use gauges::{QueueGauges, Waits};
@@ -102,6 +99,9 @@ pub use parked::Parked;
 pub use place::{LatestPlace, Place, Watermarks};
 pub use priorities::Priorities;
 pub use queue::Queue;
+pub use records::{
+    Annotated, AttemptCounts, AttemptRun, DelayRun, DyingRun, KeptOffset, Run, joined, push_run, push_sized,
+};
 pub use repeats::RecoveredRepeats;
 pub use replica::{Checkpoint, Control, ControlError, KeptError, Parts, QueueRecord, Replica, ReplicaError};
 pub use sequences::RecoveredSequences;
@@ -117,6 +117,6 @@ pub use stream_start::{GroupMember, StreamOptions, StreamStart};
 pub use stream_state::StreamState;
 pub use stretches::Stretches;
 pub use surroundings::Surroundings;
-pub use tracking::{KeptOffset, NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, Tracking};
+pub use tracking::{NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, Tracking};
 pub use wait::{QueueWait, WaitReason};
 pub use writers::{WriterRun, Writers};

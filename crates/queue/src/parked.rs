@@ -4,29 +4,11 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use crate::effects::{Run, push_run};
 use crate::limits::Length;
+use crate::records::{Run, push_run};
 
 /// Bytes of an encoded message: its number, then the length of its body.
 const ENTRY_BYTES: usize = 12;
-
-/// Bytes of a run in a record: first number, last number, body bytes of all.
-const RUN_BYTES: usize = 24;
-
-/// The payload of a record of parked messages.
-pub(crate) fn encode_runs(runs: &[Run]) -> Vec<u8> {
-    runs.iter().flat_map(|run| [run.first, run.last, run.bytes]).flat_map(u64::to_le_bytes).collect()
-}
-
-/// The runs of a record of parked messages. `None` if its length isn't that of whole runs.
-pub(crate) fn decode_runs(payload: &[u8]) -> Option<Vec<Run>> {
-    let (runs, rest) = payload.as_chunks::<RUN_BYTES>();
-    let runs = runs.iter().map(|run| {
-        let number = |at: usize| u64::from_le_bytes(*run[at..].first_chunk().expect("a run is long enough"));
-        Run { first: number(0), last: number(8), bytes: number(16), durable: true }
-    });
-    rest.is_empty().then(|| runs.collect())
-}
 
 /// The parked messages of a queue. Most queues have none.
 #[derive(Debug, Default)]

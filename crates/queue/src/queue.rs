@@ -14,12 +14,11 @@ use crate::answers::{
     DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState, ReadyFound,
     Rejection, SetAside, Submission, TurnEnd,
 };
-use crate::attempts::AttemptRun;
 use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::{DeadRun, DeadTurn};
-use crate::effects::{Effects, Link, Run, Taken};
+use crate::effects::{Effects, Link, Taken};
 use crate::gauges::QueueGauges;
 use crate::group::Placement;
 use crate::ledger::Departure;
@@ -28,6 +27,7 @@ use crate::nanos::Nanos;
 use crate::offered::Offered;
 use crate::pacing::PublishSlot;
 use crate::place::{Place, Watermarks};
+use crate::records::{AttemptRun, KeptOffset, Run};
 use crate::replica::{Checkpoint, Replica};
 use crate::shared::References;
 use crate::status::{ConsumerStatus, QueueStatus};
@@ -36,7 +36,6 @@ use crate::stream::{ChunkSubmission, ChunkTurn, Scan, StreamQueue, TakenChunk};
 use crate::stream_filter::StreamFilter;
 use crate::stream_start::StreamStart;
 use crate::surroundings::Surroundings;
-use crate::tracking::KeptOffset;
 use crate::wait::WaitReason;
 use crate::writers::WriterRun;
 

@@ -7,8 +7,8 @@ use crate::answers::QueueState;
 use crate::consumer::{Consumer, ConsumerFlow, ConsumerMode, LatencyBuckets};
 use crate::counts::QueueCounts;
 use crate::ledger::Conservation;
+use crate::records::KeptOffset;
 use crate::single_active::Activity;
-use crate::tracking::KeptOffset;
 use crate::wait::QueueWait;
 
 /// One consumer as a listing shows it.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::consumer_id::ConsumerId;
 use crate::nanos::Nanos;
+use crate::records::KeptOffset;
 
 /// Most names of a stream.
 pub(crate) const NAMES_MAX: usize = 1000;
@@ -15,15 +16,6 @@ pub(crate) const NAMES_MAX: usize = 1000;
 pub const NAME_BYTES_MAX: usize = 255;
 /// Time between records of an offset.
 const LOG_INTERVAL: Nanos = 50_000_000;
-
-/// An offset that is kept for a name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptOffset {
-    /// The name.
-    pub name: Arc<str>,
-    /// Offset of the first message that its consumer hasn't settled.
-    pub offset: u64,
-}
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Tracked {
@@ -152,41 +144,6 @@ impl Tracking {
             rest = behind;
         }
         Some((tracking, rest))
-    }
-}
-
-impl KeptOffset {
-    /// Appends length of the name u8, name, offset u64.
-    pub fn encode(&self, out: &mut Vec<u8>) {
-        out.push(u8::try_from(self.name.len()).expect("longer names are refused"));
-        out.extend_from_slice(self.name.as_bytes());
-        out.extend_from_slice(&self.offset.to_le_bytes());
-    }
-
-    fn decode(bytes: &[u8]) -> Option<(Self, &[u8])> {
-        let (length, rest) = bytes.split_first()?;
-        let (name, rest) = rest.split_at_checked(usize::from(*length))?;
-        let (offset, rest) = rest.split_first_chunk::<8>()?;
-        let name = std::str::from_utf8(name).ok()?.into();
-        Some((Self { name, offset: u64::from_le_bytes(*offset) }, rest))
-    }
-
-    /// The payload of a record with these offsets.
-    pub fn encode_all(all: &[Self]) -> Vec<u8> {
-        let mut payload = Vec::new();
-        all.iter().for_each(|kept| kept.encode(&mut payload));
-        payload
-    }
-
-    /// The offsets of a record. `None` if it isn't one.
-    pub fn decode_all(mut bytes: &[u8]) -> Option<Vec<Self>> {
-        let mut all = Vec::new();
-        while !bytes.is_empty() {
-            let (kept, rest) = Self::decode(bytes)?;
-            all.push(kept);
-            bytes = rest;
-        }
-        Some(all)
     }
 }
 

@@ -18,7 +18,7 @@ use roaring::RoaringTreemap;
 use thiserror::Error;
 
 use super::Expiry;
-use crate::effects::Run;
+use crate::records::Run;
 use crate::times::{Scale, Times};
 
 /// Version of the encoding. Version 1 wrote twenty bytes for each time; 2, 4 and 6 are versions of [`crate::Parts`].

@@ -2,12 +2,12 @@
 
 use roaring::RoaringTreemap;
 
-use crate::attempts::{AttemptRun, push_attempts};
 use crate::delayed::Delayed;
 use crate::ledger_queue::LedgerQueue;
 use crate::number_set::NumberSet;
 use crate::parked::Parked;
 use crate::planted::{Bug, is_planted};
+use crate::records::{AttemptRun, push_attempts};
 use crate::replica::{self, Checkpoint, QuorumState};
 
 impl LedgerQueue {

@@ -3,10 +3,11 @@
 use crate::answers::NoConsumer;
 use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
-use crate::effects::{Effects, Run};
+use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;
 use crate::nanos::Nanos;
+use crate::records::Run;
 
 impl LedgerQueue {
     /// Adds a consumer.

@@ -6,16 +6,15 @@
 
 use leveret_message::{Batch, BatchBuilder, Reason};
 
-use crate::attempts::push_attempts;
-use crate::delay_run::DelayRun;
 use crate::delayed::{Delayed, push_delayed};
-use crate::effects::{Effects, Run, push_sized};
+use crate::effects::Effects;
 use crate::ledger::Ledger;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;
 use crate::nanos::Nanos;
 use crate::pending::Pending;
 use crate::planted::{Bug, is_planted};
+use crate::records::{DelayRun, Run, push_attempts, push_sized};
 
 /// Delays the live messages of a delayed exchange that recovery found without a time: they were due, and hadn't left yet.
 pub(super) fn delay_others(ledger: &Ledger, delayed: &mut Delayed) {

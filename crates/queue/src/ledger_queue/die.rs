@@ -7,12 +7,13 @@ use leveret_message::{Batch, Reason};
 use crate::answers::{QueueState, Rejection};
 use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
-use crate::effects::{Effects, Run};
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::Length;
 use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
+use crate::records::Run;
 
 impl LedgerQueue {
     /// Whether messages that die here go to an exchange.

@@ -3,10 +3,11 @@
 use crate::answers::TurnEnd;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::effects::{Effects, Run, Taken, push_run};
+use crate::effects::{Effects, Taken};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::nanos::Nanos;
+use crate::records::{Run, push_run};
 
 /// The result of [`LedgerQueue::ready_run`].
 pub(crate) enum ReadyRun {

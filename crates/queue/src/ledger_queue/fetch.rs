@@ -14,10 +14,11 @@ use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::deferred::Claims;
 use crate::delayed::push_delayed;
-use crate::effects::{Effects, Run, Taken, push_run};
+use crate::effects::{Effects, Taken};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::nanos::Nanos;
+use crate::records::{Run, push_run};
 
 /// A time of delivery that is always past: a message that was fetched isn't delayed after a restart.
 const LONG_PAST_MS: u64 = 1;

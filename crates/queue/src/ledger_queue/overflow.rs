@@ -2,10 +2,11 @@
 
 use leveret_message::{Batch, Reason};
 
-use crate::effects::{Effects, Run, push_run};
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::{self, Excess, Length};
+use crate::records::{Run, push_run};
 
 /// While at most this many messages are ready, consumers with credit keep up: new messages count as on their way to them.
 const KEEPS_UP_BELOW: u64 = 1024;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use leveret_message::Batch;
 
 use crate::answers::{ParkedMessage, QueueState};
-use crate::effects::Run;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::records::Run;
 
 impl LedgerQueue {
     /// The lowest and the highest number of parked messages among these.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use leveret_message::Added;
 
 use crate::answers::QueueState;
-use crate::attempts::push_attempts;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::effects::{Effects, Run, joined, push_run};
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
+use crate::records::{Run, joined, push_attempts, push_run};
 
 /// A return of messages.
 #[derive(Debug, Clone, Copy, Default)]

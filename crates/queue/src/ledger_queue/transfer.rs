@@ -7,11 +7,12 @@ use std::sync::Arc;
 use leveret_message::Batch;
 
 use crate::answers::{QueueState, ReadyFound};
-use crate::effects::{Effects, Run};
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::seek::Stored;
 use crate::nanos::Nanos;
+use crate::records::Run;
 
 /// Most messages that one call looks at.
 const LOOKS_MAX: u32 = 4096;

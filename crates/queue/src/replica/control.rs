@@ -5,13 +5,8 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-use crate::annotations::Annotated;
-use crate::attempts::AttemptRun;
-use crate::delay_run::DelayRun;
-use crate::dying_run::DyingRun;
-use crate::effects::Run;
-use crate::parked;
-use crate::tracking::KeptOffset;
+use crate::records;
+use crate::records::{Annotated, AttemptRun, DelayRun, DyingRun, KeptOffset, Run};
 
 /// A control record that this version can't decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
@@ -82,7 +77,7 @@ controls! {
     /// How often messages were delivered, and how often that failed.
     2 Attempts([AttemptRun]): "counts of deliveries", AttemptRun::encode, AttemptRun::decode;
     /// Messages were parked.
-    3 Parked([Run]): "parked messages", parked::encode_runs, parked::decode_runs;
+    3 Parked([Run]): "parked messages", records::encode_runs, records::decode_runs;
     /// Messages wait for a time.
     4 Delayed([DelayRun]): "delayed messages", DelayRun::encode, DelayRun::decode;
     /// Consumers added annotations to messages.

@@ -34,12 +34,12 @@ use crate::attempts::Attempts;
 use crate::blocked_letters::Dying;
 use crate::delayed::Delayed;
 use crate::duplicates::RecoveredIds;
-use crate::dying_run::DyingRun;
 use crate::expiry::{Expiry, ExpiryStateError};
 use crate::number_set::NumberSet;
 use crate::parked::Parked;
 use crate::planted::{Bug, is_planted};
 use crate::priorities::Priorities;
+use crate::records::DyingRun;
 use crate::repeats::RecoveredRepeats;
 use crate::sequences::RecoveredSequences;
 use crate::shared::References;
@@ -236,8 +236,8 @@ mod tests {
 
     use super::*;
     use crate::contents::MemoryBudget;
-    use crate::delay_run::DelayRun;
     use crate::ledger::Ledger;
+    use crate::records::DelayRun;
     use crate::{Queue, Replica, Surroundings};
 
     #[test]

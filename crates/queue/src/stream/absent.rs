@@ -6,12 +6,12 @@ use std::sync::Arc;
 use leveret_message::{Added, Batch};
 
 use crate::answers::{GetOutcome, ParkedMessage, Peeked, ReadyFound, Rejection, SetAside};
-use crate::attempts::AttemptRun;
 use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
-use crate::effects::{Effects, Link, Run};
+use crate::effects::{Effects, Link};
 use crate::nanos::Nanos;
 use crate::pacing::PublishSlot;
+use crate::records::{AttemptRun, Run};
 use crate::stream::StreamQueue;
 
 impl StreamQueue {

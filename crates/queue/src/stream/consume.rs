@@ -9,17 +9,17 @@ use crate::answers::NoConsumer;
 use crate::consumer::{ConsumerFlow, ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::effects::{Effects, Run, Signal};
+use crate::effects::{Effects, Signal};
 use crate::ledger::Departure;
 use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
+use crate::records::{KeptOffset, Run};
 use crate::single_active::Activity;
 use crate::stream::StreamQueue;
 use crate::stream::groups::ActivityChanges;
 use crate::stream::reader::{Reader, Scan};
 use crate::stream_filter::StreamFilter;
 use crate::stream_start::StreamStart;
-use crate::tracking::KeptOffset;
 
 impl StreamQueue {
     /// Adds a reader, at the position that it asks for.

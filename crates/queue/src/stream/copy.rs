@@ -6,9 +6,9 @@ use std::sync::Arc;
 use leveret_message::Batch;
 
 use crate::answers::{QueueState, ReadyFound};
-use crate::attempts::AttemptCounts;
 use crate::effects::Taken;
 use crate::nanos::Nanos;
+use crate::records::AttemptCounts;
 use crate::stream::StreamQueue;
 
 impl StreamQueue {

@@ -6,12 +6,12 @@ use leveret_message::Batch;
 use leveret_message::chunk::{Joined, SharedChunk};
 
 use crate::answers::TurnEnd;
-use crate::attempts::AttemptCounts;
 use crate::consumer::CreditState;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Signal, Taken};
 use crate::nanos::Nanos;
+use crate::records::AttemptCounts;
 use crate::stored_reads::StoredRead;
 use crate::stream::StreamQueue;
 use crate::stream::reader::{Found, Next, NextChunk, Reader, Scan, TurnWork};

@@ -10,11 +10,11 @@ use leveret_selector::{Budget, Verdict};
 use crate::comebacks::Comebacks;
 use crate::consumer::{Consumer, ConsumerOptions};
 use crate::contents::MemoryBudget;
-use crate::effects::Run;
 use crate::ledger::Ledger;
 use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
 use crate::own_reads::OwnReads;
+use crate::records::Run;
 use crate::stream::tail::Tail;
 use crate::stream_filter::StreamFilter;
 

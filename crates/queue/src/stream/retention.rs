@@ -4,10 +4,11 @@
 use leveret_model::QueueOptions;
 
 use crate::answers::QueueState;
-use crate::effects::{Effects, Run, push_run};
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
+use crate::records::{Run, push_run};
 use crate::stream::StreamQueue;
 use crate::stretches::StretchSize;
 

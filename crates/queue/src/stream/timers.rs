@@ -3,8 +3,8 @@
 use crate::answers::QueueState;
 use crate::effects::Effects;
 use crate::nanos::Nanos;
+use crate::records::KeptOffset;
 use crate::stream::StreamQueue;
-use crate::tracking::KeptOffset;
 
 impl StreamQueue {
     /// Removes messages that are too old, and logs offsets. No stream is deleted because nobody uses it.
