@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use rustc_hash::FxHashMap;
 
-use crate::compared::{Compared, Comparison, RecoveredCompared};
-use crate::offered::Offered;
+use super::compared::{Compared, Comparison, RecoveredCompared};
+use super::offered::Offered;
 use crate::planted::{Bug, is_planted};
 
 /// Most publishers of a queue. The one whose last message is the oldest is forgotten for a new one.

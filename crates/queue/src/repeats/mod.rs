@@ -1,11 +1,19 @@
 //! Messages that are sent again, and what a queue knows of earlier ones to recognise them: ids (`x-message-deduplication`), or the
 //! numbers of publishers (`x-publisher-deduplication`).
 
+mod compared;
+mod duplicates;
+mod offered;
+mod sequences;
+
+pub use duplicates::RecoveredIds;
+pub use offered::Offered;
+pub use sequences::RecoveredSequences;
+
 use leveret_model::QueueOptions;
 
-use crate::duplicates::{Duplicates, RecoveredIds};
-use crate::offered::Offered;
-use crate::sequences::{RecoveredSequences, Sequences};
+use self::duplicates::Duplicates;
+use self::sequences::Sequences;
 
 /// Earlier messages, as recovery finds them and a checkpoint keeps them.
 #[derive(Debug, Default)]

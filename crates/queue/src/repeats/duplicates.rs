@@ -10,8 +10,8 @@ use leveret_message::ComparedBy;
 use leveret_model::Deduplication;
 use rustc_hash::FxHashMap;
 
-use crate::compared::{Compared, Comparison, RecoveredCompared};
-use crate::offered::Offered;
+use super::compared::{Compared, Comparison, RecoveredCompared};
+use super::offered::Offered;
 
 /// Comparison by the ids of messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
