@@ -60,7 +60,6 @@ mod stream_start;
 mod stream_state;
 mod stretches;
 mod surroundings;
-mod tally;
 mod times;
 mod tracking;
 mod wait;

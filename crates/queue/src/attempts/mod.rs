@@ -6,13 +6,15 @@
 //! records these. A quorum queue counts both and logs them: a message that no consumer can process comes to its delivery limit, however often the
 //! node restarts.
 
+mod tally;
+
 use std::collections::BTreeSet;
 
 use roaring::RoaringTreemap;
 
+use self::tally::Tally;
 use crate::planted::{Bug, is_planted};
 use crate::records::{AttemptCounts, AttemptRun, push_attempts};
-use crate::tally::Tally;
 
 /// Counts of the live messages that have one. Most queues have none at all.
 #[derive(Debug, Default)]
