@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::comebacks::Comebacks;
 use crate::deferred::Claims;
 use crate::effects::Link;
-use crate::message_filter::MessageFilter;
+use crate::filters::MessageFilter;
 use crate::nanos::Nanos;
 use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::comebacks::Comebacks;
-use crate::message_filter::MessageFilter;
+use crate::filters::MessageFilter;
 use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};
 

@@ -10,6 +10,7 @@ use crate::consumer::{ConsumerFlow, ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
 use crate::effects::{Effects, Signal};
+use crate::filters::StreamFilter;
 use crate::ledger::Departure;
 use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
@@ -18,7 +19,6 @@ use crate::single_active::Activity;
 use crate::stream::StreamQueue;
 use crate::stream::groups::ActivityChanges;
 use crate::stream::reader::{Reader, Scan};
-use crate::stream_filter::StreamFilter;
 use crate::stream_start::StreamStart;
 
 impl StreamQueue {

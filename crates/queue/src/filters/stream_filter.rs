@@ -2,7 +2,7 @@
 
 use leveret_message::chunk::may_match;
 
-use crate::message_filter::MessageFilter;
+use super::message_filter::MessageFilter;
 
 /// The messages that a reader wants. Chunks are chosen by the values that their publishers gave (`x-stream-filter-value`), and
 /// messages of such chunks by an expression or by their fields.

@@ -3,7 +3,7 @@
 use leveret_message::Batch;
 use leveret_selector::{Budget, Dialect, PropertyFilter, Selector, Verdict};
 
-use crate::filter_fields::FilterFields;
+use super::filter_fields::FilterFields;
 use crate::planted::{Bug, is_planted};
 
 /// The messages that a consumer wants, by an expression or by their fields.
