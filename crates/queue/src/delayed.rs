@@ -6,7 +6,7 @@ use std::ops::RangeInclusive;
 use crate::limits::Length;
 use crate::planted::{Bug, is_planted};
 use crate::records::{DelayRun, Run, push_run};
-use crate::times::Times;
+use crate::timing::Times;
 
 fn run_of(delayed: &DelayRun) -> Run {
     Run { first: delayed.first, last: delayed.last, bytes: delayed.bytes, durable: true }

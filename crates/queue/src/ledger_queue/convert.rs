@@ -10,10 +10,8 @@ use super::ready::ReadyMessages;
 use super::rules::Rules;
 use crate::answers::{NotConverted, QueueState};
 use crate::blocked_letters::Dying;
-use crate::clock::Clock;
 use crate::contents::Contents;
 use crate::effects::Effects;
-use crate::expiry::Expiry;
 use crate::ledger::Ledger;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::Length;
@@ -26,6 +24,7 @@ use crate::records::{AttemptRun, push_attempts};
 use crate::replica::{Parts, Replica};
 use crate::stream_state::StreamState;
 use crate::surroundings::Surroundings;
+use crate::timing::{Clock, Expiry};
 
 impl LedgerQueue {
     /// Checks whether a queue with these effective arguments can take over the messages.

@@ -43,7 +43,6 @@ use self::rules::Rules;
 use crate::annotations::Annotations;
 use crate::answers::{QueueState, Submission};
 use crate::attempts::Attempts;
-use crate::clock::Clock;
 use crate::consumers::Consumers;
 use crate::contents::{BEHIND_BYTES, Contents, Demand, HeldBatch};
 use crate::counts::{Count, QueueCounts};
@@ -51,7 +50,6 @@ use crate::dead_letter::DeadLetters;
 use crate::deferred::Deferred;
 use crate::delayed::Delayed;
 use crate::effects::Effects;
-use crate::expiry::Expiry;
 use crate::group::{Awaited, Placement};
 use crate::held::HeldPublishers;
 use crate::ledger::{Departure, Ledger};
@@ -68,6 +66,7 @@ use crate::shared::References;
 use crate::single_active::SingleActive;
 use crate::stored_reads::StoredReads;
 use crate::surroundings::Surroundings;
+use crate::timing::{Clock, Expiry};
 use crate::wait::WaitReason;
 
 /// A queue of ledger and dispatcher.

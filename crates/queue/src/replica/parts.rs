@@ -4,13 +4,13 @@ use crate::annotations::Annotations;
 use crate::attempts::Attempts;
 use crate::blocked_letters::Dying;
 use crate::delayed::Delayed;
-use crate::expiry::Expiry;
 use crate::ledger::Ledger;
 use crate::parked::Parked;
 use crate::priorities::Priorities;
 use crate::repeats::RecoveredRepeats;
 use crate::shared::References;
 use crate::stream_state::StreamState;
+use crate::timing::Expiry;
 
 /// The state that a queue keeps beside its live messages. Most of it is empty in most queues.
 #[derive(Debug, Default)]

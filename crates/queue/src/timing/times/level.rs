@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
-use crate::times::chunk::Chunk;
-use crate::times::scale::Scale;
+use crate::timing::times::chunk::Chunk;
+use crate::timing::times::scale::Scale;
 
 /// Messages by number, each with a time in milliseconds since the Unix epoch, and its body bytes. With a scale, that of all chunks, it
 /// covers all times. Without one, each chunk has its own, which becomes coarser with times that are far apart.

@@ -10,7 +10,7 @@
 //! | 9 | 4 | bytes of the set of numbers that are due at once, s |
 //! | 13 | 24 m | marks: latest arrival in milliseconds since the Unix epoch, first number, last number |
 //! | | s | numbers due at once, in roaring's portable format |
-//! | | | c chunks, see [`crate::times`] |
+//! | | | c chunks, see [`crate::timing::times`] |
 //!
 //! A number that is due at once, and whose body bytes are known, is in a chunk, with a time that is always past.
 
@@ -19,7 +19,7 @@ use thiserror::Error;
 
 use super::Expiry;
 use crate::records::Run;
-use crate::times::{Scale, Times};
+use crate::timing::times::{Scale, Times};
 
 /// Version of the encoding. Version 1 wrote twenty bytes for each time; 2, 4 and 6 are versions of [`crate::Parts`].
 const VERSION: u8 = 5;
@@ -122,7 +122,7 @@ fn decode_rest(bytes: &[u8], older: Option<Scale>) -> Result<Expiry, &'static st
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::expiry::Due;
+    use crate::timing::expiry::Due;
 
     #[test]
     fn times_come_back_and_those_that_were_out_are_due() {

@@ -1,6 +1,6 @@
 //! Times as 32-bit ticks: exact to the millisecond for times within 37 days of each other, else rounded up.
 
-use crate::times::TIME_MS_MAX;
+use crate::timing::times::TIME_MS_MAX;
 
 /// How far the scale of new times begins before them, in milliseconds: twelve days, so that sooner ones fit in.
 const BEFORE_MS: u64 = 1 << 30;

@@ -2,7 +2,7 @@
 //!
 //! A queue without any time to live has none of this. With only `x-message-ttl` it keeps [`arrivals`]: one mark for ten
 //! milliseconds of messages, or for half a second once there are many marks. A message leaves at most that much too late, and
-//! never too early. Messages with a time of their own are kept one by one ([`crate::times`]), exact to the millisecond.
+//! never too early. Messages with a time of their own are kept one by one ([`crate::timing::times`]), exact to the millisecond.
 
 mod arrivals;
 mod state;
@@ -14,7 +14,7 @@ use roaring::RoaringTreemap;
 pub use self::state::ExpiryStateError;
 
 use self::arrivals::Arrivals;
-use crate::times::Times;
+use crate::timing::times::Times;
 
 /// Expiry times of a queue's messages, in milliseconds since the Unix epoch.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@
 use leveret_message::Batch;
 use leveret_model::QueueOptions;
 
-use crate::expiry::{Due, Expiry};
+use super::expiry::{Due, Expiry};
 use crate::ledger::Ledger;
 use crate::nanos::Nanos;
 use crate::number_set::NumberSet;

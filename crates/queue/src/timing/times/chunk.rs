@@ -1,6 +1,6 @@
 //! Up to 1,024 messages with a time each. Consecutive numbers and equal sizes take no memory.
 
-use crate::times::scale::Scale;
+use crate::timing::times::scale::Scale;
 
 /// Messages with ascending numbers, each with its time and its body bytes.
 #[derive(Debug, PartialEq, Eq)]
