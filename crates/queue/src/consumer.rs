@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::comebacks::Comebacks;
-use crate::deferred::Claims;
 use crate::effects::Link;
 use crate::filters::MessageFilter;
 use crate::nanos::Nanos;
 use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};
 use crate::seeker::Seeker;
+use crate::set_aside::Claims;
 use crate::single_active::Activity;
 use crate::stream_start::StreamOptions;
 use crate::wait::{QueueWait, WaitReason};

@@ -2,13 +2,12 @@
 
 use roaring::RoaringTreemap;
 
-use crate::delayed::Delayed;
 use crate::ledger_queue::LedgerQueue;
 use crate::number_set::NumberSet;
-use crate::parked::Parked;
 use crate::planted::{Bug, is_planted};
 use crate::records::{AttemptRun, push_attempts};
 use crate::replica::{self, Checkpoint, QuorumState};
+use crate::set_aside::{Delayed, Parked};
 
 impl LedgerQueue {
     /// The queue's checkpoint: live durable messages and other state, as applied so far.

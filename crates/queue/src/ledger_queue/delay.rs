@@ -6,7 +6,6 @@
 
 use leveret_message::{Batch, BatchBuilder, Reason};
 
-use crate::delayed::{Delayed, push_delayed};
 use crate::effects::Effects;
 use crate::ledger::Ledger;
 use crate::ledger_queue::LedgerQueue;
@@ -15,6 +14,7 @@ use crate::nanos::Nanos;
 use crate::pending::Pending;
 use crate::planted::{Bug, is_planted};
 use crate::records::{DelayRun, Run, push_attempts, push_sized};
+use crate::set_aside::{Delayed, push_delayed};
 
 /// Delays the live messages of a delayed exchange that recovery found without a time: they were due, and hadn't left yet.
 pub(super) fn delay_others(ledger: &Ledger, delayed: &mut Delayed) {

@@ -12,13 +12,12 @@ use crate::answers::{QueueState, TurnEnd};
 use crate::consumer::ConsumerMode;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::deferred::Claims;
-use crate::delayed::push_delayed;
 use crate::effects::{Effects, Taken};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::nanos::Nanos;
 use crate::records::{Run, push_run};
+use crate::set_aside::{Claims, push_delayed};
 
 /// A time of delivery that is always past: a message that was fetched isn't delayed after a restart.
 const LONG_PAST_MS: u64 = 1;

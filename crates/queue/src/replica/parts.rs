@@ -3,11 +3,10 @@
 use crate::annotations::Annotations;
 use crate::attempts::Attempts;
 use crate::blocked_letters::Dying;
-use crate::delayed::Delayed;
 use crate::ledger::Ledger;
-use crate::parked::Parked;
 use crate::priorities::Priorities;
 use crate::repeats::RecoveredRepeats;
+use crate::set_aside::{Delayed, Parked};
 use crate::shared::References;
 use crate::stream_state::StreamState;
 use crate::timing::Expiry;

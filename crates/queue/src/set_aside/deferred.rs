@@ -7,9 +7,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use leveret_message::Added;
 
+use super::delayed::Delayed;
 use crate::annotations::Annotations;
 use crate::consumer_id::ConsumerId;
-use crate::delayed::Delayed;
 use crate::own_reads::OwnReads;
 
 /// The deferred messages of a queue, by token. Most queues have none.
