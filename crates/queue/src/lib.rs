@@ -52,13 +52,10 @@ mod stored_reads;
 mod stream;
 mod stream_start;
 mod stream_state;
-mod stretches;
 mod surroundings;
 mod timing;
-mod tracking;
 mod wait;
 mod wanted_numbers;
-mod writers;
 
 pub use annotations::Annotations;
 pub use answers::{
@@ -96,10 +93,9 @@ pub use status::{
 pub use stored_reads::StoredRead;
 pub use stream::{ChunkSubmission, ChunkTurn, Scan, TakenChunk};
 pub use stream_start::{GroupMember, StreamOptions, StreamStart};
-pub use stream_state::StreamState;
-pub use stretches::Stretches;
+pub use stream_state::{
+    NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, StreamState, Stretches, Tracking, WriterRun, Writers,
+};
 pub use surroundings::Surroundings;
 pub use timing::{Expiry, ExpiryStateError};
-pub use tracking::{NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, Tracking};
 pub use wait::{QueueWait, WaitReason};
-pub use writers::{WriterRun, Writers};

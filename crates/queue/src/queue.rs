@@ -35,9 +35,9 @@ use crate::status::{ConsumerStatus, QueueStatus};
 use crate::stored_reads::StoredRead;
 use crate::stream::{ChunkSubmission, ChunkTurn, Scan, StreamQueue, TakenChunk};
 use crate::stream_start::StreamStart;
+use crate::stream_state::WriterRun;
 use crate::surroundings::Surroundings;
 use crate::wait::WaitReason;
-use crate::writers::WriterRun;
 
 /// A queue of any type. An enum, since there are few machines: a call costs no more than on the machine itself.
 #[expect(clippy::large_enum_variant, reason = "a box would cost each call on a queue, to save a stream 1 KiB")]

@@ -39,11 +39,8 @@ use crate::records::DyingRun;
 use crate::repeats::{RecoveredIds, RecoveredRepeats, RecoveredSequences};
 use crate::set_aside::{Delayed, Parked};
 use crate::shared::References;
-use crate::stream_state::StreamState;
-use crate::stretches::Stretches;
+use crate::stream_state::{StreamState, Stretches, Tracking, Writers};
 use crate::timing::{Expiry, ExpiryStateError};
-use crate::tracking::Tracking;
-use crate::writers::Writers;
 
 /// Of a stream's state.
 const STREAM: u8 = 7;

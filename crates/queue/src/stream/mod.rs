@@ -43,9 +43,8 @@ use crate::place::{Place, Watermarks};
 use crate::planted::{Bug, is_planted};
 use crate::replica::{Parts, Replica};
 use crate::shared::References;
-use crate::stream_state::StreamState;
+use crate::stream_state::{StreamState, WriterRun};
 use crate::surroundings::Surroundings;
-use crate::writers::WriterRun;
 
 /// A chunk that was submitted and isn't part of the stream yet.
 struct PendingChunk {

@@ -10,7 +10,7 @@ use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
 use crate::records::{Run, push_run};
 use crate::stream::StreamQueue;
-use crate::stretches::StretchSize;
+use crate::stream_state::StretchSize;
 
 /// Nanoseconds in a millisecond.
 const NANOS_PER_MS: u64 = 1_000_000;

@@ -11,7 +11,7 @@ use crate::effects::{Link, Signal};
 use crate::stream::reader::Reader;
 use crate::stream::tail::{IDLE_CHUNKS_MAX, TailChunk};
 use crate::stream::{ChunkSubmission, StreamQueue};
-use crate::stretches::Stretches;
+use crate::stream_state::Stretches;
 use crate::{
     ConsumerFlow, ConsumerId, ConsumerOptions, Effects, MemoryBudget, Place, Placement, Replica, StreamOptions,
     StreamStart, Surroundings, Watermarks,

@@ -1,8 +1,13 @@
 //! The state of a stream that outlives its process, beside its messages.
 
-use crate::stretches::Stretches;
-use crate::tracking::Tracking;
-use crate::writers::Writers;
+mod stretches;
+mod tracking;
+mod writers;
+
+pub(crate) use stretches::StretchSize;
+pub use stretches::Stretches;
+pub use tracking::{NAME_BYTES_MAX, Tracking};
+pub use writers::{WriterRun, Writers};
 
 /// The state that a stream keeps beside its messages.
 #[derive(Debug, Default)]
