@@ -14,7 +14,6 @@
 mod annotations;
 mod answers;
 mod attempts;
-mod blocked_letters;
 mod comebacks;
 mod consumer;
 mod consumer_id;
@@ -63,12 +62,11 @@ pub use answers::{
     Rejection, SetAside, Submission, TurnEnd,
 };
 pub use attempts::Attempts;
-pub use blocked_letters::Dying;
 pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets, Unsent};
 pub use consumer_id::ConsumerId;
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};
-pub use dead_letter::{DeadRun, DeadTurn};
+pub use dead_letter::{DeadRun, DeadTurn, Dying};
 pub use effects::{Effects, Ended, Link, RareEffects, Signal, Taken};
 pub use filters::{FilterFields, MessageFilter, StreamFilter};
 pub use gauges::{QueueGauges, Waits};

@@ -31,7 +31,7 @@ use thiserror::Error;
 use super::parts::Parts;
 use crate::annotations::Annotations;
 use crate::attempts::Attempts;
-use crate::blocked_letters::Dying;
+use crate::dead_letter::Dying;
 use crate::number_set::NumberSet;
 use crate::planted::{Bug, is_planted};
 use crate::priorities::Priorities;

@@ -2,7 +2,7 @@
 
 use crate::annotations::Annotations;
 use crate::attempts::Attempts;
-use crate::blocked_letters::Dying;
+use crate::dead_letter::Dying;
 use crate::ledger::Ledger;
 use crate::priorities::Priorities;
 use crate::repeats::RecoveredRepeats;

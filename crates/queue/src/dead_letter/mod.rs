@@ -4,12 +4,16 @@
 //! crash they are ready again. The mover takes the messages of one turn, routes them without the queue's lock, and
 //! calls [`crate::Queue::moved`] when it is done. A message that isn't in memory is read back from disk first.
 
+mod blocked_letters;
+
+pub use blocked_letters::Dying;
+
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use leveret_message::{Batch, Reason};
 
-use crate::blocked_letters::BlockedLetters;
+use self::blocked_letters::BlockedLetters;
 use crate::contents::Contents;
 use crate::effects::Effects;
 use crate::limits::Length;
