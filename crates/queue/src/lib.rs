@@ -32,13 +32,13 @@ mod limits;
 mod nanos;
 mod number_set;
 mod order;
-mod own_reads;
 mod pacing;
 mod pending;
 mod place;
 pub mod planted;
 mod priorities;
 mod queue;
+mod reads;
 mod records;
 mod repeats;
 mod replica;
@@ -47,14 +47,12 @@ mod set_aside;
 pub mod shared;
 mod single_active;
 mod status;
-mod stored_reads;
 mod stream;
 mod stream_start;
 mod stream_state;
 mod surroundings;
 mod timing;
 mod wait;
-mod wanted_numbers;
 
 pub use annotations::Annotations;
 pub use answers::{
@@ -77,6 +75,7 @@ pub use pacing::{PublishSlot, SmoothRate};
 pub use place::{LatestPlace, Place, Watermarks};
 pub use priorities::Priorities;
 pub use queue::Queue;
+pub use reads::StoredRead;
 pub use records::{
     Annotated, AttemptCounts, AttemptRun, DelayRun, DyingRun, KeptOffset, Run, joined, push_run, push_sized,
 };
@@ -88,7 +87,6 @@ pub use single_active::Activity;
 pub use status::{
     ConsumerStatus, GroupMemberStatus, GroupStatus, QueueStatus, QuorumStatus, ReaderPosition, StreamStatus,
 };
-pub use stored_reads::StoredRead;
 pub use stream::{ChunkSubmission, ChunkTurn, Scan, TakenChunk};
 pub use stream_start::{GroupMember, StreamOptions, StreamStart};
 pub use stream_state::{

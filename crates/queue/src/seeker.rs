@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::comebacks::Comebacks;
 use crate::filters::MessageFilter;
-use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};
+use crate::reads::OwnReads;
 
 /// The position of a consumer that browses or has a filter.
 #[derive(Debug)]

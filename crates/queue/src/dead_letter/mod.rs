@@ -18,8 +18,8 @@ use crate::contents::Contents;
 use crate::effects::Effects;
 use crate::limits::Length;
 use crate::nanos::Nanos;
+use crate::reads::WantedNumbers;
 use crate::records::{DyingRun, Run, push_run};
-use crate::wanted_numbers::WantedNumbers;
 
 /// Maximum number of messages that one turn moves.
 pub const TURN_MESSAGES_MAX: u32 = 256;

@@ -11,8 +11,7 @@ use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::LaneKind;
 use crate::nanos::Nanos;
-use crate::stored_reads::StoredRead;
-use crate::wanted_numbers::WantedNumbers;
+use crate::reads::{StoredRead, WantedNumbers};
 
 /// Most runs of messages that are looked at for one read: others of them may be in memory.
 const LOOKED_AT_MAX: usize = 1024;

@@ -17,8 +17,8 @@ use crate::effects::{Effects, Taken};
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::{Head, Numbers};
 use crate::nanos::Nanos;
-use crate::own_reads::OwnReads;
 use crate::planted::{Bug, is_planted};
+use crate::reads::OwnReads;
 use crate::seeker::Seeker;
 
 /// The work of a turn on filters, in steps of [`Budget`]: less than a tenth of a millisecond.

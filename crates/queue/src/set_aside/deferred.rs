@@ -10,7 +10,7 @@ use leveret_message::Added;
 use super::delayed::Delayed;
 use crate::annotations::Annotations;
 use crate::consumer_id::ConsumerId;
-use crate::own_reads::OwnReads;
+use crate::reads::OwnReads;
 
 /// The deferred messages of a queue, by token. Most queues have none.
 ///

@@ -14,7 +14,7 @@ use crate::filters::StreamFilter;
 use crate::ledger::Ledger;
 use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
-use crate::own_reads::OwnReads;
+use crate::reads::OwnReads;
 use crate::records::Run;
 use crate::stream::tail::Tail;
 
