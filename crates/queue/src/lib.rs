@@ -14,13 +14,11 @@
 mod annotations;
 mod answers;
 mod attempts;
-mod comebacks;
-mod consumer;
 mod consumer_id;
-mod consumers;
 mod contents;
 mod counts;
 pub mod dead_letter;
+mod dispatch;
 mod effects;
 mod filters;
 mod gauges;
@@ -31,7 +29,6 @@ mod ledger_queue;
 mod limits;
 mod nanos;
 mod number_set;
-mod order;
 mod pacing;
 mod pending;
 mod place;
@@ -42,10 +39,8 @@ mod reads;
 mod records;
 mod repeats;
 mod replica;
-mod seeker;
 mod set_aside;
 pub mod shared;
-mod single_active;
 mod status;
 mod stream;
 mod stream_start;
@@ -60,11 +55,11 @@ pub use answers::{
     Rejection, SetAside, Submission, TurnEnd,
 };
 pub use attempts::Attempts;
-pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets, Unsent};
 pub use consumer_id::ConsumerId;
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};
 pub use dead_letter::{DeadRun, DeadTurn, Dying};
+pub use dispatch::{Activity, ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets, Unsent};
 pub use effects::{Effects, Ended, Link, RareEffects, Signal, Taken};
 pub use filters::{FilterFields, MessageFilter, StreamFilter};
 pub use gauges::{QueueGauges, Waits};
@@ -83,7 +78,6 @@ pub use repeats::{Offered, RecoveredIds, RecoveredRepeats, RecoveredSequences};
 pub use replica::{Checkpoint, Control, ControlError, KeptError, Parts, QueueRecord, Replica, ReplicaError};
 pub use set_aside::{Delayed, Parked};
 pub use shared::{References, SharedCounts};
-pub use single_active::Activity;
 pub use status::{
     ConsumerStatus, GroupMemberStatus, GroupStatus, QueueStatus, QuorumStatus, ReaderPosition, StreamStatus,
 };

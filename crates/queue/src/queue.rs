@@ -14,10 +14,10 @@ use crate::answers::{
     DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState, ReadyFound,
     Rejection, SetAside, Submission, TurnEnd,
 };
-use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::{DeadRun, DeadTurn};
+use crate::dispatch::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::effects::{Effects, Link, Taken};
 use crate::filters::StreamFilter;
 use crate::gauges::QueueGauges;

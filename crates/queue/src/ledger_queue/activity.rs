@@ -1,7 +1,7 @@
 //! The single active consumer: its election, and the notice to receivers that became active or inactive.
 
-use crate::consumer::ConsumerMode;
 use crate::consumer_id::ConsumerId;
+use crate::dispatch::ConsumerMode;
 use crate::effects::{Effects, Signal};
 use crate::ledger_queue::LedgerQueue;
 use crate::nanos::Nanos;

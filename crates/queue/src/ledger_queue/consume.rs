@@ -1,8 +1,8 @@
 //! Calls that add, remove and update consumers.
 
 use crate::answers::NoConsumer;
-use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
+use crate::dispatch::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use leveret_message::Batch;
 
 use crate::answers::{QueueState, TurnEnd};
-use crate::consumer::ConsumerMode;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
+use crate::dispatch::ConsumerMode;
 use crate::effects::{Effects, Taken};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;

@@ -10,16 +10,15 @@ use leveret_message::Batch;
 use leveret_selector::{Budget, Verdict};
 
 use crate::answers::{QueueState, TurnEnd};
-use crate::consumer::{Consumer, ConsumerMode};
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
+use crate::dispatch::{Consumer, ConsumerMode, Seeker};
 use crate::effects::{Effects, Taken};
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::{Head, Numbers};
 use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
 use crate::reads::OwnReads;
-use crate::seeker::Seeker;
 
 /// The work of a turn on filters, in steps of [`Budget`]: less than a tenth of a millisecond.
 const STEPS_PER_TURN: u64 = 2_000;

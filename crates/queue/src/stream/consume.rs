@@ -6,16 +6,15 @@ use std::sync::Arc;
 use leveret_message::Added;
 
 use crate::answers::NoConsumer;
-use crate::consumer::{ConsumerFlow, ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
+use crate::dispatch::{Activity, ConsumerFlow, ConsumerOptions, CreditState, Flow, Unsent};
 use crate::effects::{Effects, Signal};
 use crate::filters::StreamFilter;
 use crate::ledger::Departure;
 use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
 use crate::records::{KeptOffset, Run};
-use crate::single_active::Activity;
 use crate::stream::StreamQueue;
 use crate::stream::groups::ActivityChanges;
 use crate::stream::reader::{Reader, Scan};

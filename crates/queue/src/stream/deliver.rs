@@ -6,9 +6,9 @@ use leveret_message::Batch;
 use leveret_message::chunk::{Joined, SharedChunk};
 
 use crate::answers::TurnEnd;
-use crate::consumer::CreditState;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
+use crate::dispatch::CreditState;
 use crate::effects::{Effects, Signal, Taken};
 use crate::nanos::Nanos;
 use crate::reads::StoredRead;

@@ -7,9 +7,8 @@ use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
 use leveret_selector::{Budget, Verdict};
 
-use crate::comebacks::Comebacks;
-use crate::consumer::{Consumer, ConsumerOptions};
 use crate::contents::MemoryBudget;
+use crate::dispatch::{Comebacks, Consumer, ConsumerOptions};
 use crate::filters::StreamFilter;
 use crate::ledger::Ledger;
 use crate::nanos::Nanos;

@@ -6,7 +6,7 @@ use leveret_message::chunk::SharedChunk;
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_metrics::Rates;
 
-use crate::consumer::{ConsumerMode, LatencyBuckets};
+use crate::dispatch::{ConsumerMode, LatencyBuckets};
 use crate::effects::{Link, Signal};
 use crate::stream::reader::Reader;
 use crate::stream::tail::{IDLE_CHUNKS_MAX, TailChunk};

@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use crate::comebacks::Comebacks;
+use super::comebacks::Comebacks;
+use super::seeker::Seeker;
+use super::single_active::Activity;
 use crate::effects::Link;
 use crate::filters::MessageFilter;
 use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
 use crate::reads::OwnReads;
-use crate::seeker::Seeker;
 use crate::set_aside::Claims;
-use crate::single_active::Activity;
 use crate::stream_start::StreamOptions;
 use crate::wait::{QueueWait, WaitReason};
 

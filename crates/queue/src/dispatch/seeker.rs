@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::comebacks::Comebacks;
+use super::comebacks::Comebacks;
 use crate::filters::MessageFilter;
 use crate::planted::{Bug, is_planted};
 use crate::reads::OwnReads;

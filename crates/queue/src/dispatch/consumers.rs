@@ -13,13 +13,13 @@ use std::ops::Bound;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use crate::comebacks::Comebacks;
-use crate::consumer::{Consumer, ConsumerMode, ConsumerOptions};
+use super::comebacks::Comebacks;
+use super::consumer::{Consumer, ConsumerMode, ConsumerOptions};
+use super::order::Order;
+use super::single_active::{Activity, SingleActive};
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Ended, Signal, TOLD_AT_ONCE_MAX};
 use crate::nanos::Nanos;
-use crate::order::Order;
-use crate::single_active::{Activity, SingleActive};
 
 /// Limit of messages reserved for a consumer while others wait for a turn: without it, a consumer without a prefetch
 /// limit would reserve a whole backlog, and later consumers would get nothing.
@@ -51,7 +51,7 @@ pub(crate) struct Consumers {
     /// Draining consumers whose credit is used up, or to which nothing is available.
     spent: Vec<ConsumerId>,
     /// Consumers that browse or have a filter, could get a message and aren't scheduled, by the number from which on they look
-    /// ([`crate::seeker::Seeker::looks_from`]). No messages are reserved for them, so they need no turns.
+    /// ([`super::seeker::Seeker::looks_from`]). No messages are reserved for them, so they need no turns.
     idle_seekers: BTreeSet<(u64, ConsumerId)>,
     /// The draining ones among them, by the same number.
     draining_seekers: BTreeSet<(u64, ConsumerId)>,
