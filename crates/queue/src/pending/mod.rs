@@ -1,15 +1,20 @@
 //! Messages between the two phases: submitted, and not yet part of the queue.
 
+mod group;
+mod place;
+
+pub(crate) use group::Awaited;
+pub use group::{GroupPlace, Placement};
+pub use place::{LatestPlace, Place, Watermarks};
+
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
 
 use leveret_message::Batch;
 
-use crate::group::Awaited;
 use crate::limits::Length;
 use crate::nanos::Nanos;
-use crate::place::Watermarks;
 use crate::planted::{Bug, is_planted};
 
 /// The form of messages between the phases.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::place::{Place, Watermarks};
+use super::place::{Place, Watermarks};
 
 /// Marks a group that is open and has no place yet.
 const OPEN: u64 = u64::MAX;
