@@ -1,8 +1,9 @@
 //! Queue state machines: the messages of a queue, and the dispatch to its consumers.
 //!
-//! A [`Queue`] is one of a few machines, depending on its type. A classic queue consists of two: the [`Ledger`] knows which
-//! numbers are live and is rebuilt from the log; the dispatcher (`consumers`) knows consumers, credit and handed-out messages,
-//! and starts empty after a restart. `ledger_queue` combines them with `contents`, the messages that are in memory.
+//! A [`Queue`] is one of a few machines, depending on its type. A machine begins with a [`Replica`], which the records of its log
+//! build: the [`Ledger`] knows which numbers are live, and the other [`Parts`] know more of these. The dispatcher (`dispatch`) knows
+//! consumers, credit and handed-out messages, and starts empty after a restart. `ledger_queue` combines them with `contents`, the
+//! messages that are in memory.
 //!
 //! Every durable change has two phases: submit validates and reserves numbers, apply happens once the record is durable. Only
 //! apply causes [`Effects`]: connections to be signalled, records to be logged, messages to be read. The caller fires them
@@ -22,16 +23,15 @@ mod dispatch;
 mod effects;
 mod filters;
 mod gauges;
-mod held;
 mod ledger;
 mod ledger_queue;
 mod limits;
 mod nanos;
 mod number_set;
-mod pacing;
 mod pending;
 pub mod planted;
 mod priorities;
+mod publishers;
 mod queue;
 mod reads;
 mod records;
@@ -63,9 +63,9 @@ pub use filters::{FilterFields, MessageFilter, StreamFilter};
 pub use gauges::{QueueGauges, Waits};
 pub use ledger::{Conservation, Departure, Ledger};
 pub use nanos::Nanos;
-pub use pacing::{PublishSlot, SmoothRate};
 pub use pending::{GroupPlace, LatestPlace, Place, Placement, Watermarks};
 pub use priorities::Priorities;
+pub use publishers::{PublishSlot, SmoothRate};
 pub use queue::Queue;
 pub use reads::StoredRead;
 pub use records::{

@@ -10,7 +10,7 @@ use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
 use crate::effects::{Effects, Link};
 use crate::nanos::Nanos;
-use crate::pacing::PublishSlot;
+use crate::publishers::PublishSlot;
 use crate::records::{AttemptRun, Run};
 use crate::stream::StreamQueue;
 
