@@ -1,4 +1,4 @@
-//! Pacing of the queue's publishers, see [`crate::publishers::pacing`].
+//! Pacing of the queue's publishers, see [`crate::publishers::Pacing`].
 
 use crate::ledger_queue::LedgerQueue;
 use crate::nanos::Nanos;

@@ -3,7 +3,7 @@
 //! | version | content |
 //! |---|---|
 //! | none, no bytes at all | nothing |
-//! | 3 | times only: see [`crate::timing::expiry`] |
+//! | 3 | times only: see [`crate::Expiry`] |
 //! | 2 | 1 byte version, 4 bytes number of stretches s, 24 s bytes of stretches, then the content of version 3 or nothing |
 //! | 5 | as 3, with a scale of its own for each chunk of times |
 //! | 4 | 1 byte version, two tallies (how often messages came back, how often that counted as failed), priorities, parked messages, then the content of version 2, 3 or 5, or nothing |
@@ -19,7 +19,7 @@
 //! A tally is 4 bytes length of a set, the set of messages counted once (portable 64-bit roaring), 4 bytes number of others, and
 //! 8 bytes number and 4 bytes count of each. Priorities are 1 byte number of priorities, and for each 1 byte priority, 4 bytes
 //! length of a set, and the set of messages. Parked messages are 4 bytes number of messages, and for each 8 bytes number and 4
-//! bytes length of its body. Delayed messages are 4 bytes number of chunks, and chunks of [`crate::timing::times`]. Added
+//! bytes length of its body. Delayed messages are 4 bytes number of chunks, and chunks of [`crate::timing::Times`]. Added
 //! annotations are 4 bytes number of messages, and for each 8 bytes number, 4 bytes length, and a map of AMQP 1.0. Dying messages
 //! are 4 bytes number of runs, and runs of [`crate::DyingRun::encode`]. A stretch is its first number, its last number,
 //! and the number of its first message in the shared log.

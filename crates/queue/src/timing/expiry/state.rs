@@ -84,7 +84,7 @@ impl Expiry {
         out
     }
 
-    /// Decodes bytes written by [`Expiry::encode`].
+    /// Decodes the bytes of a checkpoint.
     ///
     /// # Errors
     /// [`ExpiryStateError`] if they are of another version or their counts don't add up.
