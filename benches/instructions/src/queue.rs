@@ -5,8 +5,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Link, MemoryBudget, Place, Placement,
-    Queue, Replica, Run, Signal, Surroundings, Taken, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Link, MemoryBudget, Place,
+    Placement, Queue, Replica, Run, Signal, Surroundings, Taken, Watermarks,
 };
 
 use crate::count::count;
@@ -106,7 +106,7 @@ pub(crate) fn settle() -> u64 {
     let runs: Vec<Run> = taken.iter().map(Taken::run).collect();
     count(|| {
         for run in &runs {
-            queue.settle(Some(CONSUMER), &[*run], Departure::Settled, 0, &mut Effects::default());
+            queue.settle(Deliveries::of(Some(CONSUMER), &[*run]), Departure::Settled, 0, &mut Effects::default());
         }
     });
     assert_eq!(queue.status().unacknowledged, 0, "all were settled");
@@ -135,7 +135,7 @@ fn among(consumers: u64) -> u64 {
             let id = ConsumerId(turn % consumers + 1);
             queue.take(id, 1, u64::MAX, turn, &mut taken, &mut effects);
             let run = taken.pop().expect("its turn has come").run();
-            queue.settle(Some(id), &[run], Departure::Settled, turn, &mut effects);
+            queue.settle(Deliveries::of(Some(id), &[run]), Departure::Settled, turn, &mut effects);
         }
     });
     AMONG_MESSAGES

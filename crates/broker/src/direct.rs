@@ -9,7 +9,7 @@ use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, Envelope, Overlay, StoredMessage};
 use leveret_metrics::{Sizes, Totals};
 use leveret_model::{Arguments, Refused, RefusedKind};
-use leveret_queue::{Departure, GetOutcome, Link, Peeked, Run, Signal, Taken};
+use leveret_queue::{Deliveries, Departure, GetOutcome, Link, Peeked, Run, Signal, Taken};
 
 use crate::broker::Broker;
 use crate::firehose::TracedClient;
@@ -248,10 +248,12 @@ impl Broker {
             let queue = &part[0].0;
             let runs: Vec<Run> = part.iter().map(|held| held.1).collect();
             let ticket = match settlement {
-                Settlement::Acknowledge => queue.settle(None, &runs, Departure::Settled, Wait::Confirm, now),
-                Settlement::Reject { failed } => queue.dismiss(None, &runs, failed, Wait::Confirm, now),
+                Settlement::Acknowledge => {
+                    queue.settle(Deliveries::of(None, &runs), Departure::Settled, Wait::Confirm, now)
+                }
+                Settlement::Reject { failed } => queue.dismiss(Deliveries::of(None, &runs), failed, Wait::Confirm, now),
                 Settlement::Requeue { failed } => {
-                    queue.requeue(None, &runs, failed, now);
+                    queue.requeue(Deliveries::of(None, &runs), failed, now);
                     None
                 }
             };

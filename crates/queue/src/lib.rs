@@ -57,7 +57,9 @@ pub use consumer_id::ConsumerId;
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};
 pub use dead_letter::{DeadRun, DeadTurn, Dying};
-pub use dispatch::{Activity, ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets, Unsent};
+pub use dispatch::{
+    Activity, ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Deliveries, Flow, LatencyBuckets, Unsent,
+};
 pub use effects::{Effects, Ended, Link, RareEffects, Signal, Taken};
 pub use filters::{FilterFields, MessageFilter, StreamFilter};
 pub use gauges::{QueueGauges, Waits};

@@ -17,7 +17,7 @@ use crate::answers::{
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::{DeadRun, DeadTurn};
-use crate::dispatch::{ConsumerOptions, CreditState, Flow, Unsent};
+use crate::dispatch::{ConsumerOptions, CreditState, Deliveries, Flow, Unsent};
 use crate::effects::{Effects, Link, Taken};
 use crate::filters::StreamFilter;
 use crate::gauges::QueueGauges;
@@ -298,15 +298,8 @@ impl Queue {
 
     /// Removes messages for good: acknowledged, or rejected without requeue. The caller has to log durable runs under the same
     /// lock.
-    pub fn settle(
-        &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        outcome: Departure,
-        now: Nanos,
-        effects: &mut Effects,
-    ) {
-        pass!(self, queue => queue.settle(id, runs, outcome, now, effects));
+    pub fn settle(&mut self, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos, effects: &mut Effects) {
+        pass!(self, queue => queue.settle(deliveries, outcome, now, effects));
     }
 
     /// Like [`Queue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
@@ -316,34 +309,26 @@ impl Queue {
     }
 
     /// Rejects deliveries without requeue: they die, if there is a dead-letter exchange. `failed` counts the deliveries as failed.
-    pub fn reject(
-        &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        failed: bool,
-        now: Nanos,
-        effects: &mut Effects,
-    ) -> Rejection {
-        pass!(self, queue => queue.reject(id, runs, failed, now, effects))
+    pub fn reject(&mut self, deliveries: Deliveries<'_>, failed: bool, now: Nanos, effects: &mut Effects) -> Rejection {
+        pass!(self, queue => queue.reject(deliveries, failed, now, effects))
     }
 
     /// Puts messages back into their places, flagged redelivered. `failed` counts this delivery of them as failed.
-    pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
-        pass!(self, queue => queue.requeue(id, runs, failed, now, effects));
+    pub fn requeue(&mut self, deliveries: Deliveries<'_>, failed: bool, now: Nanos, effects: &mut Effects) {
+        pass!(self, queue => queue.requeue(deliveries, failed, now, effects));
     }
 
     /// As [`Queue::requeue`], and adds annotations to the messages, if this type of queue does that. A time of the next delivery among
     /// them delays the messages. If there is a deferral token, too, [`Queue::claim`] fetches them by it before that time.
     pub fn modify(
         &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         added: &Arc<Added>,
         now: Nanos,
         effects: &mut Effects,
     ) {
-        pass!(self, queue => queue.modify(id, runs, failed, added, now, effects));
+        pass!(self, queue => queue.modify(deliveries, failed, added, now, effects));
     }
 
     /// Claims the deferred messages with these tokens, at least one, for a consumer: it gets them before all others, as it has

@@ -8,8 +8,8 @@ use leveret_message::{Batch, BatchBuilder, Envelope, Reason};
 use leveret_model::{DeadLetterOptions, Overflow, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
-    DeadRun, DeadTurn, Effects, GetOutcome, GroupPlace, Link, MemoryBudget, Place, Placement, Queue, Rejection,
-    Replica, Run, Signal, StoredRead, Watermarks,
+    DeadRun, DeadTurn, Deliveries, Effects, GetOutcome, GroupPlace, Link, MemoryBudget, Place, Placement, Queue,
+    Rejection, Replica, Run, Signal, StoredRead, Watermarks,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -49,7 +49,7 @@ fn reject(queue: &mut Queue) -> u64 {
     let mut effects = Effects::default();
     let GetOutcome::Message(taken, _) = queue.get(false, &link, 0, 0, &mut effects) else { panic!("nothing is ready") };
     let run = Run { first: taken.first, last: taken.first, bytes: 4, durable: taken.durable };
-    assert_eq!(queue.reject(None, &[run], true, 0, &mut effects), Rejection::Dying);
+    assert_eq!(queue.reject(Deliveries::of(None, &[run]), true, 0, &mut effects), Rejection::Dying);
     assert!(effects.dead_letters);
     taken.first
 }

@@ -5,8 +5,9 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Expiry, GetOutcome, Ledger, Link,
-    MemoryBudget, Parts, Place, Placement, Queue, QueueState, Replica, Run, Signal, Surroundings, Taken, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Expiry, GetOutcome,
+    Ledger, Link, MemoryBudget, Parts, Place, Placement, Queue, QueueState, Replica, Run, Signal, Surroundings, Taken,
+    Watermarks,
 };
 use proptest::prelude::*;
 use roaring::RoaringTreemap;
@@ -227,8 +228,10 @@ fn a_delivered_message_expires_when_it_is_requeued() {
     let run = Run { first: 0, last: 2, bytes: 30, durable: false };
     let settled = Run { last: 0, bytes: 10, ..run };
     let back = Run { first: 1, bytes: 20, ..run };
-    rig.with(|queue, effects| queue.settle(Some(ConsumerId(1)), &[settled], Departure::Settled, 0, effects));
-    rig.with(|queue, effects| queue.requeue(Some(ConsumerId(1)), &[back], false, 0, effects));
+    rig.with(|queue, effects| {
+        queue.settle(Deliveries::of(Some(ConsumerId(1)), &[settled]), Departure::Settled, 0, effects)
+    });
+    rig.with(|queue, effects| queue.requeue(Deliveries::of(Some(ConsumerId(1)), &[back]), false, 0, effects));
     assert_eq!(rig.expired.len(), 2);
     assert_eq!(rig.queue.size().0, 0);
     assert_eq!(rig.queue.status().ready_bytes, 0);

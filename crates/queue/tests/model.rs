@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow, GetOutcome, Link,
-    MemoryBudget, MessageFilter, Place, Placement, Queue, QueueGauges, Replica, Run, Signal, StoredRead, TurnEnd,
-    WaitReason, Waits, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Deliveries, Departure, Effects, Flow,
+    GetOutcome, Link, MemoryBudget, MessageFilter, Place, Placement, Queue, QueueGauges, Replica, Run, Signal,
+    StoredRead, TurnEnd, WaitReason, Waits, Watermarks,
 };
 use leveret_selector::{Dialect, Selector};
 use proptest::prelude::*;
@@ -478,7 +478,12 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                     let run = Rig::run(number, durable, rig.size);
                     rig.gone += 1;
                     rig.with(|queue, effects| {
-                        queue.settle(Some(ConsumerId(id as u64)), &[run], Departure::Settled, 0, effects);
+                        queue.settle(
+                            Deliveries::of(Some(ConsumerId(id as u64)), &[run]),
+                            Departure::Settled,
+                            0,
+                            effects,
+                        );
                     });
                     rig.store.remove(&number);
                 }
@@ -491,7 +496,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                     rig.reference.ready.insert(number, Known { redelivered: true, failures, ..known });
                     rig.reference.unseen.insert(number);
                     rig.with(|queue, effects| {
-                        queue.requeue(Some(ConsumerId(id as u64)), &[run], failed, 0, effects);
+                        queue.requeue(Deliveries::of(Some(ConsumerId(id as u64)), &[run]), failed, 0, effects);
                     });
                 }
             }
@@ -753,7 +758,12 @@ fn consumers_take_turns() {
         rig.take(id, 10);
         let (number, _, durable) = rig.reference.held[id].pop_front().unwrap();
         rig.with(|queue, effects| {
-            queue.settle(Some(ConsumerId(id as u64)), &[Rig::run(number, durable, 10)], Departure::Settled, 0, effects);
+            queue.settle(
+                Deliveries::of(Some(ConsumerId(id as u64)), &[Rig::run(number, durable, 10)]),
+                Departure::Settled,
+                0,
+                effects,
+            );
         });
         served[id] += 1;
     }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::QueueOptions;
 use leveret_queue::{
-    Departure, Effects, GetOutcome, Ledger, Link, MemoryBudget, Parts, Place, Queue, Replica, Run, Signal, StoredRead,
-    Watermarks,
+    Deliveries, Departure, Effects, GetOutcome, Ledger, Link, MemoryBudget, Parts, Place, Queue, Replica, Run, Signal,
+    StoredRead, Watermarks,
 };
 use proptest::prelude::*;
 
@@ -155,7 +155,7 @@ impl Rig {
         if let Some((number, known, run)) = self.fetched(at) {
             self.ready.insert(number, Known { came_back: true, failed: known.failed || failed, ..known });
             let mut effects = Effects::default();
-            self.queue.requeue(None, &[run], failed, 0, &mut effects);
+            self.queue.requeue(Deliveries::of(None, &[run]), failed, 0, &mut effects);
             self.after(effects);
         }
     }
@@ -163,7 +163,7 @@ impl Rig {
     fn acknowledge(&mut self, at: usize) {
         if let Some((.., run)) = self.fetched(at) {
             let mut effects = Effects::default();
-            self.queue.settle(None, &[run], Departure::Settled, 0, &mut effects);
+            self.queue.settle(Deliveries::of(None, &[run]), Departure::Settled, 0, &mut effects);
             self.after(effects);
         }
     }

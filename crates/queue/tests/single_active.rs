@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Activity, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Flow, Link, MemoryBudget,
-    Placement, Queue, Replica, Run, Signal, Surroundings, Taken,
+    Activity, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Flow, Link,
+    MemoryBudget, Placement, Queue, Replica, Run, Signal, Surroundings, Taken,
 };
 use proptest::prelude::*;
 
@@ -162,7 +162,7 @@ impl Rig {
                 match back {
                     true => self.give_back(Some(ConsumerId(id)), &held),
                     false => self.with(|queue, effects| {
-                        queue.settle(Some(ConsumerId(id)), &held, Departure::Settled, 0, effects);
+                        queue.settle(Deliveries::of(Some(ConsumerId(id)), &held), Departure::Settled, 0, effects);
                     }),
                 }
             }
@@ -177,7 +177,7 @@ impl Rig {
 
     fn give_back(&mut self, id: Option<ConsumerId>, held: &[Run]) {
         self.taken -= held.iter().map(Run::count).sum::<u64>();
-        self.with(|queue, effects| queue.requeue(id, held, false, 0, effects));
+        self.with(|queue, effects| queue.requeue(Deliveries::of(id, held), false, 0, effects));
     }
 
     /// The consumer that the rule makes active, and whether it gets messages.

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use leveret_message::{Added, Batch, BatchBuilder, Envelope, StoredMessage};
 use leveret_model::{Arguments, DeadLetterOptions, DelayedRetry, Overflow, QueueOptions, QueueType, RetryType};
 use leveret_queue::{
-    Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Departure, Effects, Flow, Ledger,
-    Link, MemoryBudget, Parts, Place, Queue, Rejection, Replica, Run, SetAside, Signal, StoredRead, Taken, Watermarks,
-    push_sized,
+    Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deliveries, Departure, Effects,
+    Flow, Ledger, Link, MemoryBudget, Parts, Place, Queue, Rejection, Replica, Run, SetAside, Signal, StoredRead,
+    Taken, Watermarks, push_sized,
 };
 use proptest::prelude::*;
 
@@ -248,16 +248,16 @@ impl Rig {
         let now = self.now();
         let until_ms = self.now_ms;
         self.with(|queue, effects| match how {
-            How::Acknowledge => queue.settle(Some(ID), &runs, Departure::Settled, now, effects),
+            How::Acknowledge => queue.settle(Deliveries::of(Some(ID), &runs), Departure::Settled, now, effects),
             How::Reject => {
-                if queue.reject(Some(ID), &runs, true, now, effects) == Rejection::NoDeadLetters {
-                    queue.settle(Some(ID), &runs, Departure::Dropped, now, effects);
+                if queue.reject(Deliveries::of(Some(ID), &runs), true, now, effects) == Rejection::NoDeadLetters {
+                    queue.settle(Deliveries::of(Some(ID), &runs), Departure::Dropped, now, effects);
                 }
             }
-            How::Requeue => queue.requeue(Some(ID), &runs, false, now, effects),
-            How::Fail => queue.requeue(Some(ID), &runs, true, now, effects),
+            How::Requeue => queue.requeue(Deliveries::of(Some(ID), &runs), false, now, effects),
+            How::Fail => queue.requeue(Deliveries::of(Some(ID), &runs), true, now, effects),
             How::Defer(ms) => {
-                queue.modify(Some(ID), &runs, false, &deferral(until_ms + u64::from(ms)), now, effects);
+                queue.modify(Deliveries::of(Some(ID), &runs), false, &deferral(until_ms + u64::from(ms)), now, effects);
             }
         });
     }

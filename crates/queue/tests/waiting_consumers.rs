@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, GetOutcome, Link, MemoryBudget, Place,
-    Placement, Queue, Replica, Signal, Surroundings, Taken, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, GetOutcome, Link,
+    MemoryBudget, Place, Placement, Queue, Replica, Signal, Surroundings, Taken, Watermarks,
 };
 
 const EPOCH_MS: u64 = 1_700_000_000_000;
@@ -206,12 +206,12 @@ fn a_message_does_not_expire_on_its_way_to_a_waiting_consumer() {
     assert_eq!(rig.queue.status().conservation.expired, 1);
     // The returned message has outlived its time to live, so it expires.
     let run = leveret_queue::Run { first: 0, last: 0, bytes: 10, durable: true };
-    rig.with(|queue, effects| queue.requeue(Some(ConsumerId(1)), &[run], false, 2_000 * MS, effects));
+    rig.with(|queue, effects| queue.requeue(Deliveries::of(Some(ConsumerId(1)), &[run]), false, 2_000 * MS, effects));
     assert_eq!((rig.queue.size().0, rig.queue.status().conservation.expired), (0, 2));
     rig.now_ms = 2_001;
     rig.with(|queue, effects| {
         let run = leveret_queue::Run { first: 1, last: 1, bytes: 10, durable: true };
-        queue.settle(Some(ConsumerId(1)), &[run], Departure::Settled, 2_001 * MS, effects);
+        queue.settle(Deliveries::of(Some(ConsumerId(1)), &[run]), Departure::Settled, 2_001 * MS, effects);
     });
     assert_eq!(rig.queue.status().conservation.settled, 1);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
 use leveret_message::StoredMessage;
 use leveret_message::deliver::{Delivery, to_amqp091, within};
-use leveret_queue::{ConsumerId, Taken, TurnEnd};
+use leveret_queue::{ConsumerId, Deliveries, Taken, TurnEnd};
 
 use super::channel::is_limited;
 use super::contents::Lead;
@@ -235,7 +235,7 @@ impl Session {
         if let Some((at, bytes)) = too_large {
             let (channel, queue, id) = (consumer.channel, consumer.queue.clone(), consumer.id);
             if !consumer.no_ack && at + 1 < taken.count {
-                queue.requeue(Some(id), &taken.rest(at + 1).runs(), false, now.monotonic);
+                queue.requeue(Deliveries::of(Some(id), &taken.rest(at + 1).runs()), false, now.monotonic);
             }
             return self.fail(channel, ProtocolError::header_too_large(bytes, frame_max), now);
         }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use leveret_log::Wait;
-use leveret_queue::{ConsumerId, Departure, QueueState, Run};
+use leveret_queue::{ConsumerId, Deliveries, Departure, QueueState, Run};
 use smallvec::SmallVec;
 
 use crate::client_connection::ClientConnection;
@@ -237,7 +237,7 @@ impl Commit {
                 }
             };
             let part = next_runs(runs, self.next, client);
-            queue.settle_in(self.groups.of(queue), *consumer, part, departure, now.monotonic);
+            queue.settle_in(self.groups.of(queue), Deliveries::of(*consumer, part), departure, now.monotonic);
             self.next += part.len();
             if self.next >= runs.len() {
                 self.settles.next();
@@ -263,10 +263,18 @@ impl Commit {
             }
             let part = next_runs(runs, self.next, client);
             match settlement {
-                Settlement::Requeue { failed } => queue.requeue(*consumer, part, *failed, now.monotonic),
+                Settlement::Requeue { failed } => {
+                    queue.requeue(Deliveries::of(*consumer, part), *failed, now.monotonic)
+                }
                 Settlement::Reject { failed } => {
                     let (outbox, reason) = (&client.outbox, Reason::Transaction);
-                    self.waits.push(queue.reject(*consumer, part, *failed, outbox, reason, now.monotonic));
+                    self.waits.push(queue.reject(
+                        Deliveries::of(*consumer, part),
+                        *failed,
+                        outbox,
+                        reason,
+                        now.monotonic,
+                    ));
                 }
                 Settlement::Acknowledge => unreachable!("an acknowledgement is part of the groups"),
             }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use leveret_log::SettleReason;
 use leveret_message::{Batch, Reason};
 use leveret_model::Overflow;
-use leveret_queue::{ConsumerId, DeadRun, DeadTurn, Departure, Place, Placement, Queue, QueueState, Run, joined};
+use leveret_queue::{DeadRun, DeadTurn, Deliveries, Departure, Place, Placement, Queue, QueueState, Run, joined};
 
 use super::{QueueHandle, Waiting};
 use crate::deferred::Refused;
@@ -99,17 +99,16 @@ impl QueueHandle {
     pub(crate) fn settle_in(
         self: &Arc<Self>,
         group: &mut Group,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         outcome: Departure,
         now: Nanos,
     ) {
         self.with(|queue, effects| {
-            queue.settle(id, runs, outcome, now, effects);
+            queue.settle(deliveries, outcome, now, effects);
             if outcome == Departure::Dropped {
-                self.count_dropped(Reason::Rejected, runs);
+                self.count_dropped(Reason::Rejected, deliveries.runs);
             }
-            self.log_settles_in(queue, group, runs, reason_of(outcome));
+            self.log_settles_in(queue, group, deliveries.runs, reason_of(outcome));
         });
     }
 

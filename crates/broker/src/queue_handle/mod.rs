@@ -15,9 +15,10 @@ use leveret_message::{Added, Batch, Reason as Death};
 use leveret_model::{Durability, EffectiveQueue, Overflow, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
-    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Rejection, Replica, Run, Scan, Signal,
-    StoredRead, StreamFilter, StreamStart, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks, push_run,
+    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, LatestPlace,
+    Link, NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Rejection, Replica, Run, Scan,
+    Signal, StoredRead, StreamFilter, StreamStart, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks,
+    push_run,
 };
 use parking_lot::Mutex;
 
@@ -502,15 +503,14 @@ impl QueueHandle {
     /// possible. Rejected messages are [dismissed](Self::dismiss) instead. Returns the ticket to wait for; `None` if nothing was logged.
     pub(crate) fn settle(
         self: &Arc<Self>,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         outcome: Departure,
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
         self.with(|queue, effects| {
-            queue.settle(id, runs, outcome, now, effects);
-            self.log_settles(queue, runs, reason_of(outcome), wait)
+            queue.settle(deliveries, outcome, now, effects);
+            self.log_settles(queue, deliveries.runs, reason_of(outcome), wait)
         })
         .flatten()
     }
@@ -519,19 +519,18 @@ impl QueueHandle {
     /// the queue failed, after a restart. `failed` counts their deliveries as failed.
     pub(crate) fn dismiss(
         self: &Arc<Self>,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
         self.with(|queue, effects| {
-            if queue.reject(id, runs, failed, now, effects) != Rejection::NoDeadLetters {
+            if queue.reject(deliveries, failed, now, effects) != Rejection::NoDeadLetters {
                 return None;
             }
-            queue.settle(id, runs, Departure::Dropped, now, effects);
-            self.count_dropped(Death::Rejected, runs);
-            self.log_settles(queue, runs, SettleReason::Rejected, wait)
+            queue.settle(deliveries, Departure::Dropped, now, effects);
+            self.count_dropped(Death::Rejected, deliveries.runs);
+            self.log_settles(queue, deliveries.runs, SettleReason::Rejected, wait)
         })
         .flatten()
     }
@@ -571,15 +570,14 @@ impl QueueHandle {
     /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
     pub(crate) fn reject(
         self: &Arc<Self>,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         outbox: &Arc<Outbox>,
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
         let wait = self.with(|queue, effects| {
-            match queue.reject(id, runs, failed, now, effects) {
+            match queue.reject(deliveries, failed, now, effects) {
                 Rejection::Kept => return None,
                 Rejection::Dying => {
                     let (moving, moved) = queue.dead_letters();
@@ -587,27 +585,26 @@ impl QueueHandle {
                 }
                 Rejection::NoDeadLetters => {}
             }
-            queue.settle(id, runs, Departure::Dropped, now, effects);
-            self.count_dropped(Death::Rejected, runs);
-            let ticket = self.log_settles(queue, runs, SettleReason::Rejected, Wait::Confirm);
+            queue.settle(deliveries, Departure::Dropped, now, effects);
+            self.count_dropped(Death::Rejected, deliveries.runs);
+            let ticket = self.log_settles(queue, deliveries.runs, SettleReason::Rejected, Wait::Confirm);
             Some(ticket.unwrap_or_default().into())
         });
         wait.flatten().unwrap_or_else(|| moves::never(self.stream.id(), outbox, reason, &self.failure()))
     }
 
     /// Puts messages back into their places; `failed` counts their delivery as failed.
-    pub(crate) fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
+    pub(crate) fn requeue(self: &Arc<Self>, deliveries: Deliveries<'_>, failed: bool, now: Nanos) {
         if is_planted(Bug::LoseRequeued) {
             return;
         }
-        self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
+        self.with(|queue, effects| queue.requeue(deliveries, failed, now, effects));
     }
 
     /// See [`super::QueueRef::modify`].
     pub(crate) fn modify(
         self: &Arc<Self>,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         added: &Arc<Added>,
         wait: Wait,
@@ -615,10 +612,10 @@ impl QueueHandle {
     ) -> Option<Ticket> {
         let logged = self.with(|queue, effects| {
             if wait == Wait::Confirm && self.stream.publish_wait() == WaitReason::DiskFull {
-                queue.requeue(id, runs, failed, now, effects);
+                queue.requeue(deliveries, failed, now, effects);
                 return None;
             }
-            queue.modify(id, runs, failed, added, now, effects);
+            queue.modify(deliveries, failed, added, now, effects);
             let rare = effects.rare_mut();
             let (annotated, delayed) = (std::mem::take(&mut rare.annotated), std::mem::take(&mut rare.delayed));
             let annotated = self.log_annotated(&annotated, wait);

@@ -12,9 +12,9 @@ use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch};
 use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, QueueType, Refused};
 use leveret_queue::{
-    ChunkTurn, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome,
-    KeptOffset, Link, NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Scan,
-    SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent, WaitReason, WriterRun,
+    ChunkTurn, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Deliveries, Departure, Flow,
+    GetOutcome, KeptOffset, Link, NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run,
+    Scan, SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent, WaitReason, WriterRun,
 };
 
 use super::{
@@ -288,7 +288,7 @@ impl QueueRef {
             if let GetOutcome::Message(taken, _) = outcome
                 && !automatic_ack
             {
-                queue.requeue(None, &[taken.run()], false, now);
+                queue.requeue(Deliveries::of(None, &[taken.run()]), false, now);
             }
         });
     }
@@ -296,33 +296,19 @@ impl QueueRef {
     /// Removes messages for good. This takes effect at once, and becomes durable with the log's lazy flush or as soon as
     /// possible. Dropped messages go to the dead-letter exchange, if the queue has one; if the queue failed, after a restart.
     /// Returns the ticket to wait for; `None` if nothing was logged.
-    pub fn settle(
-        &self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        outcome: Departure,
-        wait: Wait,
-        now: Nanos,
-    ) -> Option<Ticket> {
-        pass!(self, queue => queue.settle(id, runs, outcome, wait, now))
+    pub fn settle(&self, deliveries: Deliveries<'_>, outcome: Departure, wait: Wait, now: Nanos) -> Option<Ticket> {
+        pass!(self, queue => queue.settle(deliveries, outcome, wait, now))
     }
 
     /// Drops rejected messages: they go to the dead-letter exchange, if the queue has one. `failed` counts their deliveries as failed.
-    pub fn dismiss(
-        &self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        failed: bool,
-        wait: Wait,
-        now: Nanos,
-    ) -> Option<Ticket> {
-        pass!(self, queue => queue.dismiss(id, runs, failed, wait, now))
+    pub fn dismiss(&self, deliveries: Deliveries<'_>, failed: bool, wait: Wait, now: Nanos) -> Option<Ticket> {
+        pass!(self, queue => queue.dismiss(deliveries, failed, wait, now))
     }
 
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
     /// dead-lettered: moves of dead letters are groups of their own.
-    pub fn settle_in(&self, group: &mut Group, id: Option<ConsumerId>, runs: &[Run], outcome: Departure, now: Nanos) {
-        pass!(self, queue => queue.settle_in(group, id, runs, outcome, now));
+    pub fn settle_in(&self, group: &mut Group, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos) {
+        pass!(self, queue => queue.settle_in(group, deliveries, outcome, now));
     }
 
     /// Acknowledges messages of many consumers together: one lock, one record for up to [`super::RECORD_RUNS_MAX`] runs, and
@@ -337,14 +323,13 @@ impl QueueRef {
     /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
     pub fn reject(
         &self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         outbox: &Arc<Outbox>,
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
-        pass!(self, queue => queue.reject(id, runs, failed, outbox, reason, now))
+        pass!(self, queue => queue.reject(deliveries, failed, outbox, reason, now))
     }
 
     /// Whether it is a quorum queue.
@@ -360,22 +345,21 @@ impl QueueRef {
     }
 
     /// Puts messages back into their places; `failed` counts their delivery as failed.
-    pub fn requeue(&self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
-        pass!(self, queue => queue.requeue(id, runs, failed, now));
+    pub fn requeue(&self, deliveries: Deliveries<'_>, failed: bool, now: Nanos) {
+        pass!(self, queue => queue.requeue(deliveries, failed, now));
     }
 
     /// As [`QueueRef::requeue`], with annotations, see [`leveret_queue::Queue::modify`]. With [`Wait::Confirm`], returns the ticket
     /// that an answer waits for; `None` if the disk has no room, so that the messages were only requeued.
     pub fn modify(
         &self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         added: &Arc<Added>,
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
-        pass!(self, queue => queue.modify(id, runs, failed, added, wait, now))
+        pass!(self, queue => queue.modify(deliveries, failed, added, wait, now))
     }
 
     /// Claims deferred messages for a consumer, see [`leveret_queue::Queue::claim`].

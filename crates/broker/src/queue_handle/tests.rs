@@ -9,7 +9,7 @@ use leveret_model::{
 };
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Departure, GetOutcome, Ledger, Link,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deliveries, Departure, GetOutcome, Ledger, Link,
     MemoryBudget, NoConsumer, QueueState, References, Replica, Run, Signal,
 };
 
@@ -172,7 +172,7 @@ fn a_rejection_waits_for_every_group_that_moved_its_messages() {
     let mut runs = stage.take(TURN_MESSAGES_MAX, true);
     runs.extend(stage.take(1, false));
     let streams = &stage.services.streams;
-    let wait = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Settlement, 0);
+    let wait = stage.queue.reject(Deliveries::of(None, &runs), true, &stage.outbox, Reason::Settlement, 0);
     let (count, written) = stage.move_dead();
     assert!(count == u64::from(TURN_MESSAGES_MAX) && !streams.is_durable(written));
     assert_eq!(wait.first_awaited(), None, "the last one hasn't been moved");
@@ -189,7 +189,7 @@ fn fails_with_a_transaction(fail: impl FnOnce(&Fixture)) {
     let stage = Fixture::new();
     stage.queue.watch(5, stage.outbox.clone());
     let runs = stage.take(1, true);
-    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(Deliveries::of(None, &runs), true, &stage.outbox, Reason::Transaction, 0);
     assert!(matches!(stage.queue.dead_turn(), DeadTurn::Wait), "it has to be read back");
     fail(&stage);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
@@ -222,13 +222,13 @@ fn a_failed_queue_keeps_rejected_messages() {
         let stage = Fixture::new();
         let runs = stage.take(2, true);
         stage.queue.fail("damaged".into());
-        let ticket = stage.queue.reject(None, &runs[..1], true, &stage.outbox, reason, 0);
-        assert_eq!(stage.queue.dismiss(None, &runs[1..], true, Wait::Confirm, 0), None);
+        let ticket = stage.queue.reject(Deliveries::of(None, &runs[..1]), true, &stage.outbox, reason, 0);
+        assert_eq!(stage.queue.dismiss(Deliveries::of(None, &runs[1..]), true, Wait::Confirm, 0), None);
         assert_eq!(stage.found(), 2, "neither in its queue nor where dead letters go");
         assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
         let is_closed = stage.told().iter().any(|event| matches!(event, Event::Close(_)));
         assert_eq!(is_closed, reason == Reason::Transaction);
-        stage.queue.settle(None, &runs, Departure::Settled, Wait::Confirm, 0);
+        stage.queue.settle(Deliveries::of(None, &runs), Departure::Settled, Wait::Confirm, 0);
         assert_eq!(stage.found(), 0, "acknowledged ones are done with");
     }
 }
@@ -240,7 +240,7 @@ fn a_deleted_queue_does_not_fail() {
     stage.queue.delete();
     stage.queue.fail("damaged".into());
     assert_eq!(stage.queue.state(), QueueState::Deleted);
-    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(Deliveries::of(None, &runs), true, &stage.outbox, Reason::Transaction, 0);
     assert!(ticket.first_awaited().is_some() && stage.told().is_empty(), "a transaction goes on without it");
 }
 
@@ -252,7 +252,7 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
     let run = stage.take(1, true)[0];
     // A run that ends before it begins isn't held by any consumer: it represents a bug.
     let runs = [run, Run { first: run.last + 2, ..run }];
-    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(Deliveries::of(None, &runs), true, &stage.outbox, Reason::Transaction, 0);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
     assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
     assert!(matches!(stage.told()[..], [Event::Close(_)]), "the transaction is never answered");
@@ -264,7 +264,7 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
 fn a_checkpoint_after_recovery_contains_the_replayed_state() {
     let stage = Fixture::new();
     let taken = stage.take(3, true);
-    stage.queue.settle(None, &taken[1..2], Departure::Settled, Wait::Confirm, 0);
+    stage.queue.settle(Deliveries::of(None, &taken[1..2]), Departure::Settled, Wait::Confirm, 0);
     stage.sync();
     let end = stage.commit.watermarks().durable;
     let mut ledger = Ledger::default();
@@ -281,7 +281,7 @@ fn a_checkpoint_after_recovery_contains_the_replayed_state() {
 fn sums_are_read_without_the_queues_lock() {
     let stage = Fixture::new();
     let runs = stage.take(3, true);
-    stage.queue.requeue(None, &runs[..1], false, 0);
+    stage.queue.requeue(Deliveries::of(None, &runs[..1]), false, 0);
     let held = stage.queue.inner.lock();
     let sums = stage.services.metrics.sums();
     assert_eq!((sums.gauges.ready, sums.gauges.unacknowledged), (1, 2));
@@ -364,7 +364,7 @@ fn shared_numbers_go_on_behind_references_to_damaged_messages() {
 fn calls_on_a_converted_queue_reach_its_successor() {
     let stage = Fixture::new();
     let held = stage.take(3, true);
-    stage.queue.requeue(None, &held[1..], false, 0);
+    stage.queue.requeue(Deliveries::of(None, &held[1..]), false, 0);
     let (queue_type, before) = (QueueType::Quorum, stage.queue.info());
     let options = QueueOptions { queue_type, ..before.options.clone() };
     let info = Queue { queue_type, options, ..Queue::clone(before) };
@@ -404,7 +404,7 @@ fn calls_on_a_converted_queue_reach_its_successor() {
     assert_eq!(old.newest().add_consumer(ConsumerId(1), consumer(false), 0), Ok(()));
     assert_eq!(old.counts().1, 1);
     // Late settlements of the old handle change nothing.
-    stage.queue.settle(None, &held[..1], Departure::Settled, Wait::Lazy, 0);
+    stage.queue.settle(Deliveries::of(None, &held[..1]), Departure::Settled, Wait::Lazy, 0);
     assert_eq!(old.counts().0, 3);
     // A publisher of a link that was attached with the old handle is told when the queue is gone.
     old.watch(7, link);

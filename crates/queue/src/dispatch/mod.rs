@@ -3,6 +3,7 @@
 mod comebacks;
 mod consumer;
 mod consumers;
+mod deliveries;
 mod order;
 mod seeker;
 mod single_active;
@@ -11,6 +12,7 @@ pub(crate) use comebacks::Comebacks;
 pub(crate) use consumer::Consumer;
 pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets, Unsent};
 pub(crate) use consumers::Consumers;
+pub use deliveries::Deliveries;
 pub(crate) use seeker::Seeker;
 pub use single_active::Activity;
 pub(crate) use single_active::SingleActive;

@@ -2,7 +2,7 @@
 
 use crate::answers::NoConsumer;
 use crate::consumer_id::ConsumerId;
-use crate::dispatch::{ConsumerOptions, CreditState, Flow, Unsent};
+use crate::dispatch::{ConsumerOptions, CreditState, Deliveries, Flow, Unsent};
 use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;
@@ -81,7 +81,7 @@ impl LedgerQueue {
             self.consumers.update(id, |consumer| consumer.not_sent(unsent));
         }
         self.mark_overdue(id, true, now);
-        self.put_back(Some(id), runs, &Return::default(), now, effects);
+        self.put_back(Deliveries::of(Some(id), runs), &Return::default(), now, effects);
         self.elect(now, effects);
         self.schedule(effects);
         self.drop_excess(effects);

@@ -8,6 +8,7 @@ use leveret_message::{Added, Batch};
 use crate::answers::{GetOutcome, ParkedMessage, Peeked, ReadyFound, Rejection, SetAside};
 use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
+use crate::dispatch::Deliveries;
 use crate::effects::{Effects, Link};
 use crate::nanos::Nanos;
 use crate::publishers::PublishSlot;
@@ -53,8 +54,7 @@ impl StreamQueue {
     /// A rejected message stays, as every other.
     pub fn reject(
         &mut self,
-        _id: Option<ConsumerId>,
-        _runs: &[Run],
+        _deliveries: Deliveries<'_>,
         _failed: bool,
         _now: Nanos,
         _effects: &mut Effects,

@@ -8,7 +8,7 @@ use leveret_message::Added;
 use crate::answers::NoConsumer;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::dispatch::{Activity, ConsumerFlow, ConsumerOptions, CreditState, Flow, Unsent};
+use crate::dispatch::{Activity, ConsumerFlow, ConsumerOptions, CreditState, Deliveries, Flow, Unsent};
 use crate::effects::{Effects, Signal};
 use crate::filters::StreamFilter;
 use crate::ledger::Departure;
@@ -192,27 +192,20 @@ impl StreamQueue {
     }
 
     /// Deliveries were settled, in whatever way.
-    pub fn settle(
-        &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        outcome: Departure,
-        now: Nanos,
-        effects: &mut Effects,
-    ) {
+    pub fn settle(&mut self, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos, effects: &mut Effects) {
         if outcome == Departure::Settled {
-            self.count(Count::Ack, runs.iter().map(Run::count).sum(), now);
+            self.count(Count::Ack, deliveries.runs.iter().map(Run::count).sum(), now);
         }
-        self.credit_back(id, runs, now, effects);
-        if let Some(id) = id {
-            self.keep_settled(id, runs, now, effects);
+        self.credit_back(deliveries, now, effects);
+        if let Some(id) = deliveries.consumer {
+            self.keep_settled(id, deliveries.runs, now, effects);
         }
     }
 
     /// Deliveries of many readers were acknowledged.
     pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
         for (id, runs) in settled {
-            self.settle(*id, runs, Departure::Settled, now, effects);
+            self.settle(Deliveries::of(*id, runs), Departure::Settled, now, effects);
         }
     }
 
@@ -257,10 +250,10 @@ impl StreamQueue {
         true
     }
 
-    fn credit_back(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) {
+    fn credit_back(&mut self, deliveries: Deliveries<'_>, now: Nanos, effects: &mut Effects) {
         let (_, end) = self.offsets();
-        let Some(id) = id else { return };
-        let count: u64 = runs.iter().map(Run::count).sum();
+        let Some(id) = deliveries.consumer else { return };
+        let count: u64 = deliveries.runs.iter().map(Run::count).sum();
         self.readers.update(id, end, effects, |reader| {
             let consumer = &mut reader.consumer;
             if consumer.credit() == 0 {
@@ -271,9 +264,9 @@ impl StreamQueue {
     }
 
     /// Deliveries were given back. The messages are where they were; the reader goes on behind them.
-    pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], _failed: bool, now: Nanos, effects: &mut Effects) {
-        self.credit_back(id, runs, now, effects);
-        if let Some(id) = id {
+    pub fn requeue(&mut self, deliveries: Deliveries<'_>, _failed: bool, now: Nanos, effects: &mut Effects) {
+        self.credit_back(deliveries, now, effects);
+        if let Some(id) = deliveries.consumer {
             self.readers.gave_back(id);
         }
     }
@@ -281,14 +274,13 @@ impl StreamQueue {
     /// As [`StreamQueue::requeue`]: messages of a stream never change.
     pub fn modify(
         &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         _added: &Arc<Added>,
         now: Nanos,
         effects: &mut Effects,
     ) {
-        self.requeue(id, runs, failed, now, effects);
+        self.requeue(deliveries, failed, now, effects);
     }
 
     /// Deliveries were taken back from a reader: they count as settled, and it gets nothing more until [`Flow::Overdue`]. With
@@ -312,7 +304,7 @@ impl StreamQueue {
                 last_ones(runs, u64::from(count)).into_iter().for_each(|first| reader.go_back(first));
             }
         });
-        self.credit_back(Some(id), runs, now, effects);
+        self.credit_back(Deliveries::of(Some(id), runs), now, effects);
     }
 
     /// Removes readers. Returns how many are left.
@@ -332,7 +324,7 @@ impl StreamQueue {
             self.changed = now;
         }
         for (id, runs) in held {
-            self.requeue(*id, runs, failed, now, effects);
+            self.requeue(Deliveries::of(*id, runs), failed, now, effects);
         }
         self.free_passed();
         self.readers.len()

@@ -6,7 +6,7 @@ use leveret_message::chunk::SharedChunk;
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_metrics::Rates;
 
-use crate::dispatch::{ConsumerMode, LatencyBuckets};
+use crate::dispatch::{ConsumerMode, Deliveries, LatencyBuckets};
 use crate::effects::{Link, Signal};
 use crate::stream::reader::Reader;
 use crate::stream::tail::{IDLE_CHUNKS_MAX, TailChunk};
@@ -99,7 +99,12 @@ fn an_idle_stream_has_less_than_16_kib() {
     assert!(stream.tail.places() >= 10_000);
     while take(&mut stream, 1) > 0 {
         let runs = [crate::Run { first: 0, last: 9, bytes: 0, durable: false }];
-        stream.settle(Some(ConsumerId(1)), &runs, crate::Departure::Settled, 0, &mut Effects::default());
+        stream.settle(
+            Deliveries::of(Some(ConsumerId(1)), &runs),
+            crate::Departure::Settled,
+            0,
+            &mut Effects::default(),
+        );
     }
     assert!(stream.tail.places() <= IDLE_CHUNKS_MAX);
     // It has been used: it has rates, and an index.

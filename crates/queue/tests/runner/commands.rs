@@ -8,9 +8,9 @@ use leveret_message::{Added, Batch, BatchBuilder, Encoding, Envelope, FileBody, 
 use leveret_model::{Arguments, QueueOptions, QueueType, Value};
 use leveret_queue::{
     AttemptCounts, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn,
-    DeleteIf, Departure, Effects, Flow, GetOutcome, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted, ParkedMessage,
-    Parts, Place, Placement, Queue, QueueState, Rejection, Replica, Run, SetAside, StoredRead, Submission, Taken,
-    TurnEnd, WaitReason, Watermarks, push_sized,
+    DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted,
+    ParkedMessage, Parts, Place, Placement, Queue, QueueState, Rejection, Replica, Run, SetAside, StoredRead,
+    Submission, Taken, TurnEnd, WaitReason, Watermarks, push_sized,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
@@ -359,8 +359,8 @@ impl Bench {
         let now = self.now();
         let added = annotations(until.map(|ms| EPOCH_MS + ms), note.as_deref(), token.as_deref()).map(Arc::new);
         let back = |queue: &mut Queue, id, runs: &[Run], effects: &mut Effects| match &added {
-            Some(added) => queue.modify(id, runs, failed, added, now, effects),
-            None => queue.requeue(id, runs, failed, now, effects),
+            Some(added) => queue.modify(Deliveries::of(id, runs), failed, added, now, effects),
+            None => queue.requeue(Deliveries::of(id, runs), failed, now, effects),
         };
         let ((), answers) = self.with(|queue, effects| match command {
             "ack" => queue.acknowledge(&settled, now, effects),
@@ -369,8 +369,8 @@ impl Bench {
                 let runs = settled.iter().flat_map(|(_, runs)| runs.iter().copied()).collect::<Vec<_>>();
                 added.iter().for_each(|added| queue.annotate(&runs, added, effects));
                 for (id, runs) in &settled {
-                    if queue.reject(*id, runs, true, now, effects) == Rejection::NoDeadLetters {
-                        queue.settle(*id, runs, Departure::Dropped, now, effects);
+                    if queue.reject(Deliveries::of(*id, runs), true, now, effects) == Rejection::NoDeadLetters {
+                        queue.settle(Deliveries::of(*id, runs), Departure::Dropped, now, effects);
                     }
                 }
             }

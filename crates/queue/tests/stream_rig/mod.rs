@@ -10,9 +10,9 @@ use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Departure, Effects, Flow, Ledger, Link, MemoryBudget,
-    Parts, Place, Placement, Queue, QueueState, Replica, Run, Signal, StoredRead, StreamStart, StreamState,
-    Surroundings, Taken, TurnEnd, Watermarks,
+    Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Deliveries, Departure, Effects, Flow, Ledger, Link,
+    MemoryBudget, Parts, Place, Placement, Queue, QueueState, Replica, Run, Signal, StoredRead, StreamStart,
+    StreamState, Surroundings, Taken, TurnEnd, Watermarks,
 };
 
 pub(crate) use self::reader::{Filtered, ReaderPlan};
@@ -347,8 +347,8 @@ impl Rig {
         let (id, runs) = (Some(ConsumerId(id)), [run(offset)]);
         self.with(|queue, effects| match how {
             0 => queue.acknowledge(&[(id, runs.to_vec())], now, effects),
-            1 => queue.settle(id, &runs, Departure::Dropped, now, effects),
-            _ => queue.requeue(id, &runs, true, now, effects),
+            1 => queue.settle(Deliveries::of(id, &runs), Departure::Dropped, now, effects),
+            _ => queue.requeue(Deliveries::of(id, &runs), true, now, effects),
         });
     }
 
