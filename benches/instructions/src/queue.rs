@@ -6,7 +6,7 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Link, MemoryBudget, Place,
-    Placement, Queue, Replica, Run, Signal, Surroundings, Taken, Watermarks,
+    Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken, Watermarks,
 };
 
 use crate::count::count;
@@ -78,7 +78,7 @@ fn publish(queue: &mut Queue, batches: &[Arc<Batch>]) {
 
 fn take_all(queue: &mut Queue, taken: &mut Vec<Taken>) {
     for now in 0..RUNS {
-        queue.take(CONSUMER, RUN as u32, u64::MAX, now, taken, &mut Effects::default());
+        queue.take(CONSUMER, Portion { messages: RUN as u32, bytes: u64::MAX }, now, taken, &mut Effects::default());
     }
 }
 
@@ -133,7 +133,7 @@ fn among(consumers: u64) -> u64 {
             queue.submitted(submission, batch.clone(), 0, Placement::Volatile, turn, &mut effects);
             // In round-robin order.
             let id = ConsumerId(turn % consumers + 1);
-            queue.take(id, 1, u64::MAX, turn, &mut taken, &mut effects);
+            queue.take(id, Portion { messages: 1, bytes: u64::MAX }, turn, &mut taken, &mut effects);
             let run = taken.pop().expect("its turn has come").run();
             queue.settle(Deliveries::of(Some(id), &[run]), Departure::Settled, turn, &mut effects);
         }
@@ -168,7 +168,7 @@ pub(crate) fn acknowledge_of_60000_consumers() -> u64 {
         let options = ConsumerOptions { key: id.0, flow: ConsumerFlow::Prefetch(1), ..options() };
         queue.add(id, options, 0, &mut Effects::default()).expect("none is exclusive");
         let mut taken = Vec::new();
-        queue.take(id, 1, u64::MAX, 0, &mut taken, &mut Effects::default());
+        queue.take(id, Portion { messages: 1, bytes: u64::MAX }, 0, &mut taken, &mut Effects::default());
         held.push((Some(id), taken.iter().map(Taken::run).collect::<Vec<Run>>()));
     }
     count(|| queue.acknowledge(&held, 0, &mut Effects::default()));

@@ -58,7 +58,8 @@ pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};
 pub use dead_letter::{DeadRun, DeadTurn, Dying};
 pub use dispatch::{
-    Activity, ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Deliveries, Flow, LatencyBuckets, Unsent,
+    Activity, ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Deliveries, Flow, LatencyBuckets, Portion,
+    Unsent,
 };
 pub use effects::{Effects, Ended, Link, RareEffects, Signal, Taken};
 pub use filters::{FilterFields, MessageFilter, StreamFilter};

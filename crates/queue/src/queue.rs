@@ -17,7 +17,7 @@ use crate::answers::{
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::{DeadRun, DeadTurn};
-use crate::dispatch::{ConsumerOptions, CreditState, Deliveries, Flow, Unsent};
+use crate::dispatch::{ConsumerOptions, CreditState, Deliveries, Flow, Portion, Unsent};
 use crate::effects::{Effects, Link, Taken};
 use crate::filters::StreamFilter;
 use crate::gauges::QueueGauges;
@@ -269,18 +269,17 @@ impl Queue {
         pass!(self, queue => queue.withdraw())
     }
 
-    /// Hands out messages to a scheduled consumer: at most `messages`, about `bytes`, and at most its fair share.
+    /// Hands out messages to a scheduled consumer: at most this, and at most its fair share.
     #[inline]
     pub fn take(
         &mut self,
         id: ConsumerId,
-        messages: u32,
-        bytes: u64,
+        most: Portion,
         now: Nanos,
         out: &mut Vec<Taken>,
         effects: &mut Effects,
     ) -> TurnEnd {
-        pass!(self, queue => queue.take(id, messages, bytes, now, out, effects))
+        pass!(self, queue => queue.take(id, most, now, out, effects))
     }
 
     /// Takes one message that isn't on its way to a consumer; `link` and `key` are signalled if it has to be read from disk

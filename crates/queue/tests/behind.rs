@@ -5,8 +5,8 @@ use std::sync::Arc;
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Placement, Queue,
-    Replica, Signal, Surroundings, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Placement, Portion,
+    Queue, Replica, Signal, Surroundings, Watermarks,
 };
 
 fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
@@ -68,7 +68,7 @@ fn a_long_queue_is_behind_while_a_consumer_could_take_messages() {
     assert!(queue.is_behind());
     // Its prefetch is used up: now the queue waits for the client, and may accept messages.
     let mut taken = Vec::new();
-    queue.take(CONSUMER, 100, u64::MAX, 0, &mut taken, &mut Effects::default());
+    queue.take(CONSUMER, Portion { messages: 100, bytes: u64::MAX }, 0, &mut taken, &mut Effects::default());
     assert_eq!(taken.iter().map(|taken| taken.count).sum::<u32>(), 100);
     assert!(!queue.is_behind());
 }

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Added, Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Queue, Replica,
-    Signal, StoredRead, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Portion, Queue,
+    Replica, Signal, StoredRead, Watermarks,
 };
 
 use crate::plain::{placement, surroundings};
@@ -84,7 +84,7 @@ fn due_messages_are_read_alone_and_many_at_a_time() {
         loop {
             queue.run_timers(now, ALL, &mut effects);
             let mut out = Vec::new();
-            queue.take(ConsumerId(1), 64, 1 << 20, now, &mut out, &mut effects);
+            queue.take(ConsumerId(1), Portion { messages: 64, bytes: 1 << 20 }, now, &mut out, &mut effects);
             order.extend(out.iter().flat_map(|taken| taken.first..taken.first + u64::from(taken.count)));
             let read = effects.take_read();
             effects.fire();

@@ -6,8 +6,8 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Expiry, GetOutcome,
-    Ledger, Link, MemoryBudget, Parts, Place, Placement, Queue, QueueState, Replica, Run, Signal, Surroundings, Taken,
-    Watermarks,
+    Ledger, Link, MemoryBudget, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal,
+    Surroundings, Taken, Watermarks,
 };
 use proptest::prelude::*;
 use roaring::RoaringTreemap;
@@ -149,7 +149,9 @@ impl Rig {
     fn take(&mut self, id: u64, most: u32) -> Vec<Taken> {
         let mut out = Vec::new();
         let now = self.now_ms * MS;
-        self.with(|queue, effects| queue.take(ConsumerId(id), most, 1 << 20, now, &mut out, effects));
+        self.with(|queue, effects| {
+            queue.take(ConsumerId(id), Portion { messages: most, bytes: 1 << 20 }, now, &mut out, effects)
+        });
         out
     }
 

@@ -9,7 +9,7 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Deliveries, Departure, Effects, Flow,
-    GetOutcome, Link, MemoryBudget, MessageFilter, Place, Placement, Queue, QueueGauges, Replica, Run, Signal,
+    GetOutcome, Link, MemoryBudget, MessageFilter, Place, Placement, Portion, Queue, QueueGauges, Replica, Run, Signal,
     StoredRead, TurnEnd, WaitReason, Waits, Watermarks,
 };
 use leveret_selector::{Dialect, Selector};
@@ -354,8 +354,9 @@ impl Rig {
         // The call may schedule the consumer again.
         self.scheduled[id] = false;
         let mut out = Vec::new();
-        let end =
-            self.with(|queue, effects| queue.take(ConsumerId(id as u64), messages, 1 << 20, 0, &mut out, effects));
+        let end = self.with(|queue, effects| {
+            queue.take(ConsumerId(id as u64), Portion { messages, bytes: 1 << 20 }, 0, &mut out, effects)
+        });
         assert!(out.is_empty() || !overtaken, "{id} is served before a higher priority");
         for taken in out {
             for at in 0..taken.count {
@@ -812,7 +813,9 @@ fn a_share_waits_for_a_consumer_that_is_late_to_its_turn() {
     }
     assert_eq!(rig.reference.held[0].len(), 5);
     let mut out = Vec::new();
-    rig.with(|queue, effects| queue.take(ConsumerId(2), 100, 1 << 20, 0, &mut out, effects));
+    rig.with(|queue, effects| {
+        queue.take(ConsumerId(2), Portion { messages: 100, bytes: 1 << 20 }, 0, &mut out, effects)
+    });
     assert_eq!(out.iter().map(|taken| taken.count).sum::<u32>(), 5);
 }
 

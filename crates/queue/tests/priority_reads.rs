@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Ledger, Link, MemoryBudget, Parts, Priorities,
-    Queue, Replica, Signal, StoredRead, Surroundings,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Ledger, Link, MemoryBudget, Parts, Portion,
+    Priorities, Queue, Replica, Signal, StoredRead, Surroundings,
 };
 
 const MESSAGES: u64 = 20_000;
@@ -70,7 +70,7 @@ fn reads_keep_only_messages_that_are_delivered_together() {
     let (mut high, mut taken) = (true, BTreeSet::new());
     while taken.len() < MESSAGES as usize {
         let mut out = Vec::new();
-        queue.take(ConsumerId(1), 256, 64 << 10, 0, &mut out, &mut effects);
+        queue.take(ConsumerId(1), Portion { messages: 256, bytes: 64 << 10 }, 0, &mut out, &mut effects);
         for run in &out {
             for number in run.first..run.first + u64::from(run.count) {
                 high &= number % EVERY == 0;

@@ -7,7 +7,7 @@ use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     Activity, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Flow, Link,
-    MemoryBudget, Placement, Queue, Replica, Run, Signal, Surroundings, Taken,
+    MemoryBudget, Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken,
 };
 use proptest::prelude::*;
 
@@ -119,7 +119,7 @@ impl Rig {
     fn take(&mut self, at: usize, most: u32) -> u64 {
         let id = ConsumerId(self.consumers[at].id);
         let mut out = Vec::new();
-        self.with(|queue, effects| queue.take(id, most, 1 << 20, 0, &mut out, effects));
+        self.with(|queue, effects| queue.take(id, Portion { messages: most, bytes: 1 << 20 }, 0, &mut out, effects));
         if !self.consumers[at].automatic_ack {
             self.consumers[at].held.extend(out.iter().map(Taken::run));
         }

@@ -10,8 +10,8 @@ use leveret_message::{Added, Batch, BatchBuilder, Envelope, StoredMessage};
 use leveret_model::{Arguments, DeadLetterOptions, DelayedRetry, Overflow, QueueOptions, QueueType, RetryType};
 use leveret_queue::{
     Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deliveries, Departure, Effects,
-    Flow, Ledger, Link, MemoryBudget, Parts, Place, Queue, Rejection, Replica, Run, SetAside, Signal, StoredRead,
-    Taken, Watermarks, push_sized,
+    Flow, Ledger, Link, MemoryBudget, Parts, Place, Portion, Queue, Rejection, Replica, Run, SetAside, Signal,
+    StoredRead, Taken, Watermarks, push_sized,
 };
 use proptest::prelude::*;
 
@@ -227,7 +227,9 @@ impl Rig {
         let flow = Flow::Credit { delivery_count: self.seen, link_credit: count.into(), drain: false };
         self.with(|queue, effects| queue.flow(ID, flow, now, effects));
         let mut all = Vec::new();
-        self.with(|queue, effects| queue.take(ID, u32::MAX, u64::MAX, now, &mut all, effects));
+        self.with(|queue, effects| {
+            queue.take(ID, Portion { messages: u32::MAX, bytes: u64::MAX }, now, &mut all, effects)
+        });
         for taken in all {
             self.seen += taken.count;
             for at in 0..taken.count {

@@ -10,8 +10,8 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow,
-    Ledger, Link, MemoryBudget, MessageFilter, Place, Placement, Queue, QueueState, Replica, Run, Signal, StoredRead,
-    StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
+    Ledger, Link, MemoryBudget, MessageFilter, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal,
+    StoredRead, StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
 
@@ -117,7 +117,8 @@ impl Rig {
     /// The offsets that the reader gets in one turn.
     fn take(&mut self, most: u32) -> (Vec<u64>, TurnEnd) {
         let mut out = Vec::new();
-        let end = self.with(|queue, effects| queue.take(ID, most, 1 << 30, 0, &mut out, effects));
+        let end = self
+            .with(|queue, effects| queue.take(ID, Portion { messages: most, bytes: 1 << 30 }, 0, &mut out, effects));
         (out.iter().flat_map(|taken| (0..taken.count).map(|at| taken.first + u64::from(at))).collect(), end)
     }
 
@@ -214,7 +215,7 @@ fn a_read_gives_nothing_that_was_withdrawn_meanwhile() {
     let mut lengths = Vec::new();
     for _ in 0..3 {
         let mut out = Vec::new();
-        rig.with(|queue, effects| queue.take(ID, 9, 1 << 20, 0, &mut out, effects));
+        rig.with(|queue, effects| queue.take(ID, Portion { messages: 9, bytes: 1 << 20 }, 0, &mut out, effects));
         for taken in out {
             lengths.extend((0..taken.count).map(|at| taken.batch.body_length((taken.index + at) as usize)));
         }

@@ -6,7 +6,7 @@ use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, GetOutcome, Link,
-    MemoryBudget, Place, Placement, Queue, Replica, Signal, Surroundings, Taken, Watermarks,
+    MemoryBudget, Place, Placement, Portion, Queue, Replica, Signal, Surroundings, Taken, Watermarks,
 };
 
 const EPOCH_MS: u64 = 1_700_000_000_000;
@@ -104,7 +104,9 @@ impl Rig {
     /// The numbers that a consumer receives.
     fn take(&mut self, id: u64) -> Vec<u64> {
         let (mut out, now) = (Vec::<Taken>::new(), self.now_ms * MS);
-        self.with(|queue, effects| queue.take(ConsumerId(id), 1000, 1 << 20, now, &mut out, effects));
+        self.with(|queue, effects| {
+            queue.take(ConsumerId(id), Portion { messages: 1000, bytes: 1 << 20 }, now, &mut out, effects)
+        });
         out.iter().flat_map(|taken| (0..taken.count).map(|at| taken.first + u64::from(at))).collect()
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
 use leveret_message::StoredMessage;
 use leveret_message::deliver::{Delivery, to_amqp091, within};
-use leveret_queue::{ConsumerId, Deliveries, Taken, TurnEnd};
+use leveret_queue::{ConsumerId, Deliveries, Portion, Taken, TurnEnd};
 
 use super::channel::is_limited;
 use super::contents::Lead;
@@ -192,7 +192,12 @@ impl Session {
             }
         }
         let mut taken = std::mem::take(&mut self.client.taken);
-        let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+        let end = consumer.queue.take(
+            consumer.id,
+            Portion { messages: most, bytes: TAKE_BYTES_MAX },
+            now.monotonic,
+            &mut taken,
+        );
         for run in taken.drain(..) {
             self.encode_run(key, run, now);
         }

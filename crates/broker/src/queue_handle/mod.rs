@@ -16,8 +16,8 @@ use leveret_model::{Durability, EffectiveQueue, Overflow, Queue as QueueInfo, Qu
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, LatestPlace,
-    Link, NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Rejection, Replica, Run, Scan,
-    Signal, StoredRead, StreamFilter, StreamStart, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks,
+    Link, NotDeleted, Place, Placement, Portion, PublishSlot, Queue, QueueState, RareEffects, Rejection, Replica, Run,
+    Scan, Signal, StoredRead, StreamFilter, StreamStart, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks,
     push_run,
 };
 use parking_lot::Mutex;
@@ -479,15 +479,8 @@ impl QueueHandle {
     }
 
     /// See [`Queue::take`].
-    pub(crate) fn take(
-        self: &Arc<Self>,
-        id: ConsumerId,
-        messages: u32,
-        bytes: u64,
-        now: Nanos,
-        out: &mut Vec<Taken>,
-    ) -> TurnEnd {
-        self.with(|queue, effects| queue.take(id, messages, bytes, now, out, effects)).unwrap_or(TurnEnd::Done)
+    pub(crate) fn take(self: &Arc<Self>, id: ConsumerId, most: Portion, now: Nanos, out: &mut Vec<Taken>) -> TurnEnd {
+        self.with(|queue, effects| queue.take(id, most, now, out, effects)).unwrap_or(TurnEnd::Done)
     }
 
     /// See [`Queue::get`].

@@ -13,8 +13,9 @@ use leveret_message::{Added, Batch};
 use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, QueueType, Refused};
 use leveret_queue::{
     ChunkTurn, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Deliveries, Departure, Flow,
-    GetOutcome, KeptOffset, Link, NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run,
-    Scan, SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent, WaitReason, WriterRun,
+    GetOutcome, KeptOffset, Link, NotDeleted, Peeked, Place, Portion, QueueCounts, QueueGauges, QueueState,
+    QueueStatus, Run, Scan, SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent, WaitReason,
+    WriterRun,
 };
 
 use super::{
@@ -258,10 +259,10 @@ impl QueueRef {
 
     /// See [`leveret_queue::Queue::take`].
     #[inline]
-    pub fn take(&self, id: ConsumerId, messages: u32, bytes: u64, now: Nanos, out: &mut Vec<Taken>) -> TurnEnd {
+    pub fn take(&self, id: ConsumerId, most: Portion, now: Nanos, out: &mut Vec<Taken>) -> TurnEnd {
         pass!(self, queue => {
             let before = out.len();
-            let end = queue.take(id, messages, bytes, now, out);
+            let end = queue.take(id, most, now, out);
             queue.taps.taken(&queue.info, &out[before..], now);
             end
         })

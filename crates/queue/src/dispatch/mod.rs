@@ -5,6 +5,7 @@ mod consumer;
 mod consumers;
 mod deliveries;
 mod order;
+mod portion;
 mod seeker;
 mod single_active;
 
@@ -13,6 +14,7 @@ pub(crate) use consumer::Consumer;
 pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets, Unsent};
 pub(crate) use consumers::Consumers;
 pub use deliveries::Deliveries;
+pub use portion::Portion;
 pub(crate) use seeker::Seeker;
 pub use single_active::Activity;
 pub(crate) use single_active::SingleActive;

@@ -8,7 +8,7 @@ use leveret_message::chunk::{Joined, SharedChunk};
 use crate::answers::TurnEnd;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::dispatch::CreditState;
+use crate::dispatch::{CreditState, Portion};
 use crate::effects::{Effects, Signal, Taken};
 use crate::nanos::Nanos;
 use crate::reads::StoredRead;
@@ -49,16 +49,16 @@ struct Turn<'a> {
 }
 
 impl StreamQueue {
-    /// Hands out messages to a scheduled reader: at most `messages`, and about `bytes`.
+    /// Hands out messages to a scheduled reader: at most this.
     pub fn take(
         &mut self,
         id: ConsumerId,
-        messages: u32,
-        bytes: u64,
+        most: Portion,
         now: Nanos,
         out: &mut Vec<Taken>,
         effects: &mut Effects,
     ) -> TurnEnd {
+        let Portion { messages, bytes } = most;
         let (work, offsets, tail) = (TurnWork::begin(self.wall_ms(now)), self.offsets(), &self.tail);
         let mut turn = Turn { tail, offsets, messages, bytes, work, now };
         let end = offsets.1;

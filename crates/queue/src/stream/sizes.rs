@@ -6,7 +6,7 @@ use leveret_message::chunk::SharedChunk;
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_metrics::Rates;
 
-use crate::dispatch::{ConsumerMode, Deliveries, LatencyBuckets};
+use crate::dispatch::{ConsumerMode, Deliveries, LatencyBuckets, Portion};
 use crate::effects::{Link, Signal};
 use crate::stream::reader::Reader;
 use crate::stream::tail::{IDLE_CHUNKS_MAX, TailChunk};
@@ -61,7 +61,7 @@ fn publish(stream: &mut StreamQueue, position: u64) {
 
 fn take(stream: &mut StreamQueue, id: u64) -> usize {
     let mut out = Vec::new();
-    stream.take(ConsumerId(id), 10_000, 1 << 30, 0, &mut out, &mut Effects::default());
+    stream.take(ConsumerId(id), Portion { messages: 10_000, bytes: 1 << 30 }, 0, &mut out, &mut Effects::default());
     out.len()
 }
 

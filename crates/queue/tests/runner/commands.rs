@@ -9,7 +9,7 @@ use leveret_model::{Arguments, QueueOptions, QueueType, Value};
 use leveret_queue::{
     AttemptCounts, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn,
     DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted,
-    ParkedMessage, Parts, Place, Placement, Queue, QueueState, Rejection, Replica, Run, SetAside, StoredRead,
+    ParkedMessage, Parts, Place, Placement, Portion, Queue, QueueState, Rejection, Replica, Run, SetAside, StoredRead,
     Submission, Taken, TurnEnd, WaitReason, Watermarks, push_sized,
 };
 
@@ -273,7 +273,8 @@ impl Bench {
         let (id, now) = (self.consumer(name)?, self.now());
         let status = self.queue().consumer_status(id).ok_or("it isn't there any more")?;
         let mut taken = Vec::new();
-        let (end, caused) = self.with(|queue, effects| queue.take(id, most, bytes, now, &mut taken, effects))?;
+        let (end, caused) =
+            self.with(|queue, effects| queue.take(id, Portion { messages: most, bytes }, now, &mut taken, effects))?;
         let is_held = !status.automatic_ack && status.mode == ConsumerMode::Move;
         let mut answers = vec![self.delivered(&taken, is_held.then_some(Some(id)))];
         if let Some((_, seen)) = self.consumers.get_mut(&id.0) {

@@ -11,7 +11,7 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Deliveries, Departure, Effects, Flow, Ledger, Link,
-    MemoryBudget, Parts, Place, Placement, Queue, QueueState, Replica, Run, Signal, StoredRead, StreamStart,
+    MemoryBudget, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal, StoredRead, StreamStart,
     StreamState, Surroundings, Taken, TurnEnd, Watermarks,
 };
 
@@ -306,7 +306,7 @@ impl Rig {
         self.readers.get_mut(&id).expect("it is there").is_scheduled = false;
         let (mut out, now) = (Vec::new(), self.now_ms * MS);
         let mut effects = Effects::default();
-        let end = self.queue.take(ConsumerId(id), most, bytes, now, &mut out, &mut effects);
+        let end = self.queue.take(ConsumerId(id), Portion { messages: most, bytes }, now, &mut out, &mut effects);
         self.received(id, &out, (most, bytes));
         self.with(|_, later| *later = effects);
         let reader = self.readers.get_mut(&id).expect("it is there");
