@@ -232,7 +232,7 @@ impl Broker {
                 let (message, vhost) = (self.delivered(&taken), &queue.info().vhost);
                 if self.registry.has_traced() && self.registry.snapshot().traces(vhost) {
                     let client = TracedClient { connection: DIRECT_CONNECTION, channel: DIRECT_CHANNEL, user, vhost };
-                    let messages = (&*taken.batch, taken.index, 1);
+                    let messages = taken.part();
                     self.trace_delivered(&client, &queue.info().name, &delivery_of(&taken), messages, now);
                 }
                 Got::Message(message, HeldGet(queue.clone(), taken.run()), left)

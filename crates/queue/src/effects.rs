@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_message::Batch;
+use leveret_message::{Batch, BatchPart};
 use smallvec::SmallVec;
 
 use crate::consumer_id::ConsumerId;
@@ -29,6 +29,12 @@ pub struct Taken {
 }
 
 impl Taken {
+    /// Its messages.
+    #[inline]
+    pub fn part(&self) -> BatchPart<'_> {
+        BatchPart::of(&self.batch, self.index, self.count)
+    }
+
     /// The messages from index `at` on.
     pub fn rest(&self, at: u32) -> Self {
         Self {

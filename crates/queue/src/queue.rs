@@ -7,7 +7,7 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use leveret_message::chunk::SharedChunk;
-use leveret_message::{Added, Batch};
+use leveret_message::{Added, Batch, BatchPart};
 use leveret_model::{QueueOptions, QueueType};
 
 use crate::answers::{
@@ -75,9 +75,9 @@ impl Queue {
     /// Phase one: validates and reserves numbers. Messages become part of the queue only when they are applied. `None` if the
     /// queue is closed.
     #[inline]
-    pub fn submit(&mut self, batch: &Batch, index: u32, count: u32, now: Nanos) -> Option<Submission> {
+    pub fn submit(&mut self, part: BatchPart<'_>, now: Nanos) -> Option<Submission> {
         match self {
-            Self::Ledger(queue) => queue.submit(batch, index, count, now),
+            Self::Ledger(queue) => queue.submit(part, now),
             Self::Stream(_) => unreachable!("{CHUNKS_ONLY}"),
         }
     }
@@ -110,19 +110,18 @@ impl Queue {
         pass!(self, queue => queue.slot(count, now))
     }
 
-    /// Sets the place of the accepted messages, those of `batch` from `index` on.
+    /// Sets the place of the accepted messages, the first ones of the part that was submitted.
     #[inline]
     pub fn submitted(
         &mut self,
         submission: Submission,
-        batch: Arc<Batch>,
-        index: u32,
+        part: BatchPart<'_>,
         placement: Placement<'_>,
         now: Nanos,
         effects: &mut Effects,
     ) {
         match self {
-            Self::Ledger(queue) => queue.submitted(submission, batch, index, placement, now, effects),
+            Self::Ledger(queue) => queue.submitted(submission, part, placement, now, effects),
             Self::Stream(_) => unreachable!("{CHUNKS_ONLY}"),
         }
     }
@@ -533,8 +532,8 @@ impl Queue {
     }
 
     /// Number of these messages, from `index` on, that its limits allow at the moment.
-    pub fn has_room_for(&self, batch: &Batch, index: u32, count: u32) -> u32 {
-        pass!(self, queue => queue.acceptable(batch, index, count))
+    pub fn has_room_for(&self, part: BatchPart<'_>) -> u32 {
+        pass!(self, queue => queue.acceptable(part))
     }
 
     /// A publisher is held back for this reason.

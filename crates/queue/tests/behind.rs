@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_message::{BatchBuilder, Envelope};
+use leveret_message::{BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Placement, Portion,
@@ -53,8 +53,8 @@ fn publish(queue: &mut Queue, position: u64) {
         builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", &[7; 1024]);
     }
     let (batch, mut effects) = (Arc::new(builder.finish()), Effects::default());
-    let submission = queue.submit(&batch, 0, 100, 0).unwrap();
-    queue.submitted(submission, batch, 0, Placement::At(Place::new(position)), 0, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, 100), 0).unwrap();
+    queue.submitted(submission, BatchPart::whole(&batch), Placement::At(Place::new(position)), 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(position)), &mut effects);
 }
 

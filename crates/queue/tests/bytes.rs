@@ -4,7 +4,7 @@ mod plain;
 
 use std::sync::Arc;
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{DeadLetterOptions, Overflow, QueueOptions, QueueType};
 use leveret_queue::{
     DeadTurn, Deliveries, Departure, Dying, DyingRun, Effects, GetOutcome, Ledger, Link, MemoryBudget, Parts, Place,
@@ -36,8 +36,8 @@ fn batch(lengths: &[usize], durable: bool) -> Arc<Batch> {
 
 fn publish(queue: &mut Queue, lengths: &[usize], durable: bool) {
     let (batch, mut effects) = (batch(lengths, durable), Effects::default());
-    let submission = queue.submit(&batch, 0, lengths.len() as u32, 0).unwrap();
-    queue.submitted(submission, batch, 0, placement(durable.then_some(1)), 0, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, lengths.len() as u32), 0).unwrap();
+    queue.submitted(submission, BatchPart::whole(&batch), placement(durable.then_some(1)), 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
 }
 

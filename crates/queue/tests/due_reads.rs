@@ -6,7 +6,7 @@ mod plain;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use leveret_message::{Added, Batch, BatchBuilder, Envelope};
+use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Portion, Queue,
@@ -71,8 +71,8 @@ fn due_messages_are_read_alone_and_many_at_a_time() {
     let budget = Arc::new(MemoryBudget::new(1 << 30));
     let mut queue = Queue::new(options, true, Replica::default(), surroundings(budget), 0);
     let (batch, mut effects) = (stored(0..MESSAGES), Effects::default());
-    let submission = queue.submit(&batch, 0, MESSAGES as u32, 0).expect("it isn't closed");
-    queue.submitted(submission, batch, 0, placement(Some(1)), 0, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, MESSAGES as u32), 0).expect("it isn't closed");
+    queue.submitted(submission, BatchPart::whole(&batch), placement(Some(1)), 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
     assert_eq!(queue.gauges().memory, 0, "none is held while it waits");
     queue.add(ConsumerId(1), consumer(Arc::default()), 0, &mut effects).expect("it has no other");

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Expiry, GetOutcome,
@@ -108,8 +108,8 @@ impl Rig {
         let now = self.now_ms * MS;
         let count = batch.len() as u32;
         self.with(|queue, effects| {
-            let submission = queue.submit(&batch, 0, count, now).unwrap();
-            queue.submitted(submission, batch, 0, placement(position), now, effects);
+            let submission = queue.submit(BatchPart::of(&batch, 0, count), now).unwrap();
+            queue.submitted(submission, BatchPart::whole(&batch), placement(position), now, effects);
         });
     }
 

@@ -5,7 +5,7 @@ mod plain;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Deliveries, Departure, Effects, Flow,
@@ -302,7 +302,7 @@ impl Rig {
 
     fn publish(&mut self, count: u64, durable: bool) {
         let batch = batch(self.serial, count, durable, self.size);
-        let submission = self.queue.submit(&batch, 0, count as u32, 0).unwrap();
+        let submission = self.queue.submit(BatchPart::of(&batch, 0, count as u32), 0).unwrap();
         let accepted = u64::from(submission.accepted);
         let position = durable.then(|| {
             self.position += accepted;
@@ -315,7 +315,9 @@ impl Rig {
         }
         self.pending.push_back((submission.first, accepted, self.serial));
         self.serial += count;
-        self.with(|queue, effects| queue.submitted(submission, batch, 0, placement(position), 0, effects));
+        self.with(|queue, effects| {
+            queue.submitted(submission, BatchPart::whole(&batch), placement(position), 0, effects)
+        });
         let _ = accepted;
         self.admit_applied();
     }
@@ -694,10 +696,12 @@ fn reject_publish_refuses_messages_beyond_the_limit() {
     let options = QueueOptions { max_length: Some(3), overflow: Overflow::RejectPublish, ..QueueOptions::default() };
     let mut rig = Rig::empty(options, 10, [0; CONSUMERS]);
     let five = batch(1, 5, true, 1);
-    let submission = rig.queue.submit(&five, 0, 5, 0).unwrap();
+    let submission = rig.queue.submit(BatchPart::of(&five, 0, 5), 0).unwrap();
     assert_eq!(submission.accepted, 3);
-    rig.with(|queue, effects| queue.submitted(submission, five.clone(), 0, Placement::At(Place::new(3)), 0, effects));
-    let more = rig.queue.submit(&five, 3, 2, 0).unwrap();
+    rig.with(|queue, effects| {
+        queue.submitted(submission, BatchPart::whole(&five), Placement::At(Place::new(3)), 0, effects)
+    });
+    let more = rig.queue.submit(BatchPart::of(&five, 3, 2), 0).unwrap();
     assert_eq!(more.accepted, 0, "what is on its way to disk counts");
     assert_eq!(rig.queue.status().refused, 4);
 }

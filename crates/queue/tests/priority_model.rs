@@ -6,7 +6,7 @@ mod plain;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::QueueOptions;
 use leveret_queue::{
     Deliveries, Departure, Effects, GetOutcome, Ledger, Link, MemoryBudget, Parts, Place, Queue, Replica, Run, Signal,
@@ -79,14 +79,14 @@ impl Rig {
     fn publish(&mut self, priorities: &[Option<u8>], durable: bool) {
         let batch = batch(priorities, durable);
         let count = priorities.len() as u32;
-        let submission = self.queue.submit(&batch, 0, count, 0).expect("it is open");
+        let submission = self.queue.submit(BatchPart::of(&batch, 0, count), 0).expect("it is open");
         assert_eq!(submission.accepted, count, "dropping the head makes room");
         let position = durable.then(|| {
             self.position += 1;
             self.position
         });
         let mut effects = Effects::default();
-        self.queue.submitted(submission, batch, 0, placement(position), 0, &mut effects);
+        self.queue.submitted(submission, BatchPart::whole(&batch), placement(position), 0, &mut effects);
         self.queue.apply(Watermarks::synced(Place::new(self.position)), &mut effects);
         for (number, priority) in (submission.first..).zip(priorities) {
             self.ready.insert(

@@ -4,7 +4,7 @@ mod plain;
 
 use std::sync::Arc;
 
-use leveret_message::{Added, Batch, BatchBuilder, Envelope};
+use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions, QueueType};
 use leveret_queue::{
     DeadRun, DeadTurn, Effects, Ledger, MemoryBudget, Parts, Place, Queue, Replica, SetAside, StoredRead, Watermarks,
@@ -35,8 +35,8 @@ fn batch(delays_ms: &[u32]) -> Arc<Batch> {
 
 fn publish(queue: &mut Queue, delays_ms: &[u32], now: u64) {
     let (batch, mut effects) = (batch(delays_ms), Effects::default());
-    let submission = queue.submit(&batch, 0, batch.len() as u32, now).expect("it isn't closed");
-    queue.submitted(submission, batch, 0, placement(Some(1)), now, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, batch.len() as u32), now).expect("it isn't closed");
+    queue.submitted(submission, BatchPart::whole(&batch), placement(Some(1)), now, &mut effects);
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
     assert_eq!(queue.status().ready, 0, "none is ever ready");
 }

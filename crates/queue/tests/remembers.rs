@@ -4,7 +4,7 @@ mod plain;
 
 use std::sync::Arc;
 
-use leveret_message::{Added, BatchBuilder, Envelope};
+use leveret_message::{Added, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{Effects, Ledger, MemoryBudget, Parts, Place, Priorities, Queue, Replica, Watermarks};
 
@@ -34,8 +34,8 @@ fn publish(queue: &mut Queue, priority: u8, body: &[u8]) {
     let message = plain.finish();
     builder.push_annotated(&message.message(0), &Added::of_delay(9_000, 9_000));
     let (batch, mut effects) = (Arc::new(builder.finish()), Effects::default());
-    let submission = queue.submit(&batch, 0, 1, 0).expect("it isn't closed");
-    queue.submitted(submission, batch, 0, placement(Some(1)), 0, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, 1), 0).expect("it isn't closed");
+    queue.submitted(submission, BatchPart::whole(&batch), placement(Some(1)), 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
 }
 

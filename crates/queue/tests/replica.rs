@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, stored_head};
-use leveret_message::{Added, Batch, BatchBuilder, ComparedBy, Envelope, Reason};
+use leveret_message::{Added, Batch, BatchBuilder, BatchPart, ComparedBy, Envelope, Reason};
 use leveret_model::{Deduplication, QueueOptions, QueueType};
 use leveret_queue::shared::encode_reference;
 use leveret_queue::{
@@ -102,8 +102,8 @@ fn parked(first: u64, last: u64) -> Record {
 }
 
 fn references(first: u64, messages: u16, shared: u64) -> Record {
-    let batch = batch(first..first + u64::from(messages), true, Some(3), None);
-    Record::References(first, messages, encode_reference(&batch, 0, messages.into(), shared, true))
+    let batch = Arc::new(batch(first..first + u64::from(messages), true, Some(3), None));
+    Record::References(first, messages, encode_reference(BatchPart::of(&batch, 0, messages.into()), shared, true))
 }
 
 /// The records of a queue with time to live, of this type.

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use leveret_message::{BatchBuilder, Envelope};
+use leveret_message::{BatchBuilder, BatchPart, Envelope};
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     Activity, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Flow, Link,
@@ -136,8 +136,10 @@ impl Rig {
                 let mut builder = BatchBuilder::default();
                 (0..count).for_each(|_| builder.push(&Envelope::default(), b"\0\0", b"body"));
                 let batch = Arc::new(builder.finish());
-                let submission = self.queue.submit(&batch, 0, count as u32, 0).expect("it is open");
-                self.with(|queue, effects| queue.submitted(submission, batch, 0, Placement::Volatile, 0, effects));
+                let submission = self.queue.submit(BatchPart::of(&batch, 0, count as u32), 0).expect("it is open");
+                self.with(|queue, effects| {
+                    queue.submitted(submission, BatchPart::whole(&batch), Placement::Volatile, 0, effects)
+                });
                 self.published += count;
             }
             _ if count == 0 => {}

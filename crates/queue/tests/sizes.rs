@@ -6,7 +6,7 @@ mod plain;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leveret_message::{Added, Batch, BatchBuilder, Envelope, StoredMessage};
+use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Envelope, StoredMessage};
 use leveret_model::{Arguments, DeadLetterOptions, DelayedRetry, Overflow, QueueOptions, QueueType, RetryType};
 use leveret_queue::{
     Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deliveries, Departure, Effects,
@@ -207,7 +207,7 @@ impl Rig {
             alone.push(Arc::new(single.finish()));
         }
         let (batch, now) = (Arc::new(builder.finish()), self.now());
-        let Some(submission) = self.queue.submit(&batch, 0, messages.len() as u32, now) else { return };
+        let Some(submission) = self.queue.submit(BatchPart::of(&batch, 0, messages.len() as u32), now) else { return };
         for at in 0..u64::from(submission.accepted) {
             self.sizes.insert(submission.first + at, messages[at as usize].0.into());
             if durable {
@@ -217,7 +217,7 @@ impl Rig {
         self.position += 1;
         let position = self.position;
         self.with(|queue, effects| {
-            queue.submitted(submission, batch, 0, placement(durable.then_some(position)), now, effects);
+            queue.submitted(submission, BatchPart::whole(&batch), placement(durable.then_some(position)), now, effects);
             queue.apply(Watermarks::synced(Place::new(position)), effects);
         });
     }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, GetOutcome, Link,
@@ -82,11 +82,11 @@ impl Rig {
     /// Submits messages; returns how many were accepted. They become part of the queue when [`Rig::sync`] is called.
     fn submit(&mut self, count: usize, ttl_ms: Option<u64>) -> u32 {
         let (batch, now) = (self.batch(count, ttl_ms), self.now_ms * MS);
-        let submission = self.queue.submit(&batch, 0, count as u32, now).unwrap();
+        let submission = self.queue.submit(BatchPart::of(&batch, 0, count as u32), now).unwrap();
         self.position += 1;
         let position = self.position;
         self.with(|queue, effects| {
-            queue.submitted(submission, batch, 0, Placement::At(Place::new(position)), now, effects)
+            queue.submitted(submission, BatchPart::whole(&batch), Placement::At(Place::new(position)), now, effects)
         });
         submission.accepted
     }

@@ -264,7 +264,7 @@ impl Session {
         let (channel, settings) = (consumer.channel, &self.client.broker.settings);
         let stream_offset = is_stream.then_some(taken.first);
         let delivery = Delivery { stream_offset, ..delivery_of(&taken, settings, now) };
-        let messages = (&*taken.batch, taken.index, taken.count);
+        let messages = taken.part();
         self.client.trace_delivered(channel, &consumer.queue.info().name, messages, &delivery, now);
         if let Some(tag) = in_file {
             let lead = Lead::Deliver { consumer_tag: consumer.tag.clone() };

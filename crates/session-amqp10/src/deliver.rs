@@ -179,7 +179,7 @@ impl Connection {
             }
             encoded += 1;
         }
-        let messages = (&*taken.batch, taken.index, encoded);
+        let messages = taken.part().first(encoded);
         self.client.trace_delivered(session.channel, &consumer.queue.info().name, messages, &delivery, now);
         if encoded < taken.count {
             session.pending.push_back(Pending::Run { handle, taken: taken.rest(encoded) });

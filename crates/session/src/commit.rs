@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use leveret_log::Wait;
+use leveret_message::BatchPart;
 use leveret_queue::{ConsumerId, Deliveries, Departure, QueueState, Run};
 use smallvec::SmallVec;
 
@@ -195,7 +196,7 @@ impl Commit {
                 let count = batch.len() as u32;
                 let group = self.groups.of(queue);
                 let PublishedIn { accepted, ticket } =
-                    queue.publish_in(group, batch, 0, count, *persistent, now.monotonic);
+                    queue.publish_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
                 if accepted < count {
                     let has_stopped = matches!(queue.state(), QueueState::Failed(_));
                     self.refused = Some(if has_stopped { PartialReason::Stopped } else { PartialReason::Limit });

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::Wait;
-use leveret_message::Batch;
+use leveret_message::BatchPart;
 use leveret_message::chunk::SharedChunk;
 use leveret_model::Durability;
 use leveret_queue::{
@@ -23,17 +23,17 @@ use crate::time::Nanos;
 
 impl QueueHandle {
     /// The chunk of these messages.
-    fn chunk_of(&self, batch: &Batch, index: u32, count: u32) -> Arc<SharedChunk> {
+    fn chunk_of(&self, part: BatchPart<'_>) -> Arc<SharedChunk> {
         let filter_bytes = self.effective.load().options(&self.info).stream_filter_bytes;
-        Arc::new(offered_chunk::chunk_of(batch, index, count, filter_bytes))
+        Arc::new(offered_chunk::chunk_of(part, filter_bytes))
     }
 
     /// Offers messages of a batch to this stream, as one chunk.
-    pub(super) fn publish_as_chunk(self: &Arc<Self>, batch: &Batch, index: u32, count: u32, now: Nanos) -> Published {
-        if count == 0 {
+    pub(super) fn publish_as_chunk(self: &Arc<Self>, part: BatchPart<'_>, now: Nanos) -> Published {
+        if part.count == 0 {
             return Published::none();
         }
-        match self.publish_chunk(&self.chunk_of(batch, index, count), None, now) {
+        match self.publish_chunk(&self.chunk_of(part), None, now) {
             ChunkPublished::Offered(published) => published,
             ChunkPublished::Behind { .. } => unreachable!("only named publishers number their messages"),
         }
@@ -107,16 +107,15 @@ impl QueueHandle {
     pub(super) fn offer_chunk_in(
         self: &Arc<Self>,
         group: &mut Group,
-        batch: &Batch,
-        index: u32,
-        count: u32,
+        part: BatchPart<'_>,
         now: Nanos,
     ) -> Option<PublishedIn> {
+        let count = part.count;
         let none = PublishedIn { accepted: 0, ticket: Ticket::default() };
         if count == 0 {
             return Some(none);
         }
-        let chunk = self.chunk_of(batch, index, count);
+        let chunk = self.chunk_of(part);
         self.decode_early(&chunk);
         let published = self.with(|queue, effects| {
             let ChunkSubmission::Accepted(submission) = queue.submit_chunk(count, None, now)? else {

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 use leveret_log::{LogId, SettleReason, Wait};
-use leveret_message::{Added, Batch, Reason as Death};
+use leveret_message::{Added, Batch, BatchPart, Reason as Death};
 use leveret_model::{Durability, EffectiveQueue, Overflow, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
@@ -358,37 +358,35 @@ impl QueueHandle {
         }
     }
 
-    /// Offers `count` messages of a batch from `index` on. A batch in the shared log is stored there from its number on, for
+    /// Offers these messages. A batch in the shared log is stored there from its number on, for
     /// this queue among others.
     pub(crate) fn publish(
         self: &Arc<Self>,
-        batch: &Arc<Batch>,
-        index: u32,
-        count: u32,
+        part: BatchPart<'_>,
         persistent: bool,
         audience: Audience,
         now: Nanos,
     ) -> Published {
         if self.is_stream() {
-            return self.publish_as_chunk(batch, index, count, now);
+            return self.publish_as_chunk(part, now);
         }
-        let offered = (batch, index);
+        let (offered, count) = (part, part.count);
         let persistent_as_offered = persistent;
         let persistent = persistent || self.is_always_persistent();
         let shared = match audience {
             Audience::Alone => None,
             Audience::Several(shared) | Audience::Unpaced(shared) => shared,
         };
-        let held = crate::held_messages::held(&self.info, batch, index, count);
+        let held = crate::held_messages::held(&self.info, part);
         if let Some(Held { batch: once, compared: Some(compared) }) = &held {
             return self.publish_once(offered, (once, compared), persistent_as_offered, audience, now);
         }
-        let (batch, index) = held.as_ref().map_or((batch, index), |held| (&held.batch, 0));
+        let part = held.as_ref().map_or(part, |held| BatchPart::whole(&held.batch));
         let is_shared = persistent && self.is_durable() && held.is_none();
-        let shared = shared.filter(|_| is_shared).map(|first| first + u64::from(index));
+        let shared = shared.filter(|_| is_shared).map(|first| first + u64::from(part.index));
         let mut referred = 0;
         let published = self.with(|queue, effects| {
-            let Some(submission) = queue.submit(batch, index, count, now) else {
+            let Some(submission) = queue.submit(part, now) else {
                 // It was routed before the deletion was known: it counts as published later, when it would have found no queue.
                 let awaited = Awaited::durable(*self.closed_at.lock());
                 return Published { accepted: count, awaited, is_gone: true, ..Published::none() };
@@ -396,30 +394,28 @@ impl QueueHandle {
             if submission.accepted == 0 {
                 return Published::none();
             }
-            let is_logged = self.is_durable() && (persistent || self.spills(queue, batch, index, submission.accepted));
+            let is_logged = self.is_durable() && (persistent || self.spills(queue, part.first(submission.accepted)));
             let written = self.durability == Durability::Os && !queue.awaits_group();
             let wait = if written { Wait::Written } else { Wait::Confirm };
             let place = is_logged.then(|| {
-                let (log, first, count) = (self.log_id, submission.first, submission.accepted);
+                let (log, first, part) = (self.log_id, submission.first, part.first(submission.accepted));
                 let ticket = match shared {
-                    None => {
-                        self.stream.append(Record::Messages { log, first, batch, index, count, instead: None }, wait)
-                    }
+                    None => self.stream.append(Record::Messages { log, first, part, instead: None }, wait),
                     Some(shared) => {
-                        let payload = &encode_reference(batch, index, count, shared, self.has_priorities());
-                        let messages = u16::try_from(count).expect("a batch holds fewer messages");
+                        let payload = &encode_reference(part, shared, self.has_priorities());
+                        let messages = u16::try_from(part.count).expect("a batch holds fewer messages");
                         self.stream.append(Record::References { log, first, messages, payload }, wait)
                     }
                 };
                 if let Some(shared) = shared {
-                    queue.references_mut().add(first, u64::from(count), shared);
-                    referred = count;
+                    queue.references_mut().add(first, u64::from(part.count), shared);
+                    referred = part.count;
                 }
                 self.last_record.set(ticket.place());
                 ticket.place()
             });
             let placement = place.map_or(Placement::Volatile, Placement::At);
-            queue.submitted(submission, batch.clone(), index, placement, now, effects);
+            queue.submitted(submission, part, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
                 queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);
             }
@@ -438,13 +434,12 @@ impl QueueHandle {
         if published.is_gone
             && let Some(successor) = self.successor()
         {
-            let (batch, index) = offered;
-            return successor.publish(batch, index, count, persistent_as_offered, audience, now);
+            return successor.publish(offered, persistent_as_offered, audience, now);
         }
         if let Some(first) = shared.filter(|_| referred < count) {
             self.shared.release(first + u64::from(referred), first + u64::from(count) - 1);
         }
-        self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
+        self.dead_letter_refused(part.behind(published.accepted));
         published
     }
 
@@ -457,12 +452,12 @@ impl QueueHandle {
 
     /// Whether there is no memory for these transient messages, so that they are logged like persistent ones. Large ones are
     /// excluded: they would need body files, and stay in memory.
-    fn spills(&self, queue: &Queue, batch: &Batch, index: u32, count: u32) -> bool {
+    fn spills(&self, queue: &Queue, part: BatchPart<'_>) -> bool {
         let is_small = |at: u32| {
-            let length = batch.message(at as usize).large.map_or(0, |body| body.len());
+            let length = part.batch.message(at as usize).large.map_or(0, |body| body.len());
             length < self.shared.body_file_from()
         };
-        queue.spills_volatile() && (index..index + count).all(is_small)
+        queue.spills_volatile() && part.indexes().all(is_small)
     }
 
     /// Applies all messages that are durable, or written if that is enough for this queue.

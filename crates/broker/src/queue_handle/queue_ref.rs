@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use leveret_log::{LogId, Wait};
 use leveret_message::chunk::SharedChunk;
-use leveret_message::{Added, Batch};
+use leveret_message::{Added, Batch, BatchPart};
 use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, QueueType, Refused};
 use leveret_queue::{
     ChunkTurn, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Deliveries, Departure, Flow,
@@ -205,46 +205,30 @@ impl QueueRef {
         pass!(self, queue => queue.durability())
     }
 
-    /// Offers `count` messages of a batch from `index` on. With `shared`, the batch is stored in the shared log from that
+    /// Offers these messages. With `shared`, the batch is stored in the shared log from that
     /// number on, for this queue among others.
     #[inline]
-    pub fn publish(
-        &self,
-        batch: &Arc<Batch>,
-        index: u32,
-        count: u32,
-        persistent: bool,
-        audience: Audience,
-        now: Nanos,
-    ) -> Published {
+    pub fn publish(&self, part: BatchPart<'_>, persistent: bool, audience: Audience, now: Nanos) -> Published {
         pass!(self, queue => {
-            let published = queue.publish(batch, index, count, persistent, audience, now);
-            queue.taps.put(&queue.info, (batch, index, published.taken()), now);
+            let published = queue.publish(part, persistent, audience, now);
+            queue.taps.put(&queue.info, part.first(published.taken()), now);
             published
         })
     }
 
     /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
     /// once, or behind pending messages.
-    pub fn publish_in(
-        &self,
-        group: &mut Group,
-        batch: &Arc<Batch>,
-        index: u32,
-        count: u32,
-        persistent: bool,
-        now: Nanos,
-    ) -> PublishedIn {
+    pub fn publish_in(&self, group: &mut Group, part: BatchPart<'_>, persistent: bool, now: Nanos) -> PublishedIn {
         pass!(self, queue => {
-            let published = queue.publish_in(group, batch, index, count, persistent, now);
-            queue.taps.put(&queue.info, (batch, index, published.accepted), now);
+            let published = queue.publish_in(group, part, persistent, now);
+            queue.taps.put(&queue.info, part.first(published.accepted), now);
             published
         })
     }
 
     /// Number of these messages that its limits allow at the moment: none if it has stopped.
-    pub(crate) fn has_room_for(&self, batch: &Batch, index: u32, count: u32) -> u32 {
-        pass!(self, queue => queue.has_room_for(batch, index, count))
+    pub(crate) fn has_room_for(&self, part: BatchPart<'_>) -> u32 {
+        pass!(self, queue => queue.has_room_for(part))
     }
 
     /// Applies all messages that are durable, or written if that is enough for this queue.
@@ -422,9 +406,10 @@ impl QueueRef {
         persistent: bool,
         now: Nanos,
     ) -> Option<PublishedIn> {
+        let part = BatchPart::whole(batch);
         pass!(self, queue => {
-            let offered = queue.offer_in(group, batch, 0, batch.len() as u32, persistent, now);
-            queue.taps.put(&queue.info, (batch, 0, offered.map_or(0, |offered| offered.accepted)), now);
+            let offered = queue.offer_in(group, part, persistent, now);
+            queue.taps.put(&queue.info, part.first(offered.map_or(0, |offered| offered.accepted)), now);
             offered
         })
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_log::{BodyFiles, Lane, MemoryDisk, Next, Options, Wait};
-use leveret_message::{BatchBuilder, Envelope};
+use leveret_message::{BatchBuilder, BatchPart, Envelope};
 use leveret_model::{
     Arguments, DeadLetterOptions, Durability, EffectiveQueue, Home, Queue, QueueId, QueueOptions, QueueType,
 };
@@ -101,7 +101,7 @@ impl Fixture {
         for _ in 0..count {
             builder.push(&Envelope { durable: persistent, ..Envelope::default() }, b"\0\0", b"body");
         }
-        self.queue.publish(&Arc::new(builder.finish()), 0, count, persistent, Audience::Alone, 0);
+        self.queue.publish(BatchPart::of(&Arc::new(builder.finish()), 0, count), persistent, Audience::Alone, 0);
         self.sync();
         self.queue.apply();
         let link: Arc<dyn Link> = self.outbox.clone();
@@ -301,7 +301,7 @@ fn nothing_behind_an_open_group_is_announced() {
     let publish = |durable| {
         let mut builder = BatchBuilder::default();
         builder.push(&Envelope { durable, ..Envelope::default() }, b"\0\0", b"body");
-        let published = queue.publish(&Arc::new(builder.finish()), 0, 1, durable, Audience::Alone, 0);
+        let published = queue.publish(BatchPart::of(&Arc::new(builder.finish()), 0, 1), durable, Audience::Alone, 0);
         Ticket::new(StreamId::LOCAL, published.awaited.place())
     };
     let mut builder = BatchBuilder::default();
@@ -309,7 +309,7 @@ fn nothing_behind_an_open_group_is_announced() {
     let batch = Arc::new(builder.finish());
     let before = publish(true);
     let mut group = Group::new(queue.stream());
-    let of_group = queue.publish_in(&mut group, &batch, 0, 1, true, 0).ticket;
+    let of_group = queue.publish_in(&mut group, BatchPart::of(&batch, 0, 1), true, 0).ticket;
     let behind = [publish(true), publish(false)];
     stage.sync();
     assert!(streams.is_durable(before));
@@ -332,7 +332,7 @@ fn a_group_that_is_dropped_holds_nothing_back() {
     let mut builder = BatchBuilder::default();
     builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", b"body");
     let mut group = Group::new(stage.queue.stream());
-    let ticket = stage.queue.publish_in(&mut group, &Arc::new(builder.finish()), 0, 1, true, 0).ticket;
+    let ticket = stage.queue.publish_in(&mut group, BatchPart::of(&Arc::new(builder.finish()), 0, 1), true, 0).ticket;
     drop(group);
     stage.sync();
     assert!(streams.is_durable(ticket));

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use leveret_log::{GroupId, Log, LogId, NewChunk, Payload, Position, SettleRange, SettleReason, Wait};
-use leveret_message::Batch;
+use leveret_message::BatchPart;
 
 use crate::time::Nanos;
 
@@ -15,12 +15,8 @@ pub enum Record<'a> {
         log: LogId,
         /// Number of the first message.
         first: u64,
-        /// The batch that contains them.
-        batch: &'a Batch,
-        /// Index of the first one in the batch.
-        index: u32,
-        /// Number of messages.
-        count: u32,
+        /// The messages.
+        part: BatchPart<'a>,
         /// Payload that replaces their bodies, which are in files.
         instead: Option<&'a Bytes>,
     },
@@ -62,8 +58,8 @@ impl Record<'_> {
     #[inline]
     pub(super) fn append_to(self, to: &mut Log, wait: Wait, now: Nanos) -> Position {
         match self {
-            Self::Messages { log, first, batch, index, count, instead } => {
-                to.append_messages(log, first, payloads(batch, index, count, instead), wait, now)
+            Self::Messages { log, first, part, instead } => {
+                to.append_messages(log, first, payloads(part, instead), wait, now)
             }
             Self::References { log, first, messages, payload } => {
                 to.append_references(log, first, messages, payload, wait, now)
@@ -79,8 +75,8 @@ impl Record<'_> {
     /// Appends it to a log as part of a group.
     pub(super) fn append_in(self, group: GroupId, to: &mut Log, now: Nanos) -> Position {
         match self {
-            Self::Messages { log, first, batch, index, count, instead } => {
-                to.append_messages_in(group, log, first, payloads(batch, index, count, instead), now)
+            Self::Messages { log, first, part, instead } => {
+                to.append_messages_in(group, log, first, payloads(part, instead), now)
             }
             Self::Chunk(NewChunk { log, first, messages, payload }) => {
                 to.append_chunk_in(group, log, first, messages, payload, now)
@@ -93,14 +89,9 @@ impl Record<'_> {
     }
 }
 
-fn payloads<'a>(
-    batch: &'a Batch,
-    index: u32,
-    count: u32,
-    instead: Option<&'a Bytes>,
-) -> impl Iterator<Item = Payload<'a>> {
-    (index..index + count).map(move |at| {
-        let message = batch.message(at as usize);
+fn payloads<'a>(part: BatchPart<'a>, instead: Option<&'a Bytes>) -> impl Iterator<Item = Payload<'a>> {
+    part.indexes().map(move |at| {
+        let message = part.batch.message(at as usize);
         assert!(message.file.is_none() || instead.is_some(), "a body in a file is referred to");
         Payload { head: message.head, body: instead.or(message.large) }
     })

@@ -4,7 +4,7 @@
 //! As in RabbitMQ 4.3 they count in length limits and purges, and in no other length. One whose time to live is over leaves when it
 //! comes due.
 
-use leveret_message::{Batch, BatchBuilder, Reason};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Reason};
 
 use crate::effects::Effects;
 use crate::ledger::Ledger;
@@ -70,7 +70,8 @@ impl LedgerQueue {
     }
 
     /// The new messages whose publisher asked for a delivery after they were submitted, by place among these, and until when.
-    pub(super) fn delays_of(&self, batch: &Batch, (index, count): (u32, u32), submitted: Nanos) -> Vec<(u32, u64)> {
+    pub(super) fn delays_of(&self, part: BatchPart<'_>, submitted: Nanos) -> Vec<(u32, u64)> {
+        let BatchPart { batch, index, count } = part;
         if !self.rules.delays || !batch.any_delivery_time() {
             return Vec::new();
         }

@@ -35,7 +35,7 @@ mod transfer;
 
 use std::sync::Arc;
 
-use leveret_message::Batch;
+use leveret_message::BatchPart;
 use leveret_model::QueueOptions;
 
 use self::ready::ReadyMessages;
@@ -244,16 +244,16 @@ impl LedgerQueue {
     }
 
     /// Phase one: validates and reserves numbers.
-    pub fn submit(&mut self, batch: &Batch, index: u32, count: u32, now: Nanos) -> Option<Submission> {
+    pub fn submit(&mut self, part: BatchPart<'_>, now: Nanos) -> Option<Submission> {
         if self.is_closed {
             return None;
         }
         if self.state != QueueState::Running {
             return Some(Submission { first: self.pending.reserve(0), accepted: 0 });
         }
-        self.count(Count::Publish, u64::from(count), now);
-        let accepted = self.acceptable(batch, index, count);
-        self.refusals.note(count - accepted, now);
+        self.count(Count::Publish, u64::from(part.count), now);
+        let accepted = self.acceptable(part);
+        self.refusals.note(part.count - accepted, now);
         let first = self.pending.reserve(accepted);
         Some(Submission { first, accepted })
     }
@@ -276,12 +276,11 @@ impl LedgerQueue {
         self.contents.is_volatile_full()
     }
 
-    /// Sets the place of accepted messages.
+    /// Sets the place of accepted messages, the first ones of a part.
     pub fn submitted(
         &mut self,
         submission: Submission,
-        batch: Arc<Batch>,
-        index: u32,
+        part: BatchPart<'_>,
         placement: Placement<'_>,
         submitted: Nanos,
         effects: &mut Effects,
@@ -297,8 +296,10 @@ impl LedgerQueue {
             Placement::In(group) => Awaited::Group(group.clone()),
             Placement::Volatile => self.pending.last_place().cloned().unwrap_or(Awaited::At(Place::NOTHING)),
         };
+        let part = part.first(count);
+        let (batch, index) = (part.batch.clone(), part.index);
         let bytes = batch.body_bytes(index as usize, count as usize);
-        let delayed = if durable { self.delays_of(&batch, (index, count), submitted) } else { Vec::new() };
+        let delayed = if durable { self.delays_of(part, submitted) } else { Vec::new() };
         let awaited = self.awaited_on_disk(count - delayed.len() as u32);
         let pending = Pending { place, first, batch, index, count, bytes, awaited, durable, submitted, delayed };
         if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {
@@ -346,7 +347,7 @@ impl LedgerQueue {
             }
         }
         if !(self.rules.releases || self.rules.remembers) {
-            self.clock.note(first, batch, (index, count), pending.is_awaited(), &self.ledger);
+            self.clock.note(first, BatchPart::of(batch, index, count), pending.is_awaited(), &self.ledger);
         }
         let parts = self.delay_new(&pending);
         if !is_running {

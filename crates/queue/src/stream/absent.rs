@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use leveret_message::{Added, Batch};
+use leveret_message::{Added, Batch, BatchPart};
 
 use crate::answers::{GetOutcome, ParkedMessage, Peeked, ReadyFound, Rejection, SetAside};
 use crate::consumer_id::ConsumerId;
@@ -35,8 +35,8 @@ impl StreamQueue {
     }
 
     /// It has no limit that refuses messages.
-    pub fn acceptable(&self, _batch: &Batch, _index: u32, count: u32) -> u32 {
-        count
+    pub fn acceptable(&self, part: BatchPart<'_>) -> u32 {
+        part.count
     }
 
     /// Sessions refuse a get.

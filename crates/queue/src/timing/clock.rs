@@ -3,7 +3,7 @@
 //! Times are wall times. A clock starts with the wall time of monotonic zero, so that a jump of the system's clock
 //! changes no deadline.
 
-use leveret_message::Batch;
+use leveret_message::{Batch, BatchPart};
 use leveret_model::QueueOptions;
 
 use super::expiry::{Due, Expiry};
@@ -167,16 +167,16 @@ impl Clock {
         }
     }
 
-    /// Notes the times of `count` messages of a batch from `index` on, which became part of the queue with consecutive
+    /// Notes the times of messages of a batch, which became part of the queue with consecutive
     /// numbers from `first` on. `is_awaited` tells, by place among them, whether a consumer waited for a message.
     pub(crate) fn note(
         &mut self,
         first: u64,
-        batch: &Batch,
-        (index, count): (u32, u32),
+        part: BatchPart<'_>,
         mut is_awaited: impl FnMut(u32) -> bool,
         ledger: &Ledger,
     ) {
+        let BatchPart { batch, index, count } = part;
         if self.message_ttl_ms.is_none() && !batch.any_expiry() {
             return;
         }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use leveret_message::chunk::SharedChunk;
-use leveret_message::{Added, Batch, BatchBuilder, Encoding, Envelope, FileBody, Overlay, StoredMessage};
+use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Encoding, Envelope, FileBody, Overlay, StoredMessage};
 use leveret_model::{Arguments, QueueOptions, QueueType, Value};
 use leveret_queue::{
     AttemptCounts, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn,
@@ -156,7 +156,7 @@ impl Bench {
         };
         let (messages, now) = (batch(&names, false), self.now());
         let submission = match is_stream {
-            false => self.queue().submit(&messages, 0, names.len() as u32, now),
+            false => self.queue().submit(BatchPart::of(&messages, 0, names.len() as u32), now),
             true => self.queue().submit_chunk(names.len() as u32, None, now).map(|submission| match submission {
                 ChunkSubmission::Accepted(submission) => submission,
                 _ => Submission { first: 0, accepted: 0 },
@@ -193,7 +193,7 @@ impl Bench {
         };
         answers.insert(0, format!("accepted: {}{place}", accepted.join(" ")));
         let ((), caused) = self.with(|queue, effects| match is_stream {
-            false => queue.submitted(submission, messages, 0, placement, now, effects),
+            false => queue.submitted(submission, BatchPart::whole(&messages), placement, now, effects),
             true => {
                 let chunk = Arc::new(SharedChunk::of(&messages));
                 queue.submitted_chunk(submission, chunk, None, placement, now, effects);
