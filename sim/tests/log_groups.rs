@@ -7,7 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use leveret_log::{
-    Bug, Done, GroupId, Job, Lane, LiveState, Log, LogId, Nanos, Next, Options, Payload, Position, Replay,
+    Bug, Done, GroupId, Job, Lane, LiveState, Log, LogId, Nanos, NewChunk, Next, Options, Payload, Position, Replay,
     RoaringTreemap, SettleRange, SettleReason, StorageError, Wait, recover,
 };
 use leveret_sim::disk::SimDisk;
@@ -203,8 +203,12 @@ impl World {
         let numbers = first..=owner.next - 1;
         let id = group.map(|at| self.open[at].id);
         let position = match id {
-            None if log == CHUNKS => self.log.append_chunk(log, first, messages, payload, Wait::Confirm, self.now),
-            Some(id) if log == CHUNKS => self.log.append_chunk_in(id, log, first, messages, payload, self.now),
+            None if log == CHUNKS => {
+                self.log.append_chunk(&NewChunk { log, first, messages, payload }, Wait::Confirm, self.now)
+            }
+            Some(id) if log == CHUNKS => {
+                self.log.append_chunk_in(id, &NewChunk { log, first, messages, payload }, self.now)
+            }
             None => self.log.append_messages(log, first, [payload].into_iter(), Wait::Confirm, self.now),
             Some(id) => self.log.append_messages_in(id, log, first, [payload].into_iter(), self.now),
         };

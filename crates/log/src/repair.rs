@@ -24,7 +24,7 @@ use crate::names::Name;
 use crate::options::Options;
 use crate::recover::Numbers;
 use crate::segment::{self, SegmentWriter};
-use crate::types::LogId;
+use crate::types::{LogId, NewChunk, Payload};
 use crate::verify::{Verified, aside};
 use crate::walk::{Piece, Walk};
 
@@ -276,7 +276,16 @@ impl Copy<'_> {
             }
         };
         match run.kind {
-            RecordKind::Chunk => writer.push_chunk(self.to, run.log, number, run.count, payload, BATCH_BYTES)?,
+            RecordKind::Chunk => writer.push_chunk(
+                self.to,
+                &NewChunk {
+                    log: run.log,
+                    first: number,
+                    messages: run.count,
+                    payload: Payload { head: &[], body: Some(payload) },
+                },
+                BATCH_BYTES,
+            )?,
             _ => writer.push(self.to, run.log, number, payload, BATCH_BYTES)?,
         }
         self.length += payload.len() as u64;

@@ -1,7 +1,7 @@
 //! Records, as queues and the control plane append them.
 
 use bytes::Bytes;
-use leveret_log::{GroupId, Log, LogId, NewChunk, Payload, Position, SettleRange, SettleReason, Wait};
+use leveret_log::{GroupId, Log, LogId, NewChunk, NewReferences, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::BatchPart;
 
 use crate::time::Nanos;
@@ -20,17 +20,8 @@ pub enum Record<'a> {
         /// Payload that replaces their bodies, which are in files.
         instead: Option<&'a Bytes>,
     },
-    /// Messages of a log whose bytes are in another log.
-    References {
-        /// The log that the messages belong to.
-        log: LogId,
-        /// Number of the first message.
-        first: u64,
-        /// Number of messages.
-        messages: u16,
-        /// The location of the messages; see [`leveret_queue::shared`].
-        payload: &'a [u8],
-    },
+    /// Messages of a log whose bytes are in another log; see [`leveret_queue::shared`].
+    References(NewReferences<'a>),
     /// Several messages of a log that are one record, as streams have them.
     Chunk(NewChunk<'a>),
     /// Messages left a log.
@@ -61,12 +52,8 @@ impl Record<'_> {
             Self::Messages { log, first, part, instead } => {
                 to.append_messages(log, first, payloads(part, instead), wait, now)
             }
-            Self::References { log, first, messages, payload } => {
-                to.append_references(log, first, messages, payload, wait, now)
-            }
-            Self::Chunk(NewChunk { log, first, messages, payload }) => {
-                to.append_chunk(log, first, messages, payload, wait, now)
-            }
+            Self::References(references) => to.append_references(&references, wait, now),
+            Self::Chunk(chunk) => to.append_chunk(&chunk, wait, now),
             Self::Settle { log, reason, ranges } => to.append_settle(log, reason, ranges, wait, now),
             Self::Control { log, kind, payload } => to.append_control(log, kind, payload, wait, now),
         }
@@ -78,11 +65,9 @@ impl Record<'_> {
             Self::Messages { log, first, part, instead } => {
                 to.append_messages_in(group, log, first, payloads(part, instead), now)
             }
-            Self::Chunk(NewChunk { log, first, messages, payload }) => {
-                to.append_chunk_in(group, log, first, messages, payload, now)
-            }
+            Self::Chunk(chunk) => to.append_chunk_in(group, &chunk, now),
             Self::Settle { log, reason, ranges } => to.append_settle_in(group, log, reason, ranges, now),
-            Self::References { .. } | Self::Control { .. } => {
+            Self::References(_) | Self::Control { .. } => {
                 unreachable!("a group has messages, chunks and settles only")
             }
         }

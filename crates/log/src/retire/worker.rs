@@ -28,7 +28,7 @@ use crate::scan::{Window, find_batch};
 use crate::segment::SegmentWriter;
 use crate::store::CheckpointFile;
 use crate::store::NewSegment;
-use crate::types::LogId;
+use crate::types::{LogId, NewChunk, Payload};
 use crate::wal::Known;
 
 /// Bytes that a step reads.
@@ -477,7 +477,16 @@ impl Worker {
                 if !dead.is_empty() {
                     writer.note_dead(run.log, &dead);
                 }
-                writer.push_chunk(disk, run.log, first, run.count, payload, batch_bytes)
+                writer.push_chunk(
+                    disk,
+                    &NewChunk {
+                        log: run.log,
+                        first,
+                        messages: run.count,
+                        payload: Payload { head: &[], body: Some(payload) },
+                    },
+                    batch_bytes,
+                )
             }
             _ => writer.push(disk, run.log, first, payload, batch_bytes),
         }

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use leveret_log::{
-    Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Numbers, Options, Owners, Payload,
-    Position, Replay, Report, RoaringTreemap, SettleRange, SettleReason, StorageError, StoredMessage, Verified, Wait,
-    recover, verify,
+    Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, NewChunk, Next, Numbers, Options, Owners,
+    Payload, Position, Replay, Report, RoaringTreemap, SettleRange, SettleReason, StorageError, StoredMessage,
+    Verified, Wait, recover, verify,
 };
 
 /// A log's state as its owner knows it.
@@ -197,7 +197,7 @@ impl Driver {
         let ledger = self.ledgers.0.entry(log).or_default();
         let first = ledger.next;
         let payload = Payload { head: b"head", body: Some(&body(log, first, length)) };
-        ledger.position = self.log.append_chunk(log, first, messages, payload, wait, self.now);
+        ledger.position = self.log.append_chunk(&NewChunk { log, first, messages, payload }, wait, self.now);
         ledger.add_chunk(first, messages, length + 4);
         ledger.position
     }
