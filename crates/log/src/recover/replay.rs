@@ -21,7 +21,7 @@ use crate::format::{SECTOR, is_zero, u64_at};
 use crate::metadata::MetadataStart;
 use crate::names::Name;
 use crate::options::Options;
-use crate::scan::{Window, find_batch};
+use crate::scan::{Wanted, Window, find_batch};
 use crate::types::{LogId, Position, SettleReason};
 use crate::wal::WalFile;
 
@@ -269,7 +269,10 @@ impl<'a> Replaying<'a> {
     /// The bytes, with zeros for unreadable ones, and whether all were readable. They were read this often `before`.
     fn fetch(&mut self, file: &WalFile, offset: u64, length: usize, before: u32) -> Result<(Bytes, bool), DiskError> {
         let disk = Repeated { disk: self.disk, before };
-        match self.window.fetch(&disk, &file.name, offset, length, CHUNK_BYTES, file.length) {
+        match self
+            .window
+            .fetch(&disk, Wanted { file: &file.name, end: file.length, offset, length, chunk: CHUNK_BYTES })
+        {
             Err(error) if error.is_unreadable() => {
                 let (bytes, is_whole) = disk::read_around(self.disk, &file.name, offset, length)?;
                 Ok((bytes.into(), is_whole))

@@ -24,7 +24,7 @@ use crate::names::Name;
 use crate::pin::Pin;
 use crate::retire::keep::Keep;
 use crate::retire::lost::Losses;
-use crate::scan::{Window, find_batch};
+use crate::scan::{Wanted, Window, find_batch};
 use crate::segment::SegmentWriter;
 use crate::store::CheckpointFile;
 use crate::store::NewSegment;
@@ -551,7 +551,7 @@ fn fetch(
     let mut reads = 1;
     loop {
         let disk = &Repeated { disk, before: reads - 1 };
-        match window.fetch(disk, &origin.name, at, length, chunk, origin.end) {
+        match window.fetch(disk, Wanted { file: &origin.name, end: origin.end, offset: at, length, chunk }) {
             Err(error) if error.operation == Operation::Read && reads < READS_MAX => {
                 window.forget();
                 reads += 1;
