@@ -1,5 +1,6 @@
 //! The answers to calls on a queue, whatever its type.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use leveret_message::Batch;
@@ -114,6 +115,17 @@ pub struct ParkedMessage {
     pub batch: Arc<Batch>,
     /// Its index there.
     pub index: u32,
+}
+
+/// Messages that a move or a copy may take.
+#[derive(Debug, Clone)]
+pub struct Candidates<'a> {
+    /// Messages that were read from disk for it: consecutive ones with the number of the first.
+    pub read: &'a [(u64, Arc<Batch>)],
+    /// Their numbers are among these.
+    pub range: RangeInclusive<u64>,
+    /// Most messages that it takes.
+    pub most: usize,
 }
 
 /// Ready messages that were looked for by their numbers.

@@ -49,8 +49,8 @@ mod wait;
 
 pub use annotations::Annotations;
 pub use answers::{
-    DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState, ReadyFound,
-    Rejection, SetAside, Submission, TurnEnd,
+    Candidates, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
+    ReadyFound, Rejection, SetAside, Submission, TurnEnd,
 };
 pub use attempts::Attempts;
 pub use consumer_id::ConsumerId;
@@ -81,7 +81,7 @@ pub use shared::{References, SharedCounts};
 pub use status::{
     ConsumerStatus, GroupMemberStatus, GroupStatus, QueueStatus, QuorumStatus, ReaderPosition, StreamStatus,
 };
-pub use stream::{ChunkSubmission, ChunkTurn, Scan, TakenChunk};
+pub use stream::{ChunkSubmission, ChunkTurn, OfferedChunk, Scan, TakenChunk};
 pub use stream_start::{GroupMember, StreamOptions, StreamStart};
 pub use stream_state::{
     NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, StreamState, Stretches, Tracking, WriterRun, Writers,

@@ -11,8 +11,8 @@ use leveret_message::{Added, Batch, BatchPart};
 use leveret_model::{QueueOptions, QueueType};
 
 use crate::answers::{
-    DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState, ReadyFound,
-    Rejection, SetAside, Submission, TurnEnd,
+    Candidates, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
+    ReadyFound, Rejection, SetAside, Submission, TurnEnd,
 };
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
@@ -32,7 +32,7 @@ use crate::repeats::Offered;
 use crate::replica::{Checkpoint, Replica};
 use crate::shared::References;
 use crate::status::{ConsumerStatus, QueueStatus};
-use crate::stream::{ChunkSubmission, ChunkTurn, Scan, StreamQueue, TakenChunk};
+use crate::stream::{ChunkSubmission, ChunkTurn, OfferedChunk, Scan, StreamQueue, TakenChunk};
 use crate::stream_start::StreamStart;
 use crate::stream_state::WriterRun;
 use crate::surroundings::Surroundings;
@@ -138,14 +138,13 @@ impl Queue {
     pub fn submitted_chunk(
         &mut self,
         submission: Submission,
-        chunk: Arc<SharedChunk>,
-        writer: Option<&WriterRun>,
+        offered: OfferedChunk<'_>,
         placement: Placement<'_>,
         now: Nanos,
         effects: &mut Effects,
     ) {
         match self {
-            Self::Stream(stream) => stream.submitted_chunk(submission, chunk, writer, placement, now, effects),
+            Self::Stream(stream) => stream.submitted_chunk(submission, offered, placement, now, effects),
             Self::Ledger(_) => unreachable!("{STREAMS_ONLY}"),
         }
     }
@@ -674,13 +673,8 @@ impl Queue {
 
     /// Claims at most `most` parked messages with numbers in `range` out of those that were read, runs of messages by the number
     /// of their first. Until the caller calls [`Queue::parked_moved`], which it has to, nothing else removes them.
-    pub fn claim_parked(
-        &mut self,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-    ) -> Vec<ParkedMessage> {
-        pass!(self, queue => queue.claim_parked(read, range, most))
+    pub fn claim_parked(&mut self, among: &Candidates<'_>) -> Vec<ParkedMessage> {
+        pass!(self, queue => queue.claim_parked(among))
     }
 
     /// Ends the claim: the messages with these numbers, in ascending order, have left for other queues or other places of this
@@ -699,26 +693,13 @@ impl Queue {
     /// `read` are messages that were read from disk: runs by the number of their first, in ascending order. Until the caller calls
     /// [`Queue::ready_moved`] or [`Queue::unclaim_ready`], which it has to for each of them, they count as unacknowledged. Those
     /// that are on their way to consumers stay, and of a stream all.
-    pub fn claim_ready(
-        &mut self,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-        now: Nanos,
-        effects: &mut Effects,
-    ) -> ReadyFound {
-        pass!(self, queue => queue.claim_ready(read, range, most, now, effects))
+    pub fn claim_ready(&mut self, among: &Candidates<'_>, now: Nanos, effects: &mut Effects) -> ReadyFound {
+        pass!(self, queue => queue.claim_ready(among, now, effects))
     }
 
     /// As [`Queue::claim_ready`], but the messages stay as they are. Of a stream, those that were read.
-    pub fn find_ready(
-        &self,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-        now: Nanos,
-    ) -> ReadyFound {
-        pass!(self, queue => queue.find_ready(read, range, most, now))
+    pub fn find_ready(&self, among: &Candidates<'_>, now: Nanos) -> ReadyFound {
+        pass!(self, queue => queue.find_ready(among, now))
     }
 
     /// Claimed messages couldn't be moved, and are ready again; no delivery is counted.

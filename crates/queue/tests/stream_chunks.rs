@@ -6,8 +6,8 @@ use leveret_message::chunk::{ChunkBuilder, ChunkWriter, SharedChunk};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
     ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, GroupMember, Ledger, Link,
-    MemoryBudget, Parts, Place, Placement, Queue, Replica, Signal, StoredRead, StreamOptions, StreamStart,
-    Surroundings, TurnEnd, Watermarks, WriterRun,
+    MemoryBudget, OfferedChunk, Parts, Place, Placement, Queue, Replica, Signal, StoredRead, StreamOptions,
+    StreamStart, Surroundings, TurnEnd, Watermarks, WriterRun,
 };
 
 #[derive(Default)]
@@ -62,7 +62,9 @@ impl Rig {
             self.position += 1;
             let place = Placement::At(Place::new(self.position));
             let chunk = chunk(messages, writer, self.received_ms);
-            self.with(|queue, effects| queue.submitted_chunk(submission, chunk, writer, place, 0, effects));
+            self.with(|queue, effects| {
+                queue.submitted_chunk(submission, OfferedChunk { chunk: &chunk, writer }, place, 0, effects)
+            });
         }
         answer
     }

@@ -10,8 +10,8 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow,
-    Ledger, Link, MemoryBudget, MessageFilter, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal,
-    StoredRead, StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
+    Ledger, Link, MemoryBudget, MessageFilter, OfferedChunk, Place, Placement, Portion, Queue, QueueState, Replica,
+    Run, Signal, StoredRead, StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
 
@@ -80,7 +80,7 @@ impl Rig {
         self.position += 1;
         let place = Placement::At(Place::new(self.position));
         let chunk = Arc::new(SharedChunk::of(&batch));
-        self.with(|queue, effects| queue.submitted_chunk(submission, chunk, None, place, 0, effects));
+        self.with(|queue, effects| queue.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), place, 0, effects));
     }
 
     fn publish(&mut self, at_ms: u64, bodies: &[usize]) {

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::{LogId, Wait};
-use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch, BatchPart};
 use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, QueueType, Refused};
 use leveret_queue::{
     ChunkTurn, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Deliveries, Departure, Flow,
-    GetOutcome, KeptOffset, Link, NotDeleted, Peeked, Place, Portion, QueueCounts, QueueGauges, QueueState,
-    QueueStatus, Run, Scan, SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent, WaitReason,
-    WriterRun,
+    GetOutcome, KeptOffset, Link, NotDeleted, OfferedChunk, Peeked, Place, Portion, QueueCounts, QueueGauges,
+    QueueState, QueueStatus, Run, Scan, SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent,
+    WaitReason,
 };
 
 use super::{
@@ -151,8 +150,8 @@ impl QueueRef {
     }
 
     /// Offers a chunk to a stream; `writer` is its publisher if that has a name.
-    pub fn publish_chunk(&self, chunk: &Arc<SharedChunk>, writer: Option<&WriterRun>, now: Nanos) -> ChunkPublished {
-        pass!(self, queue => queue.taps.put_chunk(&queue.info, chunk, queue.publish_chunk(chunk, writer, now), now))
+    pub fn publish_chunk(&self, offered: OfferedChunk<'_>, now: Nanos) -> ChunkPublished {
+        pass!(self, queue => queue.taps.put_chunk(&queue.info, offered.chunk, queue.publish_chunk(offered, now), now))
     }
 
     /// The place that everything submitted to a stream so far waits for.

@@ -3,9 +3,9 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use leveret_message::{Added, Batch, BatchPart};
+use leveret_message::{Added, BatchPart};
 
-use crate::answers::{GetOutcome, ParkedMessage, Peeked, ReadyFound, Rejection, SetAside};
+use crate::answers::{Candidates, GetOutcome, ParkedMessage, Peeked, ReadyFound, Rejection, SetAside};
 use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
 use crate::dispatch::Deliveries;
@@ -128,12 +128,7 @@ impl StreamQueue {
     }
 
     /// See [`StreamQueue::drop_set_aside`].
-    pub fn claim_parked(
-        &mut self,
-        _read: &[(u64, Arc<Batch>)],
-        _range: RangeInclusive<u64>,
-        _most: usize,
-    ) -> Vec<ParkedMessage> {
+    pub fn claim_parked(&mut self, _among: &Candidates<'_>) -> Vec<ParkedMessage> {
         Vec::new()
     }
 
@@ -143,14 +138,7 @@ impl StreamQueue {
     }
 
     /// Its messages never leave for other queues.
-    pub fn claim_ready(
-        &mut self,
-        _read: &[(u64, Arc<Batch>)],
-        _range: RangeInclusive<u64>,
-        _most: usize,
-        _now: Nanos,
-        _effects: &mut Effects,
-    ) -> ReadyFound {
+    pub fn claim_ready(&mut self, _among: &Candidates<'_>, _now: Nanos, _effects: &mut Effects) -> ReadyFound {
         ReadyFound::default()
     }
 

@@ -10,6 +10,7 @@ mod copy;
 mod deliver;
 mod end;
 mod groups;
+mod offered;
 mod reader;
 mod readers;
 mod retention;
@@ -27,6 +28,7 @@ use leveret_model::QueueOptions;
 
 pub use self::deliver::{ChunkTurn, TakenChunk};
 use self::groups::Groups;
+pub use self::offered::OfferedChunk;
 pub use self::reader::Scan;
 use self::readers::Readers;
 use self::retention::Retention;
@@ -183,13 +185,12 @@ impl StreamQueue {
     pub fn submitted_chunk(
         &mut self,
         submission: Submission,
-        chunk: Arc<SharedChunk>,
-        writer: Option<&WriterRun>,
+        offered: OfferedChunk<'_>,
         placement: Placement<'_>,
         submitted: Nanos,
         effects: &mut Effects,
     ) {
-        let Submission { first, accepted: count } = submission;
+        let (Submission { first, accepted: count }, OfferedChunk { chunk, writer }) = (submission, offered);
         assert!(u64::from(count) == chunk.len(), "a stream takes whole chunks");
         let is_joined = matches!(placement, Placement::Joined(_)) && !is_planted(Bug::CountJoinedTwice);
         let place = match placement {
@@ -201,7 +202,7 @@ impl StreamQueue {
         let bytes = if is_joined { u64::from(chunk.header().data_length) } else { chunk.chunk_bytes() };
         let delayed = Vec::new();
         let writer = writer.map(|writer| Box::new((writer.name.clone(), writer.last)));
-        let batch = PendingChunk { chunk, is_joined, writer };
+        let batch = PendingChunk { chunk: chunk.clone(), is_joined, writer };
         let pending =
             Pending { place, first, batch, index: 0, count, bytes, awaited: 0, durable: true, submitted, delayed };
         if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {

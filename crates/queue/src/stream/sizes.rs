@@ -10,7 +10,7 @@ use crate::dispatch::{ConsumerMode, Deliveries, LatencyBuckets, Portion};
 use crate::effects::{Link, Signal};
 use crate::stream::reader::Reader;
 use crate::stream::tail::{IDLE_CHUNKS_MAX, TailChunk};
-use crate::stream::{ChunkSubmission, StreamQueue};
+use crate::stream::{ChunkSubmission, OfferedChunk, StreamQueue};
 use crate::stream_state::Stretches;
 use crate::{
     ConsumerFlow, ConsumerId, ConsumerOptions, Effects, MemoryBudget, Place, Placement, Replica, StreamOptions,
@@ -55,7 +55,7 @@ fn publish(stream: &mut StreamQueue, position: u64) {
     let chunk = Arc::new(SharedChunk::of(&builder.finish()));
     let effects = &mut Effects::default();
     let Some(ChunkSubmission::Accepted(submission)) = stream.submit_chunk(1, None, 0) else { panic!("it is open") };
-    stream.submitted_chunk(submission, chunk, None, Placement::At(Place::new(position)), 0, effects);
+    stream.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), Placement::At(Place::new(position)), 0, effects);
     stream.apply(Watermarks::synced(Place::new(position)), effects);
 }
 

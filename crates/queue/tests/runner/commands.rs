@@ -7,10 +7,10 @@ use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Encoding, Envelope, FileBody, Overlay, StoredMessage};
 use leveret_model::{Arguments, QueueOptions, QueueType, Value};
 use leveret_queue::{
-    AttemptCounts, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn,
-    DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted,
-    ParkedMessage, Parts, Place, Placement, Portion, Queue, QueueState, Rejection, Replica, Run, SetAside, StoredRead,
-    Submission, Taken, TurnEnd, WaitReason, Watermarks, push_sized,
+    AttemptCounts, Candidates, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions,
+    DeadTurn, DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, Ledger, Link, MemoryBudget, NoConsumer,
+    NotDeleted, OfferedChunk, ParkedMessage, Parts, Place, Placement, Portion, Queue, QueueState, Rejection, Replica,
+    Run, SetAside, StoredRead, Submission, Taken, TurnEnd, WaitReason, Watermarks, push_sized,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
@@ -196,7 +196,7 @@ impl Bench {
             false => queue.submitted(submission, BatchPart::whole(&messages), placement, now, effects),
             true => {
                 let chunk = Arc::new(SharedChunk::of(&messages));
-                queue.submitted_chunk(submission, chunk, None, placement, now, effects);
+                queue.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), placement, now, effects);
             }
         })?;
         answers.extend(caused);
@@ -559,7 +559,8 @@ impl Bench {
         let most = words.next("a number")?.parse().map_err(|_| "it is no number".to_owned())?;
         words.end()?;
         let read: Vec<(u64, Arc<Batch>)> = self.store.iter().map(|(number, batch)| (*number, batch.clone())).collect();
-        let (claimed, mut answers) = self.with(|queue, _| queue.claim_parked(&read, 0..=u64::MAX, most))?;
+        let (claimed, mut answers) =
+            self.with(|queue, _| queue.claim_parked(&Candidates { read: &read, range: 0..=u64::MAX, most }))?;
         let shown = claimed.iter().map(|ParkedMessage { number, batch, index }| {
             let view = batch.message(*index as usize).view();
             let note = view.overlay.added().and_then(|added| added.lookup("x-opt-note")?.as_text());
@@ -583,8 +584,9 @@ impl Bench {
         words.end()?;
         let read: Vec<(u64, Arc<Batch>)> = self.store.iter().map(|(number, batch)| (*number, batch.clone())).collect();
         let now = self.now();
-        let (found, mut answers) =
-            self.with(|queue, effects| queue.claim_ready(&read, 0..=u64::MAX, most, now, effects))?;
+        let (found, mut answers) = self.with(|queue, effects| {
+            queue.claim_ready(&Candidates { read: &read, range: 0..=u64::MAX, most }, now, effects)
+        })?;
         let claimed = self.delivered(&found.messages, Some(None));
         answers.insert(0, claimed.replace("takes", "claims"));
         Ok(answers)

@@ -11,8 +11,8 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Deliveries, Departure, Effects, Flow, Ledger, Link,
-    MemoryBudget, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal, StoredRead, StreamStart,
-    StreamState, Surroundings, Taken, TurnEnd, Watermarks,
+    MemoryBudget, OfferedChunk, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal, StoredRead,
+    StreamStart, StreamState, Surroundings, Taken, TurnEnd, Watermarks,
 };
 
 pub(crate) use self::reader::{Filtered, ReaderPlan};
@@ -219,7 +219,9 @@ impl Rig {
             }
         };
         let chunk = Arc::new(SharedChunk::of(&batch));
-        self.with(|queue, effects| queue.submitted_chunk(submission, chunk, None, place, now, effects));
+        self.with(|queue, effects| {
+            queue.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), place, now, effects)
+        });
     }
 
     /// All but the last `behind` chunks are durable.
