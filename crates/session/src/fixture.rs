@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::{Broker, Now, Settings};
+use leveret_broker::{Broker, Now, Settings, Setup};
 use leveret_log::{MemoryDisk, Options};
 use leveret_model::{Command, DeclareQueue};
 
@@ -12,9 +12,13 @@ use leveret_model::{Command, DeclareQueue};
 pub(crate) fn queue() -> QueueRef {
     let now = Now { monotonic: 0, wall_ms: 0 };
     let (disk, counters) = (MemoryDisk::new(), vec![Arc::default()]);
-    let (broker, _) =
-        Broker::recover(&disk, Options::default(), Settings::default(), Vec::new(), Arc::new(Anybody), counters, now)
-            .expect("an empty disk");
+    let (broker, _) = Broker::recover(
+        &disk,
+        Options::default(),
+        Setup { settings: Settings::default(), protocols: Vec::new(), authenticator: Arc::new(Anybody), counters },
+        now,
+    )
+    .expect("an empty disk");
     let declare = DeclareQueue::durable("/".into(), "work".into(), leveret_model::Arguments::default());
     let commands = vec![Command::CreateVhost { name: "/".into() }, Command::DeclareQueue(declare)];
     broker.bootstrap(commands, now).expect("is accepted");
