@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use leveret_log::{
-    Damage, Hit, LiveState, LogId, Numbers, Owners, Position, Replay, SettleRange, SettleReason, Survivors, Verified,
+    Damage, Hit, JointRecord, LiveState, LogId, Numbers, Owners, Position, Replay, SettleRange, SettleReason,
+    Survivors, Verified,
 };
 use leveret_message::{StoredMessage, stored};
 use leveret_model::{Queue, QueueId, QueueType, Topology};
@@ -225,22 +226,24 @@ impl Replay for Offline {
         self.recovered.message(log, number, payload);
     }
 
-    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn references(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, .. } = record;
         self.first_replayed.entry(log).or_insert(first);
-        self.recovered.references(log, first, messages, payload);
+        self.recovered.references(record);
     }
 
-    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, .. } = record;
         self.first_replayed.entry(log).or_insert(first);
-        self.recovered.chunk(log, first, messages, payload);
+        self.recovered.chunk(record);
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
         self.recovered.withdraw(log, number, payload);
     }
 
-    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
-        self.recovered.withdraw_chunk(log, first, messages, payload);
+    fn withdraw_chunk(&mut self, record: JointRecord<'_>) {
+        self.recovered.withdraw_chunk(record);
     }
 
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]) {
@@ -302,7 +305,8 @@ impl Survivors for Offline {
         }
     }
 
-    fn copied_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn copied_chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         let numbers = first..first + u64::from(messages);
         let live: Vec<u64> = numbers.filter(|number| self.is_alive(log, *number)).collect();
         let copied = self.copied.entry(log).or_default();

@@ -1,6 +1,6 @@
 //! Recovery: routes the records of a log to those who own them, and they build the model and the queues.
 
-use leveret_log::{LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
+use leveret_log::{JointRecord, LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
 use leveret_message::stored::StoredError;
 use leveret_model::{EarlierPriorities, Model, QueueId};
 use leveret_queue::{QueueRecord, Replica, ReplicaError};
@@ -186,11 +186,13 @@ impl Replay for Recovered {
         self.route(log, QueueRecord::Message { number, payload });
     }
 
-    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn references(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         self.route(log, QueueRecord::References { first, messages, payload });
     }
 
-    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         self.route(log, QueueRecord::Chunk { first, messages, payload });
     }
 
@@ -208,7 +210,8 @@ impl Replay for Recovered {
         self.take_back(log, QueueRecord::Message { number, payload });
     }
 
-    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn withdraw_chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         self.take_back(log, QueueRecord::Chunk { first, messages, payload });
     }
 
@@ -242,9 +245,9 @@ mod tests {
         let chunk = ChunkBuilder::new(16).finish();
         let bytes = u64::from(chunk.chunk_bytes());
         let chunk = [&stored_head(&chunk)[..], chunk.rest()].concat();
-        recovered.chunk(QUEUE, 0, 300, &chunk);
-        recovered.chunk(QUEUE, 300, 4, &chunk);
-        recovered.withdraw_chunk(QUEUE, 300, 4, &chunk);
+        recovered.chunk(JointRecord { log: QUEUE, first: 0, messages: 300, payload: &chunk });
+        recovered.chunk(JointRecord { log: QUEUE, first: 300, messages: 4, payload: &chunk });
+        recovered.withdraw_chunk(JointRecord { log: QUEUE, first: 300, messages: 4, payload: &chunk });
         recovered.settle(QUEUE, SettleReason::Dropped, &[SettleRange { first: 0, last: 99, bytes: 0 }]);
         recovered.check().expect("its queue is deleted");
         let ledger = &recovered.replica(QUEUE).expect("it is known").ledger;
@@ -260,8 +263,8 @@ mod tests {
             let _ = recovered.model.submit(Permit::system(), command).expect("it is taken");
         }
         let id = recovered.model.topology().queue("/", "orders").expect("it was declared").id;
-        recovered.chunk(LogId(id.0), 3, 4, b"chunk");
-        recovered.withdraw_chunk(LogId(id.0), 3, 4, b"chunk");
+        recovered.chunk(JointRecord { log: LogId(id.0), first: 3, messages: 4, payload: b"chunk" });
+        recovered.withdraw_chunk(JointRecord { log: LogId(id.0), first: 3, messages: 4, payload: b"chunk" });
         let error = recovered.check().expect_err("it has no chunks").to_string();
         let expected = "messages 3 to 6: they are stored as a chunk, but the queue has the type classic";
         assert!(error.contains(expected), "{error}");

@@ -7,7 +7,7 @@ use crate::error::DiskError;
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
 use crate::format::record::{self, Head, RECORD_HEADER_BYTES, RecordKind};
 use crate::format::{Identity, RUN_BYTES_MAX, SECTOR, pad};
-use crate::types::{JoinChunks, LogId, NewChunk, Payload, Position};
+use crate::types::{JoinChunks, JointRecord, LogId, NewChunk, Payload, Position};
 
 /// A large body that isn't copied: it belongs after `body_at` bytes of the buffer. Its record's checksum is computed
 /// when the batch is written, outside the log's lock.
@@ -231,7 +231,8 @@ impl Builder {
 
     /// Appends references to `messages` messages of a log, numbered from `first` on, whose bytes are stored in
     /// another log.
-    pub(crate) fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    pub(crate) fn references(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         let kind = RecordKind::References;
         record::append(&mut self.data, self.seed, Head::alone(kind, 0), [payload, &[]]);
         self.count(log, kind, first, messages, RECORD_HEADER_BYTES + payload.len());

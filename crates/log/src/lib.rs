@@ -82,6 +82,6 @@ pub use roaring::RoaringTreemap;
 pub use statistics::Statistics;
 pub use step::Step;
 pub use types::{
-    ChunkRecord, JoinChunks, LogId, Nanos, NewChunk, NewReferences, Payload, Position, SettleRange, SettleReason, Wait,
+    ChunkRecord, JoinChunks, JointRecord, LogId, Nanos, NewChunk, Payload, Position, SettleRange, SettleReason, Wait,
 };
 pub use verify::{Owners, SetAside, Verified, look, salvage, verify};

@@ -23,7 +23,7 @@ use crate::statistics::Statistics;
 use crate::store::Store;
 use crate::survey::Survey;
 use crate::types::{
-    ChunkRecord, JoinChunks, LogId, Nanos, NewChunk, NewReferences, Payload, Position, SettleRange, SettleReason, Wait,
+    ChunkRecord, JoinChunks, JointRecord, LogId, Nanos, NewChunk, Payload, Position, SettleRange, SettleReason, Wait,
 };
 use crate::wal::WalFiles;
 
@@ -198,11 +198,10 @@ impl Log {
     ///
     /// # Panics
     /// As [`Log::append_messages`], and if there are none.
-    pub fn append_references(&mut self, references: &NewReferences<'_>, wait: Wait, now: Nanos) -> Position {
-        let NewReferences { log, first, messages, payload } = *references;
-        assert!(messages > 0, "references to no message");
-        self.make_room(payload.len());
-        self.active.references(log, first, messages, payload);
+    pub fn append_references(&mut self, references: &JointRecord<'_>, wait: Wait, now: Nanos) -> Position {
+        assert!(references.messages > 0, "references to no message");
+        self.make_room(references.payload.len());
+        self.active.references(*references);
         self.appended_records(1, wait, now)
     }
 

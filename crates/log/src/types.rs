@@ -60,16 +60,16 @@ impl Payload<'_> {
     }
 }
 
-/// Messages of a log whose bytes are stored in another log.
+/// Messages of a log that have one record together: a chunk, or messages whose bytes are stored in another log.
 #[derive(Clone, Copy, Debug)]
-pub struct NewReferences<'a> {
+pub struct JointRecord<'a> {
     /// The log that the messages belong to.
     pub log: LogId,
     /// Number of the first one.
     pub first: u64,
     /// Number of messages.
     pub messages: u16,
-    /// The place of their bytes, which belongs to the caller.
+    /// Their bytes, or the place of these, which belongs to the caller.
     pub payload: &'a [u8],
 }
 

@@ -4,7 +4,7 @@
 mod driver;
 
 use driver::{Driver, body, check, small};
-use leveret_log::{Job, LiveState, LogId, MemoryDisk, NewReferences, Next, Wait};
+use leveret_log::{Job, JointRecord, LiveState, LogId, MemoryDisk, Next, Wait};
 
 const A: LogId = LogId(1);
 const B: LogId = LogId(2);
@@ -16,7 +16,7 @@ fn share(driver: &mut Driver, first_shared: u64, firsts: [(LogId, u64); 2]) {
     for (log, first) in firsts {
         let payload = first_shared.to_le_bytes();
         let position = driver.log.append_references(
-            &NewReferences { log, first, messages: 3, payload: &payload },
+            &JointRecord { log, first, messages: 3, payload: &payload },
             Wait::Confirm,
             driver.now,
         );

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use leveret_log::{LogId, NewReferences, SettleReason, Wait};
+use leveret_log::{JointRecord, LogId, SettleReason, Wait};
 use leveret_message::{Added, Batch, BatchPart, Reason as Death};
 use leveret_model::{Durability, EffectiveQueue, Overflow, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
@@ -404,7 +404,7 @@ impl QueueHandle {
                     Some(shared) => {
                         let payload = &encode_reference(part, shared, self.has_priorities());
                         let messages = u16::try_from(part.count).expect("a batch holds fewer messages");
-                        self.stream.append(Record::References(NewReferences { log, first, messages, payload }), wait)
+                        self.stream.append(Record::References(JointRecord { log, first, messages, payload }), wait)
                     }
                 };
                 if let Some(shared) = shared {

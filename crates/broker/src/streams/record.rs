@@ -1,7 +1,7 @@
 //! Records, as queues and the control plane append them.
 
 use bytes::Bytes;
-use leveret_log::{GroupId, Log, LogId, NewChunk, NewReferences, Payload, Position, SettleRange, SettleReason, Wait};
+use leveret_log::{GroupId, JointRecord, Log, LogId, NewChunk, Payload, Position, SettleRange, SettleReason, Wait};
 use leveret_message::BatchPart;
 
 use crate::time::Nanos;
@@ -21,7 +21,7 @@ pub enum Record<'a> {
         instead: Option<&'a Bytes>,
     },
     /// Messages of a log whose bytes are in another log; see [`leveret_queue::shared`].
-    References(NewReferences<'a>),
+    References(JointRecord<'a>),
     /// Several messages of a log that are one record, as streams have them.
     Chunk(NewChunk<'a>),
     /// Messages left a log.

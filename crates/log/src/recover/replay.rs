@@ -22,7 +22,7 @@ use crate::metadata::MetadataStart;
 use crate::names::Name;
 use crate::options::Options;
 use crate::scan::{Wanted, Window, find_batch};
-use crate::types::{LogId, Position, SettleReason};
+use crate::types::{JointRecord, LogId, Position, SettleReason};
 use crate::wal::WalFile;
 
 /// Sequence of the first WAL file of a directory, which begins with the first batch.
@@ -688,9 +688,19 @@ impl<'a> Replaying<'a> {
                     let chunk = Arrival::Chunk(run.first, run.count, bytes.slice_ref(record.payload));
                     self.groups.arrived(slot, position, (run.log, chunk), report);
                 }
-                replay.chunk(run.log, run.first, run.count, record.payload);
+                replay.chunk(JointRecord {
+                    log: run.log,
+                    first: run.first,
+                    messages: run.count,
+                    payload: record.payload,
+                });
             }
-            RecordKind::References => replay.references(run.log, run.first, run.count, record.payload),
+            RecordKind::References => replay.references(JointRecord {
+                log: run.log,
+                first: run.first,
+                messages: run.count,
+                payload: record.payload,
+            }),
             RecordKind::Control
                 if run.log == LogId::METADATA
                     && !self.trail.first_copy(position, is_exact, record.detail, record.payload) => {}
