@@ -12,7 +12,7 @@ use leveret_broker::asked::NowOrLater;
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::streams::{Placing, Streams};
 use leveret_broker::ticket::StreamId;
-use leveret_broker::{Broker, Peer, Protocol, Settings};
+use leveret_broker::{Broker, Peer, Protocol, Settings, Setup};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions};
@@ -189,10 +189,7 @@ impl World {
         let recovered = Broker::recover_streams(
             &*disk,
             (options, placing),
-            settings,
-            protocols,
-            Arc::new(Anybody),
-            counters,
+            Setup { settings, protocols, authenticator: Arc::new(Anybody), counters },
             clock.now(),
         );
         let (broker, report) = recovered.map_err(|error| Failure::new(Check::Starts, error.to_string()))?;

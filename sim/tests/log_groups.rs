@@ -7,8 +7,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use leveret_log::{
-    Bug, Done, GroupId, Job, Lane, LiveState, Log, LogId, Nanos, Next, Options, Payload, Position, Replay,
-    RoaringTreemap, SettleRange, SettleReason, StorageError, Wait, recover,
+    Bug, Done, GroupId, Job, JointRecord, Lane, LiveState, Log, LogId, Nanos, NewChunk, Next, Options, Payload,
+    Position, Replay, RoaringTreemap, SettleRange, SettleReason, StorageError, Wait, recover,
 };
 use leveret_sim::disk::SimDisk;
 use leveret_sim::lanes::next_job_of;
@@ -86,11 +86,13 @@ impl Replay for Found {
         self.live.entry(log).or_default().insert(number, payload.len());
     }
 
-    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         (first..first + u64::from(messages)).for_each(|number| self.message(log, number, payload));
     }
 
-    fn references(&mut self, log: LogId, first: u64, _: u16, _: &[u8]) {
+    fn references(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, .. } = record;
         panic!("{log}/{first} refers to another log, and nobody wrote that");
     }
 
@@ -99,7 +101,8 @@ impl Replay for Found {
         assert_eq!(length, Some(payload.len()), "{log}/{number} is withdrawn and was never there");
     }
 
-    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn withdraw_chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         (first..first + u64::from(messages)).for_each(|number| self.withdraw(log, number, payload));
     }
 
@@ -203,8 +206,12 @@ impl World {
         let numbers = first..=owner.next - 1;
         let id = group.map(|at| self.open[at].id);
         let position = match id {
-            None if log == CHUNKS => self.log.append_chunk(log, first, messages, payload, Wait::Confirm, self.now),
-            Some(id) if log == CHUNKS => self.log.append_chunk_in(id, log, first, messages, payload, self.now),
+            None if log == CHUNKS => {
+                self.log.append_chunk(&NewChunk { log, first, messages, payload }, Wait::Confirm, self.now)
+            }
+            Some(id) if log == CHUNKS => {
+                self.log.append_chunk_in(id, &NewChunk { log, first, messages, payload }, self.now)
+            }
             None => self.log.append_messages(log, first, [payload].into_iter(), Wait::Confirm, self.now),
             Some(id) => self.log.append_messages_in(id, log, first, [payload].into_iter(), self.now),
         };

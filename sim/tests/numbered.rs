@@ -226,7 +226,7 @@ fn messages_sent_again_are_there_once_after_any_crash() {
 fn planted_bugs_of_numbered_publishers_are_caught() {
     let bugs = [
         Bug::Broker(broker::Bug::ConfirmRepeatEarly),
-        Bug::Broker(broker::Bug::ForgetSequences),
+        Bug::Queue(queue::Bug::ForgetSequences),
         Bug::Queue(queue::Bug::ForgetPublishers),
     ];
     cuts::assert_caught(&bugs, 1..5, |seed| cut(seed, 3));

@@ -428,7 +428,7 @@ fn planted_bugs_of_the_stream_protocol_are_caught() {
     let bugs = [
         Bug::Broker(broker::Bug::ConfirmChunkEarly),
         Bug::Broker(broker::Bug::ConfirmRepeatEarly),
-        Bug::Broker(broker::Bug::ForgetSequences),
+        Bug::Queue(queue::Bug::ForgetSequences),
         Bug::Queue(queue::Bug::ForgetWriters),
         Bug::Log(log::Bug::SkipSync),
     ];

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::ticket::StreamId;
-use leveret_broker::{Broker, Now, Settings, UnownedLog};
+use leveret_broker::{Broker, Now, Settings, Setup, UnownedLog};
 use leveret_log::{Lane, LogId, MemoryDisk, Next, Options, Payload, Wait};
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_model::{Arguments, Command, DeclareQueue};
@@ -26,9 +26,13 @@ impl Node<'_> {
     fn start(disk: &MemoryDisk) -> Node<'_> {
         let now = Now { monotonic: 1_000_000_000, wall_ms: 0 };
         let counters = vec![Arc::default()];
-        let (broker, _) =
-            Broker::recover(disk, options(), Settings::default(), Vec::new(), Arc::new(Anybody), counters, now)
-                .expect("it starts");
+        let (broker, _) = Broker::recover(
+            disk,
+            options(),
+            Setup { settings: Settings::default(), protocols: Vec::new(), authenticator: Arc::new(Anybody), counters },
+            now,
+        )
+        .expect("it starts");
         Node { broker, disk, now }
     }
 

@@ -2,8 +2,8 @@
 //! jobs that move them from there to a segment.
 
 use leveret_log::{
-    Done, Job, Lane, LiveState, Log, LogId, MemoryDisk, Next, Options, Payload, Position, Replay, RoaringTreemap,
-    SettleRange, SettleReason, Wait, recover,
+    Done, Job, JointRecord, Lane, LiveState, Log, LogId, MemoryDisk, Next, Options, Payload, Position, Replay,
+    RoaringTreemap, SettleRange, SettleReason, Wait, recover,
 };
 
 use crate::count::count;
@@ -17,10 +17,10 @@ struct Nobody;
 impl Replay for Nobody {
     fn restore(&mut self, _: LiveState) {}
     fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
-    fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
-    fn chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
+    fn references(&mut self, _: JointRecord<'_>) {}
+    fn chunk(&mut self, _: JointRecord<'_>) {}
     fn withdraw(&mut self, _: LogId, _: u64, _: &[u8]) {}
-    fn withdraw_chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
+    fn withdraw_chunk(&mut self, _: JointRecord<'_>) {}
     fn settle(&mut self, _: LogId, _: SettleReason, _: &[SettleRange]) {}
     fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Link, MemoryBudget, Place, Placement,
-    Queue, Recovered, Run, Signal, Surroundings, Taken, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Link, MemoryBudget, Place,
+    Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken, Watermarks,
 };
 
 use crate::count::count;
@@ -53,7 +53,7 @@ fn surroundings() -> Surroundings {
 
 /// A queue, and a batch for each run.
 fn prepared() -> (Queue, Vec<Arc<Batch>>) {
-    let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
+    let mut queue = Queue::new(QueueOptions::default(), true, Replica::default(), surroundings(), 0);
     queue.add(CONSUMER, options(), 0, &mut Effects::default()).expect("it is the first");
     let envelope =
         Envelope { durable: true, routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() };
@@ -70,15 +70,21 @@ fn prepared() -> (Queue, Vec<Arc<Batch>>) {
 fn publish(queue: &mut Queue, batches: &[Arc<Batch>]) {
     for (position, batch) in (1..).zip(batches) {
         let mut effects = Effects::default();
-        let submission = queue.submit(batch, 0, RUN as u32, position).expect("it is open");
-        queue.submitted(submission, batch.clone(), 0, Placement::At(Place::new(position)), position, &mut effects);
+        let submission = queue.submit(BatchPart::of(&batch, 0, RUN as u32), position).expect("it is open");
+        queue.submitted(
+            submission,
+            BatchPart::whole(&batch),
+            Placement::At(Place::new(position)),
+            position,
+            &mut effects,
+        );
         queue.apply(Watermarks::synced(Place::new(position)), &mut effects);
     }
 }
 
 fn take_all(queue: &mut Queue, taken: &mut Vec<Taken>) {
     for now in 0..RUNS {
-        queue.take(CONSUMER, RUN as u32, u64::MAX, now, taken, &mut Effects::default());
+        queue.take(CONSUMER, Portion { messages: RUN as u32, bytes: u64::MAX }, now, taken, &mut Effects::default());
     }
 }
 
@@ -106,7 +112,7 @@ pub(crate) fn settle() -> u64 {
     let runs: Vec<Run> = taken.iter().map(Taken::run).collect();
     count(|| {
         for run in &runs {
-            queue.settle(Some(CONSUMER), &[*run], Departure::Settled, 0, &mut Effects::default());
+            queue.settle(Deliveries::of(Some(CONSUMER), &[*run]), Departure::Settled, 0, &mut Effects::default());
         }
     });
     assert_eq!(queue.status().unacknowledged, 0, "all were settled");
@@ -116,7 +122,7 @@ pub(crate) fn settle() -> u64 {
 /// The cost of one message in a queue with this many consumers, each with a prefetch of one. The message is
 /// published, delivered and acknowledged. The counts for ten and for sixty thousand consumers should be equal.
 fn among(consumers: u64) -> u64 {
-    let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
+    let mut queue = Queue::new(QueueOptions::default(), true, Replica::default(), surroundings(), 0);
     for id in 1..=consumers {
         let options = ConsumerOptions { key: id, flow: ConsumerFlow::Prefetch(1), ..options() };
         queue.add(ConsumerId(id), options, 0, &mut Effects::default()).expect("none is exclusive");
@@ -129,13 +135,13 @@ fn among(consumers: u64) -> u64 {
     count(|| {
         for turn in 0..AMONG_MESSAGES {
             let mut effects = Effects::default();
-            let submission = queue.submit(&batch, 0, 1, turn).expect("it is open");
-            queue.submitted(submission, batch.clone(), 0, Placement::Volatile, turn, &mut effects);
+            let submission = queue.submit(BatchPart::of(&batch, 0, 1), turn).expect("it is open");
+            queue.submitted(submission, BatchPart::whole(&batch), Placement::Volatile, turn, &mut effects);
             // In round-robin order.
             let id = ConsumerId(turn % consumers + 1);
-            queue.take(id, 1, u64::MAX, turn, &mut taken, &mut effects);
+            queue.take(id, Portion { messages: 1, bytes: u64::MAX }, turn, &mut taken, &mut effects);
             let run = taken.pop().expect("its turn has come").run();
-            queue.settle(Some(id), &[run], Departure::Settled, turn, &mut effects);
+            queue.settle(Deliveries::of(Some(id), &[run]), Departure::Settled, turn, &mut effects);
         }
     });
     AMONG_MESSAGES
@@ -152,7 +158,7 @@ pub(crate) fn among_60000_consumers() -> u64 {
 /// One acknowledgement of the messages of sixty thousand consumers, one each, and their next deliveries.
 pub(crate) fn acknowledge_of_60000_consumers() -> u64 {
     const CONSUMERS: u64 = 60_000;
-    let mut queue = Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(), 0);
+    let mut queue = Queue::new(QueueOptions::default(), true, Replica::default(), surroundings(), 0);
     let envelope = Envelope { routing_key: QUEUE.as_bytes(), received_ms: NOW_MS, ..Envelope::default() };
     let mut builder = BatchBuilder::default();
     for _ in 0..1000 {
@@ -160,15 +166,15 @@ pub(crate) fn acknowledge_of_60000_consumers() -> u64 {
     }
     let batch = Arc::new(builder.finish());
     for _ in 0..2 * CONSUMERS / 1000 {
-        let submission = queue.submit(&batch, 0, 1000, 0).expect("it is open");
-        queue.submitted(submission, batch.clone(), 0, Placement::Volatile, 0, &mut Effects::default());
+        let submission = queue.submit(BatchPart::of(&batch, 0, 1000), 0).expect("it is open");
+        queue.submitted(submission, BatchPart::whole(&batch), Placement::Volatile, 0, &mut Effects::default());
     }
     let mut held = Vec::new();
     for id in (1..=CONSUMERS).map(ConsumerId) {
         let options = ConsumerOptions { key: id.0, flow: ConsumerFlow::Prefetch(1), ..options() };
         queue.add(id, options, 0, &mut Effects::default()).expect("none is exclusive");
         let mut taken = Vec::new();
-        queue.take(id, 1, u64::MAX, 0, &mut taken, &mut Effects::default());
+        queue.take(id, Portion { messages: 1, bytes: u64::MAX }, 0, &mut taken, &mut Effects::default());
         held.push((Some(id), taken.iter().map(Taken::run).collect::<Vec<Run>>()));
     }
     count(|| queue.acknowledge(&held, 0, &mut Effects::default()));

@@ -130,22 +130,31 @@ pub struct Broker {
     consumer_timeout_ms: AtomicU64,
 }
 
+/// The parts that a node gives its broker.
+pub struct Setup {
+    /// Its settings.
+    pub settings: Settings,
+    /// The protocols that clients speak.
+    pub protocols: Vec<Arc<dyn Protocol>>,
+    /// Checks who logs in.
+    pub authenticator: Arc<dyn Authenticate>,
+    /// Counters of each core.
+    pub counters: Vec<Arc<Counters>>,
+}
+
 impl Broker {
-    /// Recovers from a data directory, or begins an empty one. Clients speak `protocols`; `counters` has one entry per core.
+    /// Recovers from a data directory, or begins an empty one.
     ///
     /// # Errors
     /// [`StartError`] with the problem and its location.
     pub fn recover(
         disk: &dyn Disk,
         log_options: Options,
-        settings: Settings,
-        protocols: Vec<Arc<dyn Protocol>>,
-        authenticator: Arc<dyn Authenticate>,
-        counters: Vec<Arc<Counters>>,
+        setup: Setup,
         now: Now,
     ) -> Result<(Arc<Self>, Report), StartError> {
         let logs = (vec![log_options], Streams::by_home as Placing);
-        Self::recover_streams(disk, logs, settings, protocols, authenticator, counters, now)
+        Self::recover_streams(disk, logs, setup, now)
     }
 
     /// Like [`Broker::recover`], with several logs; `placing` decides which log a queue belongs to. The report is that of the
@@ -159,12 +168,10 @@ impl Broker {
     pub fn recover_streams(
         disk: &dyn Disk,
         (options, placing): (Vec<Options>, Placing),
-        settings: Settings,
-        protocols: Vec<Arc<dyn Protocol>>,
-        authenticator: Arc<dyn Authenticate>,
-        counters: Vec<Arc<Counters>>,
+        setup: Setup,
         now: Now,
     ) -> Result<(Arc<Self>, Report), StartError> {
+        let Setup { settings, protocols, authenticator, counters } = setup;
         let first = options.first().expect("a node has a log");
         let body_files =
             BodyFiles { piece_bytes: settings.body_piece_bytes, ..BodyFiles::new(first.node_id, first.wal_id) };

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 use leveret_log::Wait;
 use leveret_message::headers::Headers;
-use leveret_message::{Batch, BatchBuilder, DeadLetter, MessageRef, Reason, StoredMessage, deaths};
+use leveret_message::{Batch, BatchBuilder, BatchPart, DeadLetter, MessageRef, Reason, StoredMessage, deaths};
 use leveret_model::{DeadLetterOptions, Queue, QueueId};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadRun, DeadTurn, QueueState};
@@ -205,7 +205,8 @@ impl Broker {
                     return true;
                 }
                 let count = batch.len() as u32;
-                let published = target.publish(batch, 0, count, *persistent, Audience::Unpaced(None), now.monotonic);
+                let published =
+                    target.publish(BatchPart::of(batch, 0, count), *persistent, Audience::Unpaced(None), now.monotonic);
                 moving.is_refused |= is_kept && (published.accepted < count || published.is_gone);
                 let synced = published.awaited.synced();
                 wait.and(synced);
@@ -234,7 +235,8 @@ impl Broker {
                         offered.map_or_else(Ticket::default, |offered| offered.ticket)
                     }
                     false => {
-                        let published = target.publish_in(group, batch, 0, count, *persistent, now.monotonic);
+                        let published =
+                            target.publish_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
                         let has_failed = || matches!(target.state(), QueueState::Failed(_));
                         moving.is_refused |= published.accepted < count && has_failed();
                         published.ticket
@@ -422,7 +424,7 @@ impl<'a> Letters<'a> {
     fn fit(&self, runs: &mut Vec<DeadRun>) -> Option<Blocked> {
         let (targets, _, batch) = self.runs.front().filter(|_| self.wide.is_none())?;
         let count = batch.len() as u32;
-        let room = targets.iter().map(|target| target.has_room_for(batch, 0, count)).min().unwrap_or(0);
+        let room = targets.iter().map(|target| target.has_room_for(BatchPart::of(batch, 0, count))).min().unwrap_or(0);
         if room == 0 {
             return Some(Blocked::Full);
         }
@@ -571,7 +573,7 @@ impl Moving {
             }
             if let Some(queue) = target(queues, *id, &self.queue, &letter) {
                 let is_stopped = matches!(queue.state(), QueueState::Failed(_));
-                if self.is_of_queue && is_stopped || keeps && queue.has_room_for(batch, 0, 1) == 0 {
+                if self.is_of_queue && is_stopped || keeps && queue.has_room_for(BatchPart::of(batch, 0, 1)) == 0 {
                     return Some(Found::Stopped);
                 }
                 targets.push(queue);

@@ -9,7 +9,7 @@ use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, Envelope, Overlay, StoredMessage};
 use leveret_metrics::{Sizes, Totals};
 use leveret_model::{Arguments, Refused, RefusedKind};
-use leveret_queue::{Departure, GetOutcome, Link, Peeked, Run, Signal, Taken};
+use leveret_queue::{Deliveries, Departure, GetOutcome, Link, Peeked, Run, Signal, Taken};
 
 use crate::asked::{Later, NowOrLater};
 use crate::broker::Broker;
@@ -233,7 +233,7 @@ impl Broker {
                 let (message, vhost) = (self.delivered(&taken), &queue.info().vhost);
                 if self.registry.has_traced() && self.registry.snapshot().traces(vhost) {
                     let client = TracedClient { connection: DIRECT_CONNECTION, channel: DIRECT_CHANNEL, user, vhost };
-                    let messages = (&*taken.batch, taken.index, 1);
+                    let messages = taken.part();
                     self.trace_delivered(&client, &queue.info().name, &delivery_of(&taken), messages, now);
                 }
                 Got::Message(message, HeldGet(queue.clone(), taken.run()), left)
@@ -249,10 +249,12 @@ impl Broker {
             let queue = &part[0].0;
             let runs: Vec<Run> = part.iter().map(|held| held.1).collect();
             let ticket = match settlement {
-                Settlement::Acknowledge => queue.settle(None, &runs, Departure::Settled, Wait::Confirm, now),
-                Settlement::Reject { failed } => queue.dismiss(None, &runs, failed, Wait::Confirm, now),
+                Settlement::Acknowledge => {
+                    queue.settle(Deliveries::of(None, &runs), Departure::Settled, Wait::Confirm, now)
+                }
+                Settlement::Reject { failed } => queue.dismiss(Deliveries::of(None, &runs), failed, Wait::Confirm, now),
                 Settlement::Requeue { failed } => {
-                    queue.requeue(None, &runs, failed, now);
+                    queue.requeue(Deliveries::of(None, &runs), failed, now);
                     None
                 }
             };

@@ -6,7 +6,7 @@
 
 use leveret_message::deliver::Delivery;
 use leveret_message::own::{HeaderTable, HeaderValue, traced};
-use leveret_message::{Batch, StoredMessage};
+use leveret_message::{Batch, BatchPart, StoredMessage};
 
 use crate::broker::Broker;
 use crate::own_messages::OwnRun;
@@ -89,13 +89,12 @@ impl Broker {
         client: &TracedClient<'_>,
         queue: &str,
         delivery: &Delivery,
-        messages: (&Batch, u32, u32),
+        part: BatchPart<'_>,
         now: Now,
     ) {
-        let (batch, index, count) = messages;
         let mut headers = vec![("redelivered".into(), HeaderValue::Int(delivery.redelivered.into()))];
         headers.extend(client.headers());
-        let messages = (index..index + count).map(|index| batch.message(index as usize).view());
+        let messages = part.indexes().map(|index| part.batch.message(index as usize).view());
         self.trace(Tap { vhost: client.vhost, kind: "deliver", queue: Some(queue), headers, delivery }, messages, now);
     }
 

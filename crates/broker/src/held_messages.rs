@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use leveret_message::headers::{Header, Headers};
-use leveret_message::{Added, Batch, BatchBuilder, ComparedBy};
+use leveret_message::{Added, Batch, BatchBuilder, BatchPart, ComparedBy};
 use leveret_model::Queue;
 use leveret_queue::{Offered, Queue as Machine, QueueState};
 use leveret_routing::delay_ms;
@@ -68,34 +68,32 @@ impl Fresh {
 
 /// The messages that are offered to a queue, as it takes them, if it changes them.
 #[inline]
-pub(crate) fn held(queue: &Queue, batch: &Batch, index: u32, count: u32) -> Option<Held> {
+pub(crate) fn held(queue: &Queue, part: BatchPart<'_>) -> Option<Held> {
     // Of nearly all queues, one look is enough.
-    (queue.options.changes_messages && count > 0).then(|| changed(queue, batch, index, count))
+    (queue.options.changes_messages && part.count > 0).then(|| changed(queue, part))
 }
 
 #[cold]
-fn changed(queue: &Queue, batch: &Batch, index: u32, count: u32) -> Held {
+fn changed(queue: &Queue, part: BatchPart<'_>) -> Held {
     let options = &queue.options;
     match &options.deduplication {
         Some(rules) => {
             let id = |headers: &Headers<'_>| headers.lookup(&rules.header).and_then(id_of);
             let id = |headers: &Headers<'_>| Some(ComparedBy { id: id(headers)?, sequence: None });
-            compared(id, options.releases, batch, index, count)
+            compared(id, options.releases, part)
         }
         // Publishers were told what is wrong. It may have come from another exchange or queue.
-        None if options.numbers_publishers => {
-            compared(|headers| numbered(headers).ok().flatten(), false, batch, index, count)
-        }
-        None => Held { batch: with_times(batch, index, count), compared: None },
+        None if options.numbers_publishers => compared(|headers| numbered(headers).ok().flatten(), false, part),
+        None => Held { batch: with_times(part), compared: None },
     }
 }
 
-/// `count` messages of a batch from `index` on, each with its due time and its negated delay. The time counts from when the message
+/// These messages, each with its due time and its negated delay. The time counts from when the message
 /// was received.
-fn with_times(batch: &Batch, index: u32, count: u32) -> Arc<Batch> {
+fn with_times(part: BatchPart<'_>) -> Arc<Batch> {
     let mut builder = BatchBuilder::default();
-    for at in index..index + count {
-        let message = batch.message(at as usize);
+    for at in part.indexes() {
+        let message = part.batch.message(at as usize);
         let view = message.view();
         let delay_ms = delay_ms(&MessageHeaders(Headers::stored(&view))).unwrap_or(1);
         let due_ms = view.envelope.received_ms.saturating_add(delay_ms.into());
@@ -105,16 +103,10 @@ fn with_times(batch: &Batch, index: u32, count: u32) -> Arc<Batch> {
 }
 
 /// The same messages with what `by` compares them by. Those that an exchange is to route are due at once.
-fn compared(
-    by: impl Fn(&Headers<'_>) -> Option<ComparedBy>,
-    releases: bool,
-    batch: &Batch,
-    index: u32,
-    count: u32,
-) -> Held {
-    let (mut builder, mut compared) = (BatchBuilder::default(), Vec::with_capacity(count as usize));
-    for at in index..index + count {
-        let message = batch.message(at as usize);
+fn compared(by: impl Fn(&Headers<'_>) -> Option<ComparedBy>, releases: bool, part: BatchPart<'_>) -> Held {
+    let (mut builder, mut compared) = (BatchBuilder::default(), Vec::with_capacity(part.count as usize));
+    for at in part.indexes() {
+        let message = part.batch.message(at as usize);
         let view = message.view();
         let received_ms = view.envelope.received_ms;
         let due = releases.then(|| Added::of_time(received_ms.saturating_add(1)));

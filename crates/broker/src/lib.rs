@@ -95,7 +95,7 @@ pub mod wait_for;
 pub use alarms::{AlarmSource, Alarms};
 pub use authenticate::Authenticate;
 pub use bodies::BodyJob;
-pub use broker::{Broker, StartError};
+pub use broker::{Broker, Setup, StartError};
 pub use connection::Connection;
 pub use connection_state::{ConnectionState, ConnectionStatus};
 pub use encryption::{Encryption, PeerCertificate};

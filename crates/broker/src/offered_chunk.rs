@@ -1,7 +1,7 @@
 //! Messages on their way into a stream: they become one chunk before the stream's lock is taken, whichever protocol they came by.
 
 use leveret_log::{JoinChunks, LogId, NewChunk, Payload, Wait};
-use leveret_message::Batch;
+use leveret_message::BatchPart;
 use leveret_message::chunk::{CHECKSUM_BYTES, ChunkBuilder, HEADER_BYTES, SharedChunk, complete_joined, join_stored};
 use leveret_queue::{Place, Placement};
 
@@ -11,12 +11,13 @@ use crate::streams::{Record, StreamRef};
 /// The first bytes of a chunk as it is stored.
 pub(crate) type StoredHead = [u8; CHECKSUM_BYTES + HEADER_BYTES];
 
-/// The chunk of `count` messages of a batch from `index` on, with a Bloom filter of so many bytes.
+/// The chunk of these messages, with a Bloom filter of so many bytes.
 ///
 /// # Panics
 /// If they don't fit into a chunk. A batch is far below its limits, and no body for a stream is in a file.
 #[cold]
-pub(crate) fn chunk_of(batch: &Batch, index: u32, count: u32, filter_bytes: u8) -> SharedChunk {
+pub(crate) fn chunk_of(part: BatchPart<'_>, filter_bytes: u8) -> SharedChunk {
+    let BatchPart { batch, index, count } = part;
     let mut builder = ChunkBuilder::new(filter_bytes);
     let pushed = builder.push_all(batch, index as usize..(index + count) as usize);
     pushed.unwrap_or_else(|reason| panic!("{count} messages of a batch of {}: {reason}", batch.len()));

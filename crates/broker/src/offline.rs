@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use leveret_log::{
-    Damage, Hit, LiveState, LogId, Numbers, Owners, Position, Replay, SettleRange, SettleReason, Survivors, Verified,
+    Damage, Hit, JointRecord, LiveState, LogId, Numbers, Owners, Position, Replay, SettleRange, SettleReason,
+    Survivors, Verified,
 };
 use leveret_message::{StoredMessage, stored};
 use leveret_model::{Queue, QueueId, QueueType, Topology};
-use leveret_queue::Kept;
+use leveret_queue::Replica;
 use roaring::RoaringTreemap;
 use rustc_hash::FxHashMap;
 
@@ -71,7 +72,7 @@ impl Offline {
     /// has them as queues.
     #[must_use]
     pub fn unowned(&self) -> Vec<(LogId, u64)> {
-        let logs = self.recovered.ledgers().map(|(log, ledger, _)| (log, ledger.len()));
+        let logs = self.recovered.replicas().map(|(log, replica)| (log, replica.ledger.len()));
         let mut unowned: Vec<_> = logs.filter(|(log, messages)| *messages > 0 && self.is_unowned(*log)).collect();
         unowned.sort_unstable();
         unowned
@@ -93,13 +94,13 @@ impl Offline {
 
     /// Makes queues of the copied logs that have no owner.
     fn adopt(&mut self) {
-        let in_ledgers = self.recovered.ledgers().filter(|(_, ledger, _)| !ledger.is_empty()).map(|(log, ..)| log);
-        let logs: BTreeSet<LogId> = self.copied.keys().copied().chain(in_ledgers).collect();
+        let with_messages = self.recovered.replicas().filter(|(_, replica)| !replica.ledger.is_empty());
+        let logs: BTreeSet<LogId> = self.copied.keys().copied().chain(with_messages.map(|(log, _)| log)).collect();
         for log in logs.into_iter().filter(|log| self.is_unowned(*log)).collect::<Vec<_>>() {
             let has_chunks = self.copied.get(&log).is_some_and(|copied| copied.has_chunks);
             let queue_type = match has_chunks {
                 true => QueueType::Stream,
-                false if self.recovered.is_of_quorum_queue(log) => QueueType::Quorum,
+                false if self.recovered.replica(log).is_some_and(Replica::is_of_quorum_queue) => QueueType::Quorum,
                 false => QueueType::Classic,
             };
             self.adopted.push((log, self.recovered.model.adopt(QueueId(log.0), queue_type)));
@@ -225,22 +226,24 @@ impl Replay for Offline {
         self.recovered.message(log, number, payload);
     }
 
-    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn references(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, .. } = record;
         self.first_replayed.entry(log).or_insert(first);
-        self.recovered.references(log, first, messages, payload);
+        self.recovered.references(record);
     }
 
-    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, .. } = record;
         self.first_replayed.entry(log).or_insert(first);
-        self.recovered.chunk(log, first, messages, payload);
+        self.recovered.chunk(record);
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
         self.recovered.withdraw(log, number, payload);
     }
 
-    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
-        self.recovered.withdraw_chunk(log, first, messages, payload);
+    fn withdraw_chunk(&mut self, record: JointRecord<'_>) {
+        self.recovered.withdraw_chunk(record);
     }
 
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]) {
@@ -258,20 +261,19 @@ impl Owners for Offline {
     }
 
     fn elsewhere(&self, log: LogId) -> Vec<Numbers> {
-        let places =
-            self.recovered.ledgers().filter(|(id, ..)| *id == log).flat_map(|(.., references)| references.stretches());
+        let places = self.recovered.replica(log).into_iter().flat_map(|replica| replica.parts.references.stretches());
         places.map(|place| Numbers { log, first: place.first, last: place.first + place.count - 1 }).collect()
     }
 
     fn referring(&self, shared: &Numbers) -> Vec<Numbers> {
         let mut referring = Vec::new();
-        for (log, ledger, references) in self.recovered.ledgers().filter(|(log, ..)| self.owns(*log)) {
-            for place in references.stretches() {
+        for (log, replica) in self.recovered.replicas().filter(|(log, _)| self.owns(*log)) {
+            for place in replica.parts.references.stretches() {
                 let first = shared.first.max(place.shared);
                 let end = shared.last.saturating_add(1).min(place.shared + place.count);
                 if first < end {
                     let here = |number| place.first + (number - place.shared);
-                    let runs = ledger.live_runs(here(first), here(end - 1));
+                    let runs = replica.ledger.live_runs(here(first), here(end - 1));
                     referring.extend(runs.map(|(first, last)| Numbers { log, first, last }));
                 }
             }
@@ -287,7 +289,7 @@ impl Survivors for Offline {
             return self.shared.contains(number) || is_untaken();
         }
         let is_older = || self.first_replayed.get(&log).is_none_or(|first| number < *first);
-        let is_live = self.recovered.ledger(log).is_some_and(|ledger| ledger.is_live(number));
+        let is_live = self.recovered.replica(log).is_some_and(|replica| replica.ledger.is_live(number));
         let lacks_state = self.without_state.contains(&log) || self.salvages && !self.restored.contains(&log);
         is_live || lacks_state && is_older() || is_untaken()
     }
@@ -303,7 +305,8 @@ impl Survivors for Offline {
         }
     }
 
-    fn copied_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn copied_chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         let numbers = first..first + u64::from(messages);
         let live: Vec<u64> = numbers.filter(|number| self.is_alive(log, *number)).collect();
         let copied = self.copied.entry(log).or_default();
@@ -331,7 +334,7 @@ impl Survivors for Offline {
             let log = LogId(queue.id.0);
             let Copied { mut live, mut body_bytes, .. } = self.copied.remove(&log).unwrap_or_default();
             let found = self.recovered.take(queue.id, &queue.earlier_priorities, false);
-            for place in found.references.stretches() {
+            for place in found.parts.references.stretches() {
                 for (number, at) in (place.first..place.first + place.count).zip(place.shared..) {
                     if found.ledger.is_live(number) && shared.contains(at) {
                         live.insert(number);
@@ -343,7 +346,7 @@ impl Survivors for Offline {
             let lowest = if queue.queue_type() == QueueType::Stream { 0 } else { 1 };
             let next = found.ledger.next().max(live.max().map_or(lowest, |last| last + 1));
             self.messages += live.len();
-            let state = Kept::from(found).encode(next);
+            let state = found.parts.encode(next);
             states.push(LiveState { log, next, position, bytes: body_bytes, state, live, ..LiveState::default() });
         }
         states.sort_unstable_by_key(|state| state.log);

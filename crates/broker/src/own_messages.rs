@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use leveret_message::{Batch, BatchBuilder, Envelope, StoredMessage};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope, StoredMessage};
 
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
@@ -30,7 +30,8 @@ impl Broker {
         let mut offered = Offered::default();
         for queue in queues.iter() {
             let count = batch.len() as u32;
-            let came = queue.publish(batch, 0, count, persistent, Audience::Unpaced(shared), now.monotonic);
+            let came =
+                queue.publish(BatchPart::of(batch, 0, count), persistent, Audience::Unpaced(shared), now.monotonic);
             offered.gone += usize::from(came.is_gone);
             if !came.awaited.is_nothing() {
                 offered.wait.and(came.awaited.synced());

@@ -28,8 +28,6 @@ pub enum Bug {
     ConfirmRepeatEarly,
     /// Messages that a named publisher sends again are stored again.
     StoreRepeats,
-    /// Recovery doesn't look for the numbers of named publishers in the log.
-    ForgetSequences,
     /// The end of a transaction of AMQP 1.0 is answered when it is appended.
     DischargeEarly,
     /// A message is confirmed that is in its queue behind one of a group that isn't durable yet.

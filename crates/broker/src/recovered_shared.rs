@@ -1,8 +1,9 @@
-//! The state of the shared log in a checkpoint.
+//! The shared log as recovery finds it, and its state in a checkpoint.
 
 use std::collections::BTreeMap;
 
 use leveret_log::LiveState;
+use leveret_message::stored::{self, StoredError};
 
 /// Version of the state in a checkpoint.
 const STATE_VERSION: u8 = 1;
@@ -46,5 +47,15 @@ impl RecoveredShared {
             recovered.files.insert(pair as u64, (pair >> 64) as u64);
         }
         Ok(recovered)
+    }
+
+    /// Replays a message.
+    ///
+    /// # Errors
+    /// [`StoredError`] if it can't be decoded.
+    pub(crate) fn message(&mut self, number: u64, payload: &[u8]) -> Result<(), StoredError> {
+        self.next = number + 1;
+        self.files.extend(stored::body_file(payload)?.map(|(id, ..)| (number, id)));
+        Ok(())
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_log::{LiveState, LogId, Wait};
-use leveret_message::{Batch, stored};
+use leveret_message::{Batch, BatchPart, stored};
 use leveret_queue::{Place, References, SharedCounts};
 use parking_lot::Mutex;
 
@@ -122,7 +122,7 @@ impl SharedMessages {
     /// Writes messages that go to queues with these logs to the shared log, if that is worthwhile; returns the first number there.
     /// They have to be offered once to each durable queue with that number. With `file`, there is one message, whose body is in
     /// the file.
-    pub fn share(&self, batch: &Batch, logs: Logs, persistent: bool, file: Option<BodyFile>) -> Option<u64> {
+    pub fn share(&self, batch: &Arc<Batch>, logs: Logs, persistent: bool, file: Option<BodyFile>) -> Option<u64> {
         if !persistent || logs.count < 2 && file.is_none() {
             return None;
         }
@@ -139,8 +139,8 @@ impl SharedMessages {
         let last = inner.next - 1;
         inner.counts.add(first, last, logs.count as u32);
         inner.files.extend(file.map(|id| (first, id)));
-        let (log, count) = (LogId::SHARED, batch.len() as u32);
-        let record = Record::Messages { log, first, batch, index: 0, count, instead: instead.as_ref() };
+        let part = BatchPart::whole(batch);
+        let record = Record::Messages { log: LogId::SHARED, first, part, instead: instead.as_ref() };
         // The references wait for their confirm, and follow this record.
         inner.last_record = self.stream.append(record, Wait::Lazy).place();
         Some(first)

@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 
 use leveret_log::{LiveState, LogId, Position};
 use leveret_model::QueueId;
-use leveret_queue::{Kept, References};
+use leveret_queue::References;
 use parking_lot::Mutex;
 
+use crate::records::live_state_of;
 use crate::recovery::Recovered;
 
 /// The logs of a stream without an owner.
@@ -45,12 +46,10 @@ impl Unowned {
         refer: impl Fn(&References),
     ) {
         for log in logs {
-            let found = recovered.take(QueueId(log.0), &[], false);
-            let (next, bytes, live) = (found.ledger.next(), found.ledger.bytes(), found.ledger.live_set());
-            refer(&found.references);
-            let (messages, elsewhere) = (live.len(), found.references.numbers());
-            let state = Kept::from(found).encode(next);
-            let state = LiveState { log, next, position, live, bytes, elsewhere, state };
+            let mut replica = recovered.take(QueueId(log.0), &[], false);
+            refer(&replica.parts.references);
+            let messages = replica.ledger.len();
+            let state = live_state_of(log, position, replica.checkpoint());
             tracing::error!(
                 log = log.0,
                 messages,

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use bytes::Bytes;
 use leveret_log::{
-    Disk, Lane, LiveState, LogId, MemoryDisk, Next, Options, Payload, Replay, SettleRange, SettleReason, Wait, recover,
+    Disk, JointRecord, Lane, LiveState, LogId, MemoryDisk, Next, Options, Payload, Replay, SettleRange, SettleReason,
+    Wait, recover,
 };
 
 const MESSAGES: u64 = 20_000_000;
@@ -98,10 +99,10 @@ struct Nobody;
 impl Replay for Nobody {
     fn restore(&mut self, _: LiveState) {}
     fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
-    fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
-    fn chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
+    fn references(&mut self, _: JointRecord<'_>) {}
+    fn chunk(&mut self, _: JointRecord<'_>) {}
     fn withdraw(&mut self, _: LogId, _: u64, _: &[u8]) {}
-    fn withdraw_chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
+    fn withdraw_chunk(&mut self, _: JointRecord<'_>) {}
     fn settle(&mut self, _: LogId, _: SettleReason, _: &[SettleRange]) {}
     fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
 }

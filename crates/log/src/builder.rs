@@ -7,7 +7,7 @@ use crate::error::DiskError;
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, RUN_BYTES, RecordRun};
 use crate::format::record::{self, Head, RECORD_HEADER_BYTES, RecordKind};
 use crate::format::{Identity, RUN_BYTES_MAX, SECTOR, pad};
-use crate::types::{JoinChunks, LogId, Payload, Position};
+use crate::types::{JoinChunks, JointRecord, LogId, NewChunk, Payload, Position};
 
 /// A large body that isn't copied: it belongs after `body_at` bytes of the buffer. Its record's checksum is computed
 /// when the batch is written, outside the log's lock.
@@ -141,8 +141,9 @@ impl Builder {
         self.count(log, RecordKind::Message, number, 1, length);
     }
 
-    /// Appends `messages` messages numbered from `first` on, which are all in this payload.
-    pub(crate) fn chunk(&mut self, log: LogId, first: u64, messages: u16, group: Option<u16>, payload: &Payload<'_>) {
+    /// Appends the messages of a chunk.
+    pub(crate) fn chunk(&mut self, chunk: &NewChunk<'_>, group: Option<u16>) {
+        let NewChunk { log, first, messages, ref payload } = *chunk;
         let head = Head { kind: RecordKind::Chunk, detail: 0, group };
         self.last_chunk = self.data.len();
         let length = self.record_with_body(head, payload);
@@ -230,7 +231,8 @@ impl Builder {
 
     /// Appends references to `messages` messages of a log, numbered from `first` on, whose bytes are stored in
     /// another log.
-    pub(crate) fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    pub(crate) fn references(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         let kind = RecordKind::References;
         record::append(&mut self.data, self.seed, Head::alone(kind, 0), [payload, &[]]);
         self.count(log, kind, first, messages, RECORD_HEADER_BYTES + payload.len());
@@ -385,7 +387,7 @@ mod tests {
         let small = Bytes::from_static(b"small");
         for (first, messages, body) in [(0, 3, &small), (3, u16::MAX, &large), (65_538, 1, &small)] {
             let payload = Payload { head: b"head", body: Some(body) };
-            builder.chunk(LogId(3), first, messages, (first == 3).then_some(5), &payload);
+            builder.chunk(&NewChunk { log: LogId(3), first, messages, payload }, (first == 3).then_some(5));
         }
         assert_eq!(builder.next_position(), 103);
         let bytes = written(builder, &identity);
@@ -441,11 +443,11 @@ mod tests {
         let payload = Payload { head: &[9; 500], body: None };
         let (_, identity) = builder();
         let mut origin = Builder::new(&identity, 9, 700, 16, Memory::default());
-        origin.chunk(LogId(3), 40, 300, Some(7), &payload);
+        origin.chunk(&NewChunk { log: LogId(3), first: 40, messages: 300, payload }, Some(7));
         let origin = origin.seal(0);
         let [mut copied, mut expected] = [builder().0, builder().0];
         copied.copy_run(&origin.runs[0], &origin.data);
-        expected.chunk(LogId(3), 40, 300, None, &payload);
+        expected.chunk(&NewChunk { log: LogId(3), first: 40, messages: 300, payload }, None);
         assert_eq!(written(copied, &identity), written(expected, &identity));
     }
 

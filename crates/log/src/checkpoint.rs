@@ -19,7 +19,7 @@ use crate::format::checkpoint::{
 use crate::format::u64_at;
 use crate::live_state::LiveState;
 use crate::names::Name;
-use crate::scan::Window;
+use crate::scan::{Wanted, Window};
 use crate::store::{CheckpointFile, EntryPlace};
 use crate::types::{LogId, Position};
 
@@ -218,7 +218,16 @@ impl CheckpointWriter {
                 let end = place.offset + place.length.max(CHUNK_BYTES as u64);
                 for reads in 1..=READS_MAX {
                     let disk = Repeated { disk, before: reads - 1 };
-                    let bytes = self.window.fetch(&disk, old, place.offset, place.length as usize, CHUNK_BYTES, end)?;
+                    let bytes = self.window.fetch(
+                        &disk,
+                        Wanted {
+                            file: old,
+                            end,
+                            offset: place.offset,
+                            length: place.length as usize,
+                            chunk: CHUNK_BYTES,
+                        },
+                    )?;
                     let is_right = Entry::decode(&bytes).is_some() && Entry::content_is_whole(&bytes);
                     if is_right || self.frozen.contains(&place.log) {
                         self.buffer.extend_from_slice(&bytes);
@@ -408,7 +417,10 @@ pub(crate) fn load_file(
         let Some((entry, length)) = entry_at(disk, &name, &mut window, offset, footer_at)? else {
             let next = next_entry(disk, &name, &mut window, offset + ENTRY_BYTES as u64, footer_at, last)?;
             let (end, before) = next.map_or((footer_at, None), |(at, log)| (at, Some(log)));
-            let bytes = window.fetch(disk, &name, offset, (end - offset) as usize, CHUNK_BYTES, footer_at)?;
+            let bytes = window.fetch(
+                disk,
+                Wanted { file: &name, end: footer_at, offset, length: (end - offset) as usize, chunk: CHUNK_BYTES },
+            )?;
             let lost_here = LostEntries {
                 range: offset..end,
                 first: last.map_or(LogId(0), |last| LogId(last.0.saturating_add(1))),
@@ -428,7 +440,12 @@ pub(crate) fn load_file(
         let place = EntryPlace::of(&entry, offset, length);
         // A read with wrong bytes may succeed the next time, and the caller may be past the point where it could begin anew.
         let state = disk::repeat(disk, |disk| {
-            let bytes = window.fetch(disk, &name, offset, length as usize, CHUNK_BYTES, footer_at).map_err(Some)?;
+            let bytes = window
+                .fetch(
+                    disk,
+                    Wanted { file: &name, end: footer_at, offset, length: length as usize, chunk: CHUNK_BYTES },
+                )
+                .map_err(Some)?;
             decode_state(&entry, &bytes).ok_or_else(|| {
                 window.forget();
                 None
@@ -493,7 +510,9 @@ fn entry_at(
 ) -> Result<Option<(Entry, u64)>, DiskError> {
     // A read with wrong bytes may succeed the next time.
     let found = disk::repeat(disk, |disk| {
-        let bytes = window.fetch(disk, name, offset, ENTRY_BYTES, CHUNK_BYTES, end).map_err(Some)?;
+        let bytes = window
+            .fetch(disk, Wanted { file: name, end, offset, length: ENTRY_BYTES, chunk: CHUNK_BYTES })
+            .map_err(Some)?;
         head(&bytes, offset, end).ok_or_else(|| {
             window.forget();
             None
@@ -516,10 +535,12 @@ fn next_entry(
     last: Option<LogId>,
 ) -> Result<Option<(u64, LogId)>, DiskError> {
     for at in from..=end.saturating_sub(ENTRY_BYTES as u64) {
-        let bytes = window.fetch(disk, name, at, ENTRY_BYTES, CHUNK_BYTES, end)?;
+        let bytes =
+            window.fetch(disk, Wanted { file: name, end, offset: at, length: ENTRY_BYTES, chunk: CHUNK_BYTES })?;
         let found = head(&bytes, at, end).filter(|(entry, _)| last.is_none_or(|last| last < entry.log));
         let Some((entry, length)) = found else { continue };
-        let bytes = window.fetch(disk, name, at, length as usize, CHUNK_BYTES, end)?;
+        let bytes =
+            window.fetch(disk, Wanted { file: name, end, offset: at, length: length as usize, chunk: CHUNK_BYTES })?;
         if Entry::content_is_whole(&bytes) {
             return Ok(Some((at, entry.log)));
         }

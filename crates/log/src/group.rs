@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::format::record::{Head, RecordKind};
 use crate::log::Log;
-use crate::types::{LogId, Nanos, Payload, Position, SettleRange, SettleReason, Wait};
+use crate::types::{LogId, Nanos, NewChunk, Payload, Position, SettleRange, SettleReason, Wait};
 
 /// Most groups open at the same time. The caller has to stay far below: one group on each core that stays open over several
 /// turns, and one in each thread.
@@ -97,7 +97,8 @@ impl Log {
         now: Nanos,
     ) -> Position {
         self.note_first(group, log, now);
-        self.append_messages_with(log, first, Some(group.slot), payloads, Wait::Lazy, now)
+        let count = self.put_messages(log, first, Some(group.slot), payloads);
+        self.appended_records(count, Wait::Lazy, now)
     }
 
     /// As [`Log::append_chunk`], within a group. The position returned says nothing about the group: its owner must not
@@ -105,17 +106,9 @@ impl Log {
     ///
     /// # Panics
     /// As [`Log::append_chunk`], and if the group isn't open.
-    pub fn append_chunk_in(
-        &mut self,
-        group: GroupId,
-        log: LogId,
-        first: u64,
-        messages: u16,
-        payload: Payload<'_>,
-        now: Nanos,
-    ) -> Position {
-        self.note_first(group, log, now);
-        self.put_chunk(log, first, messages, Some(group.slot), &payload);
+    pub fn append_chunk_in(&mut self, group: GroupId, chunk: &NewChunk<'_>, now: Nanos) -> Position {
+        self.note_first(group, chunk.log, now);
+        self.put_chunk(chunk, Some(group.slot));
         self.appended_records(1, Wait::Lazy, now)
     }
 

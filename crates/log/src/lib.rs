@@ -81,5 +81,7 @@ pub use repair::{Survivors, repair};
 pub use roaring::RoaringTreemap;
 pub use statistics::Statistics;
 pub use step::Step;
-pub use types::{ChunkRecord, JoinChunks, LogId, Nanos, NewChunk, Payload, Position, SettleRange, SettleReason, Wait};
+pub use types::{
+    ChunkRecord, JoinChunks, JointRecord, LogId, Nanos, NewChunk, Payload, Position, SettleRange, SettleReason, Wait,
+};
 pub use verify::{Owners, SetAside, Verified, look, salvage, verify};

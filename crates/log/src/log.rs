@@ -23,7 +23,7 @@ use crate::statistics::Statistics;
 use crate::store::Store;
 use crate::survey::Survey;
 use crate::types::{
-    ChunkRecord, JoinChunks, LogId, Nanos, NewChunk, Payload, Position, SettleRange, SettleReason, Wait,
+    ChunkRecord, JoinChunks, JointRecord, LogId, Nanos, NewChunk, Payload, Position, SettleRange, SettleReason, Wait,
 };
 use crate::wal::WalFiles;
 
@@ -132,44 +132,35 @@ impl Log {
         wait: Wait,
         now: Nanos,
     ) -> Position {
-        self.append_messages_with(log, first, None, payloads, wait, now)
+        let count = self.put_messages(log, first, None, payloads);
+        self.appended_records(count, wait, now)
     }
 
+    /// Adds messages to the batch, and returns how many.
     #[inline]
-    pub(crate) fn append_messages_with<'a>(
+    pub(crate) fn put_messages<'a>(
         &mut self,
         log: LogId,
         first: u64,
         group: Option<u16>,
         payloads: impl Iterator<Item = Payload<'a>>,
-        wait: Wait,
-        now: Nanos,
-    ) -> Position {
+    ) -> u64 {
         let mut number = first;
         for payload in payloads {
             self.make_room(payload.len());
             self.active.message(log, number, group, &payload);
             number += 1;
         }
-        self.appended_records(number - first, wait, now)
+        number - first
     }
 
-    /// Appends a chunk: `messages` messages of a log, numbered from `first` on, all in this payload. They are one record:
-    /// it is durable, read, kept and withdrawn as a whole. A log has messages or chunks, never both. Returns the record's
-    /// position.
+    /// Appends a chunk: it is one record, which is durable, read, kept and withdrawn as a whole. A log has messages or chunks, never
+    /// both. Returns the record's position.
     ///
     /// # Panics
-    /// As [`Log::append_messages`], and if `messages` is zero.
-    pub fn append_chunk(
-        &mut self,
-        log: LogId,
-        first: u64,
-        messages: u16,
-        payload: Payload<'_>,
-        wait: Wait,
-        now: Nanos,
-    ) -> Position {
-        self.put_chunk(log, first, messages, None, &payload);
+    /// As [`Log::append_messages`], and if it has no messages.
+    pub fn append_chunk(&mut self, chunk: &NewChunk<'_>, wait: Wait, now: Nanos) -> Position {
+        self.put_chunk(chunk, None);
         self.appended_records(1, wait, now)
     }
 
@@ -185,47 +176,32 @@ impl Log {
         wait: Wait,
         now: Nanos,
     ) -> ChunkRecord {
-        let NewChunk { log, first, messages, payload } = chunk;
-        assert!(*messages > 0, "a chunk without a message");
+        let NewChunk { log, messages, ref payload, .. } = *chunk;
+        assert!(messages > 0, "a chunk without a message");
         self.make_room(payload.len());
-        let is_joined = self.active.joined_chunk(*log, *messages, payload, join);
+        let is_joined = self.active.joined_chunk(log, messages, payload, join);
         if !is_joined {
-            self.active.chunk(*log, *first, *messages, None, payload);
+            self.active.chunk(chunk, None);
         }
         ChunkRecord { position: self.appended_records(1, wait, now), is_joined }
     }
 
-    pub(crate) fn put_chunk(
-        &mut self,
-        log: LogId,
-        first: u64,
-        messages: u16,
-        group: Option<u16>,
-        payload: &Payload<'_>,
-    ) {
-        assert!(messages > 0, "a chunk without a message");
-        self.make_room(payload.len());
-        self.active.chunk(log, first, messages, group, payload);
+    /// Adds a chunk to the batch.
+    pub(crate) fn put_chunk(&mut self, chunk: &NewChunk<'_>, group: Option<u16>) {
+        assert!(chunk.messages > 0, "a chunk without a message");
+        self.make_room(chunk.payload.len());
+        self.active.chunk(chunk, group);
     }
 
-    /// Appends a record saying that a log has `messages` messages, numbered from `first` on, whose bytes are stored
-    /// in another log, at a place given by the payload. The owner keeps that place in the state of its checkpoints,
+    /// Appends a record saying that a log has messages whose bytes are stored in another log. The owner keeps that place in the state of its checkpoints,
     /// as well as which of the messages are live; they can't be read here. Returns the record's position.
     ///
     /// # Panics
-    /// As [`Log::append_messages`], and if `messages` is zero.
-    pub fn append_references(
-        &mut self,
-        log: LogId,
-        first: u64,
-        messages: u16,
-        payload: &[u8],
-        wait: Wait,
-        now: Nanos,
-    ) -> Position {
-        assert!(messages > 0, "references to no message");
-        self.make_room(payload.len());
-        self.active.references(log, first, messages, payload);
+    /// As [`Log::append_messages`], and if there are none.
+    pub fn append_references(&mut self, references: &JointRecord<'_>, wait: Wait, now: Nanos) -> Position {
+        assert!(references.messages > 0, "references to no message");
+        self.make_room(references.payload.len());
+        self.active.references(*references);
         self.appended_records(1, wait, now)
     }
 

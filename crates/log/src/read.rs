@@ -13,7 +13,7 @@ use crate::format::record::{self, RECORD_HEADER_BYTES};
 use crate::format::segment_index::{LogIndex, Point};
 use crate::format::{Identity, RUN_BYTES_MAX};
 use crate::pin::Pin;
-use crate::scan::Window;
+use crate::scan::{Wanted, Window};
 use crate::types::LogId;
 use crate::wal::Known;
 
@@ -458,7 +458,10 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
 
     fn records(&mut self, at: u64, length: usize, chunk: usize) -> Result<Bytes, ReadError> {
         let plan = self.plan;
-        let bytes = self.windows.records.fetch(self.disk, &plan.name, at, length, chunk, plan.end);
+        let bytes = self
+            .windows
+            .records
+            .fetch(self.disk, Wanted { file: &plan.name, end: plan.end, offset: at, length, chunk });
         bytes.map_err(|error| ReadError::from_disk(error, plan.log))
     }
 
@@ -466,7 +469,8 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
     fn decide(&mut self, run: &RecordRun, at: u64) -> Result<Skim, ReadError> {
         let (plan, (at, length)) = (self.plan, self.place_of_head(run, at));
         let window = self.windows.of_head(at, length);
-        let bytes = window.view(self.disk, &plan.name, at, length, length, plan.end);
+        let bytes =
+            window.view(self.disk, Wanted { file: &plan.name, end: plan.end, offset: at, length, chunk: length });
         let bytes = bytes.map_err(|error| ReadError::from_disk(error, plan.log))?;
         Ok((self.decide)(Skimmed { number: run.first, bytes }))
     }
@@ -475,7 +479,8 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
     fn head(&mut self, run: &RecordRun, at: u64) -> Result<Bytes, ReadError> {
         let (plan, (at, length)) = (self.plan, self.place_of_head(run, at));
         let window = self.windows.of_head(at, length);
-        let bytes = window.fetch(self.disk, &plan.name, at, length, length, plan.end);
+        let bytes =
+            window.fetch(self.disk, Wanted { file: &plan.name, end: plan.end, offset: at, length, chunk: length });
         bytes.map_err(|error| ReadError::from_disk(error, plan.log))
     }
 
@@ -515,7 +520,7 @@ impl<D: FnMut(Skimmed<'_>) -> Skim> Reading<'_, D> {
         };
         self.windows
             .tables
-            .view(self.disk, &plan.name, at, length, chunk, plan.end)
+            .view(self.disk, Wanted { file: &plan.name, end: plan.end, offset: at, length, chunk })
             .map_err(|error| ReadError::from_disk(error, plan.log))
     }
 }

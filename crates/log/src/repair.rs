@@ -24,7 +24,7 @@ use crate::names::Name;
 use crate::options::Options;
 use crate::recover::Numbers;
 use crate::segment::{self, SegmentWriter};
-use crate::types::LogId;
+use crate::types::{JointRecord, LogId, NewChunk, Payload};
 use crate::verify::{Verified, aside};
 use crate::walk::{Piece, Walk};
 
@@ -40,7 +40,7 @@ pub trait Survivors {
     /// Notes that the message was copied.
     fn copied(&mut self, log: LogId, number: u64, payload: &[u8]);
     /// Notes that a chunk was copied, at least one of whose messages is live.
-    fn copied_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
+    fn copied_chunk(&mut self, record: JointRecord<'_>);
     /// The states of all logs. Their live messages are those copied, without the dead ones in chunks.
     fn states(&mut self) -> Vec<LiveState>;
 }
@@ -248,7 +248,12 @@ impl Copy<'_> {
                 let payload = bytes.slice_ref(record.payload);
                 self.push(run, number, &payload)?;
                 match run.kind {
-                    RecordKind::Chunk => survivors.copied_chunk(run.log, number, run.count, &payload),
+                    RecordKind::Chunk => survivors.copied_chunk(JointRecord {
+                        log: run.log,
+                        first: number,
+                        messages: run.count,
+                        payload: &payload,
+                    }),
                     _ => survivors.copied(run.log, number, &payload),
                 }
             }
@@ -276,7 +281,16 @@ impl Copy<'_> {
             }
         };
         match run.kind {
-            RecordKind::Chunk => writer.push_chunk(self.to, run.log, number, run.count, payload, BATCH_BYTES)?,
+            RecordKind::Chunk => writer.push_chunk(
+                self.to,
+                &NewChunk {
+                    log: run.log,
+                    first: number,
+                    messages: run.count,
+                    payload: Payload { head: &[], body: Some(payload) },
+                },
+                BATCH_BYTES,
+            )?,
             _ => writer.push(self.to, run.log, number, payload, BATCH_BYTES)?,
         }
         self.length += payload.len() as u64;

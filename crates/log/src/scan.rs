@@ -44,6 +44,21 @@ pub(crate) struct Window {
     pub taken: usize,
 }
 
+/// Bytes of a file that are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    /// Name of the file.
+    pub(crate) file: &'a str,
+    /// The end of the file.
+    pub(crate) end: u64,
+    /// The place of the first byte.
+    pub(crate) offset: u64,
+    /// Number of bytes.
+    pub(crate) length: usize,
+    /// Number of bytes to read at once, if that is more.
+    pub(crate) chunk: usize,
+}
+
 impl Window {
     /// Drops the chunk: the next bytes are of another file.
     pub(crate) fn forget(&mut self) {
@@ -56,44 +71,28 @@ impl Window {
         offset >= self.at && offset + length as u64 <= self.at + self.chunk.len() as u64
     }
 
-    /// The bytes at `offset`, or fewer if the file ends at `end`. Bytes read beyond them, up to `chunk` bytes in all,
-    /// are kept for the next call.
-    pub(crate) fn fetch(
-        &mut self,
-        disk: &dyn Disk,
-        file: &str,
-        offset: u64,
-        length: usize,
-        chunk: usize,
-        end: u64,
-    ) -> Result<Bytes, DiskError> {
-        let length = self.view(disk, file, offset, length, chunk, end)?.len();
-        let start = (offset - self.at) as usize;
+    /// These bytes, or fewer if the file ends before. Bytes read beyond them are kept for the next call.
+    pub(crate) fn fetch(&mut self, disk: &dyn Disk, wanted: Wanted<'_>) -> Result<Bytes, DiskError> {
+        let length = self.view(disk, wanted)?.len();
+        let start = (wanted.offset - self.at) as usize;
         Ok(self.chunk.slice(start..start + length))
     }
 
     /// The same to look at: who only looks at a few bytes needn't count as their owner.
-    pub(crate) fn view(
-        &mut self,
-        disk: &dyn Disk,
-        file: &str,
-        offset: u64,
-        length: usize,
-        chunk: usize,
-        end: u64,
-    ) -> Result<&[u8], DiskError> {
+    pub(crate) fn view(&mut self, disk: &dyn Disk, wanted: Wanted<'_>) -> Result<&[u8], DiskError> {
+        let Wanted { file, end, offset, length, chunk } = wanted;
         if !self.holds(offset, length) {
             let rest = usize::try_from(end.saturating_sub(offset)).unwrap_or(usize::MAX);
-            let wanted = length.max(chunk).min(rest);
+            let most = length.max(chunk).min(rest);
             self.forget();
-            let mut read = disk::read(disk, file, offset, wanted);
-            if read.is_err() && wanted > length {
+            let mut read = disk::read(disk, file, offset, most);
+            if read.is_err() && most > length {
                 // The unreadable bytes may be beyond the requested ones.
                 read = disk::read(disk, file, offset, length);
             }
             self.chunk = read?.into();
             self.at = offset;
-            self.taken += wanted;
+            self.taken += most;
         }
         let start = (offset - self.at) as usize;
         let stop = (start + length).min(self.chunk.len());
@@ -111,11 +110,22 @@ mod tests {
         let disk = MemoryDisk::new();
         disk.put("f", (0..100).collect());
         let mut window = Window::default();
-        assert_eq!(window.fetch(&disk, "f", 10, 5, 50, 100).unwrap()[..], [10, 11, 12, 13, 14]);
-        assert_eq!(window.fetch(&disk, "f", 55, 5, 50, 100).unwrap()[..], [55, 56, 57, 58, 59]);
+        assert_eq!(
+            window.fetch(&disk, Wanted { file: "f", end: 100, offset: 10, length: 5, chunk: 50 }).unwrap()[..],
+            [10, 11, 12, 13, 14]
+        );
+        assert_eq!(
+            window.fetch(&disk, Wanted { file: "f", end: 100, offset: 55, length: 5, chunk: 50 }).unwrap()[..],
+            [55, 56, 57, 58, 59]
+        );
         assert_eq!(window.taken, 50);
-        assert_eq!(window.fetch(&disk, "f", 98, 5, 50, 100).unwrap()[..], [98, 99]);
+        assert_eq!(
+            window.fetch(&disk, Wanted { file: "f", end: 100, offset: 98, length: 5, chunk: 50 }).unwrap()[..],
+            [98, 99]
+        );
         assert_eq!(window.taken, 52);
-        assert!(window.fetch(&disk, "f", 200, 5, 50, 100).unwrap().is_empty());
+        assert!(
+            window.fetch(&disk, Wanted { file: "f", end: 100, offset: 200, length: 5, chunk: 50 }).unwrap().is_empty()
+        );
     }
 }

@@ -18,7 +18,7 @@ use crate::format::segment_index::{self, FOOTER_BYTES, Footer};
 use crate::index::{Breaks, FileIndex};
 use crate::names::Name;
 use crate::store::{IndexFile, NewSegment, Segment};
-use crate::types::{LogId, Payload};
+use crate::types::{LogId, NewChunk, Payload};
 
 /// Bytes written between syncs, so that no single sync takes long.
 const UNSYNCED_MAX: u64 = 4 << 20;
@@ -86,14 +86,10 @@ impl SegmentWriter {
     pub(crate) fn push_chunk(
         &mut self,
         disk: &dyn Disk,
-        log: LogId,
-        first: u64,
-        messages: u16,
-        payload: &Bytes,
+        chunk: &NewChunk<'_>,
         batch_bytes: u64,
     ) -> Result<(), DiskError> {
-        let payload = Payload { head: &[], body: Some(payload) };
-        self.builder.chunk(log, first, messages, None, &payload);
+        self.builder.chunk(chunk, None);
         self.flush_from(disk, batch_bytes)
     }
 
@@ -331,7 +327,18 @@ mod tests {
     fn a_file_may_be_written_again_if_the_disk_lends_nothing() {
         let disk = MemoryDisk::new();
         let mut writer = SegmentWriter::create(&disk, 5, 0, 3, 4096, Breaks::default()).unwrap();
-        writer.push_chunk(&disk, LogId(1), 0, 10, &Bytes::from(vec![7; 9000]), 64 << 10).unwrap();
+        writer
+            .push_chunk(
+                &disk,
+                &NewChunk {
+                    log: LogId(1),
+                    first: 0,
+                    messages: 10,
+                    payload: Payload { head: &[], body: Some(&Bytes::from(vec![7; 9000])) },
+                },
+                64 << 10,
+            )
+            .unwrap();
         let NewSegment { segment, parts, .. } = writer.finish(&disk).unwrap();
         let source = ReadSource {
             name: &segment.name,

@@ -60,6 +60,19 @@ impl Payload<'_> {
     }
 }
 
+/// Messages of a log that have one record together: a chunk, or messages whose bytes are stored in another log.
+#[derive(Clone, Copy, Debug)]
+pub struct JointRecord<'a> {
+    /// The log that the messages belong to.
+    pub log: LogId,
+    /// Number of the first one.
+    pub first: u64,
+    /// Number of messages.
+    pub messages: u16,
+    /// Their bytes, or the place of these, which belongs to the caller.
+    pub payload: &'a [u8],
+}
+
 /// A chunk that is to be appended: messages of a log that are all in one payload.
 #[derive(Clone, Copy, Debug)]
 pub struct NewChunk<'a> {

@@ -10,7 +10,7 @@ use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader};
 use crate::format::batch_check::{self, Batch};
 use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::{Identity, SECTOR};
-use crate::scan::{Window, find_batch};
+use crate::scan::{Wanted, Window, find_batch};
 
 /// Size of the chunks in which files are read, unless a batch is larger.
 const CHUNK_BYTES: usize = 256 << 10;
@@ -71,6 +71,6 @@ impl<'a> Walk<'a> {
     }
 
     fn fetch(&mut self, offset: u64, length: usize) -> Result<Bytes, DiskError> {
-        self.window.fetch(self.disk, self.name, offset, length, CHUNK_BYTES, self.end)
+        self.window.fetch(self.disk, Wanted { file: self.name, end: self.end, offset, length, chunk: CHUNK_BYTES })
     }
 }

@@ -231,7 +231,7 @@ fn put_chunk(driver: &mut Driver, group: GroupId, messages: u16, length: usize) 
     let first = ledger.next;
     ledger.next += u64::from(messages);
     let payload = Payload { head: b"head", body: Some(&body(A, first, length)) };
-    ledger.position = driver.log.append_chunk_in(group, A, first, messages, payload, driver.now);
+    ledger.position = driver.log.append_chunk_in(group, &NewChunk { log: A, first, messages, payload }, driver.now);
     first..ledger.next
 }
 

@@ -4,7 +4,7 @@
 mod driver;
 
 use driver::{Driver, body, check, small};
-use leveret_log::{Job, LiveState, LogId, MemoryDisk, Next, Wait};
+use leveret_log::{Job, JointRecord, LiveState, LogId, MemoryDisk, Next, Wait};
 
 const A: LogId = LogId(1);
 const B: LogId = LogId(2);
@@ -15,7 +15,11 @@ fn share(driver: &mut Driver, first_shared: u64, firsts: [(LogId, u64); 2]) {
     driver.publish(LogId::SHARED, &bodies, Wait::Confirm);
     for (log, first) in firsts {
         let payload = first_shared.to_le_bytes();
-        let position = driver.log.append_references(log, first, 3, &payload, Wait::Confirm, driver.now);
+        let position = driver.log.append_references(
+            &JointRecord { log, first, messages: 3, payload: &payload },
+            Wait::Confirm,
+            driver.now,
+        );
         let ledger = driver.ledgers.0.entry(log).or_default();
         ledger.next = first + 3;
         ledger.live.extend((first..first + 3).map(|number| (number, 0)));

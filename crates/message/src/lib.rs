@@ -13,6 +13,7 @@
 mod added;
 pub mod annotations;
 pub mod batch;
+mod batch_part;
 pub mod chunk;
 pub mod deaths;
 pub mod deliver;
@@ -32,6 +33,7 @@ pub use added::{
     ADDED_BYTES_MAX, ADDED_TOTAL_MAX, Added, BadToken, DEFERRAL_TOKEN_BYTES_MAX, TooManyAdded, deferral_token,
 };
 pub use batch::{Absent, Batch, BatchBuilder, FileBody, MessageRef};
+pub use batch_part::BatchPart;
 pub use deaths::{DeadLetter, Reason};
 pub use envelope::{Encoding, Envelope};
 pub use lookup::fields_length;

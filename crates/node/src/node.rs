@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use leveret_broker::protocol::NotSpoken;
 use leveret_broker::settings::NameSecret;
-use leveret_broker::{AlarmSource, Authenticate, Broker, Protocol, Settings};
+use leveret_broker::{AlarmSource, Authenticate, Broker, Protocol, Settings, Setup};
 use leveret_log::{Disk, Options as LogOptions, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Durability, VhostDefaults};
@@ -216,10 +216,7 @@ impl Node {
         let (broker, report) = Broker::recover(
             &*disk,
             log_options.clone(),
-            settings,
-            options.protocols,
-            options.authenticate,
-            counters,
+            Setup { settings, protocols: options.protocols, authenticator: options.authenticate, counters },
             clock.now(),
         )?;
         if let Some(shown) = first_start::cluster_id(&broker.registry.snapshot().topology) {

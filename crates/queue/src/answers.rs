@@ -1,9 +1,9 @@
 //! The answers to calls on a queue, whatever its type.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use leveret_message::Batch;
-use roaring::RoaringTreemap;
 
 use crate::effects::Taken;
 
@@ -117,6 +117,17 @@ pub struct ParkedMessage {
     pub index: u32,
 }
 
+/// Messages that a move or a copy may take.
+#[derive(Debug, Clone)]
+pub struct Candidates<'a> {
+    /// Messages that were read from disk for it: consecutive ones with the number of the first.
+    pub read: &'a [(u64, Arc<Batch>)],
+    /// Their numbers are among these.
+    pub range: RangeInclusive<u64>,
+    /// Most messages that it takes.
+    pub most: usize,
+}
+
 /// Ready messages that were looked for by their numbers.
 #[derive(Debug, Clone, Default)]
 pub struct ReadyFound {
@@ -141,21 +152,6 @@ pub struct Peeked {
     pub due_ms: Option<u64>,
     /// The token by which it can be fetched before that, if it has one.
     pub token: Option<Box<str>>,
-}
-
-/// The part of a queue's state that outlives the process.
-#[derive(Debug)]
-pub struct Checkpoint {
-    /// The lowest number that the next message may get.
-    pub next: u64,
-    /// Live durable messages, including dead letters that wait to be moved.
-    pub live: RoaringTreemap,
-    /// Their body bytes.
-    pub bytes: u64,
-    /// Live messages that are stored in the shared log.
-    pub elsewhere: RoaringTreemap,
-    /// Times and references, see [`crate::Kept`].
-    pub state: Vec<u8>,
 }
 
 /// Conditions for deleting a queue. All conditions that are set have to hold.

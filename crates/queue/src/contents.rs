@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use leveret_message::{Batch, BatchBuilder};
 
-use crate::Nanos;
+use crate::nanos::Nanos;
 
 /// Bytes that a queue without consumers may hold before it leaves new messages on disk.
 pub(crate) const QUEUE_BYTES_MAX: u64 = 16 << 20;

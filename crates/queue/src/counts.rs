@@ -2,7 +2,7 @@
 
 use leveret_metrics::Rates;
 
-use crate::Nanos;
+use crate::nanos::Nanos;
 
 const COUNTS: usize = 8;
 /// The marked values: all counts, followed by two lengths.

@@ -1,8 +1,9 @@
 //! Queue state machines: the messages of a queue, and the dispatch to its consumers.
 //!
-//! A [`Queue`] is one of a few machines, depending on its type. A classic queue consists of two: the [`Ledger`] knows which
-//! numbers are live and is rebuilt from the log; the dispatcher (`consumers`) knows consumers, credit and handed-out messages,
-//! and starts empty after a restart. `ledger_queue` combines them with `contents`, the messages that are in memory.
+//! A [`Queue`] is one of a few machines, depending on its type. A machine begins with a [`Replica`], which the records of its log
+//! build: the [`Ledger`] knows which numbers are live, and the other [`Parts`] know more of these. The dispatcher (`dispatch`) knows
+//! consumers, credit and handed-out messages, and starts empty after a restart. `ledger_queue` combines them with `contents`, the
+//! messages that are in memory.
 //!
 //! Every durable change has two phases: submit validates and reserves numbers, apply happens once the record is durable. Only
 //! apply causes [`Effects`]: connections to be signalled, records to be logged, messages to be read. The caller fires them
@@ -14,107 +15,77 @@
 mod annotations;
 mod answers;
 mod attempts;
-mod beginning;
-mod blocked_letters;
-mod clock;
-mod comebacks;
-mod compared;
-mod consumer;
 mod consumer_id;
-mod consumers;
 mod contents;
 mod counts;
 pub mod dead_letter;
-mod deferred;
-mod delay_run;
-mod delayed;
-mod duplicates;
-mod dying_run;
+mod dispatch;
 mod effects;
-mod expiry;
-mod filter_fields;
+mod filters;
 mod gauges;
-mod group;
-mod held;
-mod kept;
 mod ledger;
 mod ledger_queue;
 mod limits;
-mod message_filter;
+mod nanos;
 mod number_set;
-mod offered;
-mod order;
-mod own_reads;
-mod pacing;
-mod parked;
 mod pending;
-mod place;
 pub mod planted;
 mod priorities;
+mod publishers;
 mod queue;
+mod reads;
+mod records;
 mod repeats;
-mod seeker;
-mod sequences;
+mod replica;
+mod set_aside;
 pub mod shared;
-mod single_active;
 mod status;
-mod stored_reads;
 mod stream;
-mod stream_filter;
 mod stream_start;
-mod stretches;
-mod tally;
-mod times;
-mod tracking;
+mod stream_state;
+mod surroundings;
+mod timing;
 mod wait;
-mod wanted_numbers;
-mod writers;
 
-pub use annotations::{Annotated, Annotations};
+pub use annotations::Annotations;
 pub use answers::{
-    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
+    Candidates, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
     ReadyFound, Rejection, SetAside, Submission, TurnEnd,
 };
-pub use attempts::{AttemptCounts, AttemptRun, Attempts};
-pub use beginning::{Recovered, Surroundings};
-pub use blocked_letters::Dying;
-pub use consumer::{ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Flow, LatencyBuckets, Unsent};
+pub use attempts::Attempts;
 pub use consumer_id::ConsumerId;
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};
-pub use dead_letter::{DeadRun, DeadTurn};
-pub use delay_run::DelayRun;
-pub use delayed::Delayed;
-pub use duplicates::RecoveredIds;
-pub use dying_run::DyingRun;
-pub use effects::{Effects, Ended, Link, RareEffects, Run, Signal, Taken, joined, push_run, push_sized};
-pub use expiry::{Expiry, ExpiryStateError};
-pub use filter_fields::FilterFields;
+pub use dead_letter::{DeadRun, DeadTurn, Dying};
+pub use dispatch::{
+    Activity, ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Deliveries, Flow, LatencyBuckets, Portion,
+    Unsent,
+};
+pub use effects::{Effects, Ended, Link, RareEffects, Signal, Taken};
+pub use filters::{FilterFields, MessageFilter, StreamFilter};
 pub use gauges::{QueueGauges, Waits};
-pub use group::{GroupPlace, Placement};
-pub use kept::{Kept, KeptError};
 pub use ledger::{Conservation, Departure, Ledger};
-pub use message_filter::MessageFilter;
-pub use offered::Offered;
-pub use pacing::{PublishSlot, SmoothRate};
-pub use parked::Parked;
-pub use place::{LatestPlace, Place, Watermarks};
+pub use nanos::Nanos;
+pub use pending::{GroupPlace, LatestPlace, Place, Placement, Watermarks};
 pub use priorities::Priorities;
+pub use publishers::{PublishSlot, SmoothRate};
 pub use queue::Queue;
-pub use sequences::RecoveredSequences;
+pub use reads::StoredRead;
+pub use records::{
+    Annotated, AttemptCounts, AttemptRun, DelayRun, DyingRun, KeptOffset, Run, joined, push_run, push_sized,
+};
+pub use repeats::{Offered, RecoveredIds, RecoveredRepeats, RecoveredSequences};
+pub use replica::{Checkpoint, Control, ControlError, KeptError, Parts, QueueRecord, Replica, ReplicaError};
+pub use set_aside::{Delayed, Parked};
 pub use shared::{References, SharedCounts};
-pub use single_active::Activity;
 pub use status::{
     ConsumerStatus, GroupMemberStatus, GroupStatus, QueueStatus, QuorumStatus, ReaderPosition, StreamStatus,
 };
-pub use stored_reads::StoredRead;
-pub use stream::{ChunkSubmission, ChunkTurn, Scan, TakenChunk};
-pub use stream_filter::StreamFilter;
+pub use stream::{ChunkSubmission, ChunkTurn, OfferedChunk, Scan, TakenChunk};
 pub use stream_start::{GroupMember, StreamOptions, StreamStart};
-pub use stretches::Stretches;
-pub use tracking::{KeptOffset, NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, Tracking};
+pub use stream_state::{
+    NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, StreamState, Stretches, Tracking, WriterRun, Writers,
+};
+pub use surroundings::Surroundings;
+pub use timing::{Expiry, ExpiryStateError};
 pub use wait::{QueueWait, WaitReason};
-pub use writers::{WriterRun, Writers};
-
-/// Monotonic nanoseconds, as the caller counts them.
-pub type Nanos = u64;

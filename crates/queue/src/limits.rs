@@ -5,10 +5,10 @@
 
 use std::ops::{Add, Sub};
 
-use leveret_message::Batch;
+use leveret_message::BatchPart;
 use leveret_model::{Overflow, QueueOptions};
 
-use crate::Nanos;
+use crate::nanos::Nanos;
 
 /// The length of a queue, as compared with a limit.
 #[derive(Debug, Clone, Copy, Default)]
@@ -44,17 +44,17 @@ pub(crate) fn is_over(options: &QueueOptions, length: Length) -> bool {
         || options.max_length_bytes.is_some_and(|limit| length.bytes > limit)
 }
 
-/// Number of messages, out of `count` from `index` on, that a queue of this length accepts if it [`refuses`] and consumers take
+/// Number of these messages, the first ones, that a queue of this length accepts if it [`refuses`] and consumers take
 /// the first `awaited` of them that aren't delayed. With `strict`, each of these has to be within the limits by itself.
 pub(crate) fn acceptable(
     options: &QueueOptions,
     mut length: Length,
-    batch: &Batch,
-    (index, count): (u32, u32),
+    part: BatchPart<'_>,
     mut awaited: u64,
     is_delayed: impl Fn(usize) -> bool,
     strict: bool,
 ) -> u32 {
+    let BatchPart { batch, index, count } = part;
     for accepted in 0..count {
         let at = (index + accepted) as usize;
         let alone = Length { messages: 1, bytes: u64::from(batch.body_length(at)) };
@@ -73,13 +73,9 @@ pub(crate) fn acceptable(
     count
 }
 
-/// Number of messages, out of `count` from `index` on, that a queue of this length accepts up to twice its limit.
-pub(crate) fn acceptable_twice(
-    options: &QueueOptions,
-    mut length: Length,
-    batch: &Batch,
-    (index, count): (u32, u32),
-) -> u32 {
+/// Number of these messages, the first ones, that a queue of this length accepts up to twice its limit.
+pub(crate) fn acceptable_twice(options: &QueueOptions, mut length: Length, part: BatchPart<'_>) -> u32 {
+    let BatchPart { batch, index, count } = part;
     let exceeds = |length: u64, limit: Option<u64>| limit.is_some_and(|limit| length > limit.saturating_mul(2));
     for accepted in 0..count {
         length.messages += 1;

@@ -44,6 +44,8 @@ pub enum Bug {
     ForgetLastStretch,
     /// A checkpoint omits the named publishers of a stream.
     ForgetWriters,
+    /// A replay doesn't look for the numbers of publishers, named or not.
+    ForgetSequences,
     /// A checkpoint omits the numbers of a queue's publishers.
     ForgetPublishers,
     /// A consumer with a filter gets every message.

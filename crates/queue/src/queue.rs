@@ -7,37 +7,36 @@ use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use leveret_message::chunk::SharedChunk;
-use leveret_message::{Added, Batch};
+use leveret_message::{Added, Batch, BatchPart};
 use leveret_model::{QueueOptions, QueueType};
 
-use crate::Nanos;
 use crate::answers::{
-    Checkpoint, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
+    Candidates, DeleteIf, GetOutcome, NoConsumer, NotConverted, NotDeleted, ParkedMessage, Peeked, QueueState,
     ReadyFound, Rejection, SetAside, Submission, TurnEnd,
 };
-use crate::attempts::AttemptRun;
-use crate::beginning::{Recovered, Surroundings};
-use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::{DeadRun, DeadTurn};
-use crate::effects::{Effects, Link, Run, Taken};
+use crate::dispatch::{ConsumerOptions, CreditState, Deliveries, Flow, Portion, Unsent};
+use crate::effects::{Effects, Link, Taken};
+use crate::filters::StreamFilter;
 use crate::gauges::QueueGauges;
-use crate::group::Placement;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
-use crate::offered::Offered;
-use crate::pacing::PublishSlot;
-use crate::place::{Place, Watermarks};
+use crate::nanos::Nanos;
+use crate::pending::{Place, Placement, Watermarks};
+use crate::publishers::PublishSlot;
+use crate::reads::StoredRead;
+use crate::records::{AttemptRun, KeptOffset, Run};
+use crate::repeats::Offered;
+use crate::replica::{Checkpoint, Replica};
 use crate::shared::References;
 use crate::status::{ConsumerStatus, QueueStatus};
-use crate::stored_reads::StoredRead;
-use crate::stream::{ChunkSubmission, ChunkTurn, Scan, StreamQueue, TakenChunk};
-use crate::stream_filter::StreamFilter;
+use crate::stream::{ChunkSubmission, ChunkTurn, OfferedChunk, Scan, StreamQueue, TakenChunk};
 use crate::stream_start::StreamStart;
-use crate::tracking::KeptOffset;
+use crate::stream_state::WriterRun;
+use crate::surroundings::Surroundings;
 use crate::wait::WaitReason;
-use crate::writers::WriterRun;
 
 /// A queue of any type. An enum, since there are few machines: a call costs no more than on the machine itself.
 #[expect(clippy::large_enum_variant, reason = "a box would cost each call on a queue, to save a stream 1 KiB")]
@@ -63,29 +62,22 @@ macro_rules! pass {
 }
 
 impl Queue {
-    /// The machine for these options, with the state that recovery found in its log. If `durable`, its persistent messages are
-    /// logged.
-    pub fn new(
-        options: QueueOptions,
-        durable: bool,
-        recovered: Recovered,
-        surroundings: Surroundings,
-        now: Nanos,
-    ) -> Self {
+    /// The machine for these options, which begins with this replica. If `durable`, its persistent messages are logged.
+    pub fn new(options: QueueOptions, durable: bool, replica: Replica, surroundings: Surroundings, now: Nanos) -> Self {
         match options.queue_type {
             QueueType::Classic | QueueType::Quorum => {
-                Self::Ledger(LedgerQueue::new(options, durable, recovered, surroundings, now))
+                Self::Ledger(LedgerQueue::new(options, durable, replica, surroundings, now))
             }
-            QueueType::Stream => Self::Stream(StreamQueue::new(options, recovered, surroundings, now)),
+            QueueType::Stream => Self::Stream(StreamQueue::new(options, replica, surroundings, now)),
         }
     }
 
     /// Phase one: validates and reserves numbers. Messages become part of the queue only when they are applied. `None` if the
     /// queue is closed.
     #[inline]
-    pub fn submit(&mut self, batch: &Batch, index: u32, count: u32, now: Nanos) -> Option<Submission> {
+    pub fn submit(&mut self, part: BatchPart<'_>, now: Nanos) -> Option<Submission> {
         match self {
-            Self::Ledger(queue) => queue.submit(batch, index, count, now),
+            Self::Ledger(queue) => queue.submit(part, now),
             Self::Stream(_) => unreachable!("{CHUNKS_ONLY}"),
         }
     }
@@ -118,19 +110,18 @@ impl Queue {
         pass!(self, queue => queue.slot(count, now))
     }
 
-    /// Sets the place of the accepted messages, those of `batch` from `index` on.
+    /// Sets the place of the accepted messages, the first ones of the part that was submitted.
     #[inline]
     pub fn submitted(
         &mut self,
         submission: Submission,
-        batch: Arc<Batch>,
-        index: u32,
+        part: BatchPart<'_>,
         placement: Placement<'_>,
         now: Nanos,
         effects: &mut Effects,
     ) {
         match self {
-            Self::Ledger(queue) => queue.submitted(submission, batch, index, placement, now, effects),
+            Self::Ledger(queue) => queue.submitted(submission, part, placement, now, effects),
             Self::Stream(_) => unreachable!("{CHUNKS_ONLY}"),
         }
     }
@@ -147,14 +138,13 @@ impl Queue {
     pub fn submitted_chunk(
         &mut self,
         submission: Submission,
-        chunk: Arc<SharedChunk>,
-        writer: Option<&WriterRun>,
+        offered: OfferedChunk<'_>,
         placement: Placement<'_>,
         now: Nanos,
         effects: &mut Effects,
     ) {
         match self {
-            Self::Stream(stream) => stream.submitted_chunk(submission, chunk, writer, placement, now, effects),
+            Self::Stream(stream) => stream.submitted_chunk(submission, offered, placement, now, effects),
             Self::Ledger(_) => unreachable!("{STREAMS_ONLY}"),
         }
     }
@@ -277,18 +267,17 @@ impl Queue {
         pass!(self, queue => queue.withdraw())
     }
 
-    /// Hands out messages to a scheduled consumer: at most `messages`, about `bytes`, and at most its fair share.
+    /// Hands out messages to a scheduled consumer: at most this, and at most its fair share.
     #[inline]
     pub fn take(
         &mut self,
         id: ConsumerId,
-        messages: u32,
-        bytes: u64,
+        most: Portion,
         now: Nanos,
         out: &mut Vec<Taken>,
         effects: &mut Effects,
     ) -> TurnEnd {
-        pass!(self, queue => queue.take(id, messages, bytes, now, out, effects))
+        pass!(self, queue => queue.take(id, most, now, out, effects))
     }
 
     /// Takes one message that isn't on its way to a consumer; `link` and `key` are signalled if it has to be read from disk
@@ -306,15 +295,8 @@ impl Queue {
 
     /// Removes messages for good: acknowledged, or rejected without requeue. The caller has to log durable runs under the same
     /// lock.
-    pub fn settle(
-        &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        outcome: Departure,
-        now: Nanos,
-        effects: &mut Effects,
-    ) {
-        pass!(self, queue => queue.settle(id, runs, outcome, now, effects));
+    pub fn settle(&mut self, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos, effects: &mut Effects) {
+        pass!(self, queue => queue.settle(deliveries, outcome, now, effects));
     }
 
     /// Like [`Queue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
@@ -324,34 +306,26 @@ impl Queue {
     }
 
     /// Rejects deliveries without requeue: they die, if there is a dead-letter exchange. `failed` counts the deliveries as failed.
-    pub fn reject(
-        &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        failed: bool,
-        now: Nanos,
-        effects: &mut Effects,
-    ) -> Rejection {
-        pass!(self, queue => queue.reject(id, runs, failed, now, effects))
+    pub fn reject(&mut self, deliveries: Deliveries<'_>, failed: bool, now: Nanos, effects: &mut Effects) -> Rejection {
+        pass!(self, queue => queue.reject(deliveries, failed, now, effects))
     }
 
     /// Puts messages back into their places, flagged redelivered. `failed` counts this delivery of them as failed.
-    pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
-        pass!(self, queue => queue.requeue(id, runs, failed, now, effects));
+    pub fn requeue(&mut self, deliveries: Deliveries<'_>, failed: bool, now: Nanos, effects: &mut Effects) {
+        pass!(self, queue => queue.requeue(deliveries, failed, now, effects));
     }
 
     /// As [`Queue::requeue`], and adds annotations to the messages, if this type of queue does that. A time of the next delivery among
     /// them delays the messages. If there is a deferral token, too, [`Queue::claim`] fetches them by it before that time.
     pub fn modify(
         &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         added: &Arc<Added>,
         now: Nanos,
         effects: &mut Effects,
     ) {
-        pass!(self, queue => queue.modify(id, runs, failed, added, now, effects));
+        pass!(self, queue => queue.modify(deliveries, failed, added, now, effects));
     }
 
     /// Claims the deferred messages with these tokens, at least one, for a consumer: it gets them before all others, as it has
@@ -557,8 +531,8 @@ impl Queue {
     }
 
     /// Number of these messages, from `index` on, that its limits allow at the moment.
-    pub fn has_room_for(&self, batch: &Batch, index: u32, count: u32) -> u32 {
-        pass!(self, queue => queue.acceptable(batch, index, count))
+    pub fn has_room_for(&self, part: BatchPart<'_>) -> u32 {
+        pass!(self, queue => queue.acceptable(part))
     }
 
     /// A publisher is held back for this reason.
@@ -699,13 +673,8 @@ impl Queue {
 
     /// Claims at most `most` parked messages with numbers in `range` out of those that were read, runs of messages by the number
     /// of their first. Until the caller calls [`Queue::parked_moved`], which it has to, nothing else removes them.
-    pub fn claim_parked(
-        &mut self,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-    ) -> Vec<ParkedMessage> {
-        pass!(self, queue => queue.claim_parked(read, range, most))
+    pub fn claim_parked(&mut self, among: &Candidates<'_>) -> Vec<ParkedMessage> {
+        pass!(self, queue => queue.claim_parked(among))
     }
 
     /// Ends the claim: the messages with these numbers, in ascending order, have left for other queues or other places of this
@@ -724,26 +693,13 @@ impl Queue {
     /// `read` are messages that were read from disk: runs by the number of their first, in ascending order. Until the caller calls
     /// [`Queue::ready_moved`] or [`Queue::unclaim_ready`], which it has to for each of them, they count as unacknowledged. Those
     /// that are on their way to consumers stay, and of a stream all.
-    pub fn claim_ready(
-        &mut self,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-        now: Nanos,
-        effects: &mut Effects,
-    ) -> ReadyFound {
-        pass!(self, queue => queue.claim_ready(read, range, most, now, effects))
+    pub fn claim_ready(&mut self, among: &Candidates<'_>, now: Nanos, effects: &mut Effects) -> ReadyFound {
+        pass!(self, queue => queue.claim_ready(among, now, effects))
     }
 
     /// As [`Queue::claim_ready`], but the messages stay as they are. Of a stream, those that were read.
-    pub fn find_ready(
-        &self,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-        now: Nanos,
-    ) -> ReadyFound {
-        pass!(self, queue => queue.find_ready(read, range, most, now))
+    pub fn find_ready(&self, among: &Candidates<'_>, now: Nanos) -> ReadyFound {
+        pass!(self, queue => queue.find_ready(among, now))
     }
 
     /// Claimed messages couldn't be moved, and are ready again; no delivery is counted.

@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::answers::QueueState;
-use crate::consumer::{Consumer, ConsumerFlow, ConsumerMode, LatencyBuckets};
 use crate::counts::QueueCounts;
+use crate::dispatch::{Activity, Consumer, ConsumerFlow, ConsumerMode, LatencyBuckets};
 use crate::ledger::Conservation;
-use crate::single_active::Activity;
-use crate::tracking::KeptOffset;
+use crate::records::KeptOffset;
 use crate::wait::QueueWait;
 
 /// One consumer as a listing shows it.

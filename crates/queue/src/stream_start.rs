@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::stream_filter::StreamFilter;
+use crate::filters::StreamFilter;
 
 /// The first message that a reader gets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

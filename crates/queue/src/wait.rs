@@ -1,6 +1,6 @@
 //! Reasons for waits: every wait has a reason code, shown to operators with the time since when it applies.
 
-use crate::Nanos;
+use crate::nanos::Nanos;
 
 /// Reason codes, in the words that the HTTP API shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use leveret_message::{BatchBuilder, Envelope};
+use leveret_message::{BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Placement, Queue,
-    Recovered, Signal, Surroundings, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Placement, Portion,
+    Queue, Replica, Signal, Surroundings, Watermarks,
 };
 
 fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
@@ -23,7 +23,7 @@ impl Link for Nobody {
 
 fn queue() -> Queue {
     let budget = Arc::new(MemoryBudget::new(1 << 30));
-    Queue::new(QueueOptions::default(), true, Recovered::default(), surroundings(budget), 0)
+    Queue::new(QueueOptions::default(), true, Replica::default(), surroundings(budget), 0)
 }
 
 fn consume(queue: &mut Queue) {
@@ -53,8 +53,8 @@ fn publish(queue: &mut Queue, position: u64) {
         builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", &[7; 1024]);
     }
     let (batch, mut effects) = (Arc::new(builder.finish()), Effects::default());
-    let submission = queue.submit(&batch, 0, 100, 0).unwrap();
-    queue.submitted(submission, batch, 0, Placement::At(Place::new(position)), 0, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, 100), 0).unwrap();
+    queue.submitted(submission, BatchPart::whole(&batch), Placement::At(Place::new(position)), 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(position)), &mut effects);
 }
 
@@ -68,7 +68,7 @@ fn a_long_queue_is_behind_while_a_consumer_could_take_messages() {
     assert!(queue.is_behind());
     // Its prefetch is used up: now the queue waits for the client, and may accept messages.
     let mut taken = Vec::new();
-    queue.take(CONSUMER, 100, u64::MAX, 0, &mut taken, &mut Effects::default());
+    queue.take(CONSUMER, Portion { messages: 100, bytes: u64::MAX }, 0, &mut taken, &mut Effects::default());
     assert_eq!(taken.iter().map(|taken| taken.count).sum::<u32>(), 100);
     assert!(!queue.is_behind());
 }

@@ -4,11 +4,11 @@ mod plain;
 
 use std::sync::Arc;
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{DeadLetterOptions, Overflow, QueueOptions, QueueType};
 use leveret_queue::{
-    DeadTurn, Departure, Dying, DyingRun, Effects, GetOutcome, Kept, Ledger, Link, MemoryBudget, Place, Queue,
-    Recovered, Rejection, Run, Signal, StoredRead, Taken, Watermarks, joined,
+    DeadTurn, Deliveries, Departure, Dying, DyingRun, Effects, GetOutcome, Ledger, Link, MemoryBudget, Parts, Place,
+    Queue, Rejection, Replica, Run, Signal, StoredRead, Taken, Watermarks, joined,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -23,7 +23,7 @@ fn queue(dead_letters: bool) -> Queue {
     let dead_letter =
         dead_letters.then(|| DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
     let options = QueueOptions { dead_letter, ..QueueOptions::default() };
-    Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
+    Queue::new(options, true, Replica::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
 }
 
 fn batch(lengths: &[usize], durable: bool) -> Arc<Batch> {
@@ -36,8 +36,8 @@ fn batch(lengths: &[usize], durable: bool) -> Arc<Batch> {
 
 fn publish(queue: &mut Queue, lengths: &[usize], durable: bool) {
     let (batch, mut effects) = (batch(lengths, durable), Effects::default());
-    let submission = queue.submit(&batch, 0, lengths.len() as u32, 0).unwrap();
-    queue.submitted(submission, batch, 0, placement(durable.then_some(1)), 0, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, lengths.len() as u32), 0).unwrap();
+    queue.submitted(submission, BatchPart::whole(&batch), placement(durable.then_some(1)), 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
 }
 
@@ -56,7 +56,7 @@ fn a_purge_leaves_unacknowledged_bytes_on_replay_too() {
     publish(&mut queue, &[20, 30, 40], true);
     let taken: Vec<Taken> = (0..2).map(|_| get(&mut queue)).collect();
     // The volatile message is requeued, alone in front of the one that stays unacknowledged.
-    queue.requeue(None, &[taken[0].run()], false, 0, &mut Effects::default());
+    queue.requeue(Deliveries::of(None, &[taken[0].run()]), false, 0, &mut Effects::default());
     let (count, runs) = queue.purge(0, &mut Effects::default());
     assert_eq!((count, queue.status().bytes), (3, 20));
     // A replay doesn't know number 0.
@@ -91,7 +91,7 @@ fn dead_letters_moved_in_turns_leave_with_their_own_bytes() {
     publish(&mut queue, &[1_000, 1, 1, 1], true);
     let taken: Vec<Taken> = (0..4).map(|_| get(&mut queue)).collect();
     let all = Run { last: taken[3].first, bytes: 1_003, ..taken[0].run() };
-    assert_eq!(queue.reject(None, &[all], true, 0, &mut Effects::default()), Rejection::Dying);
+    assert_eq!(queue.reject(Deliveries::of(None, &[all]), true, 0, &mut Effects::default()), Rejection::Dying);
     let mut replayed = Ledger::default();
     replayed.accept(0, 4, 1_003);
     // They are read back in two pieces.
@@ -114,7 +114,7 @@ fn volatile_messages_requeued_to_a_failed_queue_add_no_bytes() {
     publish(&mut queue, &[20, 30], true);
     let taken = get(&mut queue);
     queue.fail("the disk".into(), &mut Effects::default());
-    queue.requeue(None, &[taken.run()], false, 0, &mut Effects::default());
+    queue.requeue(Deliveries::of(None, &[taken.run()]), false, 0, &mut Effects::default());
     let status = queue.status();
     assert_eq!((status.ready, status.ready_bytes, status.bytes), (2, 50, 50));
     let (count, runs) = queue.purge(0, &mut Effects::default());
@@ -132,11 +132,11 @@ fn blocked(lengths: &[usize]) -> (Queue, Vec<DyingRun>) {
         ..QueueOptions::default()
     };
     let surroundings = surroundings(Arc::new(MemoryBudget::new(1 << 20)));
-    let mut queue = Queue::new(options, true, Recovered::default(), surroundings, 0);
+    let mut queue = Queue::new(options, true, Replica::default(), surroundings, 0);
     publish(&mut queue, lengths, true);
     let taken: Vec<Taken> = lengths.iter().map(|_| get(&mut queue)).collect();
     let runs: Vec<Run> = taken.iter().flat_map(Taken::runs).collect();
-    assert_eq!(queue.reject(None, &runs, true, 0, &mut Effects::default()), Rejection::Dying);
+    assert_eq!(queue.reject(Deliveries::of(None, &runs), true, 0, &mut Effects::default()), Rejection::Dying);
     let mut dying = Vec::new();
     while let DeadTurn::Move(_) | DeadTurn::Wait = turn(&mut queue, lengths) {
         let mut effects = Effects::default();
@@ -191,7 +191,7 @@ fn a_failed_queue_keeps_the_sizes_of_dying_messages() {
     let (mut queue, _) = blocked(&[1, 1_000, 7]);
     queue.run_timers(1_000_000_000, 1_000, &mut Effects::default());
     queue.fail("the disk".into(), &mut Effects::default());
-    let mut dying = Kept::decode(&queue.checkpoint().state).expect("it is whole").dying;
+    let mut dying = Parts::decode(&queue.checkpoint().state).expect("it is whole").dying;
     dying.keep(|number| number == 2);
     assert_eq!(dying.runs().iter().map(|run| run.bytes).sum::<u64>(), 7);
 }

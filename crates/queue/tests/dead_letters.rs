@@ -4,12 +4,12 @@ mod plain;
 
 use std::sync::Arc;
 
-use leveret_message::{Batch, BatchBuilder, Envelope, Reason};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope, Reason};
 use leveret_model::{DeadLetterOptions, Overflow, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
-    DeadRun, DeadTurn, Effects, GetOutcome, GroupPlace, Link, MemoryBudget, Place, Placement, Queue, Recovered,
-    Rejection, Run, Signal, StoredRead, Watermarks,
+    DeadRun, DeadTurn, Deliveries, Effects, GetOutcome, GroupPlace, Link, MemoryBudget, Place, Placement, Queue,
+    Rejection, Replica, Run, Signal, StoredRead, Watermarks,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -23,7 +23,7 @@ impl Link for Nobody {
 fn queue(max_length: Option<u64>) -> Queue {
     let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
     let options = QueueOptions { max_length, overflow: Overflow::DropHead, dead_letter, ..QueueOptions::default() };
-    Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
+    Queue::new(options, true, Replica::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
 }
 
 fn batch(count: u64, body: &[u8]) -> Arc<Batch> {
@@ -37,8 +37,8 @@ fn batch(count: u64, body: &[u8]) -> Arc<Batch> {
 fn publish(queue: &mut Queue, count: u64, durable: bool) -> Effects {
     let batch = batch(count, b"body");
     let mut effects = Effects::default();
-    let submission = queue.submit(&batch, 0, count as u32, 0).unwrap();
-    queue.submitted(submission, batch, 0, placement(durable.then_some(1)), 0, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, count as u32), 0).unwrap();
+    queue.submitted(submission, BatchPart::whole(&batch), placement(durable.then_some(1)), 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
     effects
 }
@@ -49,7 +49,7 @@ fn reject(queue: &mut Queue) -> u64 {
     let mut effects = Effects::default();
     let GetOutcome::Message(taken, _) = queue.get(false, &link, 0, 0, &mut effects) else { panic!("nothing is ready") };
     let run = Run { first: taken.first, last: taken.first, bytes: 4, durable: taken.durable };
-    assert_eq!(queue.reject(None, &[run], true, 0, &mut effects), Rejection::Dying);
+    assert_eq!(queue.reject(Deliveries::of(None, &[run]), true, 0, &mut effects), Rejection::Dying);
     assert!(effects.dead_letters);
     taken.first
 }
@@ -152,8 +152,8 @@ fn volatile_dead_letters_wait_up_to_a_limit() {
     for _ in 0..20 {
         let batch = batch(1, &large);
         let mut effects = Effects::default();
-        let submission = queue.submit(&batch, 0, 1, 0).unwrap();
-        queue.submitted(submission, batch, 0, Placement::Volatile, 0, &mut effects);
+        let submission = queue.submit(BatchPart::of(&batch, 0, 1), 0).unwrap();
+        queue.submitted(submission, BatchPart::whole(&batch), Placement::Volatile, 0, &mut effects);
     }
     let (dead, dropped, moving) = counters(&queue);
     assert_eq!((dead, dropped, moving), (15, 5, 15), "16 MiB with what each costs");
@@ -164,12 +164,12 @@ fn messages_of_an_open_group_and_those_behind_them_wait_for_it() {
     let mut queue = queue(None);
     let group = Arc::new(GroupPlace::default());
     let mut effects = Effects::default();
-    let first = queue.submit(&batch(1, b"in"), 0, 1, 0).unwrap();
-    queue.submitted(first, batch(1, b"in"), 0, Placement::In(&group), 0, &mut effects);
-    let behind = queue.submit(&batch(1, b"behind"), 0, 1, 0).unwrap();
-    queue.submitted(behind, batch(1, b"behind"), 0, Placement::At(Place::new(3)), 0, &mut effects);
-    let volatile = queue.submit(&batch(1, b"volatile"), 0, 1, 0).unwrap();
-    queue.submitted(volatile, batch(1, b"volatile"), 0, Placement::Volatile, 0, &mut effects);
+    let first = queue.submit(BatchPart::of(&batch(1, b"in"), 0, 1), 0).unwrap();
+    queue.submitted(first, BatchPart::whole(&batch(1, b"in")), Placement::In(&group), 0, &mut effects);
+    let behind = queue.submit(BatchPart::of(&batch(1, b"behind"), 0, 1), 0).unwrap();
+    queue.submitted(behind, BatchPart::whole(&batch(1, b"behind")), Placement::At(Place::new(3)), 0, &mut effects);
+    let volatile = queue.submit(BatchPart::of(&batch(1, b"volatile"), 0, 1), 0).unwrap();
+    queue.submitted(volatile, BatchPart::whole(&batch(1, b"volatile")), Placement::Volatile, 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(100)), &mut effects);
     assert_eq!((queue.size().0, queue.pending_place()), (0, Some(Place::new(3))));
     group.close(Place::new(7));

@@ -6,11 +6,11 @@ mod plain;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use leveret_message::{Added, Batch, BatchBuilder, Envelope};
+use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Queue, Recovered,
-    Signal, StoredRead, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Portion, Queue,
+    Replica, Signal, StoredRead, Watermarks,
 };
 
 use crate::plain::{placement, surroundings};
@@ -69,10 +69,10 @@ fn consumer(link: Arc<Recorder>) -> ConsumerOptions {
 fn due_messages_are_read_alone_and_many_at_a_time() {
     let options = QueueOptions { queue_type: QueueType::Quorum, ..QueueOptions::default() };
     let budget = Arc::new(MemoryBudget::new(1 << 30));
-    let mut queue = Queue::new(options, true, Recovered::default(), surroundings(budget), 0);
+    let mut queue = Queue::new(options, true, Replica::default(), surroundings(budget), 0);
     let (batch, mut effects) = (stored(0..MESSAGES), Effects::default());
-    let submission = queue.submit(&batch, 0, MESSAGES as u32, 0).expect("it isn't closed");
-    queue.submitted(submission, batch, 0, placement(Some(1)), 0, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, MESSAGES as u32), 0).expect("it isn't closed");
+    queue.submitted(submission, BatchPart::whole(&batch), placement(Some(1)), 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
     assert_eq!(queue.gauges().memory, 0, "none is held while it waits");
     queue.add(ConsumerId(1), consumer(Arc::default()), 0, &mut effects).expect("it has no other");
@@ -84,7 +84,7 @@ fn due_messages_are_read_alone_and_many_at_a_time() {
         loop {
             queue.run_timers(now, ALL, &mut effects);
             let mut out = Vec::new();
-            queue.take(ConsumerId(1), 64, 1 << 20, now, &mut out, &mut effects);
+            queue.take(ConsumerId(1), Portion { messages: 64, bytes: 1 << 20 }, now, &mut out, &mut effects);
             order.extend(out.iter().flat_map(|taken| taken.first..taken.first + u64::from(taken.count)));
             let read = effects.take_read();
             effects.fire();

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Expiry, GetOutcome, Kept, Ledger,
-    Link, MemoryBudget, Place, Placement, Queue, QueueState, Recovered, Run, Signal, Surroundings, Taken, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Expiry, GetOutcome,
+    Ledger, Link, MemoryBudget, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal,
+    Surroundings, Taken, Watermarks,
 };
 use proptest::prelude::*;
 use roaring::RoaringTreemap;
@@ -53,11 +54,12 @@ impl Rig {
 
     fn recovered(options: QueueOptions, ledger: Ledger, expiry: Expiry, now_ms: u64) -> Self {
         let next = ledger.next();
-        let recovered = Recovered { ledger, redelivered_below: next, expiry, ..Recovered::default() };
+        let parts = Parts { expiry, ..Parts::default() };
+        let replica = Replica { ledger, delivered_below: next, parts, ..Replica::default() };
         let budget = Arc::new(MemoryBudget::new(0));
         let surroundings =
             Surroundings { budget, epoch_ms: EPOCH_MS + now_ms, strict_compat: false, standing_delay_target: 0 };
-        let queue = Queue::new(options, true, recovered, surroundings, 0);
+        let queue = Queue::new(options, true, replica, surroundings, 0);
         let mut rig = Self {
             queue,
             link: Arc::default(),
@@ -106,8 +108,8 @@ impl Rig {
         let now = self.now_ms * MS;
         let count = batch.len() as u32;
         self.with(|queue, effects| {
-            let submission = queue.submit(&batch, 0, count, now).unwrap();
-            queue.submitted(submission, batch, 0, placement(position), now, effects);
+            let submission = queue.submit(BatchPart::of(&batch, 0, count), now).unwrap();
+            queue.submitted(submission, BatchPart::whole(&batch), placement(position), now, effects);
         });
     }
 
@@ -147,7 +149,9 @@ impl Rig {
     fn take(&mut self, id: u64, most: u32) -> Vec<Taken> {
         let mut out = Vec::new();
         let now = self.now_ms * MS;
-        self.with(|queue, effects| queue.take(ConsumerId(id), most, 1 << 20, now, &mut out, effects));
+        self.with(|queue, effects| {
+            queue.take(ConsumerId(id), Portion { messages: most, bytes: 1 << 20 }, now, &mut out, effects)
+        });
         out
     }
 
@@ -226,8 +230,10 @@ fn a_delivered_message_expires_when_it_is_requeued() {
     let run = Run { first: 0, last: 2, bytes: 30, durable: false };
     let settled = Run { last: 0, bytes: 10, ..run };
     let back = Run { first: 1, bytes: 20, ..run };
-    rig.with(|queue, effects| queue.settle(Some(ConsumerId(1)), &[settled], Departure::Settled, 0, effects));
-    rig.with(|queue, effects| queue.requeue(Some(ConsumerId(1)), &[back], false, 0, effects));
+    rig.with(|queue, effects| {
+        queue.settle(Deliveries::of(Some(ConsumerId(1)), &[settled]), Departure::Settled, 0, effects)
+    });
+    rig.with(|queue, effects| queue.requeue(Deliveries::of(Some(ConsumerId(1)), &[back]), false, 0, effects));
     assert_eq!(rig.expired.len(), 2);
     assert_eq!(rig.queue.size().0, 0);
     assert_eq!(rig.queue.status().ready_bytes, 0);
@@ -279,7 +285,7 @@ fn times_survive_a_restart() {
     assert_eq!(rig.expired.len(), 1);
     let (live, bytes) = live(&rig.queue);
     let ledger = Ledger::restore(rig.queue.checkpoint().next, &live, bytes);
-    let expiry = Kept::decode(&rig.queue.checkpoint().state).unwrap().expiry;
+    let expiry = Parts::decode(&rig.queue.checkpoint().state).unwrap().expiry;
     let options = QueueOptions { message_ttl_ms: Some(10_000), ..QueueOptions::default() };
     // The power was off for a while.
     let mut again = Rig::recovered(options, ledger, expiry, 2_900);
@@ -309,7 +315,7 @@ fn expired_messages_that_have_not_moved_are_due_after_a_restart() {
     let (live, bytes) = live(&rig.queue);
     assert!(live.contains(1));
     let ledger = Ledger::restore(rig.queue.checkpoint().next, &live, bytes);
-    let expiry = Kept::decode(&rig.queue.checkpoint().state).unwrap().expiry;
+    let expiry = Parts::decode(&rig.queue.checkpoint().state).unwrap().expiry;
     let mut again = Rig::recovered(options, ledger, expiry, 2_000);
     again.pass(200);
     assert_eq!(again.queue.status().conservation.dead_lettered, 1);

@@ -5,12 +5,12 @@ mod plain;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow, GetOutcome, Link,
-    MemoryBudget, MessageFilter, Place, Placement, Queue, QueueGauges, Recovered, Run, Signal, StoredRead, TurnEnd,
-    WaitReason, Waits, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Deliveries, Departure, Effects, Flow,
+    GetOutcome, Link, MemoryBudget, MessageFilter, Place, Placement, Portion, Queue, QueueGauges, Replica, Run, Signal,
+    StoredRead, TurnEnd, WaitReason, Waits, Watermarks,
 };
 use leveret_selector::{Dialect, Selector};
 use proptest::prelude::*;
@@ -149,7 +149,7 @@ impl Rig {
 
     fn empty(options: QueueOptions, size: usize, priorities: [i32; CONSUMERS]) -> Self {
         let link = Arc::new(Recorder::default());
-        let queue = Queue::new(options, true, Recovered::default(), surroundings(Arc::new(MemoryBudget::new(0))), 0);
+        let queue = Queue::new(options, true, Replica::default(), surroundings(Arc::new(MemoryBudget::new(0))), 0);
         Self {
             queue,
             link,
@@ -302,7 +302,7 @@ impl Rig {
 
     fn publish(&mut self, count: u64, durable: bool) {
         let batch = batch(self.serial, count, durable, self.size);
-        let submission = self.queue.submit(&batch, 0, count as u32, 0).unwrap();
+        let submission = self.queue.submit(BatchPart::of(&batch, 0, count as u32), 0).unwrap();
         let accepted = u64::from(submission.accepted);
         let position = durable.then(|| {
             self.position += accepted;
@@ -315,7 +315,9 @@ impl Rig {
         }
         self.pending.push_back((submission.first, accepted, self.serial));
         self.serial += count;
-        self.with(|queue, effects| queue.submitted(submission, batch, 0, placement(position), 0, effects));
+        self.with(|queue, effects| {
+            queue.submitted(submission, BatchPart::whole(&batch), placement(position), 0, effects)
+        });
         let _ = accepted;
         self.admit_applied();
     }
@@ -354,8 +356,9 @@ impl Rig {
         // The call may schedule the consumer again.
         self.scheduled[id] = false;
         let mut out = Vec::new();
-        let end =
-            self.with(|queue, effects| queue.take(ConsumerId(id as u64), messages, 1 << 20, 0, &mut out, effects));
+        let end = self.with(|queue, effects| {
+            queue.take(ConsumerId(id as u64), Portion { messages, bytes: 1 << 20 }, 0, &mut out, effects)
+        });
         assert!(out.is_empty() || !overtaken, "{id} is served before a higher priority");
         for taken in out {
             for at in 0..taken.count {
@@ -478,7 +481,12 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                     let run = Rig::run(number, durable, rig.size);
                     rig.gone += 1;
                     rig.with(|queue, effects| {
-                        queue.settle(Some(ConsumerId(id as u64)), &[run], Departure::Settled, 0, effects);
+                        queue.settle(
+                            Deliveries::of(Some(ConsumerId(id as u64)), &[run]),
+                            Departure::Settled,
+                            0,
+                            effects,
+                        );
                     });
                     rig.store.remove(&number);
                 }
@@ -491,7 +499,7 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                     rig.reference.ready.insert(number, Known { redelivered: true, failures, ..known });
                     rig.reference.unseen.insert(number);
                     rig.with(|queue, effects| {
-                        queue.requeue(Some(ConsumerId(id as u64)), &[run], failed, 0, effects);
+                        queue.requeue(Deliveries::of(Some(ConsumerId(id as u64)), &[run]), failed, 0, effects);
                     });
                 }
             }
@@ -688,10 +696,12 @@ fn reject_publish_refuses_messages_beyond_the_limit() {
     let options = QueueOptions { max_length: Some(3), overflow: Overflow::RejectPublish, ..QueueOptions::default() };
     let mut rig = Rig::empty(options, 10, [0; CONSUMERS]);
     let five = batch(1, 5, true, 1);
-    let submission = rig.queue.submit(&five, 0, 5, 0).unwrap();
+    let submission = rig.queue.submit(BatchPart::of(&five, 0, 5), 0).unwrap();
     assert_eq!(submission.accepted, 3);
-    rig.with(|queue, effects| queue.submitted(submission, five.clone(), 0, Placement::At(Place::new(3)), 0, effects));
-    let more = rig.queue.submit(&five, 3, 2, 0).unwrap();
+    rig.with(|queue, effects| {
+        queue.submitted(submission, BatchPart::whole(&five), Placement::At(Place::new(3)), 0, effects)
+    });
+    let more = rig.queue.submit(BatchPart::of(&five, 3, 2), 0).unwrap();
     assert_eq!(more.accepted, 0, "what is on its way to disk counts");
     assert_eq!(rig.queue.status().refused, 4);
 }
@@ -753,7 +763,12 @@ fn consumers_take_turns() {
         rig.take(id, 10);
         let (number, _, durable) = rig.reference.held[id].pop_front().unwrap();
         rig.with(|queue, effects| {
-            queue.settle(Some(ConsumerId(id as u64)), &[Rig::run(number, durable, 10)], Departure::Settled, 0, effects);
+            queue.settle(
+                Deliveries::of(Some(ConsumerId(id as u64)), &[Rig::run(number, durable, 10)]),
+                Departure::Settled,
+                0,
+                effects,
+            );
         });
         served[id] += 1;
     }
@@ -802,7 +817,9 @@ fn a_share_waits_for_a_consumer_that_is_late_to_its_turn() {
     }
     assert_eq!(rig.reference.held[0].len(), 5);
     let mut out = Vec::new();
-    rig.with(|queue, effects| queue.take(ConsumerId(2), 100, 1 << 20, 0, &mut out, effects));
+    rig.with(|queue, effects| {
+        queue.take(ConsumerId(2), Portion { messages: 100, bytes: 1 << 20 }, 0, &mut out, effects)
+    });
     assert_eq!(out.iter().map(|taken| taken.count).sum::<u32>(), 5);
 }
 

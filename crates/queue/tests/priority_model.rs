@@ -6,11 +6,11 @@ mod plain;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::QueueOptions;
 use leveret_queue::{
-    Departure, Effects, GetOutcome, Kept, Ledger, Link, MemoryBudget, Place, Queue, Recovered, Run, Signal, StoredRead,
-    Watermarks,
+    Deliveries, Departure, Effects, GetOutcome, Ledger, Link, MemoryBudget, Parts, Place, Queue, Replica, Run, Signal,
+    StoredRead, Watermarks,
 };
 use proptest::prelude::*;
 
@@ -59,14 +59,14 @@ struct Rig {
 impl Rig {
     fn new(max: u8, max_length: Option<u64>) -> Self {
         let options = QueueOptions { max_priority: Some(max), max_length, ..QueueOptions::default() };
-        let queue = Self::queue(&options, Recovered::default());
+        let queue = Self::queue(&options, Replica::default());
         let (ready, held) = (BTreeMap::new(), BTreeMap::new());
         Self { options, max, queue, link: Arc::new(Deaf), ready, held, position: 0 }
     }
 
     /// Durable messages leave memory at once.
-    fn queue(options: &QueueOptions, recovered: Recovered) -> Queue {
-        Queue::new(options.clone(), true, recovered, surroundings(Arc::new(MemoryBudget::new(0))), 0)
+    fn queue(options: &QueueOptions, replica: Replica) -> Queue {
+        Queue::new(options.clone(), true, replica, surroundings(Arc::new(MemoryBudget::new(0))), 0)
     }
 
     /// The numbers in the order of their delivery.
@@ -79,14 +79,14 @@ impl Rig {
     fn publish(&mut self, priorities: &[Option<u8>], durable: bool) {
         let batch = batch(priorities, durable);
         let count = priorities.len() as u32;
-        let submission = self.queue.submit(&batch, 0, count, 0).expect("it is open");
+        let submission = self.queue.submit(BatchPart::of(&batch, 0, count), 0).expect("it is open");
         assert_eq!(submission.accepted, count, "dropping the head makes room");
         let position = durable.then(|| {
             self.position += 1;
             self.position
         });
         let mut effects = Effects::default();
-        self.queue.submitted(submission, batch, 0, placement(position), 0, &mut effects);
+        self.queue.submitted(submission, BatchPart::whole(&batch), placement(position), 0, &mut effects);
         self.queue.apply(Watermarks::synced(Place::new(self.position)), &mut effects);
         for (number, priority) in (submission.first..).zip(priorities) {
             self.ready.insert(
@@ -155,7 +155,7 @@ impl Rig {
         if let Some((number, known, run)) = self.fetched(at) {
             self.ready.insert(number, Known { came_back: true, failed: known.failed || failed, ..known });
             let mut effects = Effects::default();
-            self.queue.requeue(None, &[run], failed, 0, &mut effects);
+            self.queue.requeue(Deliveries::of(None, &[run]), failed, 0, &mut effects);
             self.after(effects);
         }
     }
@@ -163,7 +163,7 @@ impl Rig {
     fn acknowledge(&mut self, at: usize) {
         if let Some((.., run)) = self.fetched(at) {
             let mut effects = Effects::default();
-            self.queue.settle(None, &[run], Departure::Settled, 0, &mut effects);
+            self.queue.settle(Deliveries::of(None, &[run]), Departure::Settled, 0, &mut effects);
             self.after(effects);
         }
     }
@@ -183,19 +183,17 @@ impl Rig {
         }
         let checkpoint = self.queue.checkpoint();
         let (live, bytes) = live(&self.queue);
-        let kept = Kept::decode(&checkpoint.state).expect("it is readable");
-        let mut attempts = kept.attempts;
+        let Parts { mut attempts, priorities, .. } = Parts::decode(&checkpoint.state).expect("it is readable");
         if clean {
             self.queue.attempts().iter().for_each(|run| attempts.replay(run));
         }
-        let recovered = Recovered {
+        let replica = Replica {
             ledger: Ledger::restore(checkpoint.next, &live, bytes),
-            redelivered_below: if clean { self.queue.delivered_below() } else { checkpoint.next },
-            attempts,
-            priorities: kept.priorities,
-            ..Recovered::default()
+            delivered_below: if clean { self.queue.delivered_below() } else { checkpoint.next },
+            parts: Parts { attempts, priorities, ..Parts::default() },
+            ..Replica::default()
         };
-        self.queue = Self::queue(&self.options, recovered);
+        self.queue = Self::queue(&self.options, replica);
         self.ready.append(&mut self.held);
         self.ready.retain(|_, known| known.durable);
         for known in self.ready.values_mut() {
@@ -282,9 +280,10 @@ fn a_million_random_priorities_take_less_than_3_mb() {
         }
         let mut ledger = Ledger::starting_at(1);
         ledger.accept(1, MESSAGES, MESSAGES);
-        let recovered = Recovered { ledger, priorities, ..Recovered::default() };
+        let parts = Parts { priorities, ..Parts::default() };
+        let replica = Replica { ledger, parts, ..Replica::default() };
         let options = QueueOptions { max_priority: Some(max), ..QueueOptions::default() };
-        let bytes = Rig::queue(&options, recovered).checkpoint().state.len();
+        let bytes = Rig::queue(&options, replica).checkpoint().state.len();
         assert!(bytes < 3_000_000, "{bytes} bytes with {max} priorities");
     }
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Ledger, Link, MemoryBudget, Priorities, Queue,
-    Recovered, Signal, StoredRead, Surroundings,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Ledger, Link, MemoryBudget, Parts, Portion,
+    Priorities, Queue, Replica, Signal, StoredRead, Surroundings,
 };
 
 const MESSAGES: u64 = 20_000;
@@ -42,11 +42,12 @@ fn reads_keep_only_messages_that_are_delivered_together() {
     ledger.accept(1, MESSAGES, MESSAGES * BODY as u64);
     let mut priorities = Priorities::default();
     (1..=MESSAGES).filter(|number| number % EVERY == 0).for_each(|number| priorities.note(number, 9));
-    let recovered = Recovered { ledger, priorities, ..Recovered::default() };
+    let parts = Parts { priorities, ..Parts::default() };
+    let replica = Replica { ledger, parts, ..Replica::default() };
     let options = QueueOptions { queue_type: QueueType::Quorum, ..QueueOptions::default() };
     let budget = Arc::new(MemoryBudget::new(1 << 30));
     let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
-    let mut queue = Queue::new(options, true, recovered, surroundings, 0);
+    let mut queue = Queue::new(options, true, replica, surroundings, 0);
     let link = Arc::new(Recorder::default());
     let consumer = ConsumerOptions {
         filter: None,
@@ -69,7 +70,7 @@ fn reads_keep_only_messages_that_are_delivered_together() {
     let (mut high, mut taken) = (true, BTreeSet::new());
     while taken.len() < MESSAGES as usize {
         let mut out = Vec::new();
-        queue.take(ConsumerId(1), 256, 64 << 10, 0, &mut out, &mut effects);
+        queue.take(ConsumerId(1), Portion { messages: 256, bytes: 64 << 10 }, 0, &mut out, &mut effects);
         for run in &out {
             for number in run.first..run.first + u64::from(run.count) {
                 high &= number % EVERY == 0;

@@ -4,10 +4,10 @@ mod plain;
 
 use std::sync::Arc;
 
-use leveret_message::{Added, Batch, BatchBuilder, Envelope};
+use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions, QueueType};
 use leveret_queue::{
-    DeadRun, DeadTurn, Effects, Kept, Ledger, MemoryBudget, Place, Queue, Recovered, SetAside, StoredRead, Watermarks,
+    DeadRun, DeadTurn, Effects, Ledger, MemoryBudget, Parts, Place, Queue, Replica, SetAside, StoredRead, Watermarks,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -15,11 +15,11 @@ use crate::plain::{live, placement, surroundings};
 const SECOND: u64 = 1_000_000_000;
 const ALL: u64 = 100;
 
-fn queue(recovered: Recovered, now: u64) -> Queue {
+fn queue(replica: Replica, now: u64) -> Queue {
     let dead_letter = Some(DeadLetterOptions { exchange: "x".into(), ..DeadLetterOptions::default() });
     let options =
         QueueOptions { queue_type: QueueType::Quorum, dead_letter, releases: true, ..QueueOptions::default() };
-    Queue::new(options, true, recovered, surroundings(Arc::new(MemoryBudget::new(1 << 20))), now)
+    Queue::new(options, true, replica, surroundings(Arc::new(MemoryBudget::new(1 << 20))), now)
 }
 
 /// Messages received at time 0 that are due after these delays, whose time to live is over at once.
@@ -35,8 +35,8 @@ fn batch(delays_ms: &[u32]) -> Arc<Batch> {
 
 fn publish(queue: &mut Queue, delays_ms: &[u32], now: u64) {
     let (batch, mut effects) = (batch(delays_ms), Effects::default());
-    let submission = queue.submit(&batch, 0, batch.len() as u32, now).expect("it isn't closed");
-    queue.submitted(submission, batch, 0, placement(Some(1)), now, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, batch.len() as u32), now).expect("it isn't closed");
+    queue.submitted(submission, BatchPart::whole(&batch), placement(Some(1)), now, &mut effects);
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
     assert_eq!(queue.status().ready, 0, "none is ever ready");
 }
@@ -80,14 +80,15 @@ fn moved(queue: &mut Queue) -> Vec<u64> {
 /// The queue after a crash that lost nothing before the last checkpoint.
 fn restart(queue: &Queue, now: u64) -> Queue {
     let checkpoint = queue.checkpoint();
-    let Kept { delayed, expiry, attempts, .. } = Kept::decode(&checkpoint.state).expect("it is a state");
+    let Parts { delayed, expiry, attempts, .. } = Parts::decode(&checkpoint.state).expect("it is a state");
     let ledger = Ledger::restore(checkpoint.next, &checkpoint.live, checkpoint.bytes);
-    self::queue(Recovered { ledger, delayed, expiry, attempts, ..Recovered::default() }, now)
+    let parts = Parts { delayed, expiry, attempts, ..Parts::default() };
+    self::queue(Replica { ledger, parts, ..Replica::default() }, now)
 }
 
 #[test]
 fn messages_leave_in_the_order_in_which_they_come_due() {
-    let mut queue = queue(Recovered::default(), 0);
+    let mut queue = queue(Replica::default(), 0);
     publish(&mut queue, &[5000, 2000, 4000, 2000], 0);
     assert_eq!(queue.set_aside(SetAside::Delayed), (4, 16));
     assert_eq!(queue.announce_deadline(), Some(2 * SECOND), "a time to live means nothing here");
@@ -103,7 +104,7 @@ fn messages_leave_in_the_order_in_which_they_come_due() {
 #[test]
 fn messages_due_in_any_order_are_read_many_at_a_time() {
     const COUNT: u32 = 600;
-    let mut queue = queue(Recovered::default(), 0);
+    let mut queue = queue(Replica::default(), 0);
     let delays: Vec<u32> = (0..COUNT).map(|at| 1000 + at * 7 % COUNT).collect();
     publish(&mut queue, &delays, 0);
     while due(&mut queue, 9 * SECOND) && queue.set_aside(SetAside::Delayed).0 > 0 {}
@@ -132,7 +133,7 @@ fn messages_due_in_any_order_are_read_many_at_a_time() {
 
 #[test]
 fn a_message_that_is_due_before_it_is_on_disk_leaves_then() {
-    let mut queue = queue(Recovered::default(), 0);
+    let mut queue = queue(Replica::default(), 0);
     publish(&mut queue, &[1], SECOND);
     assert!(due(&mut queue, SECOND));
     assert_eq!(moved(&mut queue), [0]);
@@ -140,7 +141,7 @@ fn a_message_that_is_due_before_it_is_on_disk_leaves_then() {
 
 #[test]
 fn none_is_lost_by_a_crash_before_it_has_left() {
-    let mut queue = queue(Recovered::default(), 0);
+    let mut queue = queue(Replica::default(), 0);
     publish(&mut queue, &[1000, 9000, 2000, 3000], 0);
     assert!(due(&mut queue, 2 * SECOND));
     assert_eq!(turn(&mut queue), [0], "a read for each");

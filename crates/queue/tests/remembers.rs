@@ -4,16 +4,16 @@ mod plain;
 
 use std::sync::Arc;
 
-use leveret_message::{Added, BatchBuilder, Envelope};
+use leveret_message::{Added, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{QueueOptions, QueueType};
-use leveret_queue::{Effects, Kept, Ledger, MemoryBudget, Place, Priorities, Queue, Recovered, Watermarks};
+use leveret_queue::{Effects, Ledger, MemoryBudget, Parts, Place, Priorities, Queue, Replica, Watermarks};
 
 use crate::plain::{live, placement, surroundings};
 
 const SECOND: u64 = 1_000_000_000;
 const ALL: u64 = 100;
 
-fn queue(recovered: Recovered, now: u64) -> Queue {
+fn queue(replica: Replica, now: u64) -> Queue {
     let options = QueueOptions {
         queue_type: QueueType::Quorum,
         remembers: true,
@@ -21,7 +21,7 @@ fn queue(recovered: Recovered, now: u64) -> Queue {
         max_length_bytes: Some(100),
         ..QueueOptions::default()
     };
-    Queue::new(options, true, recovered, surroundings(Arc::new(MemoryBudget::new(1 << 20))), now)
+    Queue::new(options, true, replica, surroundings(Arc::new(MemoryBudget::new(1 << 20))), now)
 }
 
 fn publish(queue: &mut Queue, priority: u8, body: &[u8]) {
@@ -34,8 +34,8 @@ fn publish(queue: &mut Queue, priority: u8, body: &[u8]) {
     let message = plain.finish();
     builder.push_annotated(&message.message(0), &Added::of_delay(9_000, 9_000));
     let (batch, mut effects) = (Arc::new(builder.finish()), Effects::default());
-    let submission = queue.submit(&batch, 0, 1, 0).expect("it isn't closed");
-    queue.submitted(submission, batch, 0, placement(Some(1)), 0, &mut effects);
+    let submission = queue.submit(BatchPart::of(&batch, 0, 1), 0).expect("it isn't closed");
+    queue.submitted(submission, BatchPart::whole(&batch), placement(Some(1)), 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
 }
 
@@ -45,7 +45,7 @@ fn numbers(queue: &Queue) -> Vec<u64> {
 
 #[test]
 fn times_and_priorities_of_messages_mean_nothing() {
-    let mut queue = queue(Recovered::default(), 0);
+    let mut queue = queue(Replica::default(), 0);
     for priority in [1, 9, 0, 9, 1] {
         publish(&mut queue, priority, b"body");
     }
@@ -54,18 +54,19 @@ fn times_and_priorities_of_messages_mean_nothing() {
     queue.run_timers(9 * SECOND, ALL, &mut Effects::default());
     assert_eq!(numbers(&queue), [2, 3, 4], "their times to live are over");
     let checkpoint = queue.checkpoint();
-    let Kept { delayed, expiry, .. } = Kept::decode(&checkpoint.state).expect("it is a state");
+    let Parts { delayed, expiry, .. } = Parts::decode(&checkpoint.state).expect("it is a state");
     let ledger = Ledger::restore(checkpoint.next, &checkpoint.live, checkpoint.bytes);
     let mut priorities = Priorities::default();
     priorities.note(4, 9);
-    let mut again = self::queue(Recovered { ledger, delayed, expiry, priorities, ..Recovered::default() }, 9 * SECOND);
+    let parts = Parts { delayed, expiry, priorities, ..Parts::default() };
+    let mut again = self::queue(Replica { ledger, parts, ..Replica::default() }, 9 * SECOND);
     again.run_timers(9 * SECOND, ALL, &mut Effects::default());
     assert_eq!(numbers(&again), [2, 3, 4]);
 }
 
 #[test]
 fn bytes_are_limited_too() {
-    let mut queue = queue(Recovered::default(), 0);
+    let mut queue = queue(Replica::default(), 0);
     publish(&mut queue, 0, &[0; 60]);
     publish(&mut queue, 0, &[0; 60]);
     assert_eq!(numbers(&queue), [1]);

@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use leveret_message::{BatchBuilder, Envelope};
+use leveret_message::{BatchBuilder, BatchPart, Envelope};
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Activity, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, Flow, Link, MemoryBudget,
-    Placement, Queue, Recovered, Run, Signal, Surroundings, Taken,
+    Activity, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Flow, Link,
+    MemoryBudget, Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken,
 };
 use proptest::prelude::*;
 
@@ -73,7 +73,7 @@ impl Rig {
             standing_delay_target: 0,
         };
         Self {
-            queue: Queue::new(options, true, Recovered::default(), surroundings, 0),
+            queue: Queue::new(options, true, Replica::default(), surroundings, 0),
             link: Arc::default(),
             replaces: queue_type == QueueType::Quorum,
             consumers: Vec::new(),
@@ -119,7 +119,7 @@ impl Rig {
     fn take(&mut self, at: usize, most: u32) -> u64 {
         let id = ConsumerId(self.consumers[at].id);
         let mut out = Vec::new();
-        self.with(|queue, effects| queue.take(id, most, 1 << 20, 0, &mut out, effects));
+        self.with(|queue, effects| queue.take(id, Portion { messages: most, bytes: 1 << 20 }, 0, &mut out, effects));
         if !self.consumers[at].automatic_ack {
             self.consumers[at].held.extend(out.iter().map(Taken::run));
         }
@@ -136,8 +136,10 @@ impl Rig {
                 let mut builder = BatchBuilder::default();
                 (0..count).for_each(|_| builder.push(&Envelope::default(), b"\0\0", b"body"));
                 let batch = Arc::new(builder.finish());
-                let submission = self.queue.submit(&batch, 0, count as u32, 0).expect("it is open");
-                self.with(|queue, effects| queue.submitted(submission, batch, 0, Placement::Volatile, 0, effects));
+                let submission = self.queue.submit(BatchPart::of(&batch, 0, count as u32), 0).expect("it is open");
+                self.with(|queue, effects| {
+                    queue.submitted(submission, BatchPart::whole(&batch), Placement::Volatile, 0, effects)
+                });
                 self.published += count;
             }
             _ if count == 0 => {}
@@ -162,7 +164,7 @@ impl Rig {
                 match back {
                     true => self.give_back(Some(ConsumerId(id)), &held),
                     false => self.with(|queue, effects| {
-                        queue.settle(Some(ConsumerId(id)), &held, Departure::Settled, 0, effects);
+                        queue.settle(Deliveries::of(Some(ConsumerId(id)), &held), Departure::Settled, 0, effects);
                     }),
                 }
             }
@@ -177,7 +179,7 @@ impl Rig {
 
     fn give_back(&mut self, id: Option<ConsumerId>, held: &[Run]) {
         self.taken -= held.iter().map(Run::count).sum::<u64>();
-        self.with(|queue, effects| queue.requeue(id, held, false, 0, effects));
+        self.with(|queue, effects| queue.requeue(Deliveries::of(id, held), false, 0, effects));
     }
 
     /// The consumer that the rule makes active, and whether it gets messages.

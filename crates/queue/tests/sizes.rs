@@ -6,12 +6,12 @@ mod plain;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leveret_message::{Added, Batch, BatchBuilder, Envelope, StoredMessage};
+use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Envelope, StoredMessage};
 use leveret_model::{Arguments, DeadLetterOptions, DelayedRetry, Overflow, QueueOptions, QueueType, RetryType};
 use leveret_queue::{
-    Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Departure, Effects, Flow, Kept,
-    Ledger, Link, MemoryBudget, Place, Queue, Recovered, Rejection, Run, SetAside, Signal, StoredRead, Taken,
-    Watermarks, push_sized,
+    Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deliveries, Departure, Effects,
+    Flow, Ledger, Link, MemoryBudget, Parts, Place, Portion, Queue, Rejection, Replica, Run, SetAside, Signal,
+    StoredRead, Taken, Watermarks, push_sized,
 };
 use proptest::prelude::*;
 
@@ -135,7 +135,7 @@ impl Rig {
             dead_letter,
             ..QueueOptions::default()
         };
-        let queue = begin(&options, Recovered::none(1), EPOCH_MS);
+        let queue = begin(&options, Replica::none(1), EPOCH_MS);
         let mut rig = Self {
             queue,
             options,
@@ -207,7 +207,7 @@ impl Rig {
             alone.push(Arc::new(single.finish()));
         }
         let (batch, now) = (Arc::new(builder.finish()), self.now());
-        let Some(submission) = self.queue.submit(&batch, 0, messages.len() as u32, now) else { return };
+        let Some(submission) = self.queue.submit(BatchPart::of(&batch, 0, messages.len() as u32), now) else { return };
         for at in 0..u64::from(submission.accepted) {
             self.sizes.insert(submission.first + at, messages[at as usize].0.into());
             if durable {
@@ -217,7 +217,7 @@ impl Rig {
         self.position += 1;
         let position = self.position;
         self.with(|queue, effects| {
-            queue.submitted(submission, batch, 0, placement(durable.then_some(position)), now, effects);
+            queue.submitted(submission, BatchPart::whole(&batch), placement(durable.then_some(position)), now, effects);
             queue.apply(Watermarks::synced(Place::new(position)), effects);
         });
     }
@@ -227,7 +227,9 @@ impl Rig {
         let flow = Flow::Credit { delivery_count: self.seen, link_credit: count.into(), drain: false };
         self.with(|queue, effects| queue.flow(ID, flow, now, effects));
         let mut all = Vec::new();
-        self.with(|queue, effects| queue.take(ID, u32::MAX, u64::MAX, now, &mut all, effects));
+        self.with(|queue, effects| {
+            queue.take(ID, Portion { messages: u32::MAX, bytes: u64::MAX }, now, &mut all, effects)
+        });
         for taken in all {
             self.seen += taken.count;
             for at in 0..taken.count {
@@ -248,16 +250,16 @@ impl Rig {
         let now = self.now();
         let until_ms = self.now_ms;
         self.with(|queue, effects| match how {
-            How::Acknowledge => queue.settle(Some(ID), &runs, Departure::Settled, now, effects),
+            How::Acknowledge => queue.settle(Deliveries::of(Some(ID), &runs), Departure::Settled, now, effects),
             How::Reject => {
-                if queue.reject(Some(ID), &runs, true, now, effects) == Rejection::NoDeadLetters {
-                    queue.settle(Some(ID), &runs, Departure::Dropped, now, effects);
+                if queue.reject(Deliveries::of(Some(ID), &runs), true, now, effects) == Rejection::NoDeadLetters {
+                    queue.settle(Deliveries::of(Some(ID), &runs), Departure::Dropped, now, effects);
                 }
             }
-            How::Requeue => queue.requeue(Some(ID), &runs, false, now, effects),
-            How::Fail => queue.requeue(Some(ID), &runs, true, now, effects),
+            How::Requeue => queue.requeue(Deliveries::of(Some(ID), &runs), false, now, effects),
+            How::Fail => queue.requeue(Deliveries::of(Some(ID), &runs), true, now, effects),
             How::Defer(ms) => {
-                queue.modify(Some(ID), &runs, false, &deferral(until_ms + u64::from(ms)), now, effects);
+                queue.modify(Deliveries::of(Some(ID), &runs), false, &deferral(until_ms + u64::from(ms)), now, effects);
             }
         });
     }
@@ -303,25 +305,13 @@ impl Rig {
     /// A crash behind a checkpoint.
     fn restart(&mut self) {
         let Checkpoint { next, live, bytes, state, .. } = self.queue.checkpoint();
-        let Kept { expiry, references, attempts, parked, delayed, annotations, dying, priorities, .. } =
-            Kept::decode(&state).expect("it is whole");
+        let parts = Parts::decode(&state).expect("it is whole");
         self.store.retain(|number, _| live.contains(*number));
-        let recovered = Recovered {
-            ledger: Ledger::restore(next, &live, bytes),
-            redelivered_below: next,
-            expiry,
-            references,
-            attempts,
-            parked,
-            delayed,
-            annotations,
-            dying,
-            priorities,
-            ..Recovered::default()
-        };
+        let ledger = Ledger::restore(next, &live, bytes);
+        let replica = Replica { ledger, delivered_below: next, parts, ..Replica::default() };
         self.held.clear();
         self.wanted.clear();
-        self.queue = begin(&self.options, recovered, self.now_ms);
+        self.queue = begin(&self.options, replica, self.now_ms);
         self.consume();
     }
 
@@ -372,10 +362,10 @@ impl Rig {
     }
 }
 
-fn begin(options: &QueueOptions, recovered: Recovered, now_ms: u64) -> Queue {
+fn begin(options: &QueueOptions, replica: Replica, now_ms: u64) -> Queue {
     // Each queue holds only its head in memory.
     let surroundings = surroundings(Arc::new(MemoryBudget::new(0)));
-    Queue::new(options.clone(), true, recovered, surroundings, now_ms * MS)
+    Queue::new(options.clone(), true, replica, surroundings, now_ms * MS)
 }
 
 /// Properties of AMQP 0-9-1 whose only header is a time of delivery.

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, SharedChunk};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
-    ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, GroupMember, Kept, Ledger, Link,
-    MemoryBudget, Place, Placement, Queue, Recovered, Signal, StoredRead, StreamOptions, StreamStart, Surroundings,
-    TurnEnd, Watermarks, WriterRun,
+    ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, GroupMember, Ledger, Link,
+    MemoryBudget, OfferedChunk, Parts, Place, Placement, Queue, Replica, Signal, StoredRead, StreamOptions,
+    StreamStart, Surroundings, TurnEnd, Watermarks, WriterRun,
 };
 
 #[derive(Default)]
@@ -30,16 +30,16 @@ struct Rig {
     received_ms: u64,
 }
 
-fn queue(recovered: Recovered) -> Queue {
+fn queue(replica: Replica) -> Queue {
     let options = QueueOptions { queue_type: QueueType::Stream, ..QueueOptions::default() };
     let budget = Arc::new(MemoryBudget::new(1 << 30));
     let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
-    Queue::new(options, true, recovered, surroundings, 0)
+    Queue::new(options, true, replica, surroundings, 0)
 }
 
 impl Rig {
     fn new() -> Self {
-        let queue = queue(Recovered::none(0));
+        let queue = queue(Replica::none(0));
         Self { queue, link: Arc::default(), position: 0, reads: Vec::new(), received_ms: 0 }
     }
 
@@ -62,7 +62,9 @@ impl Rig {
             self.position += 1;
             let place = Placement::At(Place::new(self.position));
             let chunk = chunk(messages, writer, self.received_ms);
-            self.with(|queue, effects| queue.submitted_chunk(submission, chunk, writer, place, 0, effects));
+            self.with(|queue, effects| {
+                queue.submitted_chunk(submission, OfferedChunk { chunk: &chunk, writer }, place, 0, effects)
+            });
         }
         answer
     }
@@ -211,9 +213,9 @@ fn numbered_messages_are_accepted_once() {
     rig.queue.withdraw();
     assert!(matches!(rig.submit(1, Some(&run(4, 4))), ChunkSubmission::Accepted(_)));
     let state = rig.queue.checkpoint().state;
-    let kept = Kept::decode(&state).expect("it was encoded a moment ago");
+    let parts = Parts::decode(&state).expect("it was encoded a moment ago");
     let ledger = Ledger::restore(3, &rig.queue.checkpoint().live, 0);
-    let mut again = queue(Recovered { ledger, stream: kept.stream, writers: kept.writers, ..Recovered::default() });
+    let mut again = queue(Replica { ledger, parts, ..Replica::default() });
     assert_eq!(again.submit_chunk(1, Some(&run(3, 3)), 0), Some(ChunkSubmission::Behind(3)));
     assert!(matches!(again.submit_chunk(1, Some(&run(4, 4)), 0), Some(ChunkSubmission::Accepted(_))));
 }

@@ -10,8 +10,8 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow,
-    Ledger, Link, MemoryBudget, MessageFilter, Place, Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead,
-    StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
+    Ledger, Link, MemoryBudget, MessageFilter, OfferedChunk, Place, Placement, Portion, Queue, QueueState, Replica,
+    Run, Signal, StoredRead, StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
 
@@ -38,14 +38,14 @@ const ID: ConsumerId = ConsumerId(1);
 
 impl Rig {
     fn new(memory: u64) -> Self {
-        Self::recovered(memory, Recovered::none(0), BTreeMap::new())
+        Self::recovered(memory, Replica::none(0), BTreeMap::new())
     }
 
-    fn recovered(memory: u64, recovered: Recovered, store: BTreeMap<u64, Arc<Batch>>) -> Self {
+    fn recovered(memory: u64, replica: Replica, store: BTreeMap<u64, Arc<Batch>>) -> Self {
         let options = QueueOptions { queue_type: QueueType::Stream, ..QueueOptions::default() };
         let budget = Arc::new(MemoryBudget::new(memory));
         let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
-        let queue = Queue::new(options, true, recovered, surroundings, 0);
+        let queue = Queue::new(options, true, replica, surroundings, 0);
         Self { queue, link: Arc::default(), store, position: 0, reads: Vec::new() }
     }
 
@@ -55,7 +55,7 @@ impl Rig {
         ledger.accept(0, 6, 0);
         ledger.settle(3, 5, 0, Departure::Dropped);
         let stored = chunk(0, (0..3).map(|_| (vec![], None)));
-        Self::recovered(0, Recovered { ledger, ..Recovered::default() }, BTreeMap::from([(0, stored)]))
+        Self::recovered(0, Replica { ledger, ..Replica::default() }, BTreeMap::from([(0, stored)]))
     }
 
     fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
@@ -80,7 +80,7 @@ impl Rig {
         self.position += 1;
         let place = Placement::At(Place::new(self.position));
         let chunk = Arc::new(SharedChunk::of(&batch));
-        self.with(|queue, effects| queue.submitted_chunk(submission, chunk, None, place, 0, effects));
+        self.with(|queue, effects| queue.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), place, 0, effects));
     }
 
     fn publish(&mut self, at_ms: u64, bodies: &[usize]) {
@@ -117,7 +117,8 @@ impl Rig {
     /// The offsets that the reader gets in one turn.
     fn take(&mut self, most: u32) -> (Vec<u64>, TurnEnd) {
         let mut out = Vec::new();
-        let end = self.with(|queue, effects| queue.take(ID, most, 1 << 30, 0, &mut out, effects));
+        let end = self
+            .with(|queue, effects| queue.take(ID, Portion { messages: most, bytes: 1 << 30 }, 0, &mut out, effects));
         (out.iter().flat_map(|taken| (0..taken.count).map(|at| taken.first + u64::from(at))).collect(), end)
     }
 
@@ -214,7 +215,7 @@ fn a_read_gives_nothing_that_was_withdrawn_meanwhile() {
     let mut lengths = Vec::new();
     for _ in 0..3 {
         let mut out = Vec::new();
-        rig.with(|queue, effects| queue.take(ID, 9, 1 << 20, 0, &mut out, effects));
+        rig.with(|queue, effects| queue.take(ID, Portion { messages: 9, bytes: 1 << 20 }, 0, &mut out, effects));
         for taken in out {
             lengths.extend((0..taken.count).map(|at| taken.batch.body_length((taken.index + at) as usize)));
         }

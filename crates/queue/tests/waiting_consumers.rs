@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use leveret_message::{Batch, BatchBuilder, Envelope};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Departure, Effects, GetOutcome, Link, MemoryBudget, Place,
-    Placement, Queue, Recovered, Signal, Surroundings, Taken, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, GetOutcome, Link,
+    MemoryBudget, Place, Placement, Portion, Queue, Replica, Signal, Surroundings, Taken, Watermarks,
 };
 
 const EPOCH_MS: u64 = 1_700_000_000_000;
@@ -36,7 +36,7 @@ impl Rig {
     fn with_compat(options: QueueOptions, strict_compat: bool) -> Self {
         let budget = Arc::new(MemoryBudget::new(1 << 20));
         let surroundings = Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat, standing_delay_target: 0 };
-        let queue = Queue::new(options, true, Recovered::default(), surroundings, 0);
+        let queue = Queue::new(options, true, Replica::default(), surroundings, 0);
         Self { queue, link: Arc::default(), now_ms: 0, position: 0 }
     }
 
@@ -82,11 +82,11 @@ impl Rig {
     /// Submits messages; returns how many were accepted. They become part of the queue when [`Rig::sync`] is called.
     fn submit(&mut self, count: usize, ttl_ms: Option<u64>) -> u32 {
         let (batch, now) = (self.batch(count, ttl_ms), self.now_ms * MS);
-        let submission = self.queue.submit(&batch, 0, count as u32, now).unwrap();
+        let submission = self.queue.submit(BatchPart::of(&batch, 0, count as u32), now).unwrap();
         self.position += 1;
         let position = self.position;
         self.with(|queue, effects| {
-            queue.submitted(submission, batch, 0, Placement::At(Place::new(position)), now, effects)
+            queue.submitted(submission, BatchPart::whole(&batch), Placement::At(Place::new(position)), now, effects)
         });
         submission.accepted
     }
@@ -104,7 +104,9 @@ impl Rig {
     /// The numbers that a consumer receives.
     fn take(&mut self, id: u64) -> Vec<u64> {
         let (mut out, now) = (Vec::<Taken>::new(), self.now_ms * MS);
-        self.with(|queue, effects| queue.take(ConsumerId(id), 1000, 1 << 20, now, &mut out, effects));
+        self.with(|queue, effects| {
+            queue.take(ConsumerId(id), Portion { messages: 1000, bytes: 1 << 20 }, now, &mut out, effects)
+        });
         out.iter().flat_map(|taken| (0..taken.count).map(|at| taken.first + u64::from(at))).collect()
     }
 
@@ -206,12 +208,12 @@ fn a_message_does_not_expire_on_its_way_to_a_waiting_consumer() {
     assert_eq!(rig.queue.status().conservation.expired, 1);
     // The returned message has outlived its time to live, so it expires.
     let run = leveret_queue::Run { first: 0, last: 0, bytes: 10, durable: true };
-    rig.with(|queue, effects| queue.requeue(Some(ConsumerId(1)), &[run], false, 2_000 * MS, effects));
+    rig.with(|queue, effects| queue.requeue(Deliveries::of(Some(ConsumerId(1)), &[run]), false, 2_000 * MS, effects));
     assert_eq!((rig.queue.size().0, rig.queue.status().conservation.expired), (0, 2));
     rig.now_ms = 2_001;
     rig.with(|queue, effects| {
         let run = leveret_queue::Run { first: 1, last: 1, bytes: 10, durable: true };
-        queue.settle(Some(ConsumerId(1)), &[run], Departure::Settled, 2_001 * MS, effects);
+        queue.settle(Deliveries::of(Some(ConsumerId(1)), &[run]), Departure::Settled, 2_001 * MS, effects);
     });
     assert_eq!(rig.queue.status().conservation.settled, 1);
 }

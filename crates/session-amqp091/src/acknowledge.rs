@@ -2,7 +2,7 @@
 
 use leveret_amqp091::method::basic;
 use leveret_log::Wait;
-use leveret_queue::{Departure, Run};
+use leveret_queue::{Deliveries, Departure, Run};
 
 use super::channel::{ByQueue, Channel, OfQueue, Settled};
 use super::error::{Result, no_channel, not_implemented, precondition};
@@ -64,7 +64,7 @@ impl Session {
         for OfQueue { queue, settled, .. } in self.acks.take() {
             match &settled[..] {
                 [(consumer, runs)] => {
-                    queue.settle(*consumer, runs, Departure::Settled, Wait::Lazy, now.monotonic);
+                    queue.settle(Deliveries::of(*consumer, runs), Departure::Settled, Wait::Lazy, now.monotonic);
                 }
                 _ => queue.acknowledge(&settled, now.monotonic),
             }
@@ -118,7 +118,7 @@ fn give_back(channel: &Channel, settled: Vec<Settled>, settlement: Settlement, n
     for Settled { source, runs } in settled {
         let source = channel.source(source);
         if let Settlement::Reject { failed } = settlement {
-            source.queue.dismiss(source.consumer, &runs, failed, Wait::Lazy, now.monotonic);
+            source.queue.dismiss(Deliveries::of(source.consumer, &runs), failed, Wait::Lazy, now.monotonic);
         } else {
             by_queue.add(source, runs);
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
 use leveret_message::StoredMessage;
 use leveret_message::deliver::{Delivery, to_amqp091, within};
-use leveret_queue::{ConsumerId, Taken, TurnEnd};
+use leveret_queue::{ConsumerId, Deliveries, Portion, Taken, TurnEnd};
 
 use super::channel::is_limited;
 use super::contents::Lead;
@@ -192,7 +192,12 @@ impl Session {
             }
         }
         let mut taken = std::mem::take(&mut self.client.taken);
-        let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+        let end = consumer.queue.take(
+            consumer.id,
+            Portion { messages: most, bytes: TAKE_BYTES_MAX },
+            now.monotonic,
+            &mut taken,
+        );
         for run in taken.drain(..) {
             self.encode_run(key, run, now);
         }
@@ -235,7 +240,7 @@ impl Session {
         if let Some((at, bytes)) = too_large {
             let (channel, queue, id) = (consumer.channel, consumer.queue.clone(), consumer.id);
             if !consumer.no_ack && at + 1 < taken.count {
-                queue.requeue(Some(id), &taken.rest(at + 1).runs(), false, now.monotonic);
+                queue.requeue(Deliveries::of(Some(id), &taken.rest(at + 1).runs()), false, now.monotonic);
             }
             return self.fail(channel, ProtocolError::header_too_large(bytes, frame_max), now);
         }
@@ -259,7 +264,7 @@ impl Session {
         let (channel, settings) = (consumer.channel, &self.client.broker.settings);
         let stream_offset = is_stream.then_some(taken.first);
         let delivery = Delivery { stream_offset, ..delivery_of(&taken, settings, now) };
-        let messages = (&*taken.batch, taken.index, taken.count);
+        let messages = taken.part();
         self.client.trace_delivered(channel, &consumer.queue.info().name, messages, &delivery, now);
         if let Some(tag) = in_file {
             let lead = Lead::Deliver { consumer_tag: consumer.tag.clone() };

@@ -89,7 +89,7 @@ impl Session {
             self.client.counters.redelivered_of(quorum).add(1);
         }
         let delivery = delivery_of(&taken, &self.client.broker.settings, now);
-        self.client.trace_delivered(channel, &queue.info().name, (&taken.batch, taken.index, 1), &delivery, now);
+        self.client.trace_delivered(channel, &queue.info().name, taken.part(), &delivery, now);
         let (frame_max, properties_max) = (self.frame_max, self.properties_max());
         let (node_ms, looks) = (self.client.broker.consumer_timeout_ms(), &mut self.client.looks);
         let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;

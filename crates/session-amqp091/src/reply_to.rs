@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use leveret_amqp091::{Method, Properties, ReplyCode, ShortStr, encode_method, method::basic, method::queue};
+use leveret_message::BatchPart;
 use leveret_model::Refused;
 
 use super::deliver::{Recipient, encode_delivery};
@@ -160,7 +161,13 @@ impl Session {
             let count = reply.batch.len() as u32;
             self.client.counters.delivered_replies.add(u64::from(count));
             let name = channel.reply.as_ref().map(|own| own.registration.target().name().clone());
-            self.client.trace_delivered(number, &name.unwrap_or_default(), (&reply.batch, 0, count), &to.delivery, now);
+            self.client.trace_delivered(
+                number,
+                &name.unwrap_or_default(),
+                BatchPart::of(&reply.batch, 0, count),
+                &to.delivery,
+                now,
+            );
         }
     }
 }

@@ -5,7 +5,7 @@ use leveret_amqp10::{
     performative::{Close, Detach, End},
 };
 
-use leveret_queue::Run;
+use leveret_queue::{Deliveries, Run};
 
 use super::connection::{Connection, Phase};
 use super::consumer::Consumer;
@@ -350,7 +350,7 @@ fn requeue(consumer: &Consumer, unsent: Vec<Run>, unsettled: Vec<Run>, now: Now)
     let is_failure = !consumer.queue.is_quorum();
     for (runs, failed) in [(unsent, false), (unsettled, is_failure)] {
         if !runs.is_empty() && !consumer.browses {
-            consumer.queue.requeue(Some(consumer.id), &runs, failed, now.monotonic);
+            consumer.queue.requeue(Deliveries::of(Some(consumer.id), &runs), failed, now.monotonic);
         }
     }
 }

@@ -9,7 +9,7 @@ use leveret_amqp10::{
     performative::{Attach, Disposition, Transfer},
 };
 use leveret_message::{BatchBuilder, StoredMessage};
-use leveret_queue::{Run, Watermarks};
+use leveret_queue::{Deliveries, Run, Watermarks};
 use rustc_hash::FxHashMap;
 
 use super::assembly::Assembly;
@@ -301,7 +301,7 @@ impl Connection {
     /// Rolls a transaction back; deliveries that were settled in it are requeued in place.
     fn roll_back(&mut self, settled: Transacted<QueueRef>, now: Now) {
         for Settled { queue, consumer, runs, mut asked, .. } in settled.into_settled() {
-            queue.requeue(Some(consumer), &runs, true, now.monotonic);
+            queue.requeue(Deliveries::of(Some(consumer), &runs), true, now.monotonic);
             asked.release();
             self.answer(&asked, &WaitFor::default());
         }
@@ -426,7 +426,9 @@ impl Connection {
         }
         // None of these links must get the requeued messages again.
         consumed.iter().for_each(|(queue, id, _)| queue.set_room(*id, false, now.monotonic));
-        consumed.iter().for_each(|(queue, id, runs)| queue.requeue(Some(*id), runs, true, now.monotonic));
+        consumed
+            .iter()
+            .for_each(|(queue, id, runs)| queue.requeue(Deliveries::of(Some(*id), runs), true, now.monotonic));
         let text = format!(
             "transaction too large: {held} deliveries would be settled in the open transactions of this connection, of \
              {max}; discharge more often"

@@ -4,7 +4,7 @@
 use leveret_amqp10::performative::{Transfer, begin_delivery};
 use leveret_amqp10::{FrameKind, begin_frame, end_frame};
 use leveret_message::deliver::{Amqp10Run, Delivery};
-use leveret_queue::{Taken, TurnEnd};
+use leveret_queue::{Portion, Taken, TurnEnd};
 
 use super::connection::Connection;
 use super::consumer::Consumer;
@@ -122,7 +122,12 @@ impl Connection {
         }
         let most = room.min(self.client.broker.settings.max_queue_credit);
         let mut taken = std::mem::take(&mut self.client.taken);
-        let end = consumer.queue.take(consumer.id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+        let end = consumer.queue.take(
+            consumer.id,
+            Portion { messages: most, bytes: TAKE_BYTES_MAX },
+            now.monotonic,
+            &mut taken,
+        );
         if consumer.filters {
             self.client.budget.spend(FILTER);
         }
@@ -174,7 +179,7 @@ impl Connection {
             }
             encoded += 1;
         }
-        let messages = (&*taken.batch, taken.index, encoded);
+        let messages = taken.part().first(encoded);
         self.client.trace_delivered(session.channel, &consumer.queue.info().name, messages, &delivery, now);
         if encoded < taken.count {
             session.pending.push_back(Pending::Run { handle, taken: taken.rest(encoded) });

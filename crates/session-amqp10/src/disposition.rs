@@ -7,7 +7,7 @@ use leveret_amqp10::{
 };
 use leveret_log::Wait;
 use leveret_message::{Added, TooManyAdded};
-use leveret_queue::{ConsumerId, Departure, QueueState, Run, push_sized};
+use leveret_queue::{ConsumerId, Deliveries, Departure, QueueState, Run, push_sized};
 use rustc_hash::FxHashMap;
 
 use super::answers::Answer;
@@ -221,7 +221,7 @@ impl Connection {
             let wait_for = match settlement {
                 Settlement::Acknowledge => {
                     self.client.counters.acked_of(counted_as(queue.info())).add(count);
-                    match queue.settle(Some(consumer), &runs, Departure::Settled, wait, now) {
+                    match queue.settle(Deliveries::of(Some(consumer), &runs), Departure::Settled, wait, now) {
                         Some(ticket) => ticket.into(),
                         // The queue failed during this very call: the messages are in its log, and come back after a
                         // restart.
@@ -231,23 +231,27 @@ impl Connection {
                         None => WaitFor::default(),
                     }
                 }
-                Settlement::Reject { failed } if is_asked => {
-                    queue.reject(Some(consumer), &runs, failed, &self.client.outbox, Reason::Settlement, now)
-                }
+                Settlement::Reject { failed } if is_asked => queue.reject(
+                    Deliveries::of(Some(consumer), &runs),
+                    failed,
+                    &self.client.outbox,
+                    Reason::Settlement,
+                    now,
+                ),
                 Settlement::Reject { failed } => {
-                    queue.dismiss(Some(consumer), &runs, failed, wait, now);
+                    queue.dismiss(Deliveries::of(Some(consumer), &runs), failed, wait, now);
                     WaitFor::default()
                 }
                 Settlement::Requeue { failed } => {
                     let Some(added) = &added else {
-                        queue.requeue(Some(consumer), &runs, failed, now);
+                        queue.requeue(Deliveries::of(Some(consumer), &runs), failed, now);
                         self.answer(&asked, &WaitFor::default());
                         continue;
                     };
                     // The answer for a deferred message promises that its token finds it.
                     let is_deferred = is_asked && queue.is_quorum() && matches!(added.deferral_token(), Ok(Some(_)));
                     let wait = if is_deferred { Wait::Confirm } else { Wait::Lazy };
-                    match queue.modify(Some(consumer), &runs, failed, added, wait, now) {
+                    match queue.modify(Deliveries::of(Some(consumer), &runs), failed, added, wait, now) {
                         Some(ticket) if is_deferred => ticket.into(),
                         None if is_deferred => {
                             asked.release();

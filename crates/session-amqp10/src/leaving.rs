@@ -4,6 +4,7 @@
 //! it half done. A client's `end` or `close` stays at the head of the input until then.
 
 use leveret_model::QueueId;
+use leveret_queue::Deliveries;
 
 use super::connection::Connection;
 use super::link::Link;
@@ -57,7 +58,7 @@ impl Connection {
                 && !consumer.browses
                 && !part.runs.is_empty()
             {
-                consumer.queue.requeue(Some(consumer.id), &part.runs, true, now.monotonic);
+                consumer.queue.requeue(Deliveries::of(Some(consumer.id), &part.runs), true, now.monotonic);
             }
         }
         if !is_done {

@@ -6,6 +6,7 @@ use leveret_amqp10::{
     performative::Attach,
     terminus::{DistributionMode, ExpiryPolicy, TerminusDurability},
 };
+use leveret_message::BatchPart;
 use leveret_model::Action;
 use leveret_queue::CreditState;
 
@@ -157,7 +158,7 @@ impl Connection {
         replies.next_tag = replies.next_tag.wrapping_add(1);
         let delivery_id = session.next_delivery_id.advance();
         self.client.counters.delivered_replies.add(1);
-        let (name, message) = (replies.registration.target().name(), (&*reply.batch, at as u32, 1));
+        let (name, message) = (replies.registration.target().name(), BatchPart::of(&reply.batch, at as u32, 1));
         self.client.trace_delivered(session.channel, name, message, &delivery, now);
         session.pending.push_back(Pending::Rest(Rest {
             handle,

@@ -7,7 +7,7 @@ use leveret_broker::queue_handle::{ChunkPublished, QueueRef};
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, MIXED_MESSAGES_MAX, NotAdded, SharedChunk};
-use leveret_queue::{WaitReason, WriterRun};
+use leveret_queue::{OfferedChunk, WaitReason, WriterRun};
 use leveret_session::driven::Steps as _;
 use leveret_stream_protocol::{DecodeError, Publish, PublishedMessage, ResponseCode};
 use smallvec::SmallVec;
@@ -223,20 +223,21 @@ impl Session {
         now: Now,
     ) -> bool {
         let (id, serial, count) = (confirming.publisher, confirming.serial, confirming.ids.len());
-        let published = match queue.publish_chunk(&chunk, writer.as_ref(), now.monotonic) {
-            ChunkPublished::Offered(published) => published,
-            ChunkPublished::Behind { last, awaited } => {
-                // Another connection publishes by the same name.
-                let (known, others) = self.split(&chunk, &confirming.ids, last);
-                self.confirming.push(awaited.into(), Confirming { publisher: id, serial, ids: known });
-                if others.is_empty() {
-                    return true;
+        let published =
+            match queue.publish_chunk(OfferedChunk { chunk: &chunk, writer: writer.as_ref() }, now.monotonic) {
+                ChunkPublished::Offered(published) => published,
+                ChunkPublished::Behind { last, awaited } => {
+                    // Another connection publishes by the same name.
+                    let (known, others) = self.split(&chunk, &confirming.ids, last);
+                    self.confirming.push(awaited.into(), Confirming { publisher: id, serial, ids: known });
+                    if others.is_empty() {
+                        return true;
+                    }
+                    let writer = writer.map(|writer| writer_of(writer.name, &others));
+                    let chunk = finish_chunk(&mut self.builder, queue, writer.as_ref(), now.wall_ms);
+                    return self.offer(Confirming { publisher: id, serial, ids: others }, queue, chunk, writer, now);
                 }
-                let writer = writer.map(|writer| writer_of(writer.name, &others));
-                let chunk = finish_chunk(&mut self.builder, queue, writer.as_ref(), now.wall_ms);
-                return self.offer(Confirming { publisher: id, serial, ids: others }, queue, chunk, writer, now);
-            }
-        };
+            };
         if published.accepted == 0 || published.is_gone {
             self.refuse_run(&confirming);
             return false;

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use leveret_log::Wait;
-use leveret_queue::{ConsumerId, Departure, QueueState, Run};
+use leveret_message::BatchPart;
+use leveret_queue::{ConsumerId, Deliveries, Departure, QueueState, Run};
 use smallvec::SmallVec;
 
 use crate::client_connection::ClientConnection;
@@ -195,7 +196,7 @@ impl Commit {
                 let count = batch.len() as u32;
                 let group = self.groups.of(queue);
                 let PublishedIn { accepted, ticket } =
-                    queue.publish_in(group, batch, 0, count, *persistent, now.monotonic);
+                    queue.publish_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
                 if accepted < count {
                     let has_stopped = matches!(queue.state(), QueueState::Failed(_));
                     self.refused = Some(if has_stopped { PartialReason::Stopped } else { PartialReason::Limit });
@@ -237,7 +238,7 @@ impl Commit {
                 }
             };
             let part = next_runs(runs, self.next, client);
-            queue.settle_in(self.groups.of(queue), *consumer, part, departure, now.monotonic);
+            queue.settle_in(self.groups.of(queue), Deliveries::of(*consumer, part), departure, now.monotonic);
             self.next += part.len();
             if self.next >= runs.len() {
                 self.settles.next();
@@ -263,10 +264,18 @@ impl Commit {
             }
             let part = next_runs(runs, self.next, client);
             match settlement {
-                Settlement::Requeue { failed } => queue.requeue(*consumer, part, *failed, now.monotonic),
+                Settlement::Requeue { failed } => {
+                    queue.requeue(Deliveries::of(*consumer, part), *failed, now.monotonic)
+                }
                 Settlement::Reject { failed } => {
                     let (outbox, reason) = (&client.outbox, Reason::Transaction);
-                    self.waits.push(queue.reject(*consumer, part, *failed, outbox, reason, now.monotonic));
+                    self.waits.push(queue.reject(
+                        Deliveries::of(*consumer, part),
+                        *failed,
+                        outbox,
+                        reason,
+                        now.monotonic,
+                    ));
                 }
                 Settlement::Acknowledge => unreachable!("an acknowledgement is part of the groups"),
             }

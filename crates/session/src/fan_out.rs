@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use leveret_message::Batch;
+use leveret_message::{Batch, BatchPart};
 use leveret_model::QueueId;
 use leveret_queue::PublishSlot;
 
@@ -136,7 +136,7 @@ impl FanOut {
             if self.next > begin && client.budget.is_spent() {
                 return false;
             }
-            let published = queue.publish(batch, 0, count, *persistent, audience, now);
+            let published = queue.publish(BatchPart::of(batch, 0, count), *persistent, audience, now);
             self.gone += usize::from(published.is_gone);
             if published.slot.at > self.slot.at {
                 (self.slot, self.paced_by) = (published.slot, Some(queue.info().id));

@@ -25,7 +25,7 @@ use leveret_message::{
     deliver::{Delivery, to_amqp091},
 };
 use leveret_model::{Action, Arguments, Command, DeclareQueue};
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Run, Signal};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Portion, Run, Signal};
 use leveret_session::confirms::Confirms;
 use leveret_session::driven::{Driven, Frame, Steps};
 use leveret_session::{ClientConnection, fan_out::FanOut};
@@ -333,8 +333,8 @@ impl Steps for ToySession {
         while self.client.next_scheduled().is_some() {
             let Some(consumer) = &mut self.consumer else { return };
             let mut taken = Vec::new();
-            let (id, most) = (consumer.id, TAKE_MESSAGES_MAX);
-            let _ = consumer.queue.take(id, most, TAKE_BYTES_MAX, now.monotonic, &mut taken);
+            let most = Portion { messages: TAKE_MESSAGES_MAX, bytes: TAKE_BYTES_MAX };
+            let _ = consumer.queue.take(consumer.id, most, now.monotonic, &mut taken);
             for taken in taken.iter().flat_map(|taken| (0..taken.count).map(|at| taken.rest(at))) {
                 let message = taken.batch.message(taken.index as usize).view();
                 let run = leveret_queue::Taken { count: 1, ..taken.clone() }.run();

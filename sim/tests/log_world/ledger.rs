@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use leveret_log::{LiveState, LogId, Position, Replay, RoaringTreemap, SettleRange, SettleReason};
+use leveret_log::{JointRecord, LiveState, LogId, Position, Replay, RoaringTreemap, SettleRange, SettleReason};
 
 pub(crate) const DECLARE: u8 = 1;
 pub(crate) const DELETE: u8 = 2;
@@ -148,11 +148,13 @@ impl Replay for Ledgers {
         self.messages_with(log, number, 1, payload.len(), None);
     }
 
-    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         self.messages_with(log, first, messages, payload.len(), None);
     }
 
-    fn references(&mut self, log: LogId, first: u64, _: u16, _: &[u8]) {
+    fn references(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, .. } = record;
         panic!("{log}/{first} refers to another log, and nobody wrote that");
     }
 
@@ -160,7 +162,8 @@ impl Replay for Ledgers {
         panic!("{log}/{number} is withdrawn, and there are no groups");
     }
 
-    fn withdraw_chunk(&mut self, log: LogId, first: u64, _: u16, _: &[u8]) {
+    fn withdraw_chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, .. } = record;
         panic!("{log}/{first} is withdrawn, and there are no groups");
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::ticket::StreamId;
-use leveret_broker::{Broker, Connection, Now, Peer, Protocol, Settings, Wake};
+use leveret_broker::{Broker, Connection, Now, Peer, Protocol, Settings, Setup, Wake};
 use leveret_log::{Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
 use leveret_model::{Arguments, Bind, Command, DeclareQueue, DestinationName, PutUser, SetPermissions, Value};
@@ -54,9 +54,13 @@ impl Stage {
         let now = Now { monotonic: 1_000_000_000, wall_ms: NOW_MS };
         let counters = vec![Arc::new(Counters::default())];
         let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)];
-        let (broker, _) =
-            Broker::recover(&disk, Options::default(), settings, protocols, Arc::new(Anybody), counters, now)
-                .expect("an empty disk");
+        let (broker, _) = Broker::recover(
+            &disk,
+            Options::default(),
+            Setup { settings, protocols, authenticator: Arc::new(Anybody), counters },
+            now,
+        )
+        .expect("an empty disk");
         let mut stage = Self { broker, disk, now, counts: false, clock: || Duration::ZERO };
         for command in furniture() {
             stage.broker.bootstrap(vec![command], stage.now).expect("the command is accepted");

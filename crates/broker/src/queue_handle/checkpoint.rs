@@ -1,13 +1,13 @@
 //! The part of a queue's state that outlives the process.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use leveret_log::{LiveState, Wait};
-use leveret_queue::{Checkpoint, Place, QueueState, Watermarks};
+use leveret_queue::{Control, Place, QueueState, Watermarks};
 
 use super::QueueHandle;
-use crate::records::CONTROL_DELIVERED_BELOW;
-use crate::streams::Record;
+use crate::records::live_state_of;
 
 /// A queue's answer about its live messages.
 #[derive(Debug)]
@@ -29,9 +29,7 @@ impl QueueHandle {
             if *queue.state() == QueueState::Deleted {
                 return None;
             }
-            let Checkpoint { next, live, bytes, elsewhere, state } = queue.checkpoint();
-            let position = self.last_record.get().number();
-            Some(LiveState { log: self.log_id, next, position, live, bytes, elsewhere, state })
+            Some(live_state_of(self.log_id, self.last_record.get().number(), queue.checkpoint()))
         });
         match (state, self.successor()) {
             (None, _) => LiveAnswer::Unknown,
@@ -55,9 +53,7 @@ impl QueueHandle {
         self.log_offsets(&mut queue, &offsets);
         let below = queue.delivered_below();
         if below > 0 {
-            let (kind, payload) = (CONTROL_DELIVERED_BELOW, &below.to_le_bytes());
-            let ticket = self.stream.append(Record::Control { log: self.log_id, kind, payload }, Wait::Lazy);
-            self.last_record.set(ticket.place());
+            self.log_control(&Control::DeliveredBelow(Cow::Owned(below)), Wait::Lazy);
         }
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::Wait;
-use leveret_message::Batch;
+use leveret_message::BatchPart;
 use leveret_message::chunk::SharedChunk;
 use leveret_model::Durability;
 use leveret_queue::{
-    ChunkSubmission, ChunkTurn, ConsumerId, KeptOffset, Place, Placement, PublishSlot, Queue, StoredRead, StreamStart,
-    TakenChunk, TurnEnd, Watermarks, WriterRun,
+    ChunkSubmission, ChunkTurn, ConsumerId, KeptOffset, OfferedChunk, Place, Placement, PublishSlot, Queue, StoredRead,
+    StreamStart, TakenChunk, TurnEnd, Watermarks,
 };
 
 use super::{PublishedIn, QueueHandle};
@@ -23,29 +23,25 @@ use crate::time::Nanos;
 
 impl QueueHandle {
     /// The chunk of these messages.
-    fn chunk_of(&self, batch: &Batch, index: u32, count: u32) -> Arc<SharedChunk> {
+    fn chunk_of(&self, part: BatchPart<'_>) -> Arc<SharedChunk> {
         let filter_bytes = self.effective.load().options(&self.info).stream_filter_bytes;
-        Arc::new(offered_chunk::chunk_of(batch, index, count, filter_bytes))
+        Arc::new(offered_chunk::chunk_of(part, filter_bytes))
     }
 
     /// Offers messages of a batch to this stream, as one chunk.
-    pub(super) fn publish_as_chunk(self: &Arc<Self>, batch: &Batch, index: u32, count: u32, now: Nanos) -> Published {
-        if count == 0 {
+    pub(super) fn publish_as_chunk(self: &Arc<Self>, part: BatchPart<'_>, now: Nanos) -> Published {
+        if part.count == 0 {
             return Published::none();
         }
-        match self.publish_chunk(&self.chunk_of(batch, index, count), None, now) {
+        match self.publish_chunk(OfferedChunk::unnamed(&self.chunk_of(part)), now) {
             ChunkPublished::Offered(published) => published,
             ChunkPublished::Behind { .. } => unreachable!("only named publishers number their messages"),
         }
     }
 
     /// Offers a chunk to this stream.
-    pub(crate) fn publish_chunk(
-        self: &Arc<Self>,
-        chunk: &Arc<SharedChunk>,
-        writer: Option<&WriterRun>,
-        now: Nanos,
-    ) -> ChunkPublished {
+    pub(crate) fn publish_chunk(self: &Arc<Self>, offered: OfferedChunk<'_>, now: Nanos) -> ChunkPublished {
+        let OfferedChunk { chunk, writer } = offered;
         self.decode_early(chunk);
         let count = u32::try_from(chunk.len()).expect("a chunk has at most 65,535 messages");
         let published = self.with(|queue, effects| {
@@ -71,7 +67,7 @@ impl QueueHandle {
             let at = (self.log_id, submission.first);
             let (place, placement) = offered_chunk::append(&self.stream, at, chunk, wait);
             self.last_record.set(place);
-            queue.submitted_chunk(submission, chunk.clone(), writer, placement, now, effects);
+            queue.submitted_chunk(submission, offered, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
                 queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);
             }
@@ -107,16 +103,15 @@ impl QueueHandle {
     pub(super) fn offer_chunk_in(
         self: &Arc<Self>,
         group: &mut Group,
-        batch: &Batch,
-        index: u32,
-        count: u32,
+        part: BatchPart<'_>,
         now: Nanos,
     ) -> Option<PublishedIn> {
+        let count = part.count;
         let none = PublishedIn { accepted: 0, ticket: Ticket::default() };
         if count == 0 {
             return Some(none);
         }
-        let chunk = self.chunk_of(batch, index, count);
+        let chunk = self.chunk_of(part);
         self.decode_early(&chunk);
         let published = self.with(|queue, effects| {
             let ChunkSubmission::Accepted(submission) = queue.submit_chunk(count, None, now)? else {
@@ -125,7 +120,13 @@ impl QueueHandle {
             let head = chunk.stored_head(submission.first);
             let record = offered_chunk::record(self.log_id, submission.first, &chunk, &head);
             self.last_record.set(group.append(Record::Chunk(record)).place());
-            queue.submitted_chunk(submission, chunk.clone(), None, Placement::In(group.place()), now, effects);
+            queue.submitted_chunk(
+                submission,
+                OfferedChunk::unnamed(&chunk),
+                Placement::In(group.place()),
+                now,
+                effects,
+            );
             Some(PublishedIn { accepted: count, ticket: self.pending_ticket(queue) })
         });
         published.unwrap_or(Some(none))

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use leveret_log::Wait;
-use leveret_message::Batch;
+use leveret_message::{Batch, BatchPart};
 use leveret_model::Durability;
 use leveret_queue::{Effects, Offered, Placement, PublishSlot, Queue};
 
@@ -29,7 +29,7 @@ impl QueueHandle {
     #[cold]
     pub(super) fn publish_once(
         self: &Arc<Self>,
-        offered: (&Arc<Batch>, u32),
+        offered: BatchPart<'_>,
         (batch, compared): (&Arc<Batch>, &[Option<Offered>]),
         persistent: bool,
         audience: Audience,
@@ -40,23 +40,24 @@ impl QueueHandle {
         let published = self.with(|queue, effects| {
             let fresh = Fresh::of(queue, batch, compared);
             self.count_duplicates(&fresh);
-            let Some(submission) = queue.submit(&fresh.batch, 0, fresh.count(), now) else {
+            let Some(submission) = queue.submit(BatchPart::of(&fresh.batch, 0, fresh.count()), now) else {
                 let awaited = Awaited::durable(*self.closed_at.lock());
                 return Published { accepted: fresh.offered(), awaited, is_gone: true, ..Published::none() };
             };
-            let (batch, first, taken) = (&fresh.batch, submission.first, submission.accepted);
+            let (first, taken) = (submission.first, submission.accepted);
+            let part = BatchPart::of(&fresh.batch, 0, taken);
             let written = self.durability == Durability::Os && !queue.awaits_group();
             if taken > 0 {
-                let is_logged = self.is_durable() && (is_persistent || self.spills(queue, batch, 0, taken));
+                let is_logged = self.is_durable() && (is_persistent || self.spills(queue, part));
                 let wait = if written { Wait::Written } else { Wait::Confirm };
-                let record = Record::Messages { log: self.log_id, first, batch, index: 0, count: taken, instead: None };
+                let record = Record::Messages { log: self.log_id, first, part, instead: None };
                 let place = is_logged.then(|| {
                     let place = self.stream.append(record, wait).place();
                     self.last_record.set(place);
                     place
                 });
                 let placement = place.map_or(Placement::Volatile, Placement::At);
-                queue.submitted(submission, batch.clone(), 0, placement, now, effects);
+                queue.submitted(submission, part, placement, now, effects);
                 queue.note_offered(first, fresh.compared(taken), is_logged);
             }
             let ticket = self.pending_ticket(queue);
@@ -74,10 +75,9 @@ impl QueueHandle {
         if published.is_gone
             && let Some(successor) = self.successor()
         {
-            let (batch, index) = offered;
-            return successor.publish(batch, index, count, persistent, audience, now);
+            return successor.publish(offered, persistent, audience, now);
         }
-        self.dead_letter_refused(batch, published.accepted, count - published.accepted);
+        self.dead_letter_refused(BatchPart::of(batch, 0, count).behind(published.accepted));
         published
     }
 
@@ -93,20 +93,20 @@ impl QueueHandle {
     ) -> Option<PublishedIn> {
         let fresh = Fresh::of(queue, batch, compared);
         self.count_duplicates(&fresh);
-        let submission = queue.submit(&fresh.batch, 0, fresh.count(), now)?;
-        let (batch, first, taken) = (&fresh.batch, submission.first, submission.accepted);
+        let submission = queue.submit(BatchPart::of(&fresh.batch, 0, fresh.count()), now)?;
+        let (first, taken) = (submission.first, submission.accepted);
+        let part = BatchPart::of(&fresh.batch, 0, taken);
         if taken > 0 {
             let is_logged = (persistent || self.is_always_persistent()) && self.is_durable();
             let placement = match is_logged {
                 true => {
-                    let record =
-                        Record::Messages { log: self.log_id, first, batch, index: 0, count: taken, instead: None };
+                    let record = Record::Messages { log: self.log_id, first, part, instead: None };
                     self.last_record.set(group.append(record).place());
                     Placement::In(group.place())
                 }
                 false => Placement::Volatile,
             };
-            queue.submitted(submission, batch.clone(), 0, placement, now, effects);
+            queue.submitted(submission, part, placement, now, effects);
             queue.note_offered(first, fresh.compared(taken), is_logged);
             queue.arrived(taken, now);
         }

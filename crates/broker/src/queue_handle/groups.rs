@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::SettleReason;
-use leveret_message::{Batch, Reason};
+use leveret_message::{BatchPart, Reason};
 use leveret_model::Overflow;
-use leveret_queue::{ConsumerId, DeadRun, DeadTurn, Departure, Place, Placement, Queue, QueueState, Run, joined};
+use leveret_queue::{DeadRun, DeadTurn, Deliveries, Departure, Place, Placement, Queue, QueueState, Run, joined};
 
 use super::{QueueHandle, Waiting};
 use crate::deferred::Refused;
@@ -33,16 +33,14 @@ impl QueueHandle {
     pub(crate) fn publish_in(
         self: &Arc<Self>,
         group: &mut Group,
-        batch: &Arc<Batch>,
-        index: u32,
-        count: u32,
+        part: BatchPart<'_>,
         persistent: bool,
         now: Nanos,
     ) -> PublishedIn {
         // To a queue that is being deleted they came before the deletion.
-        let gone = PublishedIn { accepted: count, ticket: Ticket::default() };
-        let published = self.offer_in(group, batch, index, count, persistent, now).unwrap_or(gone);
-        self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
+        let gone = PublishedIn { accepted: part.count, ticket: Ticket::default() };
+        let published = self.offer_in(group, part, persistent, now).unwrap_or(gone);
+        self.dead_letter_refused(part.behind(published.accepted));
         published
     }
 
@@ -51,45 +49,41 @@ impl QueueHandle {
     pub(crate) fn offer_in(
         self: &Arc<Self>,
         group: &mut Group,
-        batch: &Arc<Batch>,
-        index: u32,
-        count: u32,
+        part: BatchPart<'_>,
         persistent: bool,
         now: Nanos,
     ) -> Option<PublishedIn> {
         if self.is_stream() {
-            return self.offer_chunk_in(group, batch, index, count, now);
+            return self.offer_chunk_in(group, part, now);
         }
         let none = PublishedIn { accepted: 0, ticket: Ticket::default() };
-        let offered = (batch, index);
-        let held = crate::held_messages::held(&self.info, batch, index, count);
-        let (batch, index) = held.as_ref().map_or((batch, index), |held| (&held.batch, 0));
+        let held = crate::held_messages::held(&self.info, part);
+        let offered = part;
+        let part = held.as_ref().map_or(part, |held| BatchPart::whole(&held.batch));
         let compared = held.as_ref().and_then(|held| held.compared.as_deref());
         let published = self.with(|queue, effects| {
             if let Some(compared) = compared {
-                return self.offer_once_in(queue, group, (batch, compared), persistent, now, effects);
+                return self.offer_once_in(queue, group, (part.batch, compared), persistent, now, effects);
             }
-            let submission = queue.submit(batch, index, count, now)?;
+            let submission = queue.submit(part, now)?;
             if submission.accepted == 0 {
                 return Some(none);
             }
             let placement = if (persistent || self.is_always_persistent()) && self.is_durable() {
-                let (log, first, count) = (self.log_id, submission.first, submission.accepted);
-                let record = Record::Messages { log, first, batch, index, count, instead: None };
+                let (log, first, part) = (self.log_id, submission.first, part.first(submission.accepted));
+                let record = Record::Messages { log, first, part, instead: None };
                 self.last_record.set(group.append(record).place());
                 Placement::In(group.place())
             } else {
                 Placement::Volatile
             };
-            queue.submitted(submission, batch.clone(), index, placement, now, effects);
+            queue.submitted(submission, part, placement, now, effects);
             queue.arrived(submission.accepted, now);
             Some(PublishedIn { accepted: submission.accepted, ticket: self.pending_ticket(queue) })
         });
         let published = published.unwrap_or(Some(none));
         match self.successor() {
-            Some(successor) if published.is_none() => {
-                successor.offer_in(group, offered.0, offered.1, count, persistent, now)
-            }
+            Some(successor) if published.is_none() => successor.offer_in(group, offered, persistent, now),
             _ => published,
         }
     }
@@ -99,17 +93,16 @@ impl QueueHandle {
     pub(crate) fn settle_in(
         self: &Arc<Self>,
         group: &mut Group,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         outcome: Departure,
         now: Nanos,
     ) {
         self.with(|queue, effects| {
-            queue.settle(id, runs, outcome, now, effects);
+            queue.settle(deliveries, outcome, now, effects);
             if outcome == Departure::Dropped {
-                self.count_dropped(Reason::Rejected, runs);
+                self.count_dropped(Reason::Rejected, deliveries.runs);
             }
-            self.log_settles_in(queue, group, runs, reason_of(outcome));
+            self.log_settles_in(queue, group, deliveries.runs, reason_of(outcome));
         });
     }
 
@@ -128,7 +121,8 @@ impl QueueHandle {
     }
 
     /// Messages that the length limit refused go to the dead-letter exchange, if the overflow behaviour demands it.
-    pub(super) fn dead_letter_refused(self: &Arc<Self>, batch: &Arc<Batch>, index: u32, count: u32) {
+    pub(super) fn dead_letter_refused(self: &Arc<Self>, part: BatchPart<'_>) {
+        let BatchPart { batch, index, count } = part;
         let effective = self.effective.load();
         let options = effective.options(&self.info);
         if count > 0 && options.overflow == Overflow::RejectPublishDlx && options.dead_letter.is_some() {
@@ -175,11 +169,11 @@ impl QueueHandle {
     }
 
     /// Number of these messages that its limits allow at the moment: none if it has stopped, all if it is gone.
-    pub(crate) fn has_room_for(&self, batch: &Batch, index: u32, count: u32) -> u32 {
+    pub(crate) fn has_room_for(&self, part: BatchPart<'_>) -> u32 {
         self.look(|queue| match queue.state() {
-            QueueState::Running => queue.has_room_for(batch, index, count),
+            QueueState::Running => queue.has_room_for(part),
             QueueState::Failed(_) => 0,
-            QueueState::Deleted => count,
+            QueueState::Deleted => part.count,
         })
     }
 

@@ -1,14 +1,11 @@
 //! Records of what happened to a queue's messages, appended under its lock.
 
 use leveret_log::{SettleReason, Wait};
-use leveret_queue::{Annotated, AttemptRun, DelayRun, DyingRun, KeptOffset, Queue, Run, WaitReason, joined};
+use leveret_queue::{Annotated, AttemptRun, Control, DelayRun, DyingRun, KeptOffset, Queue, Run, WaitReason, joined};
 
 use super::{QueueHandle, RECORD_RUNS_MAX};
 use crate::planted::{Bug, is_planted};
-use crate::records::{
-    CONTROL_ANNOTATED, CONTROL_ATTEMPTS, CONTROL_DELAYED, CONTROL_DYING, CONTROL_OFFSETS, CONTROL_PARKED,
-    durable_ranges, encode_offsets, encode_parked,
-};
+use crate::records::durable_ranges;
 use crate::streams::Record;
 use crate::ticket::Ticket;
 
@@ -45,12 +42,12 @@ impl QueueHandle {
         if !runs.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
             return;
         }
-        self.log_control(CONTROL_ATTEMPTS, runs, AttemptRun::encode, Wait::Lazy);
+        self.log_runs(runs, |runs| Control::Attempts(runs.into()), Wait::Lazy);
     }
 
     /// Logs that messages were parked. Nobody waits for it.
     pub(super) fn log_parked(&self, runs: &[Run]) {
-        self.log_control(CONTROL_PARKED, runs, encode_parked, Wait::Lazy);
+        self.log_runs(runs, |runs| Control::Parked(runs.into()), Wait::Lazy);
     }
 
     /// Logs that messages are delayed; returns the ticket of the last record. On a full disk the times stay in memory, as counts do,
@@ -59,13 +56,13 @@ impl QueueHandle {
         if runs.is_empty() || wait == Wait::Lazy && self.stream.publish_wait() == WaitReason::DiskFull {
             return None;
         }
-        self.log_control(CONTROL_DELAYED, runs, DelayRun::encode, wait)
+        self.log_runs(runs, |runs| Control::Delayed(runs.into()), wait)
     }
 
     /// Logs that no queue takes dead letters. On a full disk that stays in memory, as counts do.
     pub(super) fn log_dying(&self, runs: &[DyingRun]) {
         if !runs.is_empty() && self.stream.publish_wait() != WaitReason::DiskFull {
-            self.log_control(CONTROL_DYING, runs, DyingRun::encode, Wait::Lazy);
+            self.log_runs(runs, |runs| Control::Dying(runs.into()), Wait::Lazy);
         }
     }
 
@@ -75,7 +72,7 @@ impl QueueHandle {
             queue.offsets_not_logged(offsets);
         } else {
             for offsets in offsets.chunks(OFFSETS_MAX) {
-                self.log_control(CONTROL_OFFSETS, offsets, encode_offsets, Wait::Lazy);
+                self.log_control(&Control::Offsets(offsets.into()), Wait::Lazy);
             }
         }
     }
@@ -88,31 +85,29 @@ impl QueueHandle {
         }
         let mut last = None;
         while !all.is_empty() {
-            let mut payload = Vec::new();
-            let mut count = 0;
-            while count < all.len() && payload.len() + all[count].encoded_bytes() <= ANNOTATED_BYTES_MAX {
-                all[count].encode(&mut payload);
+            let (mut count, mut bytes) = (0, 0);
+            while count < all.len() && bytes + all[count].encoded_bytes() <= ANNOTATED_BYTES_MAX {
+                bytes += all[count].encoded_bytes();
                 count += 1;
             }
-            let record = Record::Control { log: self.log_id, kind: CONTROL_ANNOTATED, payload: &payload };
-            let ticket = self.stream.append(record, wait);
-            self.last_record.set(ticket.place());
-            last = Some(ticket);
-            all = &all[count..];
+            let (record, rest) = all.split_at(count);
+            last = Some(self.log_control(&Control::Annotated(record.into()), wait));
+            all = rest;
         }
         last
     }
 
     /// Appends records of runs; returns the ticket of the last one.
-    fn log_control<R>(&self, kind: u8, runs: &[R], encode: impl Fn(&[R]) -> Vec<u8>, wait: Wait) -> Option<Ticket> {
-        let mut last = None;
-        for runs in runs.chunks(RECORD_RUNS_MAX) {
-            let record = Record::Control { log: self.log_id, kind, payload: &encode(runs) };
-            let ticket = self.stream.append(record, wait);
-            self.last_record.set(ticket.place());
-            last = Some(ticket);
-        }
-        last
+    fn log_runs<R>(&self, runs: &[R], control: impl Fn(&[R]) -> Control<'_>, wait: Wait) -> Option<Ticket> {
+        runs.chunks(RECORD_RUNS_MAX).map(|runs| self.log_control(&control(runs), wait)).last()
+    }
+
+    /// Appends a record of something that a part of the queue knows.
+    pub(super) fn log_control(&self, control: &Control<'_>, wait: Wait) -> Ticket {
+        let (kind, payload) = (control.kind(), &control.encode());
+        let ticket = self.stream.append(Record::Control { log: self.log_id, kind, payload }, wait);
+        self.last_record.set(ticket.place());
+        ticket
     }
 
     /// Releases messages in the shared log that left the queue, after the record of that was appended.

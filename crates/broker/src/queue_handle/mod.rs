@@ -10,14 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use leveret_log::{LogId, SettleReason, Wait};
-use leveret_message::{Added, Batch, Reason as Death};
+use leveret_log::{JointRecord, LogId, SettleReason, Wait};
+use leveret_message::{Added, Batch, BatchPart, Reason as Death};
 use leveret_model::{Durability, EffectiveQueue, Overflow, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Departure, Effects, Flow, GetOutcome, LatestPlace, Link,
-    NotDeleted, Place, Placement, PublishSlot, Queue, QueueState, RareEffects, Recovered, Rejection, Run, Scan, Signal,
-    StoredRead, StreamFilter, StreamStart, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks, push_run,
+    ConsumerId, ConsumerOptions, CreditState, DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, LatestPlace,
+    Link, NotDeleted, Place, Placement, Portion, PublishSlot, Queue, QueueState, RareEffects, Rejection, Replica, Run,
+    Scan, Signal, StoredRead, StreamFilter, StreamStart, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks,
+    push_run,
 };
 use parking_lot::Mutex;
 
@@ -109,21 +110,21 @@ pub(crate) struct QueueHandle {
 pub(crate) type LocalQueue = Arc<QueueHandle>;
 
 impl QueueHandle {
-    /// Creates a queue of the type that it was declared with, with its recovered state. `epoch_ms` is the wall time of
+    /// Creates a queue of the type that it was declared with, which begins with this replica. `epoch_ms` is the wall time of
     /// monotonic zero, in milliseconds since the Unix epoch.
     pub(crate) fn open(
         info: Arc<QueueInfo>,
         effective: EffectiveQueue,
-        recovered: Recovered,
+        replica: Replica,
         services: &Services,
         epoch_ms: u64,
         now: Nanos,
     ) -> LocalQueue {
-        services.shared.restore(&recovered.references);
+        services.shared.restore(&replica.parts.references);
         // Messages from before a restart may exist although new ones aren't logged.
-        let is_logged = info.durability(services.durability) != Durability::Memory || !recovered.ledger.is_empty();
+        let is_logged = info.durability(services.durability) != Durability::Memory || !replica.ledger.is_empty();
         let surroundings = Self::surroundings(services, epoch_ms);
-        let queue = Queue::new(effective.options(&info).clone(), is_logged, recovered, surroundings, now);
+        let queue = Queue::new(effective.options(&info).clone(), is_logged, replica, surroundings, now);
         Self::with_machine(info, effective, queue, services)
     }
 
@@ -356,37 +357,35 @@ impl QueueHandle {
         }
     }
 
-    /// Offers `count` messages of a batch from `index` on. A batch in the shared log is stored there from its number on, for
+    /// Offers these messages. A batch in the shared log is stored there from its number on, for
     /// this queue among others.
     pub(crate) fn publish(
         self: &Arc<Self>,
-        batch: &Arc<Batch>,
-        index: u32,
-        count: u32,
+        part: BatchPart<'_>,
         persistent: bool,
         audience: Audience,
         now: Nanos,
     ) -> Published {
         if self.is_stream() {
-            return self.publish_as_chunk(batch, index, count, now);
+            return self.publish_as_chunk(part, now);
         }
-        let offered = (batch, index);
+        let (offered, count) = (part, part.count);
         let persistent_as_offered = persistent;
         let persistent = persistent || self.is_always_persistent();
         let shared = match audience {
             Audience::Alone => None,
             Audience::Several(shared) | Audience::Unpaced(shared) => shared,
         };
-        let held = crate::held_messages::held(&self.info, batch, index, count);
+        let held = crate::held_messages::held(&self.info, part);
         if let Some(Held { batch: once, compared: Some(compared) }) = &held {
             return self.publish_once(offered, (once, compared), persistent_as_offered, audience, now);
         }
-        let (batch, index) = held.as_ref().map_or((batch, index), |held| (&held.batch, 0));
+        let part = held.as_ref().map_or(part, |held| BatchPart::whole(&held.batch));
         let is_shared = persistent && self.is_durable() && held.is_none();
-        let shared = shared.filter(|_| is_shared).map(|first| first + u64::from(index));
+        let shared = shared.filter(|_| is_shared).map(|first| first + u64::from(part.index));
         let mut referred = 0;
         let published = self.with(|queue, effects| {
-            let Some(submission) = queue.submit(batch, index, count, now) else {
+            let Some(submission) = queue.submit(part, now) else {
                 // It was routed before the deletion was known: it counts as published later, when it would have found no queue.
                 let awaited = Awaited::durable(*self.closed_at.lock());
                 return Published { accepted: count, awaited, is_gone: true, ..Published::none() };
@@ -394,30 +393,28 @@ impl QueueHandle {
             if submission.accepted == 0 {
                 return Published::none();
             }
-            let is_logged = self.is_durable() && (persistent || self.spills(queue, batch, index, submission.accepted));
+            let is_logged = self.is_durable() && (persistent || self.spills(queue, part.first(submission.accepted)));
             let written = self.durability == Durability::Os && !queue.awaits_group();
             let wait = if written { Wait::Written } else { Wait::Confirm };
             let place = is_logged.then(|| {
-                let (log, first, count) = (self.log_id, submission.first, submission.accepted);
+                let (log, first, part) = (self.log_id, submission.first, part.first(submission.accepted));
                 let ticket = match shared {
-                    None => {
-                        self.stream.append(Record::Messages { log, first, batch, index, count, instead: None }, wait)
-                    }
+                    None => self.stream.append(Record::Messages { log, first, part, instead: None }, wait),
                     Some(shared) => {
-                        let payload = &encode_reference(batch, index, count, shared, self.has_priorities());
-                        let messages = u16::try_from(count).expect("a batch holds fewer messages");
-                        self.stream.append(Record::References { log, first, messages, payload }, wait)
+                        let payload = &encode_reference(part, shared, self.has_priorities());
+                        let messages = u16::try_from(part.count).expect("a batch holds fewer messages");
+                        self.stream.append(Record::References(JointRecord { log, first, messages, payload }), wait)
                     }
                 };
                 if let Some(shared) = shared {
-                    queue.references_mut().add(first, u64::from(count), shared);
-                    referred = count;
+                    queue.references_mut().add(first, u64::from(part.count), shared);
+                    referred = part.count;
                 }
                 self.last_record.set(ticket.place());
                 ticket.place()
             });
             let placement = place.map_or(Placement::Volatile, Placement::At);
-            queue.submitted(submission, batch.clone(), index, placement, now, effects);
+            queue.submitted(submission, part, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
                 queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);
             }
@@ -436,13 +433,12 @@ impl QueueHandle {
         if published.is_gone
             && let Some(successor) = self.successor()
         {
-            let (batch, index) = offered;
-            return successor.publish(batch, index, count, persistent_as_offered, audience, now);
+            return successor.publish(offered, persistent_as_offered, audience, now);
         }
         if let Some(first) = shared.filter(|_| referred < count) {
             self.shared.release(first + u64::from(referred), first + u64::from(count) - 1);
         }
-        self.dead_letter_refused(batch, index + published.accepted, count - published.accepted);
+        self.dead_letter_refused(part.behind(published.accepted));
         published
     }
 
@@ -455,12 +451,12 @@ impl QueueHandle {
 
     /// Whether there is no memory for these transient messages, so that they are logged like persistent ones. Large ones are
     /// excluded: they would need body files, and stay in memory.
-    fn spills(&self, queue: &Queue, batch: &Batch, index: u32, count: u32) -> bool {
+    fn spills(&self, queue: &Queue, part: BatchPart<'_>) -> bool {
         let is_small = |at: u32| {
-            let length = batch.message(at as usize).large.map_or(0, |body| body.len());
+            let length = part.batch.message(at as usize).large.map_or(0, |body| body.len());
             length < self.shared.body_file_from()
         };
-        queue.spills_volatile() && (index..index + count).all(is_small)
+        queue.spills_volatile() && part.indexes().all(is_small)
     }
 
     /// Applies all messages that are durable, or written if that is enough for this queue.
@@ -477,15 +473,8 @@ impl QueueHandle {
     }
 
     /// See [`Queue::take`].
-    pub(crate) fn take(
-        self: &Arc<Self>,
-        id: ConsumerId,
-        messages: u32,
-        bytes: u64,
-        now: Nanos,
-        out: &mut Vec<Taken>,
-    ) -> TurnEnd {
-        self.with(|queue, effects| queue.take(id, messages, bytes, now, out, effects)).unwrap_or(TurnEnd::Done)
+    pub(crate) fn take(self: &Arc<Self>, id: ConsumerId, most: Portion, now: Nanos, out: &mut Vec<Taken>) -> TurnEnd {
+        self.with(|queue, effects| queue.take(id, most, now, out, effects)).unwrap_or(TurnEnd::Done)
     }
 
     /// See [`Queue::get`].
@@ -501,15 +490,14 @@ impl QueueHandle {
     /// possible. Rejected messages are [dismissed](Self::dismiss) instead. Returns the ticket to wait for; `None` if nothing was logged.
     pub(crate) fn settle(
         self: &Arc<Self>,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         outcome: Departure,
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
         self.with(|queue, effects| {
-            queue.settle(id, runs, outcome, now, effects);
-            self.log_settles(queue, runs, reason_of(outcome), wait)
+            queue.settle(deliveries, outcome, now, effects);
+            self.log_settles(queue, deliveries.runs, reason_of(outcome), wait)
         })
         .flatten()
     }
@@ -518,19 +506,18 @@ impl QueueHandle {
     /// the queue failed, after a restart. `failed` counts their deliveries as failed.
     pub(crate) fn dismiss(
         self: &Arc<Self>,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
         self.with(|queue, effects| {
-            if queue.reject(id, runs, failed, now, effects) != Rejection::NoDeadLetters {
+            if queue.reject(deliveries, failed, now, effects) != Rejection::NoDeadLetters {
                 return None;
             }
-            queue.settle(id, runs, Departure::Dropped, now, effects);
-            self.count_dropped(Death::Rejected, runs);
-            self.log_settles(queue, runs, SettleReason::Rejected, wait)
+            queue.settle(deliveries, Departure::Dropped, now, effects);
+            self.count_dropped(Death::Rejected, deliveries.runs);
+            self.log_settles(queue, deliveries.runs, SettleReason::Rejected, wait)
         })
         .flatten()
     }
@@ -570,15 +557,14 @@ impl QueueHandle {
     /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
     pub(crate) fn reject(
         self: &Arc<Self>,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         outbox: &Arc<Outbox>,
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
         let wait = self.with(|queue, effects| {
-            match queue.reject(id, runs, failed, now, effects) {
+            match queue.reject(deliveries, failed, now, effects) {
                 Rejection::Kept => return None,
                 Rejection::Dying => {
                     let (moving, moved) = queue.dead_letters();
@@ -586,27 +572,26 @@ impl QueueHandle {
                 }
                 Rejection::NoDeadLetters => {}
             }
-            queue.settle(id, runs, Departure::Dropped, now, effects);
-            self.count_dropped(Death::Rejected, runs);
-            let ticket = self.log_settles(queue, runs, SettleReason::Rejected, Wait::Confirm);
+            queue.settle(deliveries, Departure::Dropped, now, effects);
+            self.count_dropped(Death::Rejected, deliveries.runs);
+            let ticket = self.log_settles(queue, deliveries.runs, SettleReason::Rejected, Wait::Confirm);
             Some(ticket.unwrap_or_default().into())
         });
         wait.flatten().unwrap_or_else(|| moves::never(self.stream.id(), outbox, reason, &self.failure()))
     }
 
     /// Puts messages back into their places; `failed` counts their delivery as failed.
-    pub(crate) fn requeue(self: &Arc<Self>, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
+    pub(crate) fn requeue(self: &Arc<Self>, deliveries: Deliveries<'_>, failed: bool, now: Nanos) {
         if is_planted(Bug::LoseRequeued) {
             return;
         }
-        self.with(|queue, effects| queue.requeue(id, runs, failed, now, effects));
+        self.with(|queue, effects| queue.requeue(deliveries, failed, now, effects));
     }
 
     /// See [`super::QueueRef::modify`].
     pub(crate) fn modify(
         self: &Arc<Self>,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         added: &Arc<Added>,
         wait: Wait,
@@ -614,10 +599,10 @@ impl QueueHandle {
     ) -> Option<Ticket> {
         let logged = self.with(|queue, effects| {
             if wait == Wait::Confirm && self.stream.publish_wait() == WaitReason::DiskFull {
-                queue.requeue(id, runs, failed, now, effects);
+                queue.requeue(deliveries, failed, now, effects);
                 return None;
             }
-            queue.modify(id, runs, failed, added, now, effects);
+            queue.modify(deliveries, failed, added, now, effects);
             let rare = effects.rare_mut();
             let (annotated, delayed) = (std::mem::take(&mut rare.annotated), std::mem::take(&mut rare.delayed));
             let annotated = self.log_annotated(&annotated, wait);

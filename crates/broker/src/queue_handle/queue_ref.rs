@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::{LogId, Wait};
-use leveret_message::chunk::SharedChunk;
-use leveret_message::{Added, Batch};
+use leveret_message::{Added, Batch, BatchPart};
 use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, QueueType, Refused};
 use leveret_queue::{
-    ChunkTurn, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Departure, Flow, GetOutcome,
-    KeptOffset, Link, NotDeleted, Peeked, Place, QueueCounts, QueueGauges, QueueState, QueueStatus, Run, Scan,
-    SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent, WaitReason, WriterRun,
+    ChunkTurn, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Deliveries, Departure, Flow,
+    GetOutcome, KeptOffset, Link, NotDeleted, OfferedChunk, Peeked, Place, Portion, QueueCounts, QueueGauges,
+    QueueState, QueueStatus, Run, Scan, SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent,
+    WaitReason,
 };
 
 use super::{
@@ -150,8 +150,8 @@ impl QueueRef {
     }
 
     /// Offers a chunk to a stream; `writer` is its publisher if that has a name.
-    pub fn publish_chunk(&self, chunk: &Arc<SharedChunk>, writer: Option<&WriterRun>, now: Nanos) -> ChunkPublished {
-        pass!(self, queue => queue.taps.put_chunk(&queue.info, chunk, queue.publish_chunk(chunk, writer, now), now))
+    pub fn publish_chunk(&self, offered: OfferedChunk<'_>, now: Nanos) -> ChunkPublished {
+        pass!(self, queue => queue.taps.put_chunk(&queue.info, offered.chunk, queue.publish_chunk(offered, now), now))
     }
 
     /// The place that everything submitted to a stream so far waits for.
@@ -204,46 +204,30 @@ impl QueueRef {
         pass!(self, queue => queue.durability())
     }
 
-    /// Offers `count` messages of a batch from `index` on. With `shared`, the batch is stored in the shared log from that
+    /// Offers these messages. With `shared`, the batch is stored in the shared log from that
     /// number on, for this queue among others.
     #[inline]
-    pub fn publish(
-        &self,
-        batch: &Arc<Batch>,
-        index: u32,
-        count: u32,
-        persistent: bool,
-        audience: Audience,
-        now: Nanos,
-    ) -> Published {
+    pub fn publish(&self, part: BatchPart<'_>, persistent: bool, audience: Audience, now: Nanos) -> Published {
         pass!(self, queue => {
-            let published = queue.publish(batch, index, count, persistent, audience, now);
-            queue.taps.put(&queue.info, (batch, index, published.taken()), now);
+            let published = queue.publish(part, persistent, audience, now);
+            queue.taps.put(&queue.info, part.first(published.taken()), now);
             published
         })
     }
 
     /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
     /// once, or behind pending messages.
-    pub fn publish_in(
-        &self,
-        group: &mut Group,
-        batch: &Arc<Batch>,
-        index: u32,
-        count: u32,
-        persistent: bool,
-        now: Nanos,
-    ) -> PublishedIn {
+    pub fn publish_in(&self, group: &mut Group, part: BatchPart<'_>, persistent: bool, now: Nanos) -> PublishedIn {
         pass!(self, queue => {
-            let published = queue.publish_in(group, batch, index, count, persistent, now);
-            queue.taps.put(&queue.info, (batch, index, published.accepted), now);
+            let published = queue.publish_in(group, part, persistent, now);
+            queue.taps.put(&queue.info, part.first(published.accepted), now);
             published
         })
     }
 
     /// Number of these messages that its limits allow at the moment: none if it has stopped.
-    pub(crate) fn has_room_for(&self, batch: &Batch, index: u32, count: u32) -> u32 {
-        pass!(self, queue => queue.has_room_for(batch, index, count))
+    pub(crate) fn has_room_for(&self, part: BatchPart<'_>) -> u32 {
+        pass!(self, queue => queue.has_room_for(part))
     }
 
     /// Applies all messages that are durable, or written if that is enough for this queue.
@@ -258,10 +242,10 @@ impl QueueRef {
 
     /// See [`leveret_queue::Queue::take`].
     #[inline]
-    pub fn take(&self, id: ConsumerId, messages: u32, bytes: u64, now: Nanos, out: &mut Vec<Taken>) -> TurnEnd {
+    pub fn take(&self, id: ConsumerId, most: Portion, now: Nanos, out: &mut Vec<Taken>) -> TurnEnd {
         pass!(self, queue => {
             let before = out.len();
-            let end = queue.take(id, messages, bytes, now, out);
+            let end = queue.take(id, most, now, out);
             queue.taps.taken(&queue.info, &out[before..], now);
             end
         })
@@ -288,7 +272,7 @@ impl QueueRef {
             if let GetOutcome::Message(taken, _) = outcome
                 && !automatic_ack
             {
-                queue.requeue(None, &[taken.run()], false, now);
+                queue.requeue(Deliveries::of(None, &[taken.run()]), false, now);
             }
         });
     }
@@ -296,33 +280,19 @@ impl QueueRef {
     /// Removes messages for good. This takes effect at once, and becomes durable with the log's lazy flush or as soon as
     /// possible. Dropped messages go to the dead-letter exchange, if the queue has one; if the queue failed, after a restart.
     /// Returns the ticket to wait for; `None` if nothing was logged.
-    pub fn settle(
-        &self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        outcome: Departure,
-        wait: Wait,
-        now: Nanos,
-    ) -> Option<Ticket> {
-        pass!(self, queue => queue.settle(id, runs, outcome, wait, now))
+    pub fn settle(&self, deliveries: Deliveries<'_>, outcome: Departure, wait: Wait, now: Nanos) -> Option<Ticket> {
+        pass!(self, queue => queue.settle(deliveries, outcome, wait, now))
     }
 
     /// Drops rejected messages: they go to the dead-letter exchange, if the queue has one. `failed` counts their deliveries as failed.
-    pub fn dismiss(
-        &self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        failed: bool,
-        wait: Wait,
-        now: Nanos,
-    ) -> Option<Ticket> {
-        pass!(self, queue => queue.dismiss(id, runs, failed, wait, now))
+    pub fn dismiss(&self, deliveries: Deliveries<'_>, failed: bool, wait: Wait, now: Nanos) -> Option<Ticket> {
+        pass!(self, queue => queue.dismiss(deliveries, failed, wait, now))
     }
 
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
     /// dead-lettered: moves of dead letters are groups of their own.
-    pub fn settle_in(&self, group: &mut Group, id: Option<ConsumerId>, runs: &[Run], outcome: Departure, now: Nanos) {
-        pass!(self, queue => queue.settle_in(group, id, runs, outcome, now));
+    pub fn settle_in(&self, group: &mut Group, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos) {
+        pass!(self, queue => queue.settle_in(group, deliveries, outcome, now));
     }
 
     /// Acknowledges messages of many consumers together: one lock, one record for up to [`super::RECORD_RUNS_MAX`] runs, and
@@ -337,14 +307,13 @@ impl QueueRef {
     /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
     pub fn reject(
         &self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         outbox: &Arc<Outbox>,
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
-        pass!(self, queue => queue.reject(id, runs, failed, outbox, reason, now))
+        pass!(self, queue => queue.reject(deliveries, failed, outbox, reason, now))
     }
 
     /// Whether it is a quorum queue.
@@ -360,22 +329,21 @@ impl QueueRef {
     }
 
     /// Puts messages back into their places; `failed` counts their delivery as failed.
-    pub fn requeue(&self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos) {
-        pass!(self, queue => queue.requeue(id, runs, failed, now));
+    pub fn requeue(&self, deliveries: Deliveries<'_>, failed: bool, now: Nanos) {
+        pass!(self, queue => queue.requeue(deliveries, failed, now));
     }
 
     /// As [`QueueRef::requeue`], with annotations, see [`leveret_queue::Queue::modify`]. With [`Wait::Confirm`], returns the ticket
     /// that an answer waits for; `None` if the disk has no room, so that the messages were only requeued.
     pub fn modify(
         &self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         added: &Arc<Added>,
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
-        pass!(self, queue => queue.modify(id, runs, failed, added, wait, now))
+        pass!(self, queue => queue.modify(deliveries, failed, added, wait, now))
     }
 
     /// Claims deferred messages for a consumer, see [`leveret_queue::Queue::claim`].
@@ -437,9 +405,10 @@ impl QueueRef {
         persistent: bool,
         now: Nanos,
     ) -> Option<PublishedIn> {
+        let part = BatchPart::whole(batch);
         pass!(self, queue => {
-            let offered = queue.offer_in(group, batch, 0, batch.len() as u32, persistent, now);
-            queue.taps.put(&queue.info, (batch, 0, offered.map_or(0, |offered| offered.accepted)), now);
+            let offered = queue.offer_in(group, part, persistent, now);
+            queue.taps.put(&queue.info, part.first(offered.map_or(0, |offered| offered.accepted)), now);
             offered
         })
     }

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use leveret_log::{BodyFiles, Lane, MemoryDisk, Next, Options, Wait};
-use leveret_message::{BatchBuilder, Envelope};
+use leveret_message::{BatchBuilder, BatchPart, Envelope};
 use leveret_model::{
     Arguments, DeadLetterOptions, Durability, EffectiveQueue, Home, Queue, QueueId, QueueOptions, QueueType,
 };
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Departure, GetOutcome, Ledger, Link,
-    MemoryBudget, NoConsumer, QueueState, References, Run, Signal,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deliveries, Departure, GetOutcome, Ledger, Link,
+    MemoryBudget, NoConsumer, QueueState, References, Replica, Run, Signal,
 };
 
 use super::{LiveAnswer, LocalQueue, QueueHandle, QueueRef, Reason, Successor};
@@ -92,14 +92,7 @@ impl Fixture {
             standing_delay_target: 0,
             answers_late: false,
         };
-        let queue = QueueHandle::open(
-            Arc::new(info),
-            EffectiveQueue::default(),
-            leveret_queue::Recovered::default(),
-            &services,
-            0,
-            0,
-        );
+        let queue = QueueHandle::open(Arc::new(info), EffectiveQueue::default(), Replica::default(), &services, 0, 0);
         Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
     }
 
@@ -109,7 +102,7 @@ impl Fixture {
         for _ in 0..count {
             builder.push(&Envelope { durable: persistent, ..Envelope::default() }, b"\0\0", b"body");
         }
-        self.queue.publish(&Arc::new(builder.finish()), 0, count, persistent, Audience::Alone, 0);
+        self.queue.publish(BatchPart::of(&Arc::new(builder.finish()), 0, count), persistent, Audience::Alone, 0);
         self.sync();
         self.queue.apply();
         let link: Arc<dyn Link> = self.outbox.clone();
@@ -180,7 +173,7 @@ fn a_rejection_waits_for_every_group_that_moved_its_messages() {
     let mut runs = stage.take(TURN_MESSAGES_MAX, true);
     runs.extend(stage.take(1, false));
     let streams = &stage.services.streams;
-    let wait = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Settlement, 0);
+    let wait = stage.queue.reject(Deliveries::of(None, &runs), true, &stage.outbox, Reason::Settlement, 0);
     let (count, written) = stage.move_dead();
     assert!(count == u64::from(TURN_MESSAGES_MAX) && !streams.is_durable(written));
     assert_eq!(wait.first_awaited(), None, "the last one hasn't been moved");
@@ -197,7 +190,7 @@ fn fails_with_a_transaction(fail: impl FnOnce(&Fixture)) {
     let stage = Fixture::new();
     stage.queue.watch(5, stage.outbox.clone());
     let runs = stage.take(1, true);
-    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(Deliveries::of(None, &runs), true, &stage.outbox, Reason::Transaction, 0);
     assert!(matches!(stage.queue.dead_turn(), DeadTurn::Wait), "it has to be read back");
     fail(&stage);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
@@ -230,13 +223,13 @@ fn a_failed_queue_keeps_rejected_messages() {
         let stage = Fixture::new();
         let runs = stage.take(2, true);
         stage.queue.fail("damaged".into());
-        let ticket = stage.queue.reject(None, &runs[..1], true, &stage.outbox, reason, 0);
-        assert_eq!(stage.queue.dismiss(None, &runs[1..], true, Wait::Confirm, 0), None);
+        let ticket = stage.queue.reject(Deliveries::of(None, &runs[..1]), true, &stage.outbox, reason, 0);
+        assert_eq!(stage.queue.dismiss(Deliveries::of(None, &runs[1..]), true, Wait::Confirm, 0), None);
         assert_eq!(stage.found(), 2, "neither in its queue nor where dead letters go");
         assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
         let is_closed = stage.told().iter().any(|event| matches!(event, Event::Close(_)));
         assert_eq!(is_closed, reason == Reason::Transaction);
-        stage.queue.settle(None, &runs, Departure::Settled, Wait::Confirm, 0);
+        stage.queue.settle(Deliveries::of(None, &runs), Departure::Settled, Wait::Confirm, 0);
         assert_eq!(stage.found(), 0, "acknowledged ones are done with");
     }
 }
@@ -248,7 +241,7 @@ fn a_deleted_queue_does_not_fail() {
     stage.queue.delete();
     stage.queue.fail("damaged".into());
     assert_eq!(stage.queue.state(), QueueState::Deleted);
-    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(Deliveries::of(None, &runs), true, &stage.outbox, Reason::Transaction, 0);
     assert!(ticket.first_awaited().is_some() && stage.told().is_empty(), "a transaction goes on without it");
 }
 
@@ -260,7 +253,7 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
     let run = stage.take(1, true)[0];
     // A run that ends before it begins isn't held by any consumer: it represents a bug.
     let runs = [run, Run { first: run.last + 2, ..run }];
-    let ticket = stage.queue.reject(None, &runs, true, &stage.outbox, Reason::Transaction, 0);
+    let ticket = stage.queue.reject(Deliveries::of(None, &runs), true, &stage.outbox, Reason::Transaction, 0);
     assert!(matches!(stage.queue.state(), QueueState::Failed(_)));
     assert_eq!(ticket.first_awaited(), None, "answered, and back after a restart");
     assert!(matches!(stage.told()[..], [Event::Close(_)]), "the transaction is never answered");
@@ -272,15 +265,15 @@ fn a_rejection_that_makes_the_queue_panic_is_not_answered() {
 fn a_checkpoint_after_recovery_contains_the_replayed_state() {
     let stage = Fixture::new();
     let taken = stage.take(3, true);
-    stage.queue.settle(None, &taken[1..2], Departure::Settled, Wait::Confirm, 0);
+    stage.queue.settle(Deliveries::of(None, &taken[1..2]), Departure::Settled, Wait::Confirm, 0);
     stage.sync();
     let end = stage.commit.watermarks().durable;
     let mut ledger = Ledger::default();
     ledger.accept(0, 3, 12);
     ledger.settle(1, 1, 4, Departure::Settled);
-    let recovered = leveret_queue::Recovered { ledger, redelivered_below: 3, ..leveret_queue::Recovered::default() };
+    let replica = Replica { ledger, delivered_below: 3, ..Replica::default() };
     let again =
-        QueueHandle::open(stage.queue.info().clone(), EffectiveQueue::default(), recovered, &stage.services, 0, 0);
+        QueueHandle::open(stage.queue.info().clone(), EffectiveQueue::default(), replica, &stage.services, 0, 0);
     let LiveAnswer::Live(state) = again.live_state(end) else { panic!("it is there") };
     assert_eq!((state.position, state.bytes, state.live.len()), (end.number(), 8, 2));
 }
@@ -289,7 +282,7 @@ fn a_checkpoint_after_recovery_contains_the_replayed_state() {
 fn sums_are_read_without_the_queues_lock() {
     let stage = Fixture::new();
     let runs = stage.take(3, true);
-    stage.queue.requeue(None, &runs[..1], false, 0);
+    stage.queue.requeue(Deliveries::of(None, &runs[..1]), false, 0);
     let held = stage.queue.inner.lock();
     let sums = stage.services.metrics.sums();
     assert_eq!((sums.gauges.ready, sums.gauges.unacknowledged), (1, 2));
@@ -309,7 +302,7 @@ fn nothing_behind_an_open_group_is_announced() {
     let publish = |durable| {
         let mut builder = BatchBuilder::default();
         builder.push(&Envelope { durable, ..Envelope::default() }, b"\0\0", b"body");
-        let published = queue.publish(&Arc::new(builder.finish()), 0, 1, durable, Audience::Alone, 0);
+        let published = queue.publish(BatchPart::of(&Arc::new(builder.finish()), 0, 1), durable, Audience::Alone, 0);
         Ticket::new(StreamId::LOCAL, published.awaited.place())
     };
     let mut builder = BatchBuilder::default();
@@ -317,7 +310,7 @@ fn nothing_behind_an_open_group_is_announced() {
     let batch = Arc::new(builder.finish());
     let before = publish(true);
     let mut group = Group::new(queue.stream());
-    let of_group = queue.publish_in(&mut group, &batch, 0, 1, true, 0).ticket;
+    let of_group = queue.publish_in(&mut group, BatchPart::of(&batch, 0, 1), true, 0).ticket;
     let behind = [publish(true), publish(false)];
     stage.sync();
     assert!(streams.is_durable(before));
@@ -340,7 +333,7 @@ fn a_group_that_is_dropped_holds_nothing_back() {
     let mut builder = BatchBuilder::default();
     builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", b"body");
     let mut group = Group::new(stage.queue.stream());
-    let ticket = stage.queue.publish_in(&mut group, &Arc::new(builder.finish()), 0, 1, true, 0).ticket;
+    let ticket = stage.queue.publish_in(&mut group, BatchPart::of(&Arc::new(builder.finish()), 0, 1), true, 0).ticket;
     drop(group);
     stage.sync();
     assert!(streams.is_durable(ticket));
@@ -372,7 +365,7 @@ fn shared_numbers_go_on_behind_references_to_damaged_messages() {
 fn calls_on_a_converted_queue_reach_its_successor() {
     let stage = Fixture::new();
     let held = stage.take(3, true);
-    stage.queue.requeue(None, &held[1..], false, 0);
+    stage.queue.requeue(Deliveries::of(None, &held[1..]), false, 0);
     let (queue_type, before) = (QueueType::Quorum, stage.queue.info());
     let options = QueueOptions { queue_type, ..before.options.clone() };
     let info = Queue { queue_type, options, ..Queue::clone(before) };
@@ -412,7 +405,7 @@ fn calls_on_a_converted_queue_reach_its_successor() {
     assert_eq!(old.newest().add_consumer(ConsumerId(1), consumer(false), 0), Ok(()));
     assert_eq!(old.counts().1, 1);
     // Late settlements of the old handle change nothing.
-    stage.queue.settle(None, &held[..1], Departure::Settled, Wait::Lazy, 0);
+    stage.queue.settle(Deliveries::of(None, &held[..1]), Departure::Settled, Wait::Lazy, 0);
     assert_eq!(old.counts().0, 3);
     // A publisher of a link that was attached with the old handle is told when the queue is gone.
     old.watch(7, link);

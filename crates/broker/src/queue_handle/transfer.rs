@@ -4,8 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use leveret_log::SettleReason;
-use leveret_message::Batch;
-use leveret_queue::{ParkedMessage, ReadyFound, Run};
+use leveret_queue::{Candidates, ParkedMessage, ReadyFound, Run};
 
 use super::QueueHandle;
 use crate::group::Group;
@@ -19,13 +18,8 @@ impl QueueHandle {
     }
 
     /// See [`leveret_queue::Queue::claim_parked`].
-    pub(crate) fn claim_parked(
-        self: &Arc<Self>,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-    ) -> Vec<ParkedMessage> {
-        self.with(|queue, _| queue.claim_parked(read, range, most)).unwrap_or_default()
+    pub(crate) fn claim_parked(self: &Arc<Self>, among: &Candidates<'_>) -> Vec<ParkedMessage> {
+        self.with(|queue, _| queue.claim_parked(among)).unwrap_or_default()
     }
 
     /// The claimed messages with these numbers were published as part of this group, and leave the queue with it.
@@ -42,16 +36,10 @@ impl QueueHandle {
     }
 
     /// See [`leveret_queue::Queue::claim_ready`] and [`leveret_queue::Queue::find_ready`].
-    pub(crate) fn find_ready(
-        self: &Arc<Self>,
-        claims: bool,
-        (read, range): (&[(u64, Arc<Batch>)], RangeInclusive<u64>),
-        most: usize,
-        now: Nanos,
-    ) -> ReadyFound {
+    pub(crate) fn find_ready(self: &Arc<Self>, claims: bool, among: &Candidates<'_>, now: Nanos) -> ReadyFound {
         let found = self.with(|queue, effects| match claims {
-            true => queue.claim_ready(read, range, most, now, effects),
-            false => queue.find_ready(read, range, most, now),
+            true => queue.claim_ready(among, now, effects),
+            false => queue.find_ready(among, now),
         });
         found.unwrap_or_default()
     }

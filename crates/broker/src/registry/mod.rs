@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use leveret_model::{Model, QueueId};
-use leveret_queue::{Place, Recovered, Watermarks};
+use leveret_queue::{Place, Replica, Watermarks};
 use leveret_routing::Router;
 use parking_lot::Mutex;
 
@@ -58,10 +58,10 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// A registry over a recovered model; `recovered` returns the recovered state of each durable queue.
+    /// A registry over a recovered model; `recovered` returns the replica of each durable queue.
     pub fn new(
         model: Model,
-        mut recovered: impl FnMut(&leveret_model::Queue) -> Recovered,
+        mut recovered: impl FnMut(&leveret_model::Queue) -> Replica,
         services: Services,
         replies: Arc<ReplyTargets>,
         notices: Arc<Notices>,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leveret_log::{LogId, Wait};
 use leveret_model::{Change, CommandOutcome, Model, QueueType, Topology};
-use leveret_queue::{Place, Recovered};
+use leveret_queue::{Place, Replica};
 use parking_lot::MutexGuard;
 
 use super::{Registry, Snapshot};
@@ -141,10 +141,10 @@ impl Registry {
                 Change::QueueDeclared(info) => {
                     // The first message of a stream has the offset 0.
                     let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };
-                    let recovered = Recovered::none(first);
+                    let replica = Replica::none(first);
                     let effective = next.topology.effective_queue(info, &[]);
                     let (services, epoch_ms) = (&self.services, self.epoch_ms);
-                    let handle = QueueHandle::open(info.clone(), effective, recovered, services, epoch_ms, now);
+                    let handle = QueueHandle::open(info.clone(), effective, replica, services, epoch_ms, now);
                     let queue = QueueRef::from(handle);
                     declared.push(queue.clone());
                     next.queues.insert(info.id, queue);

@@ -1,8 +1,8 @@
 //! Records, as queues and the control plane append them.
 
 use bytes::Bytes;
-use leveret_log::{GroupId, Log, LogId, NewChunk, Payload, Position, SettleRange, SettleReason, Wait};
-use leveret_message::Batch;
+use leveret_log::{GroupId, JointRecord, Log, LogId, NewChunk, Payload, Position, SettleRange, SettleReason, Wait};
+use leveret_message::BatchPart;
 
 use crate::time::Nanos;
 
@@ -15,26 +15,13 @@ pub enum Record<'a> {
         log: LogId,
         /// Number of the first message.
         first: u64,
-        /// The batch that contains them.
-        batch: &'a Batch,
-        /// Index of the first one in the batch.
-        index: u32,
-        /// Number of messages.
-        count: u32,
+        /// The messages.
+        part: BatchPart<'a>,
         /// Payload that replaces their bodies, which are in files.
         instead: Option<&'a Bytes>,
     },
-    /// Messages of a log whose bytes are in another log.
-    References {
-        /// The log that the messages belong to.
-        log: LogId,
-        /// Number of the first message.
-        first: u64,
-        /// Number of messages.
-        messages: u16,
-        /// The location of the messages; see [`leveret_queue::shared`].
-        payload: &'a [u8],
-    },
+    /// Messages of a log whose bytes are in another log; see [`leveret_queue::shared`].
+    References(JointRecord<'a>),
     /// Several messages of a log that are one record, as streams have them.
     Chunk(NewChunk<'a>),
     /// Messages left a log.
@@ -62,15 +49,11 @@ impl Record<'_> {
     #[inline]
     pub(super) fn append_to(self, to: &mut Log, wait: Wait, now: Nanos) -> Position {
         match self {
-            Self::Messages { log, first, batch, index, count, instead } => {
-                to.append_messages(log, first, payloads(batch, index, count, instead), wait, now)
+            Self::Messages { log, first, part, instead } => {
+                to.append_messages(log, first, payloads(part, instead), wait, now)
             }
-            Self::References { log, first, messages, payload } => {
-                to.append_references(log, first, messages, payload, wait, now)
-            }
-            Self::Chunk(NewChunk { log, first, messages, payload }) => {
-                to.append_chunk(log, first, messages, payload, wait, now)
-            }
+            Self::References(references) => to.append_references(&references, wait, now),
+            Self::Chunk(chunk) => to.append_chunk(&chunk, wait, now),
             Self::Settle { log, reason, ranges } => to.append_settle(log, reason, ranges, wait, now),
             Self::Control { log, kind, payload } => to.append_control(log, kind, payload, wait, now),
         }
@@ -79,28 +62,21 @@ impl Record<'_> {
     /// Appends it to a log as part of a group.
     pub(super) fn append_in(self, group: GroupId, to: &mut Log, now: Nanos) -> Position {
         match self {
-            Self::Messages { log, first, batch, index, count, instead } => {
-                to.append_messages_in(group, log, first, payloads(batch, index, count, instead), now)
+            Self::Messages { log, first, part, instead } => {
+                to.append_messages_in(group, log, first, payloads(part, instead), now)
             }
-            Self::Chunk(NewChunk { log, first, messages, payload }) => {
-                to.append_chunk_in(group, log, first, messages, payload, now)
-            }
+            Self::Chunk(chunk) => to.append_chunk_in(group, &chunk, now),
             Self::Settle { log, reason, ranges } => to.append_settle_in(group, log, reason, ranges, now),
-            Self::References { .. } | Self::Control { .. } => {
+            Self::References(_) | Self::Control { .. } => {
                 unreachable!("a group has messages, chunks and settles only")
             }
         }
     }
 }
 
-fn payloads<'a>(
-    batch: &'a Batch,
-    index: u32,
-    count: u32,
-    instead: Option<&'a Bytes>,
-) -> impl Iterator<Item = Payload<'a>> {
-    (index..index + count).map(move |at| {
-        let message = batch.message(at as usize);
+fn payloads<'a>(part: BatchPart<'a>, instead: Option<&'a Bytes>) -> impl Iterator<Item = Payload<'a>> {
+    part.indexes().map(move |at| {
+        let message = part.batch.message(at as usize);
         assert!(message.file.is_none() || instead.is_some(), "a body in a file is referred to");
         Payload { head: message.head, body: instead.or(message.large) }
     })
@@ -148,7 +124,7 @@ mod tests {
         // The group that stayed open never was.
         let mut recovered = Recovered::default();
         let (_, report) = recover(&disk, Options::default(), &mut recovered, 0).expect("it is sound");
-        let ledger = recovered.ledger(LOG).expect("it has messages");
+        let ledger = &recovered.replica(LOG).expect("it has messages").ledger;
         assert_eq!(
             (report.withdrawn, ledger.len(), ledger.next(), ledger.bytes()),
             (1, 203, 212, 2 * u64::from(small.chunk_bytes()))

@@ -19,7 +19,7 @@ use arc_swap::ArcSwap;
 use leveret_message::chunk::SharedChunk;
 use leveret_message::deliver::Delivery;
 use leveret_message::own::Beginning;
-use leveret_message::{Batch, StoredMessage};
+use leveret_message::{Batch, BatchPart, StoredMessage};
 use leveret_model::QueueId;
 use parking_lot::Mutex;
 
@@ -200,14 +200,8 @@ impl Taps {
 
     /// Messages of a batch were put into a queue or handed out by it.
     #[cold]
-    fn passed(
-        &self,
-        queue: QueueId,
-        passage: Passage,
-        (batch, index, count): (&Batch, u32, u32),
-        delivery: &Delivery,
-        now: Nanos,
-    ) {
+    fn passed(&self, queue: QueueId, passage: Passage, part: BatchPart<'_>, delivery: &Delivery, now: Nanos) {
+        let BatchPart { batch, index, count } = part;
         self.each_of_queue(queue, |tap| {
             tap.see(count.into(), now, |at| {
                 // Offsets in a stream follow each other.
@@ -396,8 +390,8 @@ mod tests {
     }
 
     fn put(taps: &Taps, count: u32, now: Nanos) {
-        let batch = batch(count as usize, 9);
-        taps.passed(QUEUE, Passage::Put, (&batch, 0, count), &Delivery::default(), now);
+        let batch = Arc::new(batch(count as usize, 9));
+        taps.passed(QUEUE, Passage::Put, BatchPart::of(&batch, 0, count), &Delivery::default(), now);
     }
 
     /// The numbers passed over before each copy that waits, and after the last.
@@ -442,10 +436,16 @@ mod tests {
     fn only_the_beginning_is_copied_and_other_queues_are_not_seen() {
         let taps = Arc::new(Taps::default());
         let (tap, _) = open(&taps, 3);
-        let one = batch(1, 9);
-        taps.passed(QueueId(8), Passage::Put, (&one, 0, 1), &Delivery::default(), 0);
+        let one = Arc::new(batch(1, 9));
+        taps.passed(QueueId(8), Passage::Put, BatchPart::of(&one, 0, 1), &Delivery::default(), 0);
         assert!(tap.next().is_none() && tap.take_passed_over() == 0);
-        taps.passed(QUEUE, Passage::Delivered { redelivered: true }, (&one, 0, 1), &Delivery::default(), 0);
+        taps.passed(
+            QUEUE,
+            Passage::Delivered { redelivered: true },
+            BatchPart::of(&one, 0, 1),
+            &Delivery::default(),
+            0,
+        );
         let copy = tap.next().expect("a copy");
         assert_eq!((copy.beginning.body.as_slice(), copy.beginning.body_bytes), (b"xxxx".as_slice(), 9));
         assert_eq!((copy.passage, copy.routing_keys), (Passage::Delivered { redelivered: true }, vec![b"k".to_vec()]));

@@ -1,6 +1,6 @@
 //! The messages that taps of a queue see. Each call is made with what the queue has just taken or handed out.
 
-use leveret_message::Batch;
+use leveret_message::BatchPart;
 use leveret_message::chunk::SharedChunk;
 use leveret_message::deliver::Delivery;
 use leveret_model::{Queue, QueueType};
@@ -11,11 +11,11 @@ use crate::published::ChunkPublished;
 use crate::time::Nanos;
 
 impl Taps {
-    /// The queue took `count` messages of a batch.
+    /// The queue took these messages.
     #[inline]
-    pub(crate) fn put(&self, queue: &Queue, (batch, index, count): (&Batch, u32, u32), now: Nanos) {
-        if self.watch_queues() && count > 0 {
-            self.passed(queue.id, Passage::Put, (batch, index, count), &Delivery::default(), now);
+    pub(crate) fn put(&self, queue: &Queue, part: BatchPart<'_>, now: Nanos) {
+        if self.watch_queues() && part.count > 0 {
+            self.passed(queue.id, Passage::Put, part, &Delivery::default(), now);
         }
     }
 
@@ -66,7 +66,7 @@ impl Taps {
             ..Delivery::default()
         };
         let passage = Passage::Delivered { redelivered: taken.redelivered };
-        self.passed(queue.id, passage, (&taken.batch, taken.index, taken.count), &delivery, now);
+        self.passed(queue.id, passage, taken.part(), &delivery, now);
     }
 
     /// The stream handed out chunks.

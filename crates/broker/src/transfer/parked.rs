@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use leveret_log::Wait;
-use leveret_queue::QueueState;
+use leveret_queue::{Candidates, QueueState};
 
 use super::letters::Letters;
 use super::{BLOCKED, STEP_MESSAGES_MAX, StoredRuns, TransferTarget};
@@ -52,7 +52,8 @@ impl Broker {
             let stopped = Some((from, BLOCKED.to_owned()));
             return MovedStep { next: Some(from), stopped, ..MovedStep::default() };
         }
-        let claimed = queue.claim_parked(&step.read, step.range.clone(), STEP_MESSAGES_MAX);
+        let claimed =
+            queue.claim_parked(&Candidates { read: &step.read, range: step.range.clone(), most: STEP_MESSAGES_MAX });
         // Messages that are claimed keep it from being converted.
         if claimed.is_empty()
             && let Some(successor) = queue.successor()

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leveret_log::Wait;
 use leveret_message::Batch;
-use leveret_queue::{QueueState, Run, Taken, push_sized};
+use leveret_queue::{Candidates, QueueState, Run, Taken, push_sized};
 
 use super::letters::Letters;
 use super::{BLOCKED, STEP_MESSAGES_MAX, StoredRuns, TransferTarget};
@@ -73,8 +73,8 @@ impl Broker {
         }
         let most = step.most.min(STEP_MESSAGES_MAX);
         // A message without a place to go to isn't claimed: it stays as it is.
-        let among = || (&*step.read, step.range.clone());
-        let found = queue.find_ready(false, among(), most, now.monotonic);
+        let among = |most| Candidates { read: &step.read, range: step.range.clone(), most };
+        let found = queue.find_ready(false, &among(most), now.monotonic);
         if found.messages.is_empty()
             && let Some(successor) = queue.successor()
         {
@@ -84,7 +84,7 @@ impl Broker {
         let mut stopped = letters.push_all(parts(&found.messages));
         let (mut messages, mut next) = (found.messages, found.next);
         if !step.copies {
-            let claimed = queue.find_ready(true, among(), letters.pushed, now.monotonic);
+            let claimed = queue.find_ready(true, &among(letters.pushed), now.monotonic);
             // Messages that are claimed keep it from being converted.
             if claimed.messages.is_empty()
                 && let Some(successor) = queue.successor()

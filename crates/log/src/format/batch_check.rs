@@ -239,6 +239,7 @@ pub(crate) fn runs_behind_bad_header(bytes: &[u8], identity: &Identity, sequence
 
 #[cfg(test)]
 mod tests {
+    use crate::types::NewChunk;
     use bytes::Bytes;
     use proptest::prelude::*;
 
@@ -284,7 +285,7 @@ mod tests {
                 Append::Chunk(log, first, messages, body) => {
                     let body = Bytes::from(vec![7; *body]);
                     let payload = Payload { head: b"chunk", body: Some(&body) };
-                    builder.chunk(LogId(*log), *first, *messages, Some(3), &payload);
+                    builder.chunk(&NewChunk { log: LogId(*log), first: *first, messages: *messages, payload }, Some(3));
                     expected.push((RecordKind::Chunk, [b"chunk", &body[..]].concat()));
                 }
                 Append::Other(log, detail, payload) => {

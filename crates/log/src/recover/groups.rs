@@ -9,7 +9,7 @@ use bytes::Bytes;
 
 use super::{Damage, Hit, Replay, Report};
 use crate::options::Options;
-use crate::types::{LogId, Position, SettleRange, SettleReason};
+use crate::types::{JointRecord, LogId, Position, SettleRange, SettleReason};
 
 /// Messages that were replayed: numbers and payload.
 #[derive(Debug)]
@@ -115,7 +115,9 @@ fn withdraw(group: OpenGroup, damaged_now: usize, report: &mut Report, replay: &
     for (_, (log, arrival)) in arrivals.into_iter().take(most) {
         match arrival {
             Arrival::Message(number, payload) => replay.withdraw(log, number, &payload),
-            Arrival::Chunk(first, messages, payload) => replay.withdraw_chunk(log, first, messages, &payload),
+            Arrival::Chunk(first, messages, payload) => {
+                replay.withdraw_chunk(JointRecord { log, first, messages, payload: &payload })
+            }
         }
     }
 }
@@ -131,12 +133,13 @@ mod tests {
     impl Replay for Seen {
         fn restore(&mut self, _: LiveState) {}
         fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
-        fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
-        fn chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
+        fn references(&mut self, _: JointRecord<'_>) {}
+        fn chunk(&mut self, _: JointRecord<'_>) {}
         fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
             self.0.push(format!("withdraw {log}/{number} {}", payload.len()));
         }
-        fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+        fn withdraw_chunk(&mut self, record: JointRecord<'_>) {
+            let JointRecord { log, first, messages, payload } = record;
             self.0.push(format!("withdraw {log}/{first}+{messages} {}", payload.len()));
         }
         fn settle(&mut self, log: LogId, _: SettleReason, ranges: &[SettleRange]) {

@@ -21,7 +21,7 @@ use crate::segment;
 use crate::space::Space;
 use crate::step::Step;
 use crate::store::{CheckpointFile, EntryPlace, Store};
-use crate::types::{LogId, Nanos, Position, SettleRange, SettleReason};
+use crate::types::{JointRecord, LogId, Nanos, Position, SettleRange, SettleReason};
 use crate::wal::{WalFile, WalFiles};
 
 /// Minimum length of the fresh WAL file on a full disk. If there isn't that much space, the error asks for it.
@@ -55,16 +55,15 @@ pub trait Replay {
     /// Messages in the WAL, including those that a restored state reflects and that aren't replayed. A check looks for
     /// missing messages with it.
     fn stands(&mut self, _log: LogId, _first: u64, _last: u64) {}
-    /// A reference record: messages numbered from `first` on whose bytes are stored in another log. `first` is at least
-    /// `next` of the restored state.
-    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
-    /// A chunk: messages numbered from `first` on, all in this payload. `first` is at least `next` of the restored state.
-    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
+    /// Messages whose bytes are stored in another log. The first number is at least `next` of the restored state.
+    fn references(&mut self, record: JointRecord<'_>);
+    /// A chunk. The first number is at least `next` of the restored state.
+    fn chunk(&mut self, record: JointRecord<'_>);
     /// Withdraws a replayed message whose group was never committed. Its number stays used, but the message was never
     /// in the log.
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]);
     /// As [`Replay::withdraw`] for a replayed chunk.
-    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]);
+    fn withdraw_chunk(&mut self, record: JointRecord<'_>);
     /// Messages left a log.
     fn settle(&mut self, log: LogId, reason: SettleReason, ranges: &[SettleRange]);
     /// A control record, which belongs to the caller.
@@ -291,10 +290,10 @@ struct Nowhere;
 impl Replay for Nowhere {
     fn restore(&mut self, _: LiveState) {}
     fn message(&mut self, _: LogId, _: u64, _: &[u8]) {}
-    fn references(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
-    fn chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
+    fn references(&mut self, _: JointRecord<'_>) {}
+    fn chunk(&mut self, _: JointRecord<'_>) {}
     fn withdraw(&mut self, _: LogId, _: u64, _: &[u8]) {}
-    fn withdraw_chunk(&mut self, _: LogId, _: u64, _: u16, _: &[u8]) {}
+    fn withdraw_chunk(&mut self, _: JointRecord<'_>) {}
     fn settle(&mut self, _: LogId, _: SettleReason, _: &[SettleRange]) {}
     fn control(&mut self, _: LogId, _: u8, _: &[u8]) {}
 }

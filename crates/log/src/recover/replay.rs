@@ -21,8 +21,8 @@ use crate::format::{SECTOR, is_zero, u64_at};
 use crate::metadata::MetadataStart;
 use crate::names::Name;
 use crate::options::Options;
-use crate::scan::{Window, find_batch};
-use crate::types::{LogId, Position, SettleReason};
+use crate::scan::{Wanted, Window, find_batch};
+use crate::types::{JointRecord, LogId, Position, SettleReason};
 use crate::wal::WalFile;
 
 /// Sequence of the first WAL file of a directory, which begins with the first batch.
@@ -269,7 +269,10 @@ impl<'a> Replaying<'a> {
     /// The bytes, with zeros for unreadable ones, and whether all were readable. They were read this often `before`.
     fn fetch(&mut self, file: &WalFile, offset: u64, length: usize, before: u32) -> Result<(Bytes, bool), DiskError> {
         let disk = Repeated { disk: self.disk, before };
-        match self.window.fetch(&disk, &file.name, offset, length, CHUNK_BYTES, file.length) {
+        match self
+            .window
+            .fetch(&disk, Wanted { file: &file.name, end: file.length, offset, length, chunk: CHUNK_BYTES })
+        {
             Err(error) if error.is_unreadable() => {
                 let (bytes, is_whole) = disk::read_around(self.disk, &file.name, offset, length)?;
                 Ok((bytes.into(), is_whole))
@@ -685,9 +688,19 @@ impl<'a> Replaying<'a> {
                     let chunk = Arrival::Chunk(run.first, run.count, bytes.slice_ref(record.payload));
                     self.groups.arrived(slot, position, (run.log, chunk), report);
                 }
-                replay.chunk(run.log, run.first, run.count, record.payload);
+                replay.chunk(JointRecord {
+                    log: run.log,
+                    first: run.first,
+                    messages: run.count,
+                    payload: record.payload,
+                });
             }
-            RecordKind::References => replay.references(run.log, run.first, run.count, record.payload),
+            RecordKind::References => replay.references(JointRecord {
+                log: run.log,
+                first: run.first,
+                messages: run.count,
+                payload: record.payload,
+            }),
             RecordKind::Control
                 if run.log == LogId::METADATA
                     && !self.trail.first_copy(position, is_exact, record.detail, record.payload) => {}

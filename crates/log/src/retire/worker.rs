@@ -24,11 +24,11 @@ use crate::names::Name;
 use crate::pin::Pin;
 use crate::retire::keep::Keep;
 use crate::retire::lost::Losses;
-use crate::scan::{Window, find_batch};
+use crate::scan::{Wanted, Window, find_batch};
 use crate::segment::SegmentWriter;
 use crate::store::CheckpointFile;
 use crate::store::NewSegment;
-use crate::types::LogId;
+use crate::types::{LogId, NewChunk, Payload};
 use crate::wal::Known;
 
 /// Bytes that a step reads.
@@ -477,7 +477,16 @@ impl Worker {
                 if !dead.is_empty() {
                     writer.note_dead(run.log, &dead);
                 }
-                writer.push_chunk(disk, run.log, first, run.count, payload, batch_bytes)
+                writer.push_chunk(
+                    disk,
+                    &NewChunk {
+                        log: run.log,
+                        first,
+                        messages: run.count,
+                        payload: Payload { head: &[], body: Some(payload) },
+                    },
+                    batch_bytes,
+                )
             }
             _ => writer.push(disk, run.log, first, payload, batch_bytes),
         }
@@ -542,7 +551,7 @@ fn fetch(
     let mut reads = 1;
     loop {
         let disk = &Repeated { disk, before: reads - 1 };
-        match window.fetch(disk, &origin.name, at, length, chunk, origin.end) {
+        match window.fetch(disk, Wanted { file: &origin.name, end: origin.end, offset: at, length, chunk }) {
             Err(error) if error.operation == Operation::Read && reads < READS_MAX => {
                 window.forget();
                 reads += 1;

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 use super::Owners;
 use crate::live_state::LiveState;
 use crate::recover::{Damage, Hit, Numbers, Replay};
-use crate::types::{LogId, SettleRange, SettleReason};
+use crate::types::{JointRecord, LogId, SettleRange, SettleReason};
 
 /// One log's messages.
 #[derive(Debug, Default)]
@@ -145,14 +145,16 @@ impl Replay for AliveLogs<'_> {
         }
     }
 
-    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn references(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, .. } = record;
         self.logs.entry(log).or_default().live.insert_range(first..first + u64::from(messages));
-        self.owners.references(log, first, messages, payload);
+        self.owners.references(record);
     }
 
-    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, .. } = record;
         self.logs.entry(log).or_default().live.insert_range(first..first + u64::from(messages));
-        self.owners.chunk(log, first, messages, payload);
+        self.owners.chunk(record);
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
@@ -160,9 +162,10 @@ impl Replay for AliveLogs<'_> {
         self.owners.withdraw(log, number, payload);
     }
 
-    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn withdraw_chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, .. } = record;
         self.logs.entry(log).or_default().live.remove_range(first..first + u64::from(messages));
-        self.owners.withdraw_chunk(log, first, messages, payload);
+        self.owners.withdraw_chunk(record);
     }
 
     fn settle(&mut self, log: LogId, reason: SettleReason, settled: &[SettleRange]) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use leveret_log::{LiveState, LogId, Survivors};
+use leveret_log::{JointRecord, LiveState, LogId, Survivors};
 
 use super::{Ledgers, body};
 
@@ -22,7 +22,8 @@ impl Survivors for Copies {
         self.copied.entry(log).or_default().push(number);
     }
 
-    fn copied_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn copied_chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         assert_eq!(payload[4..], body(log, first, payload.len() - 4)[..]);
         let numbers = first..first + u64::from(messages);
         let live: Vec<u64> = numbers.filter(|number| self.is_alive(log, *number)).collect();

@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use leveret_log::{
-    Done, Event, Job, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, Next, Numbers, Options, Owners, Payload,
-    Position, Replay, Report, RoaringTreemap, SettleRange, SettleReason, StorageError, StoredMessage, Verified, Wait,
-    recover, verify,
+    Done, Event, Job, JointRecord, Lane, LiveState, Log, LogId, MemoryDisk, Nanos, NewChunk, Next, Numbers, Options,
+    Owners, Payload, Position, Replay, Report, RoaringTreemap, SettleRange, SettleReason, StorageError, StoredMessage,
+    Verified, Wait, recover, verify,
 };
 
 /// A log's state as its owner knows it.
@@ -83,7 +83,8 @@ impl Replay for Ledgers {
         ledger.live.insert(number, payload.len() as u64);
     }
 
-    fn references(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn references(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         let ledger = self.0.entry(log).or_default();
         assert!(first >= ledger.next.max(1), "{log} {first}");
         ledger.next = first + u64::from(messages);
@@ -91,7 +92,8 @@ impl Replay for Ledgers {
         ledger.controls.push((0, payload.to_vec()));
     }
 
-    fn chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         let ledger = self.0.entry(log).or_default();
         assert!(first >= ledger.next, "{log} {first}");
         ledger.add_chunk(first, messages, payload.len());
@@ -102,7 +104,8 @@ impl Replay for Ledgers {
         assert_eq!(length, Some(payload.len() as u64), "{log} {number}");
     }
 
-    fn withdraw_chunk(&mut self, log: LogId, first: u64, messages: u16, payload: &[u8]) {
+    fn withdraw_chunk(&mut self, record: JointRecord<'_>) {
+        let JointRecord { log, first, messages, payload } = record;
         let ledger = self.0.get_mut(&log).expect("it was replayed");
         let mut lengths = (first..first + u64::from(messages)).map(|number| ledger.live.remove(&number));
         assert_eq!(lengths.next(), Some(Some(payload.len() as u64)), "{log} {first}");
@@ -197,7 +200,7 @@ impl Driver {
         let ledger = self.ledgers.0.entry(log).or_default();
         let first = ledger.next;
         let payload = Payload { head: b"head", body: Some(&body(log, first, length)) };
-        ledger.position = self.log.append_chunk(log, first, messages, payload, wait, self.now);
+        ledger.position = self.log.append_chunk(&NewChunk { log, first, messages, payload }, wait, self.now);
         ledger.add_chunk(first, messages, length + 4);
         ledger.position
     }

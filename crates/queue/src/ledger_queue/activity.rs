@@ -1,10 +1,10 @@
 //! The single active consumer: its election, and the notice to receivers that became active or inactive.
 
-use crate::Nanos;
-use crate::consumer::ConsumerMode;
 use crate::consumer_id::ConsumerId;
+use crate::dispatch::ConsumerMode;
 use crate::effects::{Effects, Signal};
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
 
 impl LedgerQueue {
     /// Elects the single active consumer, if the queue has one, after consumers came or left or deliveries were settled. Call

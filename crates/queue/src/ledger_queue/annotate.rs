@@ -5,8 +5,9 @@ use std::sync::Arc;
 use leveret_message::{Added, Batch, BatchBuilder, Reason};
 
 use crate::dead_letter::{DeadRun, DeadTurn};
-use crate::effects::{Effects, Run};
+use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
+use crate::records::Run;
 
 impl LedgerQueue {
     /// Adds annotations to messages that a consumer holds, if this type of queue does that. They are part of the messages from their

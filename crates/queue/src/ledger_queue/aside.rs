@@ -1,9 +1,10 @@
 //! Messages that are neither ready nor with a consumer, as operators see and delete them.
 
 use crate::answers::{Peeked, SetAside};
-use crate::effects::{Effects, Run};
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::records::Run;
 
 impl LedgerQueue {
     /// Deletes those of these messages that were set aside in this way. Returns their runs, which have to be logged.

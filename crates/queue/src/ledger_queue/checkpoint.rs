@@ -2,14 +2,12 @@
 
 use roaring::RoaringTreemap;
 
-use crate::answers::Checkpoint;
-use crate::attempts::{AttemptRun, push_attempts};
-use crate::delayed::Delayed;
-use crate::kept;
 use crate::ledger_queue::LedgerQueue;
 use crate::number_set::NumberSet;
-use crate::parked::Parked;
 use crate::planted::{Bug, is_planted};
+use crate::records::{AttemptRun, push_attempts};
+use crate::replica::{self, Checkpoint, QuorumState};
+use crate::set_aside::{Delayed, Parked};
 
 impl LedgerQueue {
     /// The queue's checkpoint: live durable messages and other state, as applied so far.
@@ -68,36 +66,53 @@ impl LedgerQueue {
         (live, bytes + dead_bytes)
     }
 
-    /// The state bytes, see [`crate::Kept`].
+    /// The state bytes, see [`crate::Parts`].
     fn kept(&self, live: &RoaringTreemap) -> Vec<u8> {
         let quorum = match self.rules.logs_attempts {
             true => {
-                let set_aside = (&self.parked, &self.delayed);
                 let keeps = self.keeps_dead_letters() && !is_planted(Bug::ForgetDying);
                 let dying: Vec<_> = keeps.then(|| self.dead.durable().0).into_iter().flatten().collect();
-                kept::encode_quorum(&self.attempts, self.ready.priorities(), set_aside, (&self.annotations, &dying))
+                let state = QuorumState {
+                    attempts: &self.attempts,
+                    levels: self.ready.priorities(),
+                    parked: &self.parked,
+                    delayed: &self.delayed,
+                    annotations: &self.annotations,
+                    dying: &dying,
+                };
+                state.encode()
             }
             false if self.rules.priorities.is_some() => {
                 // Transient messages aren't live in a checkpoint, and their numbers are used again after a restart.
                 let levels = self.ready.priorities().map(|(priority, numbers)| (priority, numbers.among(live)));
                 let levels = levels.filter(|(_, numbers)| !numbers.is_empty());
-                let none = (&Parked::default(), &Delayed::default());
-                kept::encode_quorum(&self.attempts.failures_among(live), levels, none, (&self.annotations, &[]))
+                self.encode_failures(live, levels)
             }
             // Of messages from before the queue was converted, and of dead letters.
             false if !(self.annotations.is_empty() && self.attempts.is_empty()) => {
-                let none = (&Parked::default(), &Delayed::default());
-                let levels = std::iter::empty::<(u8, NumberSet)>();
-                kept::encode_quorum(&self.attempts.failures_among(live), levels, none, (&self.annotations, &[]))
+                self.encode_failures(live, std::iter::empty::<(u8, NumberSet)>())
             }
             false => Vec::new(),
         };
         // The checkpoint still counts them as live.
         let due = self.dead.expired();
-        let state = kept::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(due));
+        let state = replica::encode(quorum, &self.references, self.ledger.next(), self.clock.encode(due));
         match &self.repeats {
             None => state,
-            Some(repeats) => repeats.keep(self.ledger.next(), state),
+            Some(repeats) => replica::with_repeats(&repeats.durable(self.ledger.next()), state),
         }
+    }
+
+    /// The part of the state that a classic queue shares with quorum queues.
+    fn encode_failures(&self, live: &RoaringTreemap, levels: impl Iterator<Item = (u8, NumberSet)>) -> Vec<u8> {
+        let state = QuorumState {
+            attempts: &self.attempts.failures_among(live),
+            levels,
+            parked: &Parked::default(),
+            delayed: &Delayed::default(),
+            annotations: &self.annotations,
+            dying: &[],
+        };
+        state.encode()
     }
 }

@@ -1,8 +1,8 @@
 //! The step that decides on a deletion: nothing can arrive between the check of a queue and its end.
 
-use crate::Nanos;
 use crate::answers::{DeleteIf, NotDeleted, QueueState};
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
 
 impl LedgerQueue {
     /// Closes the queue if the condition holds: it accepts neither messages nor consumers from then on. The caller has to log

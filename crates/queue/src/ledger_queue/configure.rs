@@ -2,10 +2,10 @@
 
 use leveret_model::QueueOptions;
 
-use crate::Nanos;
 use crate::answers::QueueState;
 use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
 
 impl LedgerQueue {
     /// Takes over other effective arguments. Those that only a declaration gives are the same. Messages beyond a lower limit leave;

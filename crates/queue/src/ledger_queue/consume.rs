@@ -1,12 +1,13 @@
 //! Calls that add, remove and update consumers.
 
-use crate::Nanos;
 use crate::answers::NoConsumer;
-use crate::consumer::{ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
-use crate::effects::{Effects, Run};
+use crate::dispatch::{ConsumerOptions, CreditState, Deliveries, Flow, Unsent};
+use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;
+use crate::nanos::Nanos;
+use crate::records::Run;
 
 impl LedgerQueue {
     /// Adds a consumer.
@@ -80,7 +81,7 @@ impl LedgerQueue {
             self.consumers.update(id, |consumer| consumer.not_sent(unsent));
         }
         self.mark_overdue(id, true, now);
-        self.put_back(Some(id), runs, &Return::default(), now, effects);
+        self.put_back(Deliveries::of(Some(id), runs), &Return::default(), now, effects);
         self.elect(now, effects);
         self.schedule(effects);
         self.drop_excess(effects);

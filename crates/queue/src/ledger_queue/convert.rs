@@ -8,21 +8,23 @@ use leveret_model::QueueOptions;
 
 use super::ready::ReadyMessages;
 use super::rules::Rules;
-use crate::Nanos;
 use crate::answers::{NotConverted, QueueState};
-use crate::attempts::{AttemptRun, push_attempts};
-use crate::beginning::{Recovered, Surroundings};
-use crate::clock::Clock;
 use crate::contents::Contents;
+use crate::dead_letter::Dying;
 use crate::effects::Effects;
-use crate::expiry::Expiry;
 use crate::ledger::Ledger;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::Length;
+use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
 use crate::pending::PendingMessages;
 use crate::planted::{Bug, is_planted};
 use crate::priorities::Priorities;
+use crate::records::{AttemptRun, push_attempts};
+use crate::replica::{Parts, Replica};
+use crate::stream_state::StreamState;
+use crate::surroundings::Surroundings;
+use crate::timing::{Clock, Expiry};
 
 impl LedgerQueue {
     /// Checks whether a queue with these effective arguments can take over the messages.
@@ -77,37 +79,18 @@ impl LedgerQueue {
             self.pending.clear();
         }
         let returned = self.ready.returned_in_place(&held);
-        let redelivered_below = self.ready.redelivered_below();
-        let priorities: BTreeMap<u8, NumberSet> = self.ready.priorities().collect();
         let counted_here = self.rules.priorities.is_some();
-        let times = self.clock.encode(std::iter::empty());
-        let next = self.ledger.next();
-        let counters = self.ledger.counters();
-        let (ids, sequences) = self.repeats.as_ref().map(|repeats| repeats.all()).unwrap_or_default();
-        let recovered = Recovered {
-            ledger: std::mem::replace(&mut self.ledger, Ledger::starting_at(next)),
-            redelivered_below,
-            expiry: Expiry::decode(&times).expect("it was encoded here"),
-            references: std::mem::take(&mut self.references),
-            parked: std::mem::take(&mut self.parked),
-            delayed: std::mem::take(&mut self.delayed),
-            annotations: std::mem::take(&mut self.annotations),
-            priorities: Priorities(priorities),
-            ids,
-            sequences,
-            ..Recovered::default()
-        };
-        let (mut attempts, epoch_ms) = (std::mem::take(&mut self.attempts), surroundings.epoch_ms);
-        let mut other = Self::new(options, durable, recovered, surroundings.clone(), now);
+        let (next, counters, epoch_ms) = (self.ledger.next(), self.ledger.counters(), surroundings.epoch_ms);
+        let replica = self.give_up_replica();
+        let mut other = Self::new(options, durable, replica, surroundings.clone(), now);
         other.ledger.continue_counting(counters);
         let came_back = if counted_here { &held } else { &returned };
         if other.ready.has_priorities() {
-            came_back.iter().for_each(|number| _ = attempts.come_back(number, false));
+            came_back.iter().for_each(|number| _ = other.attempts.come_back(number, false));
         } else {
-            let counted = attempts.all().into_iter().filter(|run| run.counts.acquired > 0);
+            let counted = other.attempts.all().into_iter().filter(|run| run.counts.acquired > 0);
             other.ready.mark_returned(returned.iter().chain(counted.flat_map(|run| run.first..=run.last)));
         }
-        other.attempts = attempts;
         other.contents = std::mem::replace(&mut self.contents, Contents::new(surroundings.budget));
         other.contents.keep_volatile();
         if !other.ledger.is_empty() {
@@ -128,6 +111,31 @@ impl LedgerQueue {
             false => Vec::new(),
         };
         (other, logged)
+    }
+
+    /// All of its applied messages and what belongs to them. Nothing is left here, and later messages get the next numbers.
+    fn give_up_replica(&mut self) -> Replica {
+        let next = self.ledger.next();
+        let times = self.clock.encode(std::iter::empty());
+        let parts = Parts {
+            expiry: Expiry::decode(&times).expect("it was encoded here"),
+            references: std::mem::take(&mut self.references),
+            attempts: std::mem::take(&mut self.attempts),
+            parked: std::mem::take(&mut self.parked),
+            delayed: std::mem::take(&mut self.delayed),
+            annotations: std::mem::take(&mut self.annotations),
+            // A queue with dead letters isn't converted.
+            dying: Dying::default(),
+            priorities: Priorities(self.ready.priorities().collect::<BTreeMap<u8, NumberSet>>()),
+            repeats: self.repeats.as_ref().map(|repeats| repeats.all()).unwrap_or_default(),
+            stream: StreamState::default(),
+        };
+        Replica {
+            ledger: std::mem::replace(&mut self.ledger, Ledger::starting_at(next)),
+            delivered_below: self.ready.redelivered_below(),
+            parts,
+            first_chunk: None,
+        }
     }
 
     /// After the conversion to it: drops what exceeds its limits.

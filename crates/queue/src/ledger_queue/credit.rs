@@ -1,10 +1,10 @@
 //! Link credit (AMQP 1.0, 2.6.7): granted by the receiver, counted down by deliveries alone, drained on request.
 
-use crate::Nanos;
-use crate::consumer::{ConsumerFlow, CreditState};
 use crate::consumer_id::ConsumerId;
+use crate::dispatch::{ConsumerFlow, CreditState};
 use crate::effects::{Effects, Signal};
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
 
 impl LedgerQueue {
     /// Applies a receiver's flow, see [`crate::Flow::Credit`]. Returns the resulting state of the link; `None` if the consumer

@@ -4,18 +4,17 @@
 //! As in RabbitMQ 4.3 they count in length limits and purges, and in no other length. One whose time to live is over leaves when it
 //! comes due.
 
-use leveret_message::{Batch, BatchBuilder, Reason};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Reason};
 
-use crate::Nanos;
-use crate::attempts::push_attempts;
-use crate::delay_run::DelayRun;
-use crate::delayed::{Delayed, push_delayed};
-use crate::effects::{Effects, Run, push_sized};
+use crate::effects::Effects;
 use crate::ledger::Ledger;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;
+use crate::nanos::Nanos;
 use crate::pending::Pending;
 use crate::planted::{Bug, is_planted};
+use crate::records::{DelayRun, Run, push_attempts, push_sized};
+use crate::set_aside::{Delayed, push_delayed};
 
 /// Delays the live messages of a delayed exchange that recovery found without a time: they were due, and hadn't left yet.
 pub(super) fn delay_others(ledger: &Ledger, delayed: &mut Delayed) {
@@ -71,7 +70,8 @@ impl LedgerQueue {
     }
 
     /// The new messages whose publisher asked for a delivery after they were submitted, by place among these, and until when.
-    pub(super) fn delays_of(&self, batch: &Batch, (index, count): (u32, u32), submitted: Nanos) -> Vec<(u32, u64)> {
+    pub(super) fn delays_of(&self, part: BatchPart<'_>, submitted: Nanos) -> Vec<(u32, u64)> {
+        let BatchPart { batch, index, count } = part;
         if !self.rules.delays || !batch.any_delivery_time() {
             return Vec::new();
         }

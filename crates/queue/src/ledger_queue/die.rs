@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use leveret_message::{Batch, Reason};
 
-use crate::Nanos;
 use crate::answers::{QueueState, Rejection};
-use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
-use crate::effects::{Effects, Run};
+use crate::dispatch::Deliveries;
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::Length;
+use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
+use crate::records::Run;
 
 impl LedgerQueue {
     /// Whether messages that die here go to an exchange.
@@ -45,14 +46,7 @@ impl LedgerQueue {
     }
 
     /// Rejects deliveries: they die, if there is a dead-letter exchange. `failed` counts the deliveries as failed.
-    pub fn reject(
-        &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        failed: bool,
-        now: Nanos,
-        effects: &mut Effects,
-    ) -> Rejection {
+    pub fn reject(&mut self, deliveries: Deliveries<'_>, failed: bool, now: Nanos, effects: &mut Effects) -> Rejection {
         if !self.has_dead_letters() {
             return Rejection::NoDeadLetters;
         }
@@ -62,7 +56,7 @@ impl LedgerQueue {
             QueueState::Deleted => return Rejection::NoDeadLetters,
         }
         let mut count = 0;
-        for run in runs {
+        for run in deliveries.runs {
             count += run.count();
             self.ready.hand_back(run.count(), run.bytes);
             self.die(*run, Reason::Rejected, effects);
@@ -70,7 +64,7 @@ impl LedgerQueue {
                 self.spared.insert_range(run.first, run.last);
             }
         }
-        self.credit_back(id, count, now, effects);
+        self.credit_back(deliveries.consumer, count, now, effects);
         self.schedule(effects);
         Rejection::Dying
     }

@@ -1,12 +1,14 @@
 //! Handing messages out: the next messages, and the share of a consumer's turn.
 
-use crate::Nanos;
 use crate::answers::TurnEnd;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::effects::{Effects, Run, Taken, push_run};
+use crate::dispatch::Portion;
+use crate::effects::{Effects, Taken};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
+use crate::records::{Run, push_run};
 
 /// The result of [`LedgerQueue::ready_run`].
 pub(crate) enum ReadyRun {
@@ -85,12 +87,11 @@ impl LedgerQueue {
         )
     }
 
-    /// Hands out messages to a scheduled consumer: at most `messages`, about `bytes`, and at most its fair share.
+    /// Hands out messages to a scheduled consumer: at most this, and at most its fair share.
     pub fn take(
         &mut self,
         id: ConsumerId,
-        messages: u32,
-        bytes: u64,
+        most: Portion,
         now: Nanos,
         out: &mut Vec<Taken>,
         effects: &mut Effects,
@@ -100,15 +101,15 @@ impl LedgerQueue {
             return TurnEnd::Done;
         }
         if consumer.claims.is_some() {
-            return self.fetch(id, messages, bytes, now, out, effects);
+            return self.fetch(id, most, now, out, effects);
         }
         if consumer.seeker.is_some() {
-            return self.seek(id, messages, bytes, now, out, effects);
+            return self.seek(id, most, now, out, effects);
         }
         let automatic = consumer.options.automatic_ack;
-        let at_first = consumer.promise.min(u64::from(messages)).min(u64::from(consumer.credit()));
+        let at_first = consumer.promise.min(u64::from(most.messages)).min(u64::from(consumer.credit()));
         let mut left = at_first;
-        let mut bytes_left = bytes;
+        let mut bytes_left = most.bytes;
         let mut blocked = false;
         while left > 0 && bytes_left > 0 {
             self.expire_head(now, effects);

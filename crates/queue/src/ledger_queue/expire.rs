@@ -6,13 +6,14 @@
 
 use leveret_message::Reason;
 
-use crate::Nanos;
 use crate::answers::QueueState;
-use crate::effects::{Effects, Run, Taken, push_run};
-use crate::expiry::Due;
+use crate::effects::{Effects, Taken};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::Excess;
+use crate::nanos::Nanos;
+use crate::records::{Run, push_run};
+use crate::timing::Due;
 
 impl LedgerQueue {
     /// Notes a use of the queue, other than by a consumer.

@@ -8,16 +8,16 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 
-use crate::Nanos;
 use crate::answers::{QueueState, TurnEnd};
-use crate::consumer::ConsumerMode;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::deferred::Claims;
-use crate::delayed::push_delayed;
-use crate::effects::{Effects, Run, Taken, push_run};
+use crate::dispatch::{ConsumerMode, Portion};
+use crate::effects::{Effects, Taken};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
+use crate::records::{Run, push_run};
+use crate::set_aside::{Claims, push_delayed};
 
 /// A time of delivery that is always past: a message that was fetched isn't delayed after a restart.
 const LONG_PAST_MS: u64 = 1;
@@ -80,8 +80,7 @@ impl LedgerQueue {
     pub(super) fn fetch(
         &mut self,
         id: ConsumerId,
-        messages: u32,
-        bytes: u64,
+        most: Portion,
         now: Nanos,
         out: &mut Vec<Taken>,
         effects: &mut Effects,
@@ -89,8 +88,8 @@ impl LedgerQueue {
         let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
         let Some(mut claims) = consumer.claims.take() else { return TurnEnd::Done };
         let automatic = consumer.options.automatic_ack;
-        let most = messages.min(consumer.credit());
-        let (mut left, mut bytes_left) = (most, bytes);
+        let count = most.messages.min(consumer.credit());
+        let (mut left, mut bytes_left) = (count, most.bytes);
         while left > 0
             && bytes_left > 0
             && let Some(number) = claims.first()
@@ -110,7 +109,7 @@ impl LedgerQueue {
             self.hand_out_fetched(&taken, size, automatic, effects);
             out.push(taken);
         }
-        self.end_fetch(id, (*claims, automatic), most - left, now, effects)
+        self.end_fetch(id, (*claims, automatic), count - left, now, effects)
     }
 
     /// Accounts for the messages of a turn.

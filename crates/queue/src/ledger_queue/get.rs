@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::Nanos;
 use crate::answers::{GetOutcome, QueueState};
 use crate::counts::Count;
 use crate::effects::{Effects, Link};
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::dispatch::ReadyRun;
+use crate::nanos::Nanos;
 
 impl LedgerQueue {
     /// Takes one message that isn't on its way to a consumer; `link` and `key` are signalled if it has to be read from disk

@@ -4,15 +4,14 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 
-use crate::Nanos;
 use crate::answers::QueueState;
 use crate::consumer_id::ConsumerId;
 use crate::contents::{HeldBatch, READ_AHEAD_BYTES};
 use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::LaneKind;
-use crate::stored_reads::StoredRead;
-use crate::wanted_numbers::WantedNumbers;
+use crate::nanos::Nanos;
+use crate::reads::{StoredRead, WantedNumbers};
 
 /// Most runs of messages that are looked at for one read: others of them may be in memory.
 const LOOKED_AT_MAX: usize = 1024;

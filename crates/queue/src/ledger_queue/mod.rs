@@ -35,39 +35,32 @@ mod transfer;
 
 use std::sync::Arc;
 
-use leveret_message::Batch;
+use leveret_message::BatchPart;
 use leveret_model::QueueOptions;
 
 use self::ready::ReadyMessages;
 use self::rules::Rules;
-use crate::Nanos;
 use crate::annotations::Annotations;
 use crate::answers::{QueueState, Submission};
 use crate::attempts::Attempts;
-use crate::beginning::{Recovered, Surroundings};
-use crate::clock::Clock;
-use crate::consumers::Consumers;
 use crate::contents::{BEHIND_BYTES, Contents, Demand, HeldBatch};
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::DeadLetters;
-use crate::deferred::Deferred;
-use crate::delayed::Delayed;
+use crate::dispatch::{Consumers, SingleActive};
 use crate::effects::Effects;
-use crate::expiry::Expiry;
-use crate::group::{Awaited, Placement};
-use crate::held::HeldPublishers;
 use crate::ledger::{Departure, Ledger};
 use crate::limits::{Excess, Refusals};
+use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
-use crate::offered::Offered;
-use crate::pacing::Pacing;
-use crate::parked::Parked;
-use crate::pending::{Pending, PendingMessages};
-use crate::place::{Place, Watermarks};
-use crate::repeats::Repeats;
+use crate::pending::{Awaited, Pending, PendingMessages, Place, Placement, Watermarks};
+use crate::publishers::{HeldPublishers, Pacing};
+use crate::reads::StoredReads;
+use crate::repeats::{Offered, Repeats};
+use crate::replica::{Parts, Replica};
+use crate::set_aside::{Deferred, Delayed, Parked};
 use crate::shared::References;
-use crate::single_active::SingleActive;
-use crate::stored_reads::StoredReads;
+use crate::surroundings::Surroundings;
+use crate::timing::{Clock, Expiry};
 use crate::wait::WaitReason;
 
 /// A queue of ledger and dispatcher.
@@ -120,22 +113,19 @@ pub struct LedgerQueue {
 }
 
 impl LedgerQueue {
-    /// A queue with the state that recovery found in its log. If `durable`, its persistent messages are logged.
-    pub fn new(
-        options: QueueOptions,
-        durable: bool,
-        recovered: Recovered,
-        surroundings: Surroundings,
-        now: Nanos,
-    ) -> Self {
-        let Recovered { mut ledger, redelivered_below, expiry, references, attempts, .. } = recovered;
-        let Recovered { parked, mut delayed, annotations, dying, mut priorities, ids, sequences, .. } = recovered;
+    /// A queue that begins with this replica. If `durable`, its persistent messages are logged.
+    pub fn new(options: QueueOptions, durable: bool, replica: Replica, surroundings: Surroundings, now: Nanos) -> Self {
+        let Replica { mut ledger, delivered_below, parts, first_chunk: _ } = replica;
+        #[rustfmt::skip]
+        let Parts {
+            expiry, references, attempts, parked, mut delayed, annotations, dying, mut priorities, repeats, stream: _,
+        } = parts;
         let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(&options);
         if !rules.delays {
             delayed = Delayed::default();
         }
-        let repeats = Repeats::of(&options, ids, sequences, ledger.next());
+        let repeats = Repeats::of(&options, repeats, ledger.next());
         if rules.remembers {
             priorities.0.clear();
         }
@@ -162,7 +152,7 @@ impl LedgerQueue {
         // Dying ones have left the ledger, but their priorities are there.
         let set_aside = set_aside.chain(dying.iter().flat_map(|run| run.first..=run.last));
         let aside = parked.length() + delayed.length();
-        let mut ready = ReadyMessages::new(&ledger, redelivered_below, priorities, (set_aside, aside));
+        let mut ready = ReadyMessages::new(&ledger, delivered_below, priorities, (set_aside, aside));
         if rules.returns_in_place {
             ready.keep_places();
         }
@@ -254,16 +244,16 @@ impl LedgerQueue {
     }
 
     /// Phase one: validates and reserves numbers.
-    pub fn submit(&mut self, batch: &Batch, index: u32, count: u32, now: Nanos) -> Option<Submission> {
+    pub fn submit(&mut self, part: BatchPart<'_>, now: Nanos) -> Option<Submission> {
         if self.is_closed {
             return None;
         }
         if self.state != QueueState::Running {
             return Some(Submission { first: self.pending.reserve(0), accepted: 0 });
         }
-        self.count(Count::Publish, u64::from(count), now);
-        let accepted = self.acceptable(batch, index, count);
-        self.refusals.note(count - accepted, now);
+        self.count(Count::Publish, u64::from(part.count), now);
+        let accepted = self.acceptable(part);
+        self.refusals.note(part.count - accepted, now);
         let first = self.pending.reserve(accepted);
         Some(Submission { first, accepted })
     }
@@ -286,12 +276,11 @@ impl LedgerQueue {
         self.contents.is_volatile_full()
     }
 
-    /// Sets the place of accepted messages.
+    /// Sets the place of accepted messages, the first ones of a part.
     pub fn submitted(
         &mut self,
         submission: Submission,
-        batch: Arc<Batch>,
-        index: u32,
+        part: BatchPart<'_>,
         placement: Placement<'_>,
         submitted: Nanos,
         effects: &mut Effects,
@@ -307,8 +296,10 @@ impl LedgerQueue {
             Placement::In(group) => Awaited::Group(group.clone()),
             Placement::Volatile => self.pending.last_place().cloned().unwrap_or(Awaited::At(Place::NOTHING)),
         };
+        let part = part.first(count);
+        let (batch, index) = (part.batch.clone(), part.index);
         let bytes = batch.body_bytes(index as usize, count as usize);
-        let delayed = if durable { self.delays_of(&batch, (index, count), submitted) } else { Vec::new() };
+        let delayed = if durable { self.delays_of(part, submitted) } else { Vec::new() };
         let awaited = self.awaited_on_disk(count - delayed.len() as u32);
         let pending = Pending { place, first, batch, index, count, bytes, awaited, durable, submitted, delayed };
         if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {
@@ -356,7 +347,7 @@ impl LedgerQueue {
             }
         }
         if !(self.rules.releases || self.rules.remembers) {
-            self.clock.note(first, batch, (index, count), pending.is_awaited(), &self.ledger);
+            self.clock.note(first, BatchPart::of(batch, index, count), pending.is_awaited(), &self.ledger);
         }
         let parts = self.delay_new(&pending);
         if !is_running {

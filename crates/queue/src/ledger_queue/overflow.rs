@@ -1,11 +1,12 @@
 //! Messages beyond a length limit: refused when they are offered, or dropped from the head.
 
-use leveret_message::{Batch, Reason};
+use leveret_message::{BatchPart, Reason};
 
-use crate::effects::{Effects, Run, push_run};
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::limits::{self, Excess, Length};
+use crate::records::{Run, push_run};
 
 /// While at most this many messages are ready, consumers with credit keep up: new messages count as on their way to them.
 const KEEPS_UP_BELOW: u64 = 1024;
@@ -40,16 +41,16 @@ impl LedgerQueue {
         }
     }
 
-    /// Number of messages, out of `count` from `index` on, that the limits allow.
-    pub fn acceptable(&self, batch: &Batch, index: u32, count: u32) -> u32 {
+    /// Number of these messages, the first ones, that the limits allow.
+    pub fn acceptable(&self, part: BatchPart<'_>) -> u32 {
         let kept = self.kept_dead_letters();
         if !limits::refuses(&self.options) {
             if kept.messages == 0 {
-                return count;
+                return part.count;
             }
             // Dropping the head doesn't shorten a queue that keeps its dead letters.
             let length = kept + self.ready.length() + self.pending.length() + self.delayed.length();
-            return limits::acceptable_twice(&self.options, length, batch, (index, count));
+            return limits::acceptable_twice(&self.options, length, part);
         }
         let awaited = self.awaited();
         let mut length = Length {
@@ -70,9 +71,9 @@ impl LedgerQueue {
         }
         // No consumer takes a message that will be delayed.
         let delays = self.rules.delays;
-        let is_delayed = |at: usize| delays && batch.delivery_ms(at).is_some();
+        let is_delayed = |at: usize| delays && part.batch.delivery_ms(at).is_some();
         let strict = self.strict_compat;
-        limits::acceptable(&self.options, length, batch, (index, count), places, is_delayed, strict)
+        limits::acceptable(&self.options, length, part, places, is_delayed, strict)
     }
 
     /// The first messages reserved for consumers, as far as their sizes are known.

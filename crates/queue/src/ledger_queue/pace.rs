@@ -1,8 +1,8 @@
-//! Pacing of the queue's publishers, see [`crate::pacing`].
+//! Pacing of the queue's publishers, see [`crate::publishers::Pacing`].
 
-use crate::Nanos;
 use crate::ledger_queue::LedgerQueue;
-use crate::pacing::{Pacing, PublishSlot};
+use crate::nanos::Nanos;
+use crate::publishers::{Pacing, PublishSlot};
 
 impl LedgerQueue {
     /// Notes messages that are being published.

@@ -2,11 +2,11 @@
 
 use leveret_message::Reason;
 
-use crate::attempts::push_attempts;
-use crate::effects::{Effects, Run, push_run, push_sized};
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::planted::{Bug, is_planted};
+use crate::records::{Run, push_attempts, push_run, push_sized};
 
 /// Messages that a queue without `x-parked-max` parks; for another one, the oldest is dropped.
 const PARKED_MAX: u64 = 100_000;

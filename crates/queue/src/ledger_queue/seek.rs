@@ -9,17 +9,16 @@ use std::sync::Arc;
 use leveret_message::Batch;
 use leveret_selector::{Budget, Verdict};
 
-use crate::Nanos;
 use crate::answers::{QueueState, TurnEnd};
-use crate::consumer::{Consumer, ConsumerMode};
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
+use crate::dispatch::{Consumer, ConsumerMode, Portion, Seeker};
 use crate::effects::{Effects, Taken};
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::ready::{Head, Numbers};
-use crate::own_reads::OwnReads;
+use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
-use crate::seeker::Seeker;
+use crate::reads::OwnReads;
 
 /// The work of a turn on filters, in steps of [`Budget`]: less than a tenth of a millisecond.
 const STEPS_PER_TURN: u64 = 2_000;
@@ -72,8 +71,7 @@ impl LedgerQueue {
     pub(super) fn seek(
         &mut self,
         id: ConsumerId,
-        messages: u32,
-        bytes: u64,
+        most: Portion,
         now: Nanos,
         out: &mut Vec<Taken>,
         effects: &mut Effects,
@@ -82,8 +80,8 @@ impl LedgerQueue {
         let Some(mut seeker) = consumer.seeker.take() else { return TurnEnd::Done };
         let takes = consumer.options.mode == ConsumerMode::Move;
         let automatic = consumer.options.automatic_ack;
-        let most = messages.min(consumer.credit());
-        let (mut left, mut bytes_left) = (most, bytes);
+        let count = most.messages.min(consumer.credit());
+        let (mut left, mut bytes_left) = (count, most.bytes);
         let mut budget = Budget::new(STEPS_PER_TURN);
         let (mut run, mut looks) = (None, LOOKS_PER_TURN);
         while looks > 0 && left > 0 && bytes_left > 0 {
@@ -117,7 +115,7 @@ impl LedgerQueue {
         }
         let from = seeker.looks_from(self.consumers.came_back());
         let more = seeker.reads.is_able() && self.ready_numbers().next(from).is_some();
-        let count = most - left;
+        let count = count - left;
         let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
         consumer.seeker = Some(seeker);
         if takes && !automatic {

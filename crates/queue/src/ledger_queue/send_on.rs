@@ -2,14 +2,11 @@
 //! have them.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
-use leveret_message::Batch;
-
-use crate::answers::{ParkedMessage, QueueState};
-use crate::effects::Run;
+use crate::answers::{Candidates, ParkedMessage, QueueState};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::records::Run;
 
 impl LedgerQueue {
     /// The lowest and the highest number of parked messages among these.
@@ -18,22 +15,17 @@ impl LedgerQueue {
     }
 
     /// See [`crate::Queue::claim_parked`].
-    pub fn claim_parked(
-        &mut self,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-    ) -> Vec<ParkedMessage> {
+    pub fn claim_parked(&mut self, among: &Candidates<'_>) -> Vec<ParkedMessage> {
         let mut claimed = Vec::new();
         if self.is_closed || self.state != QueueState::Running {
             return claimed;
         }
-        for (first, batch) in read {
+        for (first, batch) in among.read {
             for (number, index) in (*first..).zip(0..batch.len() as u32) {
-                if claimed.len() == most {
+                if claimed.len() == among.most {
                     return claimed;
                 }
-                if range.contains(&number) && self.parked.claim(number) {
+                if among.range.contains(&number) && self.parked.claim(number) {
                     let (batch, index) = match self.with_annotations(number, 1, batch, index) {
                         Ok(annotated) => (annotated, 0),
                         Err(_) => (batch.clone(), index),

@@ -4,15 +4,16 @@ use std::sync::Arc;
 
 use leveret_message::Added;
 
-use crate::Nanos;
 use crate::answers::QueueState;
-use crate::attempts::push_attempts;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::effects::{Effects, Run, joined, push_run};
+use crate::dispatch::Deliveries;
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
+use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
+use crate::records::{Run, joined, push_attempts, push_run};
 
 /// A return of messages.
 #[derive(Debug, Clone, Copy, Default)]
@@ -28,40 +29,26 @@ pub(super) struct Return<'a> {
 impl LedgerQueue {
     /// Removes messages for good: acknowledged, or rejected without requeue. The caller has to log durable runs under the same
     /// lock.
-    pub fn settle(
-        &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        outcome: Departure,
-        now: Nanos,
-        effects: &mut Effects,
-    ) {
-        self.settle_some(id, runs, outcome, now, effects);
+    pub fn settle(&mut self, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos, effects: &mut Effects) {
+        self.settle_some(deliveries, outcome, now, effects);
         self.schedule(effects);
     }
 
     /// Like [`LedgerQueue::settle`], for acknowledged messages of many consumers: schedules consumers only once.
     pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
         for (id, runs) in settled {
-            self.settle_some(*id, runs, Departure::Settled, now, effects);
+            self.settle_some(Deliveries::of(*id, runs), Departure::Settled, now, effects);
         }
         self.schedule(effects);
     }
 
-    fn settle_some(
-        &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        outcome: Departure,
-        now: Nanos,
-        effects: &mut Effects,
-    ) {
+    fn settle_some(&mut self, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos, effects: &mut Effects) {
         if outcome == Departure::Settled {
-            self.count(Count::Ack, runs.iter().map(Run::count).sum(), now);
+            self.count(Count::Ack, deliveries.runs.iter().map(Run::count).sum(), now);
         }
         let mut count = 0;
         let times = if is_planted(Bug::SettleTwice) { 2 } else { 1 };
-        for run in joined(runs) {
+        for run in joined(deliveries.runs) {
             count += run.count();
             let lost = if is_planted(Bug::DriftBytes) { 1 } else { 0 };
             self.depart(run.first, run.last, run.bytes.saturating_sub(lost), outcome);
@@ -70,7 +57,7 @@ impl LedgerQueue {
                 self.release(run.first, run.last);
             }
         }
-        self.credit_back(id, count, now, effects);
+        self.credit_back(deliveries.consumer, count, now, effects);
     }
 
     #[inline]
@@ -111,8 +98,8 @@ impl LedgerQueue {
     }
 
     /// Puts messages back into their places, flagged redelivered. `failed` counts this delivery of them as failed.
-    pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], failed: bool, now: Nanos, effects: &mut Effects) {
-        self.put_back(id, runs, &Return { failed, ..Return::default() }, now, effects);
+    pub fn requeue(&mut self, deliveries: Deliveries<'_>, failed: bool, now: Nanos, effects: &mut Effects) {
+        self.put_back(deliveries, &Return { failed, ..Return::default() }, now, effects);
         self.schedule(effects);
         self.drop_excess(effects);
     }
@@ -120,17 +107,16 @@ impl LedgerQueue {
     /// As [`LedgerQueue::requeue`], with annotations, which may delay the messages: see [`crate::Queue::modify`].
     pub fn modify(
         &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         added: &Arc<Added>,
         now: Nanos,
         effects: &mut Effects,
     ) {
-        self.annotate(runs, added, effects);
+        self.annotate(deliveries.runs, added, effects);
         let until_ms = added.delivery_ms().filter(|_| self.rules.delays);
         let token = added.deferral_token().ok().flatten();
-        self.put_back(id, runs, &Return { failed, until_ms, token }, now, effects);
+        self.put_back(deliveries, &Return { failed, until_ms, token }, now, effects);
         self.schedule(effects);
         self.drop_excess(effects);
     }
@@ -155,7 +141,7 @@ impl LedgerQueue {
             self.used(now);
         }
         for (id, runs) in held {
-            self.put_back(*id, runs, &Return { failed, ..Return::default() }, now, effects);
+            self.put_back(Deliveries::of(*id, runs), &Return { failed, ..Return::default() }, now, effects);
         }
         self.schedule(effects);
         self.drop_excess(effects);
@@ -164,8 +150,7 @@ impl LedgerQueue {
 
     pub(super) fn put_back(
         &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         returned: &Return<'_>,
         now: Nanos,
         effects: &mut Effects,
@@ -173,7 +158,7 @@ impl LedgerQueue {
         let failed = returned.failed;
         let mut count = 0;
         let mut back = Vec::new();
-        for run in runs {
+        for run in deliveries.runs {
             count += run.count();
             if failed && self.options.delivery_limit.is_some() {
                 let (stays, over) = self.over_limit(run);
@@ -207,7 +192,7 @@ impl LedgerQueue {
         for run in &back {
             self.expire_returned(run, effects);
         }
-        self.credit_back(id, count, now, effects);
+        self.credit_back(deliveries.consumer, count, now, effects);
     }
 
     /// Removes all delayed messages, and all ready ones except those on their way to a consumer. Returns how many, and the runs to be logged; one of

@@ -1,10 +1,10 @@
 //! The queue as operators see it.
 
 use crate::answers::QueueState;
-use crate::consumer::Consumer;
 use crate::consumer_id::ConsumerId;
 use crate::contents::HeldBatch;
 use crate::counts::{Count, QueueCounts};
+use crate::dispatch::Consumer;
 use crate::gauges::{QueueGauges, Waits};
 use crate::ledger::Conservation;
 use crate::ledger_queue::LedgerQueue;

@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 
-use crate::Nanos;
-use crate::answers::{QueueState, ReadyFound};
-use crate::effects::{Effects, Run};
+use crate::answers::{Candidates, QueueState, ReadyFound};
+use crate::effects::Effects;
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::seek::Stored;
+use crate::nanos::Nanos;
+use crate::records::Run;
 
 /// Most messages that one call looks at.
 const LOOKS_MAX: u32 = 4096;
@@ -31,14 +32,7 @@ impl LedgerQueue {
     }
 
     /// See [`crate::Queue::claim_ready`].
-    pub fn claim_ready(
-        &mut self,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-        now: Nanos,
-        effects: &mut Effects,
-    ) -> ReadyFound {
+    pub fn claim_ready(&mut self, among: &Candidates<'_>, now: Nanos, effects: &mut Effects) -> ReadyFound {
         if self.state != QueueState::Running {
             return ReadyFound::default();
         }
@@ -48,8 +42,10 @@ impl LedgerQueue {
         let reserved = self.on_their_way();
         let free = self.ready.messages().saturating_sub(reserved);
         let begin = self.ready.is_in_order().then(|| self.ready_numbers().nth(reserved)).flatten();
-        let range = begin.map_or(*range.start(), |begin| begin.max(*range.start()))..=*range.end();
-        let found = self.find_ready(read, range, most.min(free as usize), now);
+        let (start, end) = (*among.range.start(), *among.range.end());
+        let range = begin.map_or(start, |begin| begin.max(start))..=end;
+        let free = Candidates { read: among.read, range, most: among.most.min(free as usize) };
+        let found = self.find_ready(&free, now);
         for taken in &found.messages {
             let size = u64::from(taken.batch.body_length(taken.index as usize));
             self.clock.no_longer_awaited(taken.first, taken.first);
@@ -69,19 +65,14 @@ impl LedgerQueue {
     }
 
     /// See [`crate::Queue::find_ready`].
-    pub fn find_ready(
-        &self,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-        now: Nanos,
-    ) -> ReadyFound {
+    pub fn find_ready(&self, among: &Candidates<'_>, now: Nanos) -> ReadyFound {
+        let Candidates { read, range, most } = among;
         let mut found = ReadyFound::default();
         let numbers = self.ready_numbers();
         let mut next = Some(*range.start());
         for _ in 0..LOOKS_MAX {
             next = next.and_then(|from| numbers.next(from)).filter(|number| range.contains(number));
-            let Some(number) = next.filter(|_| found.messages.len() < most) else { break };
+            let Some(number) = next.filter(|_| found.messages.len() < *most) else { break };
             // A record of the log has its bodies with it: those in files are read.
             let is_whole = |held: &Stored<'_>| !held.batch.is_in_file(held.index as usize);
             let Some(stored) = self.held(number).filter(is_whole).or_else(|| read_one(read, number)) else {

@@ -18,7 +18,7 @@
 //! | | 4 | its body bytes |
 //! | | 8 | when it expires, in milliseconds since the Unix epoch |
 
-use leveret_message::Batch;
+use leveret_message::BatchPart;
 use thiserror::Error;
 
 const HEAD: usize = 24;
@@ -53,9 +53,10 @@ pub struct ReferenceRecord<'a> {
     times: &'a [u8],
 }
 
-/// Encodes the payload of a record about `count` messages of `batch` from `index` on, stored in the shared log from `shared`
+/// Encodes the payload of a record about these messages, stored in the shared log from `shared`
 /// on. Only a queue that delivers by priority, or not before a time, needs the details `by_priority`.
-pub fn encode_reference(batch: &Batch, index: u32, count: u32, shared: u64, by_priority: bool) -> Vec<u8> {
+pub fn encode_reference(part: BatchPart<'_>, shared: u64, by_priority: bool) -> Vec<u8> {
+    let BatchPart { batch, index, count } = part;
     let with_priorities = by_priority && batch.any_priority();
     let with_delivery_times = by_priority && batch.any_delivery_time();
     let (index, count) = (index as usize, count as usize);
@@ -163,6 +164,8 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use leveret_message::{BatchBuilder, Envelope};
 
     use super::*;
@@ -184,10 +187,10 @@ mod tests {
             let properties = delivery_ms.map_or_else(|| vec![0, 0], timed_properties);
             builder.push(&envelope, &properties, &vec![0; 10 + at]);
         }
-        let batch = builder.finish();
+        let batch = Arc::new(builder.finish());
         let details = (vec![(1, 2), (2, 3)], vec![(0, 11, 5_001), (2, 13, 5_003)]);
         for (by_priority, (priorities, delivery_times)) in [(false, (vec![], vec![])), (true, details)] {
-            let payload = encode_reference(&batch, 1, 3, 77, by_priority);
+            let payload = encode_reference(BatchPart::of(&batch, 1, 3), 77, by_priority);
             let record = ReferenceRecord::decode(&payload, 3).unwrap();
             assert_eq!((record.shared, record.received_ms, record.body_bytes), (77, 1_003, 36));
             assert_eq!(record.priorities().collect::<Vec<_>>(), priorities);

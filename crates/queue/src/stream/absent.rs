@@ -3,15 +3,16 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use leveret_message::{Added, Batch};
+use leveret_message::{Added, BatchPart};
 
-use crate::Nanos;
-use crate::answers::{GetOutcome, ParkedMessage, Peeked, ReadyFound, Rejection, SetAside};
-use crate::attempts::AttemptRun;
+use crate::answers::{Candidates, GetOutcome, ParkedMessage, Peeked, ReadyFound, Rejection, SetAside};
 use crate::consumer_id::ConsumerId;
 use crate::dead_letter::{DeadRun, DeadTurn};
-use crate::effects::{Effects, Link, Run};
-use crate::pacing::PublishSlot;
+use crate::dispatch::Deliveries;
+use crate::effects::{Effects, Link};
+use crate::nanos::Nanos;
+use crate::publishers::PublishSlot;
+use crate::records::{AttemptRun, Run};
 use crate::stream::StreamQueue;
 
 impl StreamQueue {
@@ -34,8 +35,8 @@ impl StreamQueue {
     }
 
     /// It has no limit that refuses messages.
-    pub fn acceptable(&self, _batch: &Batch, _index: u32, count: u32) -> u32 {
-        count
+    pub fn acceptable(&self, part: BatchPart<'_>) -> u32 {
+        part.count
     }
 
     /// Sessions refuse a get.
@@ -53,8 +54,7 @@ impl StreamQueue {
     /// A rejected message stays, as every other.
     pub fn reject(
         &mut self,
-        _id: Option<ConsumerId>,
-        _runs: &[Run],
+        _deliveries: Deliveries<'_>,
         _failed: bool,
         _now: Nanos,
         _effects: &mut Effects,
@@ -128,12 +128,7 @@ impl StreamQueue {
     }
 
     /// See [`StreamQueue::drop_set_aside`].
-    pub fn claim_parked(
-        &mut self,
-        _read: &[(u64, Arc<Batch>)],
-        _range: RangeInclusive<u64>,
-        _most: usize,
-    ) -> Vec<ParkedMessage> {
+    pub fn claim_parked(&mut self, _among: &Candidates<'_>) -> Vec<ParkedMessage> {
         Vec::new()
     }
 
@@ -143,14 +138,7 @@ impl StreamQueue {
     }
 
     /// Its messages never leave for other queues.
-    pub fn claim_ready(
-        &mut self,
-        _read: &[(u64, Arc<Batch>)],
-        _range: RangeInclusive<u64>,
-        _most: usize,
-        _now: Nanos,
-        _effects: &mut Effects,
-    ) -> ReadyFound {
+    pub fn claim_ready(&mut self, _among: &Candidates<'_>, _now: Nanos, _effects: &mut Effects) -> ReadyFound {
         ReadyFound::default()
     }
 

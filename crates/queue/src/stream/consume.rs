@@ -5,21 +5,20 @@ use std::sync::Arc;
 
 use leveret_message::Added;
 
-use crate::Nanos;
 use crate::answers::NoConsumer;
-use crate::consumer::{ConsumerFlow, ConsumerOptions, CreditState, Flow, Unsent};
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::effects::{Effects, Run, Signal};
+use crate::dispatch::{Activity, ConsumerFlow, ConsumerOptions, CreditState, Deliveries, Flow, Unsent};
+use crate::effects::{Effects, Signal};
+use crate::filters::StreamFilter;
 use crate::ledger::Departure;
+use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
-use crate::single_active::Activity;
+use crate::records::{KeptOffset, Run};
 use crate::stream::StreamQueue;
 use crate::stream::groups::ActivityChanges;
 use crate::stream::reader::{Reader, Scan};
-use crate::stream_filter::StreamFilter;
 use crate::stream_start::StreamStart;
-use crate::tracking::KeptOffset;
 
 impl StreamQueue {
     /// Adds a reader, at the position that it asks for.
@@ -34,8 +33,8 @@ impl StreamQueue {
             return Err(NoConsumer::Gone);
         }
         let stream = options.stream.as_deref().cloned().unwrap_or_default();
-        let kept = stream.tracking.as_deref().and_then(|name| self.tracking.of(name));
-        if stream.tracking.is_some() && kept.is_none() && self.tracking.is_full() {
+        let kept = stream.tracking.as_deref().and_then(|name| self.kept.tracking.of(name));
+        if stream.tracking.is_some() && kept.is_none() && self.kept.tracking.is_full() {
             return Err(NoConsumer::TooManyNames);
         }
         if stream.group.as_ref().is_some_and(|member| !self.groups.takes(member)) {
@@ -61,7 +60,7 @@ impl StreamQueue {
             self.tell_members(told, effects);
         }
         if let Some(name) = &stream.tracking {
-            effects.rare_mut().offsets.push(self.tracking.begin(name, id, next, now));
+            effects.rare_mut().offsets.push(self.kept.tracking.begin(name, id, next, now));
         }
         let (_, end) = self.offsets();
         self.readers.update(id, end, effects, |_| ());
@@ -119,14 +118,14 @@ impl StreamQueue {
         let (low, end) = self.offsets();
         match start {
             StreamStart::First => (low, None),
-            StreamStart::Last => (self.index.last_chunk().map_or(end, |first| first.clamp(low, end)), None),
+            StreamStart::Last => (self.kept.index.last_chunk().map_or(end, |first| first.clamp(low, end)), None),
             StreamStart::Next => (end, None),
             StreamStart::Offset(offset) => (offset.max(low), None),
             StreamStart::LastN(messages) => {
                 let before = self.ledger.len().saturating_sub(messages);
                 (self.ledger.nth_live(low, before).unwrap_or(end), None)
             }
-            StreamStart::Timestamp(at_ms) => match self.index.at_time(at_ms) {
+            StreamStart::Timestamp(at_ms) => match self.kept.index.at_time(at_ms) {
                 Some(offset) => (offset.max(low), Some(at_ms)),
                 None => (end, None),
             },
@@ -193,27 +192,20 @@ impl StreamQueue {
     }
 
     /// Deliveries were settled, in whatever way.
-    pub fn settle(
-        &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
-        outcome: Departure,
-        now: Nanos,
-        effects: &mut Effects,
-    ) {
+    pub fn settle(&mut self, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos, effects: &mut Effects) {
         if outcome == Departure::Settled {
-            self.count(Count::Ack, runs.iter().map(Run::count).sum(), now);
+            self.count(Count::Ack, deliveries.runs.iter().map(Run::count).sum(), now);
         }
-        self.credit_back(id, runs, now, effects);
-        if let Some(id) = id {
-            self.keep_settled(id, runs, now, effects);
+        self.credit_back(deliveries, now, effects);
+        if let Some(id) = deliveries.consumer {
+            self.keep_settled(id, deliveries.runs, now, effects);
         }
     }
 
     /// Deliveries of many readers were acknowledged.
     pub fn acknowledge(&mut self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos, effects: &mut Effects) {
         for (id, runs) in settled {
-            self.settle(*id, runs, Departure::Settled, now, effects);
+            self.settle(Deliveries::of(*id, runs), Departure::Settled, now, effects);
         }
     }
 
@@ -237,31 +229,31 @@ impl StreamQueue {
     }
 
     fn advance_offset(&mut self, id: ConsumerId, name: &str, offset: u64, now: Nanos, effects: &mut Effects) {
-        if let Some(kept) = self.tracking.advance(name, id, offset, now) {
+        if let Some(kept) = self.kept.tracking.advance(name, id, offset, now) {
             effects.rare_mut().offsets.push(kept);
         }
     }
 
     /// The offset that is kept for a name.
     pub fn kept_offset(&self, name: &str) -> Option<u64> {
-        self.tracking.of(name)
+        self.kept.tracking.of(name)
     }
 
     /// Keeps an offset for a name, whatever it was before. False if too many names are kept.
     pub fn keep_offset_as(&mut self, kept: KeptOffset, now: Nanos, effects: &mut Effects) -> bool {
-        if self.is_closed || self.tracking.of(&kept.name).is_none() && self.tracking.is_full() {
+        if self.is_closed || self.kept.tracking.of(&kept.name).is_none() && self.kept.tracking.is_full() {
             return false;
         }
-        if let Some(kept) = self.tracking.set(kept, now) {
+        if let Some(kept) = self.kept.tracking.set(kept, now) {
             effects.rare_mut().offsets.push(kept);
         }
         true
     }
 
-    fn credit_back(&mut self, id: Option<ConsumerId>, runs: &[Run], now: Nanos, effects: &mut Effects) {
+    fn credit_back(&mut self, deliveries: Deliveries<'_>, now: Nanos, effects: &mut Effects) {
         let (_, end) = self.offsets();
-        let Some(id) = id else { return };
-        let count: u64 = runs.iter().map(Run::count).sum();
+        let Some(id) = deliveries.consumer else { return };
+        let count: u64 = deliveries.runs.iter().map(Run::count).sum();
         self.readers.update(id, end, effects, |reader| {
             let consumer = &mut reader.consumer;
             if consumer.credit() == 0 {
@@ -272,9 +264,9 @@ impl StreamQueue {
     }
 
     /// Deliveries were given back. The messages are where they were; the reader goes on behind them.
-    pub fn requeue(&mut self, id: Option<ConsumerId>, runs: &[Run], _failed: bool, now: Nanos, effects: &mut Effects) {
-        self.credit_back(id, runs, now, effects);
-        if let Some(id) = id {
+    pub fn requeue(&mut self, deliveries: Deliveries<'_>, _failed: bool, now: Nanos, effects: &mut Effects) {
+        self.credit_back(deliveries, now, effects);
+        if let Some(id) = deliveries.consumer {
             self.readers.gave_back(id);
         }
     }
@@ -282,14 +274,13 @@ impl StreamQueue {
     /// As [`StreamQueue::requeue`]: messages of a stream never change.
     pub fn modify(
         &mut self,
-        id: Option<ConsumerId>,
-        runs: &[Run],
+        deliveries: Deliveries<'_>,
         failed: bool,
         _added: &Arc<Added>,
         now: Nanos,
         effects: &mut Effects,
     ) {
-        self.requeue(id, runs, failed, now, effects);
+        self.requeue(deliveries, failed, now, effects);
     }
 
     /// Deliveries were taken back from a reader: they count as settled, and it gets nothing more until [`Flow::Overdue`]. With
@@ -313,7 +304,7 @@ impl StreamQueue {
                 last_ones(runs, u64::from(count)).into_iter().for_each(|first| reader.go_back(first));
             }
         });
-        self.credit_back(Some(id), runs, now, effects);
+        self.credit_back(Deliveries::of(Some(id), runs), now, effects);
     }
 
     /// Removes readers. Returns how many are left.
@@ -333,7 +324,7 @@ impl StreamQueue {
             self.changed = now;
         }
         for (id, runs) in held {
-            self.requeue(*id, runs, failed, now, effects);
+            self.requeue(Deliveries::of(*id, runs), failed, now, effects);
         }
         self.free_passed();
         self.readers.len()

@@ -1,14 +1,11 @@
 //! Messages of a stream that an operator copies to other queues.
 
 use std::ops::RangeInclusive;
-use std::sync::Arc;
 
-use leveret_message::Batch;
-
-use crate::Nanos;
-use crate::answers::{QueueState, ReadyFound};
-use crate::attempts::AttemptCounts;
+use crate::answers::{Candidates, QueueState, ReadyFound};
 use crate::effects::Taken;
+use crate::nanos::Nanos;
+use crate::records::AttemptCounts;
 use crate::stream::StreamQueue;
 
 impl StreamQueue {
@@ -23,17 +20,12 @@ impl StreamQueue {
     }
 
     /// See [`crate::Queue::find_ready`].
-    pub fn find_ready(
-        &self,
-        read: &[(u64, Arc<Batch>)],
-        range: RangeInclusive<u64>,
-        most: usize,
-        _now: Nanos,
-    ) -> ReadyFound {
+    pub fn find_ready(&self, among: &Candidates<'_>, _now: Nanos) -> ReadyFound {
+        let Candidates { read, range, most } = among;
         let mut found = ReadyFound::default();
-        for (first, batch) in read {
+        for (first, batch) in *read {
             for (number, index) in (*first..).zip(0..batch.len() as u32).filter(|(number, _)| range.contains(number)) {
-                if found.messages.len() == most {
+                if found.messages.len() == *most {
                     found.next = Some(number);
                     return found;
                 }

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use leveret_message::Batch;
 use leveret_message::chunk::{Joined, SharedChunk};
 
-use crate::Nanos;
 use crate::answers::TurnEnd;
-use crate::attempts::AttemptCounts;
-use crate::consumer::CreditState;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
+use crate::dispatch::{CreditState, Portion};
 use crate::effects::{Effects, Signal, Taken};
-use crate::stored_reads::StoredRead;
+use crate::nanos::Nanos;
+use crate::reads::StoredRead;
+use crate::records::AttemptCounts;
 use crate::stream::StreamQueue;
 use crate::stream::reader::{Found, Next, NextChunk, Reader, Scan, TurnWork};
 use crate::stream::tail::Tail;
@@ -49,16 +49,16 @@ struct Turn<'a> {
 }
 
 impl StreamQueue {
-    /// Hands out messages to a scheduled reader: at most `messages`, and about `bytes`.
+    /// Hands out messages to a scheduled reader: at most this.
     pub fn take(
         &mut self,
         id: ConsumerId,
-        messages: u32,
-        bytes: u64,
+        most: Portion,
         now: Nanos,
         out: &mut Vec<Taken>,
         effects: &mut Effects,
     ) -> TurnEnd {
+        let Portion { messages, bytes } = most;
         let (work, offsets, tail) = (TurnWork::begin(self.wall_ms(now)), self.offsets(), &self.tail);
         let mut turn = Turn { tail, offsets, messages, bytes, work, now };
         let end = offsets.1;
@@ -94,7 +94,7 @@ impl StreamQueue {
         effects: &mut Effects,
     ) -> ChunkTurn {
         let (work, offsets, tail) = (TurnWork::begin(self.wall_ms(now)), self.offsets(), &self.tail);
-        let committed = self.index.last_chunk().unwrap_or(0);
+        let committed = self.kept.index.last_chunk().unwrap_or(0);
         let mut turn = Turn { tail, offsets, messages: u32::MAX, bytes, work, now };
         let (end, before) = (offsets.1, out.len());
         let outcome = self.readers.update(id, end, effects, |reader| {

@@ -2,10 +2,10 @@
 
 use roaring::RoaringTreemap;
 
-use crate::Nanos;
-use crate::answers::{Checkpoint, DeleteIf, NotDeleted, QueueState};
+use crate::answers::{DeleteIf, NotDeleted, QueueState};
 use crate::effects::Effects;
-use crate::kept;
+use crate::nanos::Nanos;
+use crate::replica::{self, Checkpoint};
 use crate::stream::StreamQueue;
 
 impl StreamQueue {
@@ -57,7 +57,7 @@ impl StreamQueue {
     /// Its messages and its index, as applied so far.
     pub fn checkpoint(&self) -> Checkpoint {
         let mut state = Vec::new();
-        kept::encode_stream(&self.index, &self.tracking, &self.writers, &mut state);
+        replica::encode_stream(&self.kept, &mut state);
         Checkpoint {
             next: self.ledger.next(),
             live: self.ledger.live_set(),

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::Nanos;
 use crate::consumer_id::ConsumerId;
+use crate::nanos::Nanos;
 use crate::status::{GroupMemberStatus, GroupStatus};
 use crate::stream_start::GroupMember;
 

@@ -10,6 +10,7 @@ mod copy;
 mod deliver;
 mod end;
 mod groups;
+mod offered;
 mod reader;
 mod readers;
 mod retention;
@@ -27,25 +28,23 @@ use leveret_model::QueueOptions;
 
 pub use self::deliver::{ChunkTurn, TakenChunk};
 use self::groups::Groups;
+pub use self::offered::OfferedChunk;
 pub use self::reader::Scan;
 use self::readers::Readers;
 use self::retention::Retention;
 use self::tail::Tail;
-use crate::Nanos;
 use crate::answers::{QueueState, Submission};
-use crate::beginning::{Recovered, Surroundings};
 use crate::counts::{Count, QueueCounts};
 use crate::effects::Effects;
-use crate::group::{Awaited, Placement};
-use crate::held::HeldPublishers;
 use crate::ledger::Ledger;
-use crate::pending::{Pending, PendingForm, PendingMessages};
-use crate::place::{Place, Watermarks};
+use crate::nanos::Nanos;
+use crate::pending::{Awaited, Pending, PendingForm, PendingMessages, Place, Placement, Watermarks};
 use crate::planted::{Bug, is_planted};
+use crate::publishers::HeldPublishers;
+use crate::replica::{Parts, Replica};
 use crate::shared::References;
-use crate::stretches::Stretches;
-use crate::tracking::Tracking;
-use crate::writers::{WriterRun, Writers};
+use crate::stream_state::{StreamState, WriterRun};
+use crate::surroundings::Surroundings;
 
 /// A chunk that was submitted and isn't part of the stream yet.
 struct PendingChunk {
@@ -91,10 +90,8 @@ pub struct StreamQueue {
     pending: PendingMessages<PendingChunk>,
     /// The offsets that are there, and the bytes of their chunks.
     ledger: Ledger,
-    index: Stretches,
+    kept: StreamState,
     retention: Retention,
-    tracking: Tracking,
-    writers: Writers,
     /// The deadline that the owner of the timers knows.
     announced: Option<Nanos>,
     tail: Tail,
@@ -111,12 +108,12 @@ pub struct StreamQueue {
 }
 
 impl StreamQueue {
-    /// A stream with the state that recovery found in its log.
-    pub fn new(options: QueueOptions, recovered: Recovered, surroundings: Surroundings, now: Nanos) -> Self {
-        let Recovered { mut ledger, stream: mut index, tracking, writers, .. } = recovered;
+    /// A stream that begins with this replica.
+    pub fn new(options: QueueOptions, replica: Replica, surroundings: Surroundings, now: Nanos) -> Self {
+        let Replica { mut ledger, parts: Parts { stream: mut kept, .. }, .. } = replica;
         let Surroundings { budget, epoch_ms, .. } = surroundings;
         ledger.start_counting();
-        index.trim((ledger.low(), ledger.next()), ledger.bytes());
+        kept.index.trim((ledger.low(), ledger.next()), ledger.bytes());
         Self {
             retention: Retention::new(&options),
             state: QueueState::Running,
@@ -124,9 +121,7 @@ impl StreamQueue {
             epoch_ms,
             pending: PendingMessages::new(ledger.next() + u64::from(is_planted(Bug::SkipOffset) && ledger.next() > 0)),
             ledger,
-            index,
-            tracking,
-            writers,
+            kept,
             announced: None,
             tail: Tail::new(budget),
             readers: Readers::default(),
@@ -177,10 +172,10 @@ impl StreamQueue {
             return Some(ChunkSubmission::Refused);
         }
         if let Some(writer) = writer {
-            if let Some(last) = self.writers.submitted(&writer.name).filter(|last| *last >= writer.first) {
+            if let Some(last) = self.kept.writers.submitted(&writer.name).filter(|last| *last >= writer.first) {
                 return Some(ChunkSubmission::Behind(last));
             }
-            self.writers.submit(writer, self.wall_ms(now));
+            self.kept.writers.submit(writer, self.wall_ms(now));
         }
         self.count(Count::Publish, u64::from(count), now);
         Some(ChunkSubmission::Accepted(Submission { first: self.pending.reserve(count), accepted: count }))
@@ -190,13 +185,12 @@ impl StreamQueue {
     pub fn submitted_chunk(
         &mut self,
         submission: Submission,
-        chunk: Arc<SharedChunk>,
-        writer: Option<&WriterRun>,
+        offered: OfferedChunk<'_>,
         placement: Placement<'_>,
         submitted: Nanos,
         effects: &mut Effects,
     ) {
-        let Submission { first, accepted: count } = submission;
+        let (Submission { first, accepted: count }, OfferedChunk { chunk, writer }) = (submission, offered);
         assert!(u64::from(count) == chunk.len(), "a stream takes whole chunks");
         let is_joined = matches!(placement, Placement::Joined(_)) && !is_planted(Bug::CountJoinedTwice);
         let place = match placement {
@@ -208,7 +202,7 @@ impl StreamQueue {
         let bytes = if is_joined { u64::from(chunk.header().data_length) } else { chunk.chunk_bytes() };
         let delayed = Vec::new();
         let writer = writer.map(|writer| Box::new((writer.name.clone(), writer.last)));
-        let batch = PendingChunk { chunk, is_joined, writer };
+        let batch = PendingChunk { chunk: chunk.clone(), is_joined, writer };
         let pending =
             Pending { place, first, batch, index: 0, count, bytes, awaited: 0, durable: true, submitted, delayed };
         if self.pending.is_empty() && pending.place.is_reached(Watermarks::default()) {
@@ -248,7 +242,7 @@ impl StreamQueue {
         let stored = StoredChunk { first, bytes, at_ms: chunk.received_ms() };
         if let Some(writer) = writer {
             let (name, last) = *writer;
-            self.writers.apply(&name, last, chunk.received_ms());
+            self.kept.writers.apply(&name, last, chunk.received_ms());
         }
         // Readers may also wait for an offset that isn't there yet.
         let is_wanted = self.readers.first_position().is_some_and(|position| position < self.ledger.next());
@@ -261,7 +255,7 @@ impl StreamQueue {
 
     fn note_stored(&mut self, chunk: Option<StoredChunk>) {
         if let Some(StoredChunk { first, bytes, at_ms }) = chunk {
-            self.index.add(first, bytes, at_ms, self.retention.size());
+            self.kept.index.add(first, bytes, at_ms, self.retention.size());
         }
     }
 
@@ -276,7 +270,7 @@ impl StreamQueue {
 
     /// Withdraws messages that were submitted and aren't applied. Returns their offsets, which are reused.
     pub fn withdraw(&mut self) -> Range<u64> {
-        self.writers.withdraw();
+        self.kept.writers.withdraw();
         self.pending.withdraw()
     }
 

@@ -7,16 +7,15 @@ use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
 use leveret_selector::{Budget, Verdict};
 
-use crate::Nanos;
-use crate::comebacks::Comebacks;
-use crate::consumer::{Consumer, ConsumerOptions};
 use crate::contents::MemoryBudget;
-use crate::effects::Run;
+use crate::dispatch::{Comebacks, Consumer, ConsumerOptions};
+use crate::filters::StreamFilter;
 use crate::ledger::Ledger;
+use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
-use crate::own_reads::OwnReads;
+use crate::reads::OwnReads;
+use crate::records::Run;
 use crate::stream::tail::Tail;
-use crate::stream_filter::StreamFilter;
 
 /// A reader with fewer bytes than this in memory, by their weight, asks for the next read while it is given the rest.
 const READ_AHEAD_BYTES: u64 = 128 << 10;

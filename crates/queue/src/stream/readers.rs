@@ -6,7 +6,8 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::consumer_id::ConsumerId;
-use crate::effects::{Effects, Ended, Run, Signal, TOLD_AT_ONCE_MAX};
+use crate::effects::{Effects, Ended, Signal, TOLD_AT_ONCE_MAX};
+use crate::records::Run;
 use crate::stream::reader::{Reader, TrackedReader};
 
 /// All readers of a stream.

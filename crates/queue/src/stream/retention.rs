@@ -3,13 +3,14 @@
 
 use leveret_model::QueueOptions;
 
-use crate::Nanos;
 use crate::answers::QueueState;
-use crate::effects::{Effects, Run, push_run};
+use crate::effects::Effects;
 use crate::ledger::Departure;
+use crate::nanos::Nanos;
 use crate::planted::{Bug, is_planted};
+use crate::records::{Run, push_run};
 use crate::stream::StreamQueue;
-use crate::stretches::StretchSize;
+use crate::stream_state::StretchSize;
 
 /// Nanoseconds in a millisecond.
 const NANOS_PER_MS: u64 = 1_000_000;
@@ -42,14 +43,14 @@ impl StreamQueue {
         let mut drops_more = is_planted(Bug::DropTooMuch);
         loop {
             let is_large = self.retention.max_bytes.is_some_and(|most| self.ledger.bytes() > most);
-            let is_old = self.index.first_ends_ms().zip(oldest_ms).is_some_and(|(ends, oldest)| ends < oldest);
-            let outcome = match (is_large && self.index.len() > 1, is_old) {
+            let is_old = self.kept.index.first_ends_ms().zip(oldest_ms).is_some_and(|(ends, oldest)| ends < oldest);
+            let outcome = match (is_large && self.kept.index.len() > 1, is_old) {
                 (true, _) => Departure::Dropped,
                 (false, true) => Departure::Expired,
                 (false, false) if self.ledger.low() > before && std::mem::take(&mut drops_more) => Departure::Dropped,
                 (false, false) => break,
             };
-            let Some(dropped) = self.index.pop(self.ledger.next()) else { break };
+            let Some(dropped) = self.kept.index.pop(self.ledger.next()) else { break };
             let (first, last) = (dropped.first, dropped.end - 1);
             self.ledger.settle(first, last, dropped.bytes, outcome);
             let run = Run { first, last, bytes: dropped.bytes, durable: true };
@@ -74,7 +75,7 @@ impl StreamQueue {
 
     /// When the oldest messages are too old.
     pub(super) fn retention_due(&self) -> Option<Nanos> {
-        let due_ms = self.index.first_ends_ms()?.saturating_add(self.retention.max_age_ms?).saturating_add(1);
+        let due_ms = self.kept.index.first_ends_ms()?.saturating_add(self.retention.max_age_ms?).saturating_add(1);
         Some(due_ms.saturating_sub(self.epoch_ms).saturating_mul(NANOS_PER_MS))
     }
 }

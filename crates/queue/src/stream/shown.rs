@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::Nanos;
 use crate::answers::{Peeked, QueueState};
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
+use crate::dispatch::Activity;
 use crate::gauges::{QueueGauges, Waits};
+use crate::nanos::Nanos;
 use crate::shared::References;
-use crate::single_active::Activity;
 use crate::status::{ConsumerStatus, QueueStatus, ReaderPosition, StreamStatus};
 use crate::stream::StreamQueue;
 use crate::stream::reader::Reader;
@@ -50,13 +50,13 @@ impl StreamQueue {
             stream: Some(StreamStatus {
                 first,
                 next,
-                last_chunk: self.index.last_chunk(),
-                stretches: self.index.len() as u64,
-                oldest_ms: self.index.oldest_ms(),
-                newest_ms: self.index.newest_ms(),
+                last_chunk: self.kept.index.last_chunk(),
+                stretches: self.kept.index.len() as u64,
+                oldest_ms: self.kept.index.oldest_ms(),
+                newest_ms: self.kept.index.newest_ms(),
                 lag_max: lag_max.unwrap_or(0),
-                offsets: self.tracking.all(),
-                writers: self.writers.all(),
+                offsets: self.kept.tracking.all(),
+                writers: self.kept.writers.all(),
                 groups: self.groups.status(|id| self.names_of(id)),
             }),
         }
@@ -75,7 +75,7 @@ impl StreamQueue {
 
     /// The number of the last message of a named publisher that was submitted.
     pub fn writer_sequence(&self, name: &str) -> Option<u64> {
-        self.writers.submitted(name)
+        self.kept.writers.submitted(name)
     }
 
     /// Messages that are ready, and those that aren't any more: none, since what one reader holds is there for the next.

@@ -6,14 +6,14 @@ use leveret_message::chunk::SharedChunk;
 use leveret_message::{BatchBuilder, Envelope};
 use leveret_metrics::Rates;
 
-use crate::consumer::{ConsumerMode, LatencyBuckets};
+use crate::dispatch::{ConsumerMode, Deliveries, LatencyBuckets, Portion};
 use crate::effects::{Link, Signal};
 use crate::stream::reader::Reader;
 use crate::stream::tail::{IDLE_CHUNKS_MAX, TailChunk};
-use crate::stream::{ChunkSubmission, StreamQueue};
-use crate::stretches::Stretches;
+use crate::stream::{ChunkSubmission, OfferedChunk, StreamQueue};
+use crate::stream_state::Stretches;
 use crate::{
-    ConsumerFlow, ConsumerId, ConsumerOptions, Effects, MemoryBudget, Place, Placement, Recovered, StreamOptions,
+    ConsumerFlow, ConsumerId, ConsumerOptions, Effects, MemoryBudget, Place, Placement, Replica, StreamOptions,
     StreamStart, Surroundings, Watermarks,
 };
 
@@ -26,7 +26,7 @@ impl Link for Nobody {
 fn stream(budget: &Arc<MemoryBudget>) -> StreamQueue {
     let surroundings =
         Surroundings { budget: budget.clone(), epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
-    StreamQueue::new(leveret_model::QueueOptions::default(), Recovered::none(0), surroundings, 0)
+    StreamQueue::new(leveret_model::QueueOptions::default(), Replica::none(0), surroundings, 0)
 }
 
 fn add(stream: &mut StreamQueue, id: u64, prefetch: u32) {
@@ -55,13 +55,13 @@ fn publish(stream: &mut StreamQueue, position: u64) {
     let chunk = Arc::new(SharedChunk::of(&builder.finish()));
     let effects = &mut Effects::default();
     let Some(ChunkSubmission::Accepted(submission)) = stream.submit_chunk(1, None, 0) else { panic!("it is open") };
-    stream.submitted_chunk(submission, chunk, None, Placement::At(Place::new(position)), 0, effects);
+    stream.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), Placement::At(Place::new(position)), 0, effects);
     stream.apply(Watermarks::synced(Place::new(position)), effects);
 }
 
 fn take(stream: &mut StreamQueue, id: u64) -> usize {
     let mut out = Vec::new();
-    stream.take(ConsumerId(id), 10_000, 1 << 30, 0, &mut out, &mut Effects::default());
+    stream.take(ConsumerId(id), Portion { messages: 10_000, bytes: 1 << 30 }, 0, &mut out, &mut Effects::default());
     out.len()
 }
 
@@ -99,11 +99,16 @@ fn an_idle_stream_has_less_than_16_kib() {
     assert!(stream.tail.places() >= 10_000);
     while take(&mut stream, 1) > 0 {
         let runs = [crate::Run { first: 0, last: 9, bytes: 0, durable: false }];
-        stream.settle(Some(ConsumerId(1)), &runs, crate::Departure::Settled, 0, &mut Effects::default());
+        stream.settle(
+            Deliveries::of(Some(ConsumerId(1)), &runs),
+            crate::Departure::Settled,
+            0,
+            &mut Effects::default(),
+        );
     }
     assert!(stream.tail.places() <= IDLE_CHUNKS_MAX);
     // It has been used: it has rates, and an index.
-    let index = stream.index.memory() as usize;
+    let index = stream.kept.index.memory() as usize;
     let tail = stream.tail.places() * size_of::<TailChunk>();
     let boxes = size_of::<Rates<10>>() + size_of::<Stretches>();
     let idle = size_of::<StreamQueue>() + index + tail + boxes;

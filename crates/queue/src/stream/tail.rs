@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use leveret_message::chunk::SharedChunk;
 
-use crate::Nanos;
 use crate::contents::MemoryBudget;
+use crate::nanos::Nanos;
 
 /// Most bytes in memory. A reader that is further behind reads from disk, which costs less than to keep it all for long.
 const TAIL_BYTES_MAX: u64 = 4 << 20;

@@ -1,10 +1,10 @@
 //! The timers of a stream: for retention by age, and for offsets that have to be logged.
 
-use crate::Nanos;
 use crate::answers::QueueState;
 use crate::effects::Effects;
+use crate::nanos::Nanos;
+use crate::records::KeptOffset;
 use crate::stream::StreamQueue;
-use crate::tracking::KeptOffset;
 
 impl StreamQueue {
     /// Removes messages that are too old, and logs offsets. No stream is deleted because nobody uses it.
@@ -14,14 +14,14 @@ impl StreamQueue {
             self.retain(now, effects);
             let told = self.groups.expire(now);
             self.tell_members(told, effects);
-            self.log_offsets(self.tracking.due().is_some_and(|due| due <= now), now, effects);
+            self.log_offsets(self.kept.tracking.due().is_some_and(|due| due <= now), now, effects);
         }
         false
     }
 
     /// Logs changed offsets, if it is time to.
     pub(super) fn log_offsets(&mut self, is_due: bool, now: Nanos, effects: &mut Effects) {
-        let changed = if is_due { self.tracking.take_changed(now) } else { Vec::new() };
+        let changed = if is_due { self.kept.tracking.take_changed(now) } else { Vec::new() };
         if !changed.is_empty() {
             effects.rare_mut().offsets.extend(changed);
         }
@@ -29,12 +29,12 @@ impl StreamQueue {
 
     /// Offsets that a clean stop has to record.
     pub fn offsets_to_log(&mut self, now: Nanos) -> Vec<KeptOffset> {
-        self.tracking.take_changed(now)
+        self.kept.tracking.take_changed(now)
     }
 
     /// Offsets couldn't be logged.
     pub fn offsets_not_logged(&mut self, offsets: &[KeptOffset]) {
-        self.tracking.not_logged(offsets);
+        self.kept.tracking.not_logged(offsets);
     }
 
     /// The next deadline, if it is sooner than the one announced before.
@@ -42,7 +42,7 @@ impl StreamQueue {
         if self.state != QueueState::Running {
             return None;
         }
-        let next = [self.retention_due(), self.tracking.due(), self.groups.due()].into_iter().flatten().min()?;
+        let next = [self.retention_due(), self.kept.tracking.due(), self.groups.due()].into_iter().flatten().min()?;
         if self.announced.is_some_and(|announced| announced <= next) {
             return None;
         }

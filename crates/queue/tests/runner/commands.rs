@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use leveret_message::chunk::SharedChunk;
-use leveret_message::{Added, Batch, BatchBuilder, Encoding, Envelope, FileBody, Overlay, StoredMessage};
+use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Encoding, Envelope, FileBody, Overlay, StoredMessage};
 use leveret_model::{Arguments, QueueOptions, QueueType, Value};
 use leveret_queue::{
-    AttemptCounts, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn,
-    DeleteIf, Departure, Effects, Flow, GetOutcome, Kept, Ledger, Link, MemoryBudget, NoConsumer, NotDeleted,
-    ParkedMessage, Place, Placement, Queue, QueueState, Recovered, Rejection, Run, SetAside, StoredRead, Submission,
-    Taken, TurnEnd, WaitReason, Watermarks, push_sized,
+    AttemptCounts, Candidates, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions,
+    DeadTurn, DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, Ledger, Link, MemoryBudget, NoConsumer,
+    NotDeleted, OfferedChunk, ParkedMessage, Parts, Place, Placement, Portion, Queue, QueueState, Rejection, Replica,
+    Run, SetAside, StoredRead, Submission, Taken, TurnEnd, WaitReason, Watermarks, push_sized,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS};
@@ -92,12 +92,12 @@ impl Bench {
             self.surroundings.budget = Arc::new(MemoryBudget::new(bytes));
         }
         words.end()?;
-        self.begin(Recovered::none(if self.queue_type == QueueType::Stream { 0 } else { 1 }))
+        self.begin(Replica::none(if self.queue_type == QueueType::Stream { 0 } else { 1 }))
     }
 
-    fn begin(&mut self, recovered: Recovered) -> Answers {
+    fn begin(&mut self, replica: Replica) -> Answers {
         let (options, surroundings) = (self.options.clone(), self.surroundings.clone());
-        self.queue = Some(Queue::new(options, self.durable, recovered, surroundings, self.now()));
+        self.queue = Some(Queue::new(options, self.durable, replica, surroundings, self.now()));
         Ok(self.with(|_, _| ())?.1)
     }
 
@@ -156,7 +156,7 @@ impl Bench {
         };
         let (messages, now) = (batch(&names, false), self.now());
         let submission = match is_stream {
-            false => self.queue().submit(&messages, 0, names.len() as u32, now),
+            false => self.queue().submit(BatchPart::of(&messages, 0, names.len() as u32), now),
             true => self.queue().submit_chunk(names.len() as u32, None, now).map(|submission| match submission {
                 ChunkSubmission::Accepted(submission) => submission,
                 _ => Submission { first: 0, accepted: 0 },
@@ -193,10 +193,10 @@ impl Bench {
         };
         answers.insert(0, format!("accepted: {}{place}", accepted.join(" ")));
         let ((), caused) = self.with(|queue, effects| match is_stream {
-            false => queue.submitted(submission, messages, 0, placement, now, effects),
+            false => queue.submitted(submission, BatchPart::whole(&messages), placement, now, effects),
             true => {
                 let chunk = Arc::new(SharedChunk::of(&messages));
-                queue.submitted_chunk(submission, chunk, None, placement, now, effects);
+                queue.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), placement, now, effects);
             }
         })?;
         answers.extend(caused);
@@ -273,7 +273,8 @@ impl Bench {
         let (id, now) = (self.consumer(name)?, self.now());
         let status = self.queue().consumer_status(id).ok_or("it isn't there any more")?;
         let mut taken = Vec::new();
-        let (end, caused) = self.with(|queue, effects| queue.take(id, most, bytes, now, &mut taken, effects))?;
+        let (end, caused) =
+            self.with(|queue, effects| queue.take(id, Portion { messages: most, bytes }, now, &mut taken, effects))?;
         let is_held = !status.automatic_ack && status.mode == ConsumerMode::Move;
         let mut answers = vec![self.delivered(&taken, is_held.then_some(Some(id)))];
         if let Some((_, seen)) = self.consumers.get_mut(&id.0) {
@@ -359,8 +360,8 @@ impl Bench {
         let now = self.now();
         let added = annotations(until.map(|ms| EPOCH_MS + ms), note.as_deref(), token.as_deref()).map(Arc::new);
         let back = |queue: &mut Queue, id, runs: &[Run], effects: &mut Effects| match &added {
-            Some(added) => queue.modify(id, runs, failed, added, now, effects),
-            None => queue.requeue(id, runs, failed, now, effects),
+            Some(added) => queue.modify(Deliveries::of(id, runs), failed, added, now, effects),
+            None => queue.requeue(Deliveries::of(id, runs), failed, now, effects),
         };
         let ((), answers) = self.with(|queue, effects| match command {
             "ack" => queue.acknowledge(&settled, now, effects),
@@ -369,8 +370,8 @@ impl Bench {
                 let runs = settled.iter().flat_map(|(_, runs)| runs.iter().copied()).collect::<Vec<_>>();
                 added.iter().for_each(|added| queue.annotate(&runs, added, effects));
                 for (id, runs) in &settled {
-                    if queue.reject(*id, runs, true, now, effects) == Rejection::NoDeadLetters {
-                        queue.settle(*id, runs, Departure::Dropped, now, effects);
+                    if queue.reject(Deliveries::of(*id, runs), true, now, effects) == Rejection::NoDeadLetters {
+                        queue.settle(Deliveries::of(*id, runs), Departure::Dropped, now, effects);
                     }
                 }
             }
@@ -558,7 +559,8 @@ impl Bench {
         let most = words.next("a number")?.parse().map_err(|_| "it is no number".to_owned())?;
         words.end()?;
         let read: Vec<(u64, Arc<Batch>)> = self.store.iter().map(|(number, batch)| (*number, batch.clone())).collect();
-        let (claimed, mut answers) = self.with(|queue, _| queue.claim_parked(&read, 0..=u64::MAX, most))?;
+        let (claimed, mut answers) =
+            self.with(|queue, _| queue.claim_parked(&Candidates { read: &read, range: 0..=u64::MAX, most }))?;
         let shown = claimed.iter().map(|ParkedMessage { number, batch, index }| {
             let view = batch.message(*index as usize).view();
             let note = view.overlay.added().and_then(|added| added.lookup("x-opt-note")?.as_text());
@@ -582,8 +584,9 @@ impl Bench {
         words.end()?;
         let read: Vec<(u64, Arc<Batch>)> = self.store.iter().map(|(number, batch)| (*number, batch.clone())).collect();
         let now = self.now();
-        let (found, mut answers) =
-            self.with(|queue, effects| queue.claim_ready(&read, 0..=u64::MAX, most, now, effects))?;
+        let (found, mut answers) = self.with(|queue, effects| {
+            queue.claim_ready(&Candidates { read: &read, range: 0..=u64::MAX, most }, now, effects)
+        })?;
         let claimed = self.delivered(&found.messages, Some(None));
         answers.insert(0, claimed.replace("takes", "claims"));
         Ok(answers)
@@ -734,12 +737,12 @@ impl Bench {
         Ok(answers)
     }
 
-    fn recovered(&mut self, clean: bool) -> Result<Recovered, String> {
+    fn recovered(&mut self, clean: bool) -> Result<Replica, String> {
         let queue = self.queue();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
-        let redelivered_below = if clean { queue.delivered_below() } else { next };
-        let Kept { expiry, references, mut attempts, parked, delayed, annotations, dying, priorities, .. } =
-            Kept::decode(&state).map_err(|error| error.to_string())?;
+        let delivered_below = if clean { queue.delivered_below() } else { next };
+        let mut parts = Parts::decode(&state).map_err(|error| error.to_string())?;
+        let attempts = &mut parts.attempts;
         if clean {
             queue.attempts().iter().for_each(|run| attempts.replay(run));
         }
@@ -751,18 +754,6 @@ impl Bench {
                 attempts.begin_at(*number, batch.failures(0));
             }
         }
-        Ok(Recovered {
-            ledger,
-            redelivered_below,
-            expiry,
-            references,
-            attempts,
-            parked,
-            delayed,
-            annotations,
-            dying,
-            priorities,
-            ..Recovered::default()
-        })
+        Ok(Replica { ledger, delivered_below, parts, ..Replica::default() })
     }
 }

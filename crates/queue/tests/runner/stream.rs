@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 use leveret_queue::{
-    Checkpoint, ConsumerId, Departure, GroupMember, Kept, KeptOffset, Ledger, MessageFilter, Recovered, Run,
-    StoredRead, StreamFilter, StreamOptions, StreamStart,
+    Checkpoint, ConsumerId, Departure, GroupMember, KeptOffset, Ledger, MessageFilter, Parts, Replica, Run, StoredRead,
+    StreamFilter, StreamOptions, StreamStart,
 };
 use leveret_selector::{Dialect, Selector};
 
@@ -147,15 +147,16 @@ impl Bench {
     }
 
     /// The state that recovery finds: the last checkpoint, and behind it chunks that were applied, and departures.
-    pub(super) fn recovered_stream(&mut self) -> Result<Recovered, String> {
+    pub(super) fn recovered_stream(&mut self) -> Result<Replica, String> {
         let now = self.queue().checkpoint();
         let StreamLog { checkpoint, left, offsets } = std::mem::take(&mut self.stream_log);
         let Checkpoint { next, live, bytes, state, .. } = match checkpoint {
             Some(checkpoint) => checkpoint,
             None => self.queue().checkpoint(),
         };
-        let Kept { mut stream, mut tracking, .. } = Kept::decode(&state).map_err(|error| error.to_string())?;
-        offsets.into_iter().for_each(|kept| tracking.replay(kept));
+        let mut parts = Parts::decode(&state).map_err(|error| error.to_string())?;
+        let stream = &mut parts.stream;
+        offsets.into_iter().for_each(|kept| stream.tracking.replay(kept));
         let mut ledger = Ledger::restore(next, &live, bytes);
         self.store.retain(|first, _| *first < now.next);
         for (&first, batch) in &self.store {
@@ -163,12 +164,12 @@ impl Bench {
             if first >= next {
                 ledger.accept(first, batch.len() as u64, bytes);
             }
-            stream.replay(first, bytes, batch.times(0).0);
+            stream.index.replay(first, bytes, batch.times(0).0);
         }
         for run in left {
             ledger.settle(run.first, run.last, run.bytes, Departure::Dropped);
         }
         self.store.retain(|first, _| ledger.is_live(*first));
-        Ok(Recovered { ledger, stream, tracking, ..Recovered::default() })
+        Ok(Replica { ledger, parts, ..Replica::default() })
     }
 }

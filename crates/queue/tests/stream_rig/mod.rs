@@ -10,9 +10,9 @@ use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Departure, Effects, Flow, Kept, Ledger, Link,
-    MemoryBudget, Place, Placement, Queue, QueueState, Recovered, Run, Signal, StoredRead, StreamStart, Surroundings,
-    Taken, TurnEnd, Watermarks,
+    Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Deliveries, Departure, Effects, Flow, Ledger, Link,
+    MemoryBudget, OfferedChunk, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal, StoredRead,
+    StreamStart, StreamState, Surroundings, Taken, TurnEnd, Watermarks,
 };
 
 pub(crate) use self::reader::{Filtered, ReaderPlan};
@@ -85,10 +85,10 @@ pub(crate) struct Rig {
     is_recovered: bool,
 }
 
-fn new_queue(options: &QueueOptions, recovered: Recovered, budget: &Arc<MemoryBudget>, now_ms: u64) -> Queue {
+fn new_queue(options: &QueueOptions, replica: Replica, budget: &Arc<MemoryBudget>, now_ms: u64) -> Queue {
     let surroundings =
         Surroundings { budget: budget.clone(), epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
-    Queue::new(options.clone(), true, recovered, surroundings, now_ms * MS)
+    Queue::new(options.clone(), true, replica, surroundings, now_ms * MS)
 }
 
 impl Rig {
@@ -102,7 +102,7 @@ impl Rig {
         let budget = Arc::new(MemoryBudget::new(memory));
         let now_ms = 1_000_000;
         Self {
-            queue: new_queue(&options, Recovered::none(0), &budget, now_ms),
+            queue: new_queue(&options, Replica::none(0), &budget, now_ms),
             budget,
             options,
             link: Arc::default(),
@@ -219,7 +219,9 @@ impl Rig {
             }
         };
         let chunk = Arc::new(SharedChunk::of(&batch));
-        self.with(|queue, effects| queue.submitted_chunk(submission, chunk, None, place, now, effects));
+        self.with(|queue, effects| {
+            queue.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), place, now, effects)
+        });
     }
 
     /// All but the last `behind` chunks are durable.
@@ -306,7 +308,7 @@ impl Rig {
         self.readers.get_mut(&id).expect("it is there").is_scheduled = false;
         let (mut out, now) = (Vec::new(), self.now_ms * MS);
         let mut effects = Effects::default();
-        let end = self.queue.take(ConsumerId(id), most, bytes, now, &mut out, &mut effects);
+        let end = self.queue.take(ConsumerId(id), Portion { messages: most, bytes }, now, &mut out, &mut effects);
         self.received(id, &out, (most, bytes));
         self.with(|_, later| *later = effects);
         let reader = self.readers.get_mut(&id).expect("it is there");
@@ -347,8 +349,8 @@ impl Rig {
         let (id, runs) = (Some(ConsumerId(id)), [run(offset)]);
         self.with(|queue, effects| match how {
             0 => queue.acknowledge(&[(id, runs.to_vec())], now, effects),
-            1 => queue.settle(id, &runs, Departure::Dropped, now, effects),
-            _ => queue.requeue(id, &runs, true, now, effects),
+            1 => queue.settle(Deliveries::of(id, &runs), Departure::Dropped, now, effects),
+            _ => queue.requeue(Deliveries::of(id, &runs), true, now, effects),
         });
     }
 
@@ -439,7 +441,7 @@ impl Rig {
 
     fn recover(&mut self, gaps: &[u64]) {
         let checkpoint = self.checkpoint.take().unwrap_or_else(|| self.queue.checkpoint());
-        let mut index = Kept::decode(&checkpoint.state).expect("it was encoded a moment ago").stream;
+        let mut index = Parts::decode(&checkpoint.state).expect("it was encoded a moment ago").stream.index;
         let mut ledger = Ledger::restore(checkpoint.next, &checkpoint.live, checkpoint.bytes);
         for (&first, batch) in &self.store {
             let bytes = u64::from(batch.chunk_bytes());
@@ -459,8 +461,9 @@ impl Rig {
         }
         self.readers.clear();
         self.deadline = None;
-        let recovered = Recovered { ledger, stream: index, ..Recovered::default() };
-        self.queue = new_queue(&self.options, recovered, &self.budget, self.now_ms);
+        let parts = Parts { stream: StreamState { index, ..StreamState::default() }, ..Parts::default() };
+        let replica = Replica { ledger, parts, ..Replica::default() };
+        self.queue = new_queue(&self.options, replica, &self.budget, self.now_ms);
         assert_eq!(self.budget.used(), 0, "the stream before it has given its memory back");
         self.with(|_, _| ());
     }
@@ -534,7 +537,7 @@ impl Rig {
         assert_eq!(self.budget.used(), 0, "what was read for readers that are at the end");
         self.readers.clear();
         self.reads.clear();
-        self.queue = new_queue(&self.options, Recovered::none(0), &self.budget, self.now_ms);
+        self.queue = new_queue(&self.options, Replica::none(0), &self.budget, self.now_ms);
         assert_eq!(self.budget.used(), 0);
     }
 }

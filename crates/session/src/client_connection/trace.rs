@@ -5,7 +5,7 @@ use leveret_broker::route::Route;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::{ENQUEUE, QUEUE_RUN};
 use leveret_message::deliver::Delivery;
-use leveret_message::{Batch, StoredMessage};
+use leveret_message::{Batch, BatchPart, StoredMessage};
 
 use super::ClientConnection;
 
@@ -40,19 +40,12 @@ impl ClientConnection {
         }
     }
 
-    /// Traces `count` messages of `batch` from `index` on that this client gets from a queue, if its vhost is traced.
+    /// Traces messages that this client gets from a queue, if its vhost is traced.
     #[inline]
-    pub fn trace_delivered(
-        &mut self,
-        channel: u16,
-        queue: &str,
-        (batch, index, count): (&Batch, u32, u32),
-        delivery: &Delivery,
-        now: Now,
-    ) {
-        if count > 0 && self.broker.registry.has_traced() && self.broker.registry.snapshot().traces(&self.vhost) {
-            self.broker.trace_delivered(&self.traced(channel), queue, delivery, (batch, index, count), now);
-            self.budget.spend(QUEUE_RUN + ENQUEUE * count);
+    pub fn trace_delivered(&mut self, channel: u16, queue: &str, part: BatchPart<'_>, delivery: &Delivery, now: Now) {
+        if part.count > 0 && self.broker.registry.has_traced() && self.broker.registry.snapshot().traces(&self.vhost) {
+            self.broker.trace_delivered(&self.traced(channel), queue, delivery, part, now);
+            self.budget.spend(QUEUE_RUN + ENQUEUE * part.count);
         }
     }
 

@@ -9,7 +9,7 @@ use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Nanos;
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Link, Signal, Taken};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Link, Portion, Signal, Taken};
 use leveret_strict_client::amqp10::{Event as Event10, Mechanism, Options as Options10, SessionOptions, State};
 use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
 
@@ -370,7 +370,7 @@ impl Link for Eager {
     fn signal(&self, signal: Signal) {
         if let Signal::Scheduled(key) = signal {
             let mut taken = Vec::new();
-            self.queue.take(ConsumerId(key), 10, 1000, self.now, &mut taken);
+            self.queue.take(ConsumerId(key), Portion { messages: 10, bytes: 1000 }, self.now, &mut taken);
             let run = |taken: &Taken| (taken.run().first, taken.run().last);
             self.taken.lock().expect("no panic").extend(taken.iter().map(run));
         }

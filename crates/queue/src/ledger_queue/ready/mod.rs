@@ -13,12 +13,12 @@ use std::collections::BTreeMap;
 pub(crate) use self::lanes::LaneKind;
 use self::lanes::Lanes;
 pub(crate) use self::numbers::{Head, Numbers};
-use crate::attempts::{AttemptCounts, Attempts};
-use crate::effects::Run;
+use crate::attempts::Attempts;
 use crate::ledger::Ledger;
 use crate::limits::Length;
 use crate::number_set::NumberSet;
 use crate::priorities::PriorityLevels;
+use crate::records::{AttemptCounts, Run};
 
 /// The ready messages of a queue.
 #[derive(Debug)]

@@ -1,0 +1,10 @@
+//! Messages that have left memory and are read back from disk: who wants them, and what was asked for.
+
+mod own_reads;
+mod stored_reads;
+mod wanted_numbers;
+
+pub(crate) use own_reads::OwnReads;
+pub use stored_reads::StoredRead;
+pub(crate) use stored_reads::StoredReads;
+pub(crate) use wanted_numbers::WantedNumbers;
