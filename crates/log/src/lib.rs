@@ -33,6 +33,7 @@ mod commit;
 mod damage;
 mod disk;
 mod dump;
+mod entries;
 mod entry_read;
 mod error;
 pub mod format;
@@ -67,6 +68,10 @@ mod walk;
 pub use body_file::{BodyFiles, BodyRead, BodyWrite};
 pub use disk::Disk;
 pub use dump::{Dumped, dump, files};
+pub use entries::{
+    Bounds, CheckedEntries, EntryError, EntryLog, EntryOptions, EntryReport, FoundEntry, recover_entries,
+    verify_entries,
+};
 pub use entry_read::EntryRead;
 pub use error::{DiskError, Operation, ReadError, StorageError};
 pub use format::body::PIECE_BYTES as BODY_PIECE_BYTES;
