@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::record::Record;
 use super::{put, u32_at, u64_at};
 use crate::types::LogId;
 
@@ -277,6 +278,14 @@ pub enum EntryRecord {
 }
 
 impl EntryRecord {
+    /// The record of a placement, as a file has it.
+    ///
+    /// # Errors
+    /// The problem with the record.
+    pub fn of(placement: PlacementId, record: &Record<'_>) -> Result<EntryRecord, &'static str> {
+        EntryRecord::decode(placement, record.detail, &Bytes::copy_from_slice(record.payload))
+    }
+
     /// The record with this detail and payload in a placement's log.
     ///
     /// # Errors
