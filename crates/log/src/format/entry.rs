@@ -190,11 +190,13 @@ pub struct Vote {
 }
 
 impl Vote {
-    /// Whether this vote may follow the other one: terms rise, and within a term the replica stays, and what is known of it.
+    /// Whether this vote may follow the other one: terms rise, and within a term the replica stays, until it is known which one leads.
     #[must_use]
     pub fn may_follow(&self, earlier: &Vote) -> bool {
-        let is_same = self.term == earlier.term && self.replica == earlier.replica;
-        self.term > earlier.term || is_same && self.is_leader >= earlier.is_leader
+        let is_same = self.replica == earlier.replica && self.is_leader == earlier.is_leader;
+        // One that stood for election itself, or voted for another, learns who won.
+        let is_won = self.is_leader && !earlier.is_leader;
+        self.term > earlier.term || self.term == earlier.term && (is_same || is_won)
     }
 
     pub(crate) fn encode(&self, placement: PlacementId, is_carried: bool) -> [u8; VOTE_BYTES] {
@@ -374,13 +376,15 @@ mod tests {
     fn a_vote_never_goes_back() {
         let vote = |term, replica, is_leader| Vote { term, replica, is_leader };
         let earlier = vote(5, 2, false);
-        for later in [vote(5, 2, false), vote(5, 2, true), vote(6, 1, false)] {
+        for later in [vote(5, 2, false), vote(5, 2, true), vote(5, 3, true), vote(6, 1, false)] {
             assert!(later.may_follow(&earlier), "{later:?}");
         }
-        for other in [vote(5, 3, false), vote(5, 3, true), vote(4, 2, true)] {
+        for other in [vote(5, 3, false), vote(4, 2, true)] {
             assert!(!other.may_follow(&earlier), "{other:?}");
         }
-        assert!(!vote(5, 2, false).may_follow(&vote(5, 2, true)));
+        for other in [vote(5, 2, false), vote(5, 3, true)] {
+            assert!(!other.may_follow(&vote(5, 2, true)), "{other:?}");
+        }
     }
 
     #[test]
