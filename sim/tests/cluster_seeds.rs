@@ -19,7 +19,7 @@ fn a_cluster_without_faults_elects_and_commits() {
     for placement in cluster.placements() {
         assert!(cluster.leader(*placement).is_some(), "{:?}", cluster.stopped());
     }
-    cluster.client(1, 100, 2);
+    cluster.client(1, 100, 2, 1000);
     cluster.run(3000);
     let acknowledged = cluster.acknowledged().len();
     assert!(acknowledged > 90, "{acknowledged} of 100");
@@ -58,7 +58,7 @@ fn a_leader_that_is_cut_off_is_replaced_within_1_2_s() {
         let cluster = Cluster::new(100 + seed, 3, 1);
         cluster.run(3000);
         let old = cluster.leader(placement).expect("there is one");
-        cluster.client(1, 100_000, 1);
+        (1..5).for_each(|name| cluster.client(name, 100_000, 1, 100));
         cluster.run(500);
         assert!(!cluster.acknowledged().is_empty());
         cluster.links(|links| links.isolate(old, 3));
@@ -91,11 +91,6 @@ fn acknowledgements_before_the_sync_are_found() {
 #[test]
 fn a_dropped_carried_entry_is_found_by_the_judge() {
     assert!(is_found(Some(Bug::DropCarried), |_| {}));
-}
-
-#[test]
-fn a_file_that_is_used_too_early_is_found_by_the_judge() {
-    assert!(is_found(Some(Bug::ReuseBeforeDurable), |_| {}));
 }
 
 #[test]

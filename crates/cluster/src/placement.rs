@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use leveret_log::{EntryError, EntryLog, PlacementId};
+use leveret_log::{Bounds, EntryError, EntryLog, PlacementId};
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::errors::{ClientWriteError, RaftError};
 use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest};
@@ -180,14 +180,16 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
     ) -> Result<Self, StartError> {
         let state = machine.state();
         let next = state.applied.map_or(0, |(_, index)| index + 1);
+        let term = state.applied.map_or(0, |(term, _)| term);
+        let now = host.now();
         let fitting = node.with(|log| -> Result<(), EntryError> {
             log.applied(placement, next)?;
-            let bounds = log.bounds(placement);
-            if next < bounds.first || next > bounds.end {
-                let (from, to) = (next, bounds.end.max(next));
-                return Err(EntryError::NotThere { placement, from, to, first: bounds.first, end: bounds.end });
+            let Bounds { first, end, .. } = log.bounds(placement);
+            if next < first {
+                return Err(EntryError::NotThere { placement, from: next, to: first, first, end });
             }
-            Ok(())
+            // Others made an entry durable before this node did, and the store synced it before the entry log.
+            if next > end { log.purge(placement, next, term, now) } else { Ok(()) }
         });
         fitting.map_err(|error| StartError(error.to_string()))?;
         let config = settings.config(placement).validate().map_err(|error| StartError(error.to_string()))?;

@@ -24,7 +24,7 @@ pub fn run_seed(seed: u64, prepare: impl FnOnce(&Cluster)) -> Result<Faults, Str
     let mut faults = Faults::new();
     cluster.run(1500);
     for name in 0..4 {
-        cluster.client(name, 400, 10);
+        cluster.client(name, 400, 10, 3000);
     }
     for _ in 0..12 {
         let name = strike(&cluster, nodes);
@@ -46,6 +46,7 @@ pub fn run_seed(seed: u64, prepare: impl FnOnce(&Cluster)) -> Result<Faults, Str
         return Err(format!("seed {seed}: {stopped:?}"));
     }
     faults.insert("polls", super::executor::polls());
+    faults.insert("simulated milliseconds", super::executor::now() / 1_000_000);
     *faults.entry("acknowledged commands").or_default() += cluster.acknowledged().len() as u64;
     Ok(faults)
 }

@@ -162,7 +162,9 @@ impl Cluster {
     }
 
     /// A client that proposes commands to placements in turn, wherever their leader is, until it has proposed so many.
-    pub fn client(&self, name: u8, commands: u64, pause: u64) {
+    ///
+    /// It waits for an answer for at most `within` milliseconds, and then for about `pause` milliseconds.
+    pub fn client(&self, name: u8, commands: u64, pause: u64, within: u64) {
         let (shared, placements) = (self.shared.clone(), self.placements.clone());
         let acknowledged = self.acknowledged.clone();
         let nodes = self.nodes;
@@ -178,7 +180,7 @@ impl Cluster {
                     shared.nodes.borrow()[&leader].replicas.borrow().get(&placement).cloned();
                 let outcome = match replica {
                     Some(replica) => {
-                        let asked = super::runtime::SimRuntime::spawn_result(3_000, {
+                        let asked = super::runtime::SimRuntime::spawn_result(within, {
                             let command = command.clone();
                             async move { replica.propose(command).await }
                         });
@@ -196,7 +198,7 @@ impl Cluster {
                     Some(Outcome::NotLeader(Some(other))) => leader = other,
                     _ => leader = 1 + below(nodes),
                 }
-                Sleep::after(pause * 500 + below(pause * 1000 + 1)).await;
+                Sleep::after(pause * 500_000 + below(pause * 1_000_000 + 1)).await;
             }
         });
     }
