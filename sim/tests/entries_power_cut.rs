@@ -5,7 +5,7 @@ mod entry_world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use entry_world::{World, check, files, options, recover};
+use entry_world::{EntryWorld, check, files, options, recover};
 use leveret_log::{Bug, EntryOptions};
 use leveret_sim::disk::{Change, SimDisk};
 
@@ -22,8 +22,8 @@ struct Counts {
     in_recovery: usize,
 }
 
-fn run(options: &EntryOptions, seed: u64) -> Result<World, String> {
-    let mut world = World::new(options.clone(), seed);
+fn run(options: &EntryOptions, seed: u64) -> Result<EntryWorld, String> {
+    let mut world = EntryWorld::new(options.clone(), seed);
     for _ in 0..OPERATIONS {
         world.operate();
         world.work().map_err(|error| format!("run: {error}"))?;
@@ -63,7 +63,7 @@ fn cut_everywhere(options: &EntryOptions, seed: u64, counts: &mut Counts) -> Res
         // The next life, and its power cut.
         if moment % 5 == 0 {
             let (log, _) = recover(&crashed, options).map_err(|error| error.to_string())?;
-            let mut next = World::resume(log, crashed, options.clone(), models, cut_seed);
+            let mut next = EntryWorld::resume(log, crashed, options.clone(), models, cut_seed);
             for _ in 0..8 {
                 next.operate();
                 next.work().map_err(|error| at(format!("later: {error}")))?;

@@ -258,12 +258,12 @@ mod tests {
     use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
-    use crate::types::{Commands, Member, Payload};
+    use crate::types::{Commands, MemberInfo, Payload};
 
     const PLACEMENT: PlacementId = PlacementId(4);
 
     fn members() -> Members {
-        let all: BTreeMap<_, _> = [1, 2, 3].map(|id| (id, Member)).into_iter().collect();
+        let all: BTreeMap<_, _> = [1, 2, 3].map(|id| (id, MemberInfo)).into_iter().collect();
         Members::new(vec![BTreeSet::from([1, 2])], all).unwrap()
     }
 

@@ -27,5 +27,5 @@ pub mod runtime {
 pub use flushes::NodeLog;
 pub use machine::{Applied, Machine};
 pub use network::Host;
-pub use placement::{Answer, Outcome, Placement, PlacementState, Settings, StartError};
-pub use types::{Commands, Member, ReplicaId};
+pub use placement::{Placement, PlacementState, Proposed, Settings, StartError};
+pub use types::{Commands, MemberInfo, ReplicaId};

@@ -14,13 +14,13 @@ use crate::entry_codec::log_id;
 use crate::members;
 use crate::network::Host;
 use crate::placement::{PlacementState, Shared};
-use crate::types::{LogId, Member, Members, Payload, ReplicaId, Term, Types};
+use crate::types::{LogId, MemberInfo, Members, Payload, ReplicaId, Term, Types};
 
 /// The answer to an entry that was applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied(pub Bytes);
 
-/// What a placement's entries are applied to.
+/// The state that a placement's entries are applied to.
 pub trait Machine: 'static {
     /// The state that survived the last stop: entries up to there aren't applied again.
     fn state(&self) -> PlacementState;
@@ -32,8 +32,8 @@ pub trait Machine: 'static {
     fn restore(&mut self, state: PlacementState, saved: Bytes);
 }
 
-type Stored = StoredMembership<Term, ReplicaId, Member>;
-type Snapshot = openraft::Snapshot<Term, ReplicaId, Member, Bytes>;
+type Stored = StoredMembership<Term, ReplicaId, MemberInfo>;
+type Snapshot = openraft::Snapshot<Term, ReplicaId, MemberInfo, Bytes>;
 
 /// A machine as the engine calls it. Clones share it.
 pub(crate) struct Applier<H, M> {
@@ -140,7 +140,7 @@ impl<R: AsyncRuntime, H: Host, M: Machine> RaftStateMachine<Types<R>> for Applie
 
     async fn install_snapshot(
         &mut self,
-        meta: &openraft::SnapshotMeta<Term, ReplicaId, Member>,
+        meta: &openraft::SnapshotMeta<Term, ReplicaId, MemberInfo>,
         saved: Bytes,
     ) -> io::Result<()> {
         let place = |id: &LogId| (id.leader_id.term, id.index);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 
-use crate::types::{Member, Members, ReplicaId};
+use crate::types::{MemberInfo, Members, ReplicaId};
 
 const VERSION: u8 = 1;
 /// Most configurations at once: a change goes over one that consists of two.
@@ -38,7 +38,7 @@ pub(crate) fn decode(mut bytes: &[u8]) -> Option<Members> {
         ids.chunks_exact(8).map(|id| Some(u64::from_le_bytes(id.try_into().ok()?))).collect()
     };
     let configurations = (0..count).map(|_| ids()).collect::<Option<Vec<_>>>()?;
-    let all: BTreeMap<ReplicaId, Member> = ids()?.into_iter().map(|id| (id, Member)).collect();
+    let all: BTreeMap<ReplicaId, MemberInfo> = ids()?.into_iter().map(|id| (id, MemberInfo)).collect();
     let is_whole = bytes.is_empty();
     Members::new(configurations, all).ok().filter(|_| is_whole)
 }
@@ -49,7 +49,7 @@ mod tests {
 
     #[test]
     fn members_are_found_again_and_cut_ones_refused() {
-        let all = || [1, 2, 3, 1 << 40].map(|id| (id, Member)).into_iter().collect::<BTreeMap<_, _>>();
+        let all = || [1, 2, 3, 1 << 40].map(|id| (id, MemberInfo)).into_iter().collect::<BTreeMap<_, _>>();
         let joint = vec![BTreeSet::from([1, 2, 3]), BTreeSet::from([1, 2, 1 << 40])];
         for configurations in [vec![BTreeSet::from([1, 2, 3])], joint] {
             let members = Members::new(configurations, all()).unwrap();

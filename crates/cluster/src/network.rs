@@ -1,4 +1,4 @@
-//! What a node does for its placements, and the engine's network over its links.
+//! The services of a node for its placements, and the engine's network over its links.
 
 use std::future::Future;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use openraft::raft::{
 use openraft::{AsyncRuntime, RaftNetworkFactory, RaftNetworkV2};
 
 use crate::frame::{Reply, Request, SnapshotFrame};
-use crate::types::{Member, ReplicaId, Term, Types, VoteOfRaft};
+use crate::types::{MemberInfo, ReplicaId, Term, Types, VoteOfRaft};
 
 /// The node under its placements: time, disk and links.
 pub trait Host: Clone + 'static {
@@ -54,7 +54,7 @@ pub(crate) struct Links<H> {
 impl<R: AsyncRuntime, H: Host> RaftNetworkFactory<Types<R>> for Links<H> {
     type Network = Network<H>;
 
-    async fn new_client(&mut self, target: ReplicaId, _: &Member) -> Network<H> {
+    async fn new_client(&mut self, target: ReplicaId, _: &MemberInfo) -> Network<H> {
         Network { host: self.host.clone(), placement: self.placement, target }
     }
 }
@@ -126,7 +126,7 @@ impl<R: AsyncRuntime, H: Host> RaftNetworkV2<Types<R>> for Network<H> {
     async fn full_snapshot(
         &mut self,
         vote: VoteOfRaft,
-        snapshot: openraft::Snapshot<Term, ReplicaId, Member, Bytes>,
+        snapshot: openraft::Snapshot<Term, ReplicaId, MemberInfo, Bytes>,
         _cancel: impl Future<Output = ReplicationClosed> + 'static,
         option: RPCOption,
     ) -> Result<SnapshotResponse<Types<R>>, StreamingError<Types<R>>> {

@@ -18,7 +18,7 @@ use crate::frame::{Reply, Request, SnapshotFrame};
 use crate::machine::{Applied, Applier, Machine};
 use crate::network::{Host, Links};
 use crate::storage::Storage;
-use crate::types::{Commands, LogEntry, Member, ReplicaId, Types};
+use crate::types::{Commands, LogEntry, MemberInfo, ReplicaId, Types};
 
 /// A placement as far as entries are applied: the term and index of the last one, and the members by then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,7 +87,7 @@ impl std::error::Error for StartError {}
 
 /// The result of a proposal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum Proposed {
     /// It was committed and applied here.
     Applied {
         /// Term of its entry.
@@ -103,16 +103,13 @@ pub enum Outcome {
     Unknown(String),
 }
 
-/// A frame to send back.
-pub type Answer = Bytes;
-
 /// The parts of a replica that storage and machine share.
 pub(crate) struct Shared<H> {
     pub placement: PlacementId,
     pub replica: ReplicaId,
     pub node: NodeLog,
     pub host: H,
-    /// What is applied.
+    /// The entries that are applied.
     pub state: RefCell<PlacementState>,
     /// The placement's clock: it never goes back.
     clock: Cell<u64>,
@@ -215,22 +212,22 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
     /// # Errors
     /// The placement has members, or has stopped.
     pub async fn initialize(&self, members: &BTreeSet<ReplicaId>) -> Result<(), StartError> {
-        let members: BTreeMap<ReplicaId, Member> = members.iter().map(|id| (*id, Member)).collect();
+        let members: BTreeMap<ReplicaId, MemberInfo> = members.iter().map(|id| (*id, MemberInfo)).collect();
         self.raft.initialize(members).await.map_err(|error| StartError(error.to_string()))
     }
 
     /// Proposes commands, and waits until they are applied here.
-    pub async fn propose(&self, commands: Bytes) -> Outcome {
+    pub async fn propose(&self, commands: Bytes) -> Proposed {
         match self.raft.client_write(Commands(commands)).await {
-            Ok(written) => Outcome::Applied {
+            Ok(written) => Proposed::Applied {
                 term: written.log_id.leader_id.term,
                 index: written.log_id.index,
                 answer: written.data,
             },
             Err(RaftError::APIError(ClientWriteError::ForwardToLeader(forward))) => {
-                Outcome::NotLeader(forward.leader_id)
+                Proposed::NotLeader(forward.leader_id)
             }
-            Err(error) => Outcome::Unknown(error.to_string()),
+            Err(error) => Proposed::Unknown(error.to_string()),
         }
     }
 
@@ -248,7 +245,7 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
     /// # Errors
     /// The change was refused, or it isn't known whether it was made.
     pub async fn add_learner(&self, replica: ReplicaId) -> Result<(), StartError> {
-        let added = self.raft.add_learner(replica, Member, false).await;
+        let added = self.raft.add_learner(replica, MemberInfo, false).await;
         added.map(drop).map_err(|error| StartError(error.to_string()))
     }
 
@@ -304,7 +301,7 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
     }
 
     /// Answers a frame of another replica. `None` if it isn't one for this placement.
-    pub async fn answer(&self, frame: &Bytes) -> Option<Answer> {
+    pub async fn answer(&self, frame: &Bytes) -> Option<Bytes> {
         let (placement, request) = Request::decode(frame)?;
         if placement != self.shared.placement {
             return None;

@@ -12,11 +12,11 @@ use openraft::{AsyncRuntime, Membership, RaftTypeConfig};
 /// Id of a replica: its member number, and how often it gave up its id before.
 pub type ReplicaId = u64;
 
-/// What the engine knows of a member besides its id: nothing. Links find it by its number.
+/// The engine's knowledge of a member besides its id: nothing. Links find it by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Member;
+pub struct MemberInfo;
 
-pub(crate) type Members = Membership<ReplicaId, Member>;
+pub(crate) type Members = Membership<ReplicaId, MemberInfo>;
 pub(crate) type Leader = LeaderId<u64, ReplicaId>;
 pub(crate) type Term = <Leader as RaftLeaderId>::Committed;
 pub(crate) type LogId = openraft::LogId<Term>;
@@ -53,7 +53,7 @@ impl fmt::Display for Payload {
 impl RaftPayload for Payload {
     type D = Commands;
     type NodeId = ReplicaId;
-    type Node = Member;
+    type Node = MemberInfo;
 
     fn blank() -> Payload {
         Payload::Blank
@@ -160,7 +160,7 @@ impl<R: AsyncRuntime> RaftTypeConfig for Types<R> {
     type D = Commands;
     type R = crate::Applied;
     type NodeId = ReplicaId;
-    type Node = Member;
+    type Node = MemberInfo;
     type Term = u64;
     type LeaderId = Leader;
     type Vote = VoteOfRaft;

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use leveret_cluster::{Applied, Machine, PlacementState};
 
 /// The entries that were applied: term and commands by index. A blank entry, or one with members, has no commands.
-pub type History = BTreeMap<u64, (u64, Option<Bytes>)>;
+pub type AppliedEntries = BTreeMap<u64, (u64, Option<Bytes>)>;
 
 /// A state of the counter.
 #[derive(Clone, Debug, Default)]
@@ -19,7 +19,7 @@ pub struct Counted {
     /// Number of commands.
     pub count: u64,
     /// The applied entries, those of a replaced state included.
-    pub history: History,
+    pub history: AppliedEntries,
 }
 
 impl Counted {
@@ -81,7 +81,7 @@ impl Machine for Counter {
 
     fn restore(&mut self, state: PlacementState, saved: Bytes) {
         let u64_at = |at: usize| u64::from_le_bytes(saved[at..at + 8].try_into().expect("eight bytes"));
-        let mut counted = Counted { state, count: u64_at(0), history: History::new() };
+        let mut counted = Counted { state, count: u64_at(0), history: AppliedEntries::new() };
         let mut at = 8;
         while at < saved.len() {
             let (index, term) = (u64_at(at), u64_at(at + 8));

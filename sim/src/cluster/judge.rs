@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use leveret_log::{Bounds, FoundEntry, PlacementId, Vote, recover_entries};
 
-use super::counter::History;
+use super::counter::AppliedEntries;
 use super::executor::below;
 use super::node::Shared;
 use super::world::Acknowledged;
@@ -32,11 +32,11 @@ impl OnDisk {
     }
 }
 
-/// What was seen so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 pub(super) struct Judge {
     /// Entries that somebody applied: these are committed.
-    committed: BTreeMap<PlacementId, History>,
+    committed: BTreeMap<PlacementId, AppliedEntries>,
     /// The leader of each term, by its entries and by votes that name it.
     leaders: BTreeMap<(PlacementId, u64), u64>,
 }
@@ -69,7 +69,7 @@ impl Judge {
         self.acknowledged_is_committed(acknowledged)
     }
 
-    /// What each disk would have after a power cut. A vote that was answered never goes back.
+    /// The content of each disk after a power cut now. A vote that was answered never goes back.
     fn read_disks(
         &self,
         shared: &Shared,

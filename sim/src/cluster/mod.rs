@@ -10,7 +10,7 @@ mod node;
 mod runtime;
 mod world;
 
-pub use counter::{Counted, Counter, History};
+pub use counter::{AppliedEntries, Counted, Counter};
 pub use executor::{now, polls};
 pub use links::LinkFaults;
 pub use nemesis::{Faults, run_seed};

@@ -27,7 +27,7 @@ const LAZY: u64 = 50_000_000;
 
 /// Everything that nodes share.
 pub(super) struct Shared {
-    pub nodes: RefCell<BTreeMap<u64, Rc<Node>>>,
+    pub nodes: RefCell<BTreeMap<u64, Rc<SimNode>>>,
     pub links: RefCell<LinkFaults>,
     pub options: EntryOptions,
     pub settings: Settings,
@@ -40,7 +40,7 @@ pub(super) struct Shared {
 }
 
 /// A node. It lives several lives.
-pub(super) struct Node {
+pub(super) struct SimNode {
     pub id: u64,
     pub disk: RefCell<Rc<SimDisk>>,
     pub counters: RefCell<BTreeMap<PlacementId, Counter>>,
@@ -60,13 +60,13 @@ pub(super) struct Node {
 /// A node as its placements see it.
 #[derive(Clone)]
 pub(super) struct SimHost {
-    node: Weak<Node>,
+    node: Weak<SimNode>,
     shared: Weak<Shared>,
 }
 
-impl Node {
-    pub(super) fn new(id: u64) -> Node {
-        Node {
+impl SimNode {
+    pub(super) fn new(id: u64) -> SimNode {
+        SimNode {
             id,
             disk: RefCell::new(Rc::new(SimDisk::new())),
             counters: RefCell::default(),
@@ -129,7 +129,7 @@ impl Node {
 }
 
 /// Runs the jobs of a lane.
-async fn run_lane(node: Rc<Node>, shared: Rc<Shared>, log: NodeLog, lane: Lane) {
+async fn run_lane(node: Rc<SimNode>, shared: Rc<Shared>, log: NodeLog, lane: Lane) {
     let index = usize::from(lane == Lane::Background);
     let disk = node.disk.borrow().clone();
     loop {
@@ -154,7 +154,7 @@ async fn run_lane(node: Rc<Node>, shared: Rc<Shared>, log: NodeLog, lane: Lane) 
 }
 
 /// Syncs counters now and then, and purges what all have.
-async fn run_store(node: Rc<Node>, shared: Rc<Shared>) {
+async fn run_store(node: Rc<SimNode>, shared: Rc<Shared>) {
     loop {
         Sleep::after(LAZY / 2 + below(LAZY)).await;
         let replicas: Vec<(PlacementId, SimReplica)> =
@@ -174,7 +174,7 @@ async fn run_store(node: Rc<Node>, shared: Rc<Shared>) {
 }
 
 /// Begins a life of a node with these placements.
-pub(super) fn start(shared: &Rc<Shared>, node: &Rc<Node>, life: LifeId, placements: &[PlacementId]) {
+pub(super) fn start(shared: &Rc<Shared>, node: &Rc<SimNode>, life: LifeId, placements: &[PlacementId]) {
     node.life.set(life);
     let disk = node.disk.borrow().clone();
     let opened = recover_entries(&*disk, &shared.options, executor::now());

@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use bytes::Bytes;
-use leveret_cluster::{Outcome, Settings};
+use leveret_cluster::{Proposed, Settings};
 use leveret_log::{EntryOptions, PlacementId};
 
 use super::executor::{self, Sleep, below};
 use super::judge::Judge;
 use super::links::LinkFaults;
-use super::node::{Node, Shared, SimReplica, start};
+use super::node::{Shared, SimNode, SimReplica, start};
 
 /// A command that a client got an answer for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl Cluster {
             judge: RefCell::default(),
         };
         for id in 1..=nodes {
-            cluster.shared.nodes.borrow_mut().insert(id, Rc::new(Node::new(id)));
+            cluster.shared.nodes.borrow_mut().insert(id, Rc::new(SimNode::new(id)));
             cluster.start(id);
         }
         cluster.run(1);
@@ -96,8 +96,8 @@ impl Cluster {
     fn initialize(&self) {
         let members: BTreeSet<u64> = (1..=self.nodes).collect();
         for node in self.shared.nodes.borrow().values() {
-            for replica in node.replicas.borrow().values().cloned() {
-                let members = members.clone();
+            for replica in node.replicas.borrow().values() {
+                let (replica, members) = (replica.clone(), members.clone());
                 executor::spawn_in(node.life.get(), async move {
                     // Another member may have been faster, and its entries are here.
                     let _ = replica.initialize(&members).await;
@@ -106,7 +106,7 @@ impl Cluster {
         }
     }
 
-    fn node(&self, id: u64) -> Rc<Node> {
+    fn node(&self, id: u64) -> Rc<SimNode> {
         self.shared.nodes.borrow()[&id].clone()
     }
 
@@ -189,13 +189,13 @@ impl Cluster {
                     None => None,
                 };
                 match outcome {
-                    Some(Outcome::Applied { term, index, .. }) => acknowledged.borrow_mut().push(Acknowledged {
+                    Some(Proposed::Applied { term, index, .. }) => acknowledged.borrow_mut().push(Acknowledged {
                         placement,
                         place: (term, index),
                         command,
                         at: executor::now(),
                     }),
-                    Some(Outcome::NotLeader(Some(other))) => leader = other,
+                    Some(Proposed::NotLeader(Some(other))) => leader = other,
                     _ => leader = 1 + below(nodes),
                 }
                 Sleep::after(pause * 500_000 + below(pause * 1_000_000 + 1)).await;

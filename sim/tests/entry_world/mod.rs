@@ -55,14 +55,14 @@ pub(crate) type Models = BTreeMap<PlacementId, Model>;
 
 /// The history of a run.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct History {
-    /// What all records up to a position say, with the changes that have no record.
+pub(crate) struct EntryHistory {
+    /// The state that all records up to a position say, with the changes that have no record.
     states: Vec<(Position, Models)>,
     /// Pairs of a number of changes of the disk and the position that was durable by then.
     confirmed: Vec<(usize, Position)>,
 }
 
-impl History {
+impl EntryHistory {
     pub(crate) fn confirmed_at(&self, changes: usize) -> Position {
         let before = self.confirmed.iter().filter(|(count, _)| *count <= changes);
         before.map(|(_, position)| *position).max().unwrap_or(0)
@@ -76,12 +76,12 @@ impl History {
 }
 
 /// A log and its model.
-pub(crate) struct World {
+pub(crate) struct EntryWorld {
     pub(crate) log: EntryLog,
     pub(crate) disk: SimDisk,
     pub(crate) options: EntryOptions,
     pub(crate) models: Models,
-    pub(crate) history: History,
+    pub(crate) history: EntryHistory,
     applied: BTreeMap<PlacementId, u64>,
     random: Random,
     now: Nanos,
@@ -104,19 +104,21 @@ pub(crate) fn recover(disk: &SimDisk, options: &EntryOptions) -> Result<(EntryLo
     recover_entries(disk, options, 0)
 }
 
-impl World {
-    pub(crate) fn new(options: EntryOptions, seed: u64) -> World {
+impl EntryWorld {
+    pub(crate) fn new(options: EntryOptions, seed: u64) -> EntryWorld {
         let disk = SimDisk::new();
         let (log, _) = recover(&disk, &options).expect("an empty disk is a new log");
-        World::resume(log, disk, options, Models::new(), seed)
+        EntryWorld::resume(log, disk, options, Models::new(), seed)
     }
 
     /// Goes on with a log that has these models.
-    pub(crate) fn resume(log: EntryLog, disk: SimDisk, options: EntryOptions, models: Models, seed: u64) -> World {
-        let history =
-            History { states: vec![(log.appended(), models.clone())], confirmed: vec![(disk.count(), log.durable())] };
+    pub(crate) fn resume(log: EntryLog, disk: SimDisk, options: EntryOptions, models: Models, seed: u64) -> EntryWorld {
+        let history = EntryHistory {
+            states: vec![(log.appended(), models.clone())],
+            confirmed: vec![(disk.count(), log.durable())],
+        };
         let applied = models.iter().map(|(placement, model)| (*placement, model.first)).collect();
-        World { log, disk, options, models, history, applied, random: Random::new(seed), now: 1, written: 0 }
+        EntryWorld { log, disk, options, models, history, applied, random: Random::new(seed), now: 1, written: 0 }
     }
 
     fn note(&mut self, position: Position) {
@@ -270,7 +272,7 @@ impl World {
 pub(crate) fn check(
     disk: &SimDisk,
     options: &EntryOptions,
-    history: &History,
+    history: &EntryHistory,
     confirmed: Position,
 ) -> Result<(EntryLog, EntryReport, Models), String> {
     let (log, report) = recover(disk, options).map_err(|error| format!("it doesn't open: {error}"))?;

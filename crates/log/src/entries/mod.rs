@@ -346,7 +346,7 @@ impl EntryLog {
             return next;
         }
         let wal = &mut self.log.wal;
-        // What the ring grew by is removed again.
+        // Files that the ring grew by are removed again.
         wal.kept_max = self.files.saturating_sub(wal.unretired() + usize::from(wal.spare.is_some()));
         self.log.next_job(lane, now)
     }

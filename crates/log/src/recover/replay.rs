@@ -580,10 +580,8 @@ impl<'a> Replaying<'a> {
             runs.sort_by_key(|((run, _), _)| run.offset);
         }
         for ((run, row), position) in runs {
-            if let Some(row) = row {
-                if self.options.ring == Ring::Store {
-                    file.index.note_run(offset, records_at, row as usize, run);
-                }
+            if let Some(row) = row.filter(|_| self.options.ring == Ring::Store) {
+                file.index.note_run(offset, records_at, row as usize, run);
             }
             replay.run(file.sequence, records_at + u64::from(run.offset));
             if run.kind.holds_messages() {
