@@ -14,6 +14,7 @@ pub mod audit;
 mod backlog;
 pub mod body;
 pub mod clock;
+pub mod cluster;
 pub mod content;
 pub mod cores;
 #[cfg(feature = "planted-bugs")]

@@ -4,6 +4,7 @@
 use crate::job::{Done, Event, Job, JobId, Next};
 use crate::log::Log;
 use crate::retire::Retirement;
+use crate::ring::Ring;
 use crate::step::Step;
 use crate::types::{LogId, Nanos};
 
@@ -26,6 +27,8 @@ pub(crate) enum Doing {
     Reserve,
     Ask(Slot, Vec<LogId>),
     Survey(Vec<LogId>),
+    /// Entries of the entry log's oldest file are read, to be appended again.
+    Carry,
     Work(Slot),
     Clean(Slot),
 }
@@ -49,6 +52,10 @@ impl Log {
 
     /// Whether the oldest WAL file has to be retired.
     pub(crate) fn is_file_due(&self) -> bool {
+        if self.options.ring == Ring::Entries {
+            // Its owner says when a file is empty.
+            return false;
+        }
         let is_needed = self.space.is_out && !self.wal.full.is_empty() && self.wal.wants_spare();
         is_needed || self.wal.full.len() + 1 >= self.options.unretired_max
     }
@@ -65,7 +72,9 @@ impl Log {
         }
         // On a full disk we retire and reuse a WAL file instead of creating one, unless the retirement itself waits
         // for records that have no file yet.
-        let may_create = !self.space.is_out || self.wal.full.is_empty() || self.waits_for_gate();
+        // The files of the entry log were emptied before, if they can be.
+        let is_ring = self.options.ring == Ring::Entries;
+        let may_create = !self.space.is_out || self.wal.full.is_empty() || self.waits_for_gate() || is_ring;
         if let Some(steps) = self.wal.prepare(&self.options, may_create) {
             return self.run_background(Doing::Prepare, Job::Steps(steps));
         }
@@ -116,6 +125,7 @@ impl Log {
             (Doing::Discard, Done::Yes) => self.wal.returned(),
             (Doing::Reserve, Done::Yes) => self.reserve_is_made(),
             (Doing::Ask(slot, asked), Done::Live(states)) => self.take_states(slot, &asked, states, now),
+            (Doing::Carry, Done::Carried(_)) => {}
             (Doing::Survey(asked), Done::Live(states)) => self.take_survey(&asked, states, now),
             (Doing::Work(slot), Done::Retired(progress)) => self.take_progress(slot, progress.0, events),
             (Doing::Clean(Slot::Retirement), Done::Yes) => self.end_retirement(now, events),

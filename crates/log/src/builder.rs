@@ -223,6 +223,12 @@ impl Builder {
         RECORD_HEADER_BYTES + length
     }
 
+    /// Appends a control record whose body isn't copied if it is large.
+    pub(crate) fn control(&mut self, log: LogId, detail: u8, payload: &Payload<'_>) {
+        let length = self.record_with_body(Head::alone(RecordKind::Control, detail), payload);
+        self.count(log, RecordKind::Control, 0, 1, length);
+    }
+
     /// Appends a record of another kind.
     pub(crate) fn record(&mut self, log: LogId, head: Head, payload: &[u8]) {
         record::append(&mut self.data, self.seed, head, [payload, &[]]);

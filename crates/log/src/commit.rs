@@ -13,10 +13,11 @@ use crate::format::batch::FLAG_CLOSING;
 use crate::format::closed::Closed;
 use crate::format::record::RecordKind;
 use crate::job::{Event, Job, JobId, Next, WriteJob};
-use crate::log::Log;
-use crate::names::{self, Name};
+use crate::log::{Log, PlacedBatch};
+use crate::names::Name;
 use crate::options::Options;
 use crate::retire::Retirement;
+use crate::ring::Ring;
 use crate::step::Step;
 use crate::types::{LogId, Nanos, Position, Wait};
 use crate::wal::WalFile;
@@ -289,7 +290,7 @@ impl Log {
     /// Whether the current file may be followed by another. While a retirement waits for its gate, one file more than
     /// the limit is allowed; otherwise both would wait forever.
     pub(crate) fn may_open_file(&self) -> bool {
-        self.wal.unretired() < self.options.unretired_max || self.waits_for_gate()
+        self.wal.unretired() < self.options.unretired_max || self.waits_for_gate() || self.is_carrying
     }
 
     pub(crate) fn next_commit_job(&mut self, now: Nanos) -> Next {
@@ -405,7 +406,7 @@ impl Log {
             },
             metadata_mark: self.metadata.mark(),
         };
-        let name: Arc<str> = names::closed(self.options.wal_id).into();
+        let name: Arc<str> = self.options.ring.closed(self.options.wal_id).into();
         let new: Arc<str> = format!("{name}.new").into();
         vec![
             Step::Create(new.clone(), 0),
@@ -442,7 +443,13 @@ impl Log {
     fn note_written(&mut self, batch: &Sealed, events: &mut Vec<Event>) {
         let header = &batch.header;
         let file = &mut self.wal.current;
-        file.index.note(file.end, header, &batch.runs);
+        match self.options.ring {
+            Ring::Store => file.index.note(file.end, header, &batch.runs),
+            Ring::Entries => {
+                let records_at = file.end + header.prefix_bytes();
+                self.placed.push(PlacedBatch { sequence: header.sequence, file: file.sequence, records_at });
+            }
+        }
         file.end += header.padded_bytes();
         file.last_position = header.last_position();
         file.last_batch = header.sequence;

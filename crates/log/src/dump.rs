@@ -79,7 +79,7 @@ pub enum Dumped<'a> {
     },
 }
 
-/// The files of the log, in the order in which a start reads them: checkpoints, segments, WAL files.
+/// The files of the log, in the order in which a start reads them: checkpoints, segments, WAL files, then those of the entry log.
 ///
 /// # Errors
 /// The disk fails.
@@ -89,6 +89,7 @@ pub fn files(disk: &dyn Disk, options: &Options) -> Result<Vec<String>, StorageE
         Name::Metadata(sequence) => (1, *sequence),
         Name::Segment(id) => (2, *id),
         Name::Wal(sequence) => (3, *sequence),
+        Name::Entries(sequence) => (4, *sequence),
     };
     let names = disk::list(disk)?;
     let mut names: Vec<Name> = names.iter().filter_map(|text| Name::parse(text, options.wal_id)).collect();
@@ -113,6 +114,9 @@ pub fn dump(
     let (kind, identity) = match Name::parse(file, options.wal_id) {
         Some(name @ (Name::Checkpoint(_) | Name::Metadata(_))) => return dump_checkpoint(disk, options, name, visit),
         Some(Name::Wal(sequence)) => (FileKind::Wal, Identity::wal(options.node_id, options.wal_id, sequence)),
+        Some(Name::Entries(sequence)) => {
+            (FileKind::Entries, Identity::entries(options.node_id, options.wal_id, sequence))
+        }
         Some(Name::Segment(id)) => (FileKind::Segment, Identity::segment(options.node_id, options.wal_id, id)),
         None => {
             let reason = "it isn't a file of the log";
@@ -129,7 +133,7 @@ pub fn dump(
         return Ok(());
     }
     let end = match kind {
-        FileKind::Wal | FileKind::Body => length,
+        FileKind::Wal | FileKind::Entries | FileKind::Body => length,
         FileKind::Segment => segment::batches_end(disk, file, length)?,
     };
     let mut walk = Walk::new(disk, file, identity, end);
@@ -172,7 +176,7 @@ fn dump_batch(
         for (i, record) in (0..).zip(batch.records_left(run, bytes)) {
             let Some(record) = record else { break };
             let number = run.kind.is_numbered().then(|| *run.numbers_of(i).start());
-            let position = (kind == FileKind::Wal && table_is_whole).then_some(first + i);
+            let position = (kind != FileKind::Segment && table_is_whole).then_some(first + i);
             let messages = if run.kind.is_whole_run() { run.count } else { 1 };
             visit(Dumped::Record { offset: at, position, log: run.log, number, messages, record })?;
             at += (RECORD_HEADER_BYTES + record.payload.len()) as u64;

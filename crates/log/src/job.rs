@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::builder::Sealed;
 use crate::disk::{self, Disk};
+use crate::entry_read::EntryRead;
 use crate::error::{DiskError, ReadError};
 use crate::format::Identity;
+use crate::format::entry::Entry;
 use crate::live_state::LiveState;
 use crate::retire::worker::{Progress, Worker};
 use crate::step::Step;
@@ -50,6 +52,8 @@ pub enum Job {
     Steps(Vec<Step>),
     /// A step of a retirement, of at most about 1 MiB.
     Retire(RetireJob),
+    /// Read entries of the oldest file of the entry log, which are appended again.
+    Carry(Vec<EntryRead>),
     /// Ask the owners of these logs for their states. [`Job::run`] can't; answer with [`Done::Live`].
     Live {
         /// The logs. A log that no longer exists, whose deletion was appended, is left out of the answer.
@@ -83,6 +87,8 @@ pub enum Done {
     Yes,
     /// Progress of a retirement.
     Retired(RetireProgress),
+    /// The entries that [`Job::Carry`] read, in its order.
+    Carried(Vec<Result<Entry, ReadError>>),
     /// The answer to [`Job::Live`].
     Live(Vec<LiveState>),
 }
@@ -108,6 +114,7 @@ impl Job {
                 let mut worker = worker.lock().unwrap_or_else(|error| error.into_inner());
                 return Ok(Done::Retired(RetireProgress(worker.step(disk)?)));
             }
+            Job::Carry(reads) => return Ok(Done::Carried(reads.iter().map(|read| read.run(disk)).collect())),
             Job::Live { .. } => panic!("Job::Live is answered by the owner of the logs"),
         }
         Ok(Done::Yes)

@@ -10,7 +10,7 @@ use crate::error::StorageError;
 use crate::format::SECTOR;
 use crate::format::batch::{FLAG_CLOSING, FLAG_RESTART};
 use crate::format::file_header::FILE_HEADER_BYTES;
-use crate::format::record::{Head, RecordKind, encode_range};
+use crate::format::record::{Head, RECORD_HEADER_BYTES, RecordKind, encode_range};
 use crate::group::Groups;
 use crate::job::{Done, Event, JobId, Lane, Next};
 use crate::metadata::{Metadata, MetadataStart};
@@ -66,6 +66,28 @@ pub struct Log {
     pub(crate) had_room: bool,
     pub(crate) closing: bool,
     pub(crate) statistics: Statistics,
+    /// The last batches written to the entry log, whose records its owner still has to find.
+    pub(crate) placed: Vec<PlacedBatch>,
+    /// Records of the oldest file of the entry log were appended again and aren't durable yet. Until then one file more is allowed.
+    pub(crate) is_carrying: bool,
+}
+
+/// A batch that was written.
+#[derive(Clone, Debug)]
+pub(crate) struct PlacedBatch {
+    pub sequence: u64,
+    /// Sequence of its file.
+    pub file: u64,
+    /// Offset of its first record there.
+    pub records_at: u64,
+}
+
+/// The place of a record in a batch that isn't written yet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlaceInBatch {
+    pub batch: u64,
+    /// Offset of its payload, from the first record on.
+    pub at: u64,
 }
 
 /// The state that a log starts from.
@@ -111,6 +133,8 @@ impl Log {
             had_room: !is_out,
             closing: false,
             statistics: Statistics::default(),
+            placed: Vec::new(),
+            is_carrying: false,
             options,
         };
         log.continue_metadata(start.metadata, now);
@@ -253,6 +277,22 @@ impl Log {
         self.make_room(payload.len());
         self.active.record(log, head, payload);
         self.appended_records(1, wait, now)
+    }
+
+    /// Appends a record of the entry log, whose body isn't copied if it is large. Returns its position and its place.
+    pub(crate) fn append_to_ring(
+        &mut self,
+        log: LogId,
+        detail: u8,
+        payload: &Payload<'_>,
+        wait: Wait,
+        now: Nanos,
+    ) -> (Position, PlaceInBatch) {
+        self.make_room(payload.len());
+        let at = self.active.record_bytes() + RECORD_HEADER_BYTES as u64;
+        let place = PlaceInBatch { batch: self.active.sequence(), at };
+        self.active.control(log, detail, payload);
+        (self.appended_records(1, wait, now), place)
     }
 
     /// Closes the batch if the next record doesn't fit into it.

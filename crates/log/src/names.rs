@@ -8,11 +8,8 @@ pub(crate) enum Name {
     Checkpoint(u64),
     /// The second copy of a checkpoint's metadata.
     Metadata(u64),
-}
-
-/// The name of the file that a clean stop leaves.
-pub(crate) fn closed(wal_id: u16) -> String {
-    format!("closed-{wal_id:04x}")
+    /// A file of the entry log.
+    Entries(u64),
 }
 
 /// The name of the list of damage that starts found.
@@ -27,6 +24,7 @@ impl Name {
             Name::Segment(id) => format!("segment-{wal_id:04x}-{id:016x}"),
             Name::Checkpoint(sequence) => format!("checkpoint-{wal_id:04x}-{sequence:016x}"),
             Name::Metadata(sequence) => format!("metadata-{wal_id:04x}-{sequence:016x}"),
+            Name::Entries(sequence) => format!("raft-{wal_id:04x}-{sequence:016x}"),
         }
     }
 
@@ -43,14 +41,10 @@ impl Name {
             "segment" => Some(Name::Segment(number)),
             "checkpoint" => Some(Name::Checkpoint(number)),
             "metadata" => Some(Name::Metadata(number)),
+            "raft" => Some(Name::Entries(number)),
             _ => None,
         }
     }
-}
-
-/// The name of the file that reserves disk space.
-pub(crate) fn reserve(wal_id: u16) -> String {
-    format!("reserve-{wal_id:04x}")
 }
 
 #[cfg(test)]
@@ -59,11 +53,13 @@ mod tests {
 
     #[test]
     fn names_are_parsed_as_written() {
-        for name in [Name::Wal(1), Name::Segment(u64::MAX), Name::Checkpoint(0xabc), Name::Metadata(7)] {
+        for name in
+            [Name::Wal(1), Name::Segment(u64::MAX), Name::Checkpoint(0xabc), Name::Metadata(7), Name::Entries(8)]
+        {
             assert_eq!(Name::parse(&name.text(7), 7), Some(name));
             assert_eq!(Name::parse(&name.text(7), 8), None);
         }
-        for other in ["", "wal", "wal-0007-1", &reserve(7), "cut-wal-0007-0000000000000001-200"] {
+        for other in ["", "wal", "wal-0007-1", "reserve-0007", "cut-wal-0007-0000000000000001-200"] {
             assert_eq!(Name::parse(other, 7), None);
         }
     }

@@ -1,6 +1,6 @@
 //! Every limit and delay of the log. [`Options::default`] is for production.
 
-use crate::names;
+use crate::ring::Ring;
 use crate::types::Nanos;
 
 const MICROSECOND: Nanos = 1_000;
@@ -50,6 +50,8 @@ pub struct Options {
     pub node_id: u64,
     /// Id of this WAL on its node.
     pub wal_id: u16,
+    /// The files that the log is in.
+    pub ring: Ring,
     /// Longest payload of a record.
     pub max_record_bytes: usize,
     /// A planted fault.
@@ -77,6 +79,7 @@ impl Default for Options {
             confirm_delay_max: 200 * MICROSECOND,
             node_id: 0,
             wal_id: 0,
+            ring: Ring::Store,
             max_record_bytes: (512 << 20) + (1 << 20),
             #[cfg(feature = "planted-bugs")]
             bug: None,
@@ -158,6 +161,18 @@ pub enum Bug {
     RemoveKeptFile,
     /// Metadata records are written once.
     SkipMetadataCopies,
+    /// Records of the entry log count as durable once they are appended.
+    AcknowledgeEarly,
+    /// Entries are purged that aren't durably applied.
+    PurgeUnapplied,
+    /// The last entry of a file isn't carried when the file is used again.
+    DropCarried,
+    /// A file of the entry log is used again before what was carried out of it is durable.
+    ReuseBeforeDurable,
+    /// No mark says that entries were cut whose files are used again.
+    ForgetCut,
+    /// A carried entry cuts those behind it.
+    CutByCarried,
 }
 
 #[cfg(feature = "planted-bugs")]
@@ -195,7 +210,7 @@ impl Options {
     /// The name of the file that reserves disk space.
     #[must_use]
     pub fn reserve_file(&self) -> String {
-        names::reserve(self.wal_id)
+        self.ring.reserve(self.wal_id)
     }
 
     pub(crate) fn check(&self) -> Result<(), String> {

@@ -149,7 +149,7 @@ impl<'a> Source<'a> {
                 let kind = verified.ends.get(file).map_or(SourceKind::Kept, |end| SourceKind::Replayed(*end));
                 (Identity::wal(options.node_id, options.wal_id, sequence), kind)
             }
-            Name::Checkpoint(_) | Name::Metadata(_) => return None,
+            Name::Checkpoint(_) | Name::Metadata(_) | Name::Entries(_) => return None,
         };
         Some(Source { file, identity, kind })
     }

@@ -7,7 +7,6 @@ use crate::background::{Doing, Slot};
 use crate::error::{DiskError, Operation, StorageError};
 use crate::job::{Event, Job, JobId, Next};
 use crate::log::Log;
-use crate::names;
 use crate::options::Options;
 use crate::step::Step;
 use crate::types::Nanos;
@@ -34,7 +33,7 @@ pub(crate) struct Space {
 impl Space {
     pub(crate) fn new(options: &Options, has_reserve: bool, is_out: bool) -> Space {
         Space {
-            reserve: names::reserve(options.wal_id).into(),
+            reserve: options.reserve_file().into(),
             has_reserve: has_reserve || options.disk_reserve() == 0,
             is_out,
             not_before: 0,

@@ -10,6 +10,7 @@ use crate::index::FileIndex;
 use crate::names::Name;
 use crate::options::Options;
 use crate::pin::Pin;
+use crate::ring::Ring;
 use crate::step::Step;
 use crate::store::Segment;
 use crate::types::Position;
@@ -24,6 +25,7 @@ const BYTES_PER_WAIT_MAX: u64 = 1 << 20;
 pub(crate) struct WalFile {
     pub sequence: u64,
     pub name: Arc<str>,
+    pub kind: FileKind,
     pub identity: Identity,
     /// Its length on disk.
     pub length: u64,
@@ -86,8 +88,9 @@ impl WalFile {
     pub(crate) fn new(options: &Options, sequence: u64, length: u64) -> WalFile {
         WalFile {
             sequence,
-            name: Name::Wal(sequence).text(options.wal_id).into(),
-            identity: Identity::wal(options.node_id, options.wal_id, sequence),
+            name: options.ring.file(sequence).text(options.wal_id).into(),
+            kind: options.ring.file_kind(),
+            identity: options.ring.identity(options.node_id, options.wal_id, sequence),
             length,
             end: FILE_HEADER_BYTES,
             written: 0,
@@ -108,7 +111,7 @@ impl WalFile {
     }
 
     pub(crate) fn header(&self) -> FileHeader {
-        let header = FileHeader::new(FileKind::Wal, &self.identity, self.sequence, self.length);
+        let header = FileHeader::new(self.kind, &self.identity, self.sequence, self.length);
         FileHeader { batches_in: self.after, ..header }
     }
 }
@@ -136,6 +139,8 @@ pub(crate) struct WalFiles {
     fill_after: u64,
     /// The last file that was retired became a segment, so that there is none to reuse.
     pub keeps_files: bool,
+    /// Number of retired files that are kept for reuse.
+    pub kept_max: usize,
 }
 
 impl WalFiles {
@@ -143,6 +148,7 @@ impl WalFiles {
         WalFiles {
             fill_after: options.fill_after,
             keeps_files: false,
+            kept_max: 1,
             next_sequence: current.sequence + 1,
             full,
             current,
@@ -247,7 +253,11 @@ impl WalFiles {
         }
         let batch = self.wanted.unwrap_or(0);
         let length = options.file_bytes.max(FILE_HEADER_BYTES + batch);
-        let reusable = self.retired.iter().position(|old| old.length == length && old.pin.may_be_written());
+        let fits = |at: &usize| {
+            let old = &self.retired[*at];
+            old.length == length && old.pin.may_be_written() && self.may_go(options, old)
+        };
+        let reusable = (0..self.retired.len()).find(fits);
         if reusable.is_none() && !may_create {
             return None;
         }
@@ -280,6 +290,13 @@ impl WalFiles {
         }
         self.preparing = Some(file);
         Some(steps)
+    }
+
+    /// Whether no retired file with records comes before this one. A start finds the files of the entry log by their names, and has to
+    /// find records in files that follow each other.
+    fn may_go(&self, options: &Options, file: &WalFile) -> bool {
+        let has_records = |other: &WalFile| other.end > FILE_HEADER_BYTES && other.sequence < file.sequence;
+        options.ring == Ring::Store || file.end <= FILE_HEADER_BYTES || !self.retired.iter().any(has_records)
     }
 
     /// Gives up preparing the next file. Returns the name of a file that was begun; one that existed before is used
@@ -320,13 +337,23 @@ impl WalFiles {
         self.retired.extend(self.returning.take());
     }
 
-    /// The steps that remove a retired file that isn't needed: one is kept for reuse.
+    /// The steps that remove a retired file that isn't needed: a few are kept for reuse.
     pub(crate) fn discard(&mut self, options: &Options) -> Option<Vec<Step>> {
         let fit = |file: &WalFile| file.length == options.file_bytes && file.pin.may_be_written();
-        let kept = self.retired.iter().position(fit);
-        let at = (0..self.retired.len()).find(|at| Some(*at) != kept && !self.retired[*at].pin.is_shared())?;
-        let file = self.retired.swap_remove(at);
-        Some(vec![Step::Remove(file.name)])
+        // The newest ones are kept, since the oldest has to go first.
+        let mut surplus = self.retired.iter().filter(|file| fit(file)).count().saturating_sub(self.kept_max);
+        let at = self.retired.iter().position(|file| {
+            let is_kept = fit(file) && surplus == 0;
+            surplus -= usize::from(fit(file) && !is_kept);
+            !is_kept && !file.pin.is_shared() && self.may_go(options, file)
+        })?;
+        let file = self.retired.remove(at);
+        let mut steps = vec![Step::Remove(file.name)];
+        if options.ring == Ring::Entries {
+            // A later file may not go before it is gone for good.
+            steps.push(Step::SyncDirectory);
+        }
+        Some(steps)
     }
 }
 

@@ -13,6 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("queue", &["message", "metrics", "model", "selector"]),
     ("log", &[]),
     ("broker", &["message", "routing", "queue", "model", "log", "metrics"]),
+    ("cluster", &["log"]),
     ("session", &["broker", "message", "queue", "model", "log", "metrics"]),
     ("session-amqp091", &["session", "broker", "amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
     (
@@ -57,6 +58,10 @@ const FREE: &[&str] = &["benches", "sim", "tests", "xtask", "fuzz"];
 
 /// Crates that may have threads, sockets and clocks.
 const SHELL: &[&str] = &["node", "management", "auth", "ctl", "bench"];
+/// The engine of placements, which one crate alone names: it is replaced, or checked anew, in one place.
+const ENGINE: &str = "openraft";
+/// The crate that names it.
+const ENGINE_ONLY_IN: &str = "cluster";
 /// Third-party crates for the shell only: threads, sockets, clocks.
 const SHELL_ONLY: &[&str] = &["tokio", "socket2", "rustix", "axum", "hyper", "mio"];
 
@@ -71,6 +76,9 @@ pub(super) fn check(repository: &Repository) -> Vec<String> {
     for (path, text) in repository.texts("Cargo.toml") {
         let Some(folder) = folder(path) else { continue };
         if FREE.contains(&folder) {
+            complaints.extend(
+                Dependencies::read(text).ok().and_then(|dependencies| names_engine(path, folder, &dependencies)),
+            );
             continue;
         }
         match Dependencies::read(text) {
@@ -104,12 +112,19 @@ fn complain(path: &str, folder: &str, dependencies: &Dependencies) -> Vec<String
             complaints.push(format!("{path}: tests of {folder} may not use {used}"));
         }
     }
+    complaints.extend(names_engine(path, folder, dependencies));
     if !is_shell(folder) {
         for used in dependencies.normal.iter().filter(|used| SHELL_ONLY.contains(&used.as_str())) {
             complaints.push(format!("{path}: {folder} may not use {used}: it has no threads, sockets or clock"));
         }
     }
     complaints
+}
+
+fn names_engine(path: &str, folder: &str, dependencies: &Dependencies) -> Option<String> {
+    let mut named = dependencies.normal.iter().chain(&dependencies.dev).filter(|used| used.starts_with(ENGINE));
+    let used = named.next().filter(|_| folder != ENGINE_ONLY_IN)?;
+    Some(format!("{path}: {folder} may not use {used}: only {ENGINE_ONLY_IN} names the engine of placements"))
 }
 
 fn find(table: &[(&str, &'static [&'static str])], folder: &str) -> Option<&'static [&'static str]> {
@@ -137,6 +152,16 @@ mod tests {
         assert!(complaints("crates/log/Cargo.toml", text)[0].contains("tests of log may not use broker"));
         let text = "[dev-dependencies]\nleveret-strict-client.workspace = true";
         assert_eq!(complaints("crates/session/Cargo.toml", text), [""; 0]);
+    }
+
+    #[test]
+    fn only_one_crate_names_the_engine() {
+        let text = "[dependencies]\nopenraft.workspace = true";
+        for path in ["crates/broker/Cargo.toml", "crates/node/Cargo.toml", "sim/Cargo.toml", "leveret/Cargo.toml"] {
+            let found = complaints(path, text);
+            assert!(found.iter().any(|text| text.contains("only cluster names the engine")), "{found:?}");
+        }
+        assert_eq!(complaints("crates/cluster/Cargo.toml", text), [""; 0]);
     }
 
     #[test]

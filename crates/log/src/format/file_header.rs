@@ -1,4 +1,4 @@
-//! The first 512 bytes of WAL files, segments and body files.
+//! The first 512 bytes of WAL files, files of the entry log, segments and body files.
 
 use super::{Identity, SECTOR, VERSION, is_zero, put, u16_at, u32_at, u64_at};
 
@@ -16,6 +16,8 @@ pub enum FileKind {
     Segment,
     /// A large body.
     Body,
+    /// A file of the entry log.
+    Entries,
 }
 
 impl FileKind {
@@ -24,6 +26,7 @@ impl FileKind {
             FileKind::Wal => b"LVRW",
             FileKind::Segment => b"LVRS",
             FileKind::Body => b"LVRD",
+            FileKind::Entries => b"LVRT",
         }
     }
 }
@@ -31,7 +34,7 @@ impl FileKind {
 /// The header of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileHeader {
-    /// WAL file, segment or body file.
+    /// WAL file, file of the entry log, segment or body file.
     pub kind: FileKind,
     /// Id of the node.
     pub node_id: u64,
@@ -81,8 +84,8 @@ impl FileHeader {
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<FileHeader> {
         let bytes = bytes.get(..FILE_HEADER_BYTES as usize)?;
-        let kind =
-            [FileKind::Wal, FileKind::Segment, FileKind::Body].into_iter().find(|kind| bytes[..4] == *kind.magic())?;
+        let kinds = [FileKind::Wal, FileKind::Segment, FileKind::Body, FileKind::Entries];
+        let kind = kinds.into_iter().find(|kind| bytes[..4] == *kind.magic())?;
         let whole = u16_at(bytes, 4) == VERSION
             && u32_at(bytes, USED - 4) == crc32c::crc32c(&bytes[..USED - 4])
             && is_zero(&bytes[48..USED - 4])
@@ -106,7 +109,8 @@ mod tests {
     #[test]
     fn every_flipped_bit_is_found() {
         let header = FileHeader::new(FileKind::Wal, &Identity::wal(3, 1, 9), 9, 1 << 20);
-        for header in [header, FileHeader::of_kept_file(&Identity::segment(3, 1, 7), 7, 9, 60 << 10)] {
+        let entries = FileHeader::new(FileKind::Entries, &Identity::entries(3, 1, 9), 9, 1 << 20);
+        for header in [header, entries, FileHeader::of_kept_file(&Identity::segment(3, 1, 7), 7, 9, 60 << 10)] {
             let bytes = header.encode();
             assert_eq!(FileHeader::decode(&bytes), Some(header));
             assert_eq!(FileHeader::decode(&bytes[..511]), None);

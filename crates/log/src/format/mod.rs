@@ -7,6 +7,7 @@ pub(crate) mod body;
 pub(crate) mod checkpoint;
 pub(crate) mod closed;
 pub(crate) mod copies;
+pub mod entry;
 pub mod file_header;
 pub mod record;
 pub(crate) mod segment_index;
@@ -51,6 +52,13 @@ impl Identity {
     #[must_use]
     pub fn wal(node_id: u64, wal_id: u16, sequence: u64) -> Identity {
         let base = mix(node_id ^ mix(0x57 + ((wal_id as u64) << 8)));
+        Identity { node_id, wal_id, salt: base ^ sequence, seed: mix(base) as u32 }
+    }
+
+    /// The identity of the file of the entry log with this sequence.
+    #[must_use]
+    pub fn entries(node_id: u64, wal_id: u16, sequence: u64) -> Identity {
+        let base = mix(node_id ^ mix(0x54 + ((wal_id as u64) << 8)));
         Identity { node_id, wal_id, salt: base ^ sequence, seed: mix(base) as u32 }
     }
 
@@ -118,6 +126,7 @@ mod tests {
                 for sequence in 1..50 {
                     assert!(salts.insert(Identity::wal(node, wal, sequence).salt));
                     assert!(salts.insert(Identity::segment(node, wal, sequence).salt));
+                    assert!(salts.insert(Identity::entries(node, wal, sequence).salt));
                 }
             }
         }

@@ -9,7 +9,7 @@ pub(crate) const PROBE_BYTES: usize = 96;
 /// The version of a file that begins with these bytes, if its header is valid and the version isn't ours.
 pub(crate) fn other_version(bytes: &[u8]) -> Option<u16> {
     let crc_at = match bytes.get(..4)? {
-        b"LVRW" | b"LVRS" | b"LVRD" => 60,
+        b"LVRW" | b"LVRS" | b"LVRD" | b"LVRT" => 60,
         b"LVRC" => 92,
         _ => return None,
     };

@@ -17,6 +17,7 @@ use crate::live_state::LiveState;
 use crate::log::{Log, Start};
 use crate::names::{self, Name};
 use crate::options::Options;
+use crate::ring::Ring;
 use crate::segment;
 use crate::space::Space;
 use crate::step::Step;
@@ -38,18 +39,22 @@ mod groups;
 mod lost;
 mod metadata;
 mod replay;
+mod ring;
 
 pub use crate::damage::{Damage, Hit, Numbers};
 use attentive::AttentiveDisk;
 use faults::Faults;
 use lost::LostSegments;
 use replay::{Replayed, Replaying};
+pub(crate) use ring::{look_through_ring, recover_ring};
 
 /// Receives the results of recovery in this order: the states in the checkpoint (metadata first), then later records in
 /// order of position. An implementation ignores records of logs that aren't in the metadata any more.
 pub trait Replay {
     /// The state of a log at the checkpoint.
     fn restore(&mut self, state: LiveState);
+    /// The records that come next are in this file, from this byte on.
+    fn run(&mut self, _file: u64, _offset: u64) {}
     /// A message. Its number is at least `next` of the restored state.
     fn message(&mut self, log: LogId, number: u64, payload: &[u8]);
     /// Messages in the WAL, including those that a restored state reflects and that aren't replayed. A check looks for
@@ -173,7 +178,7 @@ fn recover_from(
 
 /// Removes the reserve, because the start needs its space. Returns whether there was a reserve.
 fn give_up_reserve(disk: &dyn Disk, options: &Options) -> Result<bool, DiskError> {
-    let reserve = names::reserve(options.wal_id);
+    let reserve = options.reserve_file();
     let is_there = disk::list(disk)?.contains(&reserve);
     if is_there {
         disk::remove(disk, &reserve)?;
@@ -322,13 +327,16 @@ impl<'a> Recovery<'a> {
 
     pub(crate) fn list(&mut self) -> Result<(), StorageError> {
         for text in disk::list(self.disk)? {
-            match Name::parse(&text, self.options.wal_id) {
-                Some(Name::Wal(sequence)) => self.found.wal.push(sequence),
-                Some(Name::Segment(id)) => self.found.segments.push(id),
-                Some(Name::Checkpoint(sequence)) => self.found.checkpoints.push(sequence),
-                Some(Name::Metadata(sequence)) => self.found.metadata.push(sequence),
-                None if text == names::closed(self.options.wal_id) => self.read_closed(&text)?,
-                None if text == names::faults(self.options.wal_id) => {
+            let Options { ring, wal_id, .. } = self.options;
+            let is_of_store = ring == Ring::Store;
+            match Name::parse(&text, wal_id) {
+                Some(name) if ring.sequence_of(name).is_some() => self.found.wal.extend(ring.sequence_of(name)),
+                Some(Name::Segment(id)) if is_of_store => self.found.segments.push(id),
+                Some(Name::Checkpoint(sequence)) if is_of_store => self.found.checkpoints.push(sequence),
+                Some(Name::Metadata(sequence)) if is_of_store => self.found.metadata.push(sequence),
+                Some(_) => {}
+                None if text == ring.closed(wal_id) => self.read_closed(&text)?,
+                None if text == names::faults(wal_id) && is_of_store => {
                     self.faults.load(self.disk, &self.options, &text)?;
                 }
                 None => {}
@@ -359,7 +367,7 @@ impl<'a> Recovery<'a> {
     /// Refuses files of another version before anything is read from them or removed.
     fn check_versions(&self) -> Result<(), StorageError> {
         let found = &self.found;
-        let wal = found.wal.iter().map(|sequence| Name::Wal(*sequence));
+        let wal = found.wal.iter().map(|sequence| self.options.ring.file(*sequence));
         let segments = found.segments.iter().map(|id| Name::Segment(*id)).filter(|_| self.is_check);
         let checkpoints = found.checkpoints.iter().map(|sequence| Name::Checkpoint(*sequence));
         for name in wal.chain(segments).chain(checkpoints) {
@@ -693,6 +701,9 @@ impl<'a> Recovery<'a> {
         // The last batch that a clean stop recorded was durable, and so were all batches before it.
         replaying.last_closed = self.closed.as_ref().map_or((0, 0), |closed| (closed.batch, closed.file));
         replaying.note_restarts(self.found.wal_files(self.found.floor).map(|(sequence, _)| sequence))?;
+        if self.options.ring == Ring::Entries {
+            replaying.find_beginning(&self.found.wal)?;
+        }
         for (sequence, next) in self.found.wal_files(self.found.floor) {
             replaying.file(sequence, next, report, replay)?;
         }
@@ -701,14 +712,15 @@ impl<'a> Recovery<'a> {
             Some(closed) => replaying.must_reach(closed, report, replay),
             // A start can do without it. Only it tells whether the log went further.
             None if self.is_check && replaying.has_closed => {
-                let name = names::closed(self.options.wal_id);
+                let name = self.options.ring.closed(self.options.wal_id);
                 let reason = "the record of the last clean stop is missing";
                 report.damaged.push(Damage::new(&name, 0..0, Hit::Logs(Vec::new()), reason));
             }
             None => {}
         }
         replaying.must_reach_states(report, replay);
-        if self.salvages {
+        // The entry log begins with any batch: its first files are used again.
+        if self.salvages || self.options.ring == Ring::Entries {
             return Ok(replaying);
         }
         // Without a checkpoint the WAL has to begin with batch 1, or with damaged bytes of the file that had it. That isn't enough if
@@ -739,8 +751,8 @@ impl<'a> Recovery<'a> {
         report: &mut Report,
         replay: &mut dyn Replay,
     ) -> Result<(), StorageError> {
-        let Some((sequence, by)) = replaying.named_by.clone().filter(|(sequence, _)| *sequence >= self.found.floor)
-        else {
+        let floor = self.lowest_file();
+        let Some((sequence, by)) = replaying.named_by.clone().filter(|(sequence, _)| *sequence >= floor) else {
             return Ok(());
         };
         replaying.was_begun(sequence, report, replay);
@@ -751,14 +763,27 @@ impl<'a> Recovery<'a> {
             Ok(_) => "has no batch any more",
             Err(_) => "isn't there",
         };
-        Err(StorageError::Missing {
-            file: Name::Wal(sequence).text(self.options.wal_id),
-            reason: format!(
-                "it {problem}, although the log had durable batches in it, behind batch {}, when {by} was prepared",
-                replaying.sequence()
-            ),
-            others: report.damaged.clone(),
-        })
+        let file = self.options.ring.file(sequence).text(self.options.wal_id);
+        let reason = format!(
+            "it {problem}, although the log had durable batches in it, behind batch {}, when {by} was prepared",
+            replaying.sequence()
+        );
+        match self.options.ring {
+            Ring::Store => Err(StorageError::Missing { file, reason, others: report.damaged.clone() }),
+            Ring::Entries => {
+                report.damaged.push(Damage::new(&file, 0..0, Hit::Any, reason));
+                Ok(())
+            }
+        }
+    }
+
+    /// Sequence of the first file that has to be there, if it was ever begun.
+    fn lowest_file(&self) -> u64 {
+        match self.options.ring {
+            Ring::Store => self.found.floor,
+            // All before it were used again.
+            Ring::Entries => self.found.wal.first().copied().unwrap_or(0),
+        }
     }
 
     /// Removes leftovers of interrupted steps. If anything is damaged, segments and copies of metadata stay, because they may
@@ -779,7 +804,7 @@ impl<'a> Recovery<'a> {
             let is_replaced = |name: &Name| match name {
                 Name::Checkpoint(_) => true,
                 Name::Wal(sequence) => *sequence < self.found.floor,
-                Name::Segment(_) | Name::Metadata(_) => false,
+                Name::Segment(_) | Name::Metadata(_) | Name::Entries(_) => false,
             };
             let is_doubtful = names.iter().any(is_replaced) && !planted!(TrustCheckpoint);
             match &self.store.checkpoint {
@@ -821,7 +846,7 @@ impl<'a> Recovery<'a> {
         let orphans = self.found.segments.iter().filter(|id| self.named.binary_search(id).is_err());
         checkpoints
             .filter(|name| Some(*name) != current)
-            .chain(wal.map(|sequence| Name::Wal(*sequence)).filter(|name| !is_segment(name)))
+            .chain(wal.map(|sequence| self.options.ring.file(*sequence)).filter(|name| !is_segment(name)))
             .chain(orphans.map(|id| Name::Segment(*id)))
             .chain(metadata)
             .collect()
@@ -834,7 +859,7 @@ impl<'a> Recovery<'a> {
             match self.make_fresh_file(length, last) {
                 Err(error) if error.is_out_of_space() => {
                     self.out_of_space = true;
-                    let name = Name::Wal(self.found.next_file).text(self.options.wal_id);
+                    let name = self.options.ring.file(self.found.next_file).text(self.options.wal_id);
                     Step::Discard(name.as_str().into()).run(self.disk)?;
                     if give_up_reserve(self.disk, &self.options)? {
                         continue;
@@ -852,7 +877,7 @@ impl<'a> Recovery<'a> {
 
     /// Whether the reserve exists and has its full length.
     fn find_reserve(&self) -> Result<bool, DiskError> {
-        let reserve = names::reserve(self.options.wal_id);
+        let reserve = self.options.reserve_file();
         let is_there = disk::list(self.disk)?.contains(&reserve);
         Ok(is_there && disk::length(self.disk, &reserve)? == self.options.disk_reserve())
     }

@@ -15,12 +15,12 @@ use crate::error::{DiskError, StorageError};
 use crate::format::batch::{BATCH_HEADER_BYTES, BatchHeader, FLAG_CLOSING, FLAG_RESTART, RecordRun};
 use crate::format::batch_check::{self, Batch};
 use crate::format::closed::Closed;
-use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader, FileKind};
+use crate::format::file_header::{FILE_HEADER_BYTES, FileHeader};
 use crate::format::record::{self, Record, RecordKind};
 use crate::format::{SECTOR, is_zero, u64_at};
 use crate::metadata::MetadataStart;
-use crate::names::Name;
 use crate::options::Options;
+use crate::ring::Ring;
 use crate::scan::{Wanted, Window, find_batch};
 use crate::types::{JointRecord, LogId, Position, SettleReason};
 use crate::wal::WalFile;
@@ -248,16 +248,49 @@ impl<'a> Replaying<'a> {
     /// Notes where an earlier start went on with a new file: from the sequence of its first batch on, no earlier file counts.
     pub(super) fn note_restarts(&mut self, files: impl Iterator<Item = u64>) -> Result<(), DiskError> {
         for sequence in files {
-            let mut file = WalFile::new(self.options, sequence, 0);
-            file.length = disk::length(self.disk, &file.name)?;
-            self.window.forget();
-            if let (.., Some(first)) = self.fetch_header(&file, FILE_HEADER_BYTES)?
+            if let (.., Some(first)) = self.first_header(sequence)?
                 && first.flags & FLAG_RESTART != 0
             {
                 self.restarts.push((sequence, first.sequence));
             }
         }
         self.window.forget();
+        Ok(())
+    }
+
+    /// A file, the bytes of its first batch's header, and that header if it is valid.
+    fn first_header(&mut self, sequence: u64) -> Result<(WalFile, Bytes, Option<BatchHeader>), DiskError> {
+        let mut file = WalFile::new(self.options, sequence, 0);
+        file.length = disk::length(self.disk, &file.name)?;
+        self.window.forget();
+        let (bytes, _, header) = self.fetch_header(&file, FILE_HEADER_BYTES)?;
+        self.window.forget();
+        Ok((file, bytes, header))
+    }
+
+    /// Begins with the first batch that is found, as files before it were used again.
+    pub(super) fn find_beginning(&mut self, files: &[u64]) -> Result<(), DiskError> {
+        // The sequence that the bytes before it claim, if they look like those of a batch.
+        let mut before = None;
+        for sequence in files {
+            let (file, bytes, header) = self.first_header(*sequence)?;
+            let is_first = header.is_some();
+            if !is_first && BatchHeader::resembles(&bytes, &file.identity, u64::MAX) {
+                before = Some(u64_at(&bytes, 32));
+            }
+            let header = match header {
+                None => self.later_batch(&file, FILE_HEADER_BYTES)?.map(|(_, header)| header),
+                header => header,
+            };
+            let Some(header) = header else { continue };
+            // An earlier start put a torn batch aside and used its sequence again. Any other bytes before the first batch were one.
+            let was_put_aside = is_first && header.flags & FLAG_RESTART != 0 && before == Some(header.sequence);
+            let missing = !is_first || before.is_some() && !was_put_aside;
+            self.sequence = header.sequence.saturating_sub(if missing { 2 } else { 1 });
+            self.position = header.first_position - 1;
+            self.closed = false;
+            return Ok(());
+        }
         Ok(())
     }
 
@@ -379,7 +412,7 @@ impl<'a> Replaying<'a> {
             }
             // The header of an earlier use: the file was renamed, and the power failed before the new header was
             // written.
-            Some(header) if header.kind == FileKind::Wal => {
+            Some(header) if header.kind == self.options.ring.file_kind() => {
                 let is_later = |(named, _): &(u64, String)| *named < header.batches_in;
                 if header.sequence == file.sequence
                     && header.batches_in > 0
@@ -550,9 +583,10 @@ impl<'a> Replaying<'a> {
             runs.sort_by_key(|((run, _), _)| run.offset);
         }
         for ((run, row), position) in runs {
-            if let Some(row) = row {
+            if let Some(row) = row.filter(|_| self.options.ring == Ring::Store) {
                 file.index.note_run(offset, records_at, row as usize, run);
             }
+            replay.run(file.sequence, records_at + u64::from(run.offset));
             if run.kind.holds_messages() {
                 replay.stands(run.log, run.first, run.last());
             }
@@ -627,7 +661,7 @@ impl<'a> Replaying<'a> {
                 places.push(place);
             }
         }
-        if !places.is_empty() && !self.salvages {
+        if !places.is_empty() && !self.salvages && self.options.ring == Ring::Store {
             return Err(StorageError::Metadata { places });
         }
         for (kind, payload) in self.trail.held() {
@@ -745,7 +779,7 @@ impl<'a> Replaying<'a> {
         }
         self.was_durable(report, replay);
         if closed.batch > self.sequence {
-            let name = Name::Wal(closed.file).text(self.options.wal_id);
+            let name = self.options.ring.file(closed.file).text(self.options.wal_id);
             let end = self.end();
             let at = match (end.as_ref(), disk::length(self.disk, &name)) {
                 (Some((file, _)), _) if *file == name => String::new(),

@@ -37,7 +37,7 @@ pub(crate) fn walk<'a>(disk: &'a dyn Disk, options: &Options, name: &'a str) -> 
             let identity = Identity::segment(options.node_id, options.wal_id, id);
             (identity, segment::batches_end(disk, name, length)?)
         }
-        Name::Checkpoint(_) | Name::Metadata(_) => return Ok(None),
+        Name::Checkpoint(_) | Name::Metadata(_) | Name::Entries(_) => return Ok(None),
     };
     Ok(Some(Walk::new(disk, name, identity, end)))
 }

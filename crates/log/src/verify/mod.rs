@@ -251,13 +251,14 @@ fn verify_alone(disk: &dyn Disk, options: &Options, verified: &mut Verified) -> 
     let mut names = disk::list(disk)?;
     names.sort_unstable();
     for text in names {
-        let Some(name) = Name::parse(&text, options.wal_id) else { continue };
+        let name = Name::parse(&text, options.wal_id).filter(|name| !matches!(name, Name::Entries(_)));
+        let Some(name) = name else { continue };
         verified.files += 1;
         verified.bytes += disk::length(disk, &text)?;
         let identity = match name {
             Name::Wal(sequence) => Identity::wal(options.node_id, options.wal_id, sequence),
             Name::Segment(id) => Identity::segment(options.node_id, options.wal_id, id),
-            Name::Checkpoint(_) | Name::Metadata(_) => continue,
+            Name::Checkpoint(_) | Name::Metadata(_) | Name::Entries(_) => continue,
         };
         segments::verify_alone(disk, &text, identity, &mut verified.damaged)?;
     }

@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 
 use leveret_broker::offline::{Encoding, Offline, shared_reference, stored_message};
 use leveret_log::format::record::{Record, RecordKind, decode_ranges};
-use leveret_log::{Dumped, LogId, SettleReason};
+use leveret_log::{Dumped, EntryRecord, LogId, PlacementId, SettleReason};
 use serde_json::{Map, Value, json};
 
 use super::directory::{CannotCheck, OfflineDirectory};
@@ -138,10 +138,15 @@ impl Dump<'_> {
             }
             Dumped::Record { offset, position, log, number, messages, record } => {
                 let mut line = json!({ "what": "record", "offset": offset, "position": position });
-                self.name(&mut line, *log);
-                line["number"] = json!(number);
-                line["messages"] = json!((*messages > 1).then_some(*messages));
-                record_fields(&mut line, record, self.options.bodies);
+                match PlacementId::of_log(*log) {
+                    Some(placement) => entry_fields(&mut line, placement, record),
+                    None => {
+                        self.name(&mut line, *log);
+                        line["number"] = json!(number);
+                        line["messages"] = json!((*messages > 1).then_some(*messages));
+                        record_fields(&mut line, record, self.options.bodies);
+                    }
+                }
                 line
             }
             Dumped::Checkpoint { sequence, floor, position, segments } => json!({
@@ -175,6 +180,40 @@ impl Dump<'_> {
             line["vhost"] = vhost.into();
             line["queue"] = name.into();
         }
+    }
+}
+
+/// The fields of a record of the entry log.
+fn entry_fields(line: &mut Value, placement: PlacementId, record: &Record<'_>) {
+    line["placement"] = json!(placement.0);
+    line["length"] = json!(record.payload.len());
+    match EntryRecord::of(placement, record) {
+        Ok(EntryRecord::Entry(entry, is_carried)) => {
+            line["kind"] = "entry".into();
+            line["entry"] = format!("{:?}", entry.kind).to_lowercase().into();
+            line["index"] = json!(entry.index);
+            line["term"] = json!(entry.term);
+            line["led_by"] = json!(entry.led_by);
+            line["clock"] = json!(entry.clock);
+            line["committed"] = json!(entry.committed);
+            line["carried"] = json!(is_carried.then_some(true));
+        }
+        Ok(EntryRecord::Vote(vote, is_carried)) => {
+            line["kind"] = "vote".into();
+            line["term"] = json!(vote.term);
+            line["replica"] = json!(vote.replica);
+            line["leader"] = json!(vote.is_leader);
+            line["carried"] = json!(is_carried.then_some(true));
+        }
+        Ok(EntryRecord::Mark(mark)) => {
+            line["kind"] = "mark".into();
+            line["first"] = json!(mark.first);
+            line["purged_term"] = json!(mark.purged_term);
+            line["end"] = json!(mark.end);
+            line["gone"] = json!(mark.is_gone.then_some(true));
+            line["damaged"] = json!(mark.is_damaged.then_some(true));
+        }
+        Err(reason) => line["wrong"] = reason.into(),
     }
 }
 

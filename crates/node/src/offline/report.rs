@@ -3,7 +3,7 @@
 use std::fmt;
 
 use leveret_broker::offline::{Offline, by_log};
-use leveret_log::{Damage, Hit, LogId, Numbers, SetAside};
+use leveret_log::{Damage, Hit, LogId, Numbers, PlacementId, SetAside};
 use serde_json::{Value, json};
 
 use super::directory::OfflineDirectory;
@@ -26,7 +26,7 @@ impl Checked {
     /// Whether every byte is valid.
     #[must_use]
     pub fn is_sound(&self) -> bool {
-        self.verified.is_sound()
+        self.verified.is_sound() && self.entries.damaged.is_empty() && self.entries.torn.is_none()
     }
 
     /// The whole report.
@@ -50,6 +50,7 @@ impl Checked {
                 self.queues_text(torn)
             );
         }
+        text += &self.entries_text();
         if let Some(refused) = &verified.refused {
             text += &format!("  a node would not start: {}\n", harmless(refused));
         }
@@ -101,9 +102,30 @@ impl Checked {
         text
     }
 
+    fn entries_text(&self) -> String {
+        let entries = &self.entries;
+        let mut text = String::new();
+        for damage in &entries.damaged {
+            text += &format!("  {}\n    {}\n", harmless(&damage.to_string()), placements_text(damage));
+        }
+        if let Some(torn) = &entries.torn {
+            text += &format!(
+                "  {torn}: a power cut tears it so, and then nothing in it was answered; the next start puts it aside\n"
+            );
+        }
+        if entries.files > 0 {
+            text += &format!(
+                "  the entry log: {} files, {} bytes, {} entries of {} placements\n",
+                entries.files, entries.bytes, entries.entries, entries.placements
+            );
+        }
+        text
+    }
+
     fn verdict(&self) -> &'static str {
         let verified = &self.verified;
-        match (self.is_sound(), verified.damaged.is_empty() && verified.refused.is_none()) {
+        let is_whole = verified.damaged.is_empty() && verified.refused.is_none() && self.entries.damaged.is_empty();
+        match (self.is_sound(), is_whole) {
             (true, _) => "sound",
             (false, true) => "sound up to the last batch, which isn't whole",
             (false, false) => "damaged",
@@ -164,8 +186,31 @@ impl Checked {
             "unowned_logs": self.offline.unowned().into_iter().map(log_json).collect::<Vec<_>>(),
             "adopted_logs": self.offline.adopted().iter().map(|(log, name)| json!({"log": log.0, "queue": &**name})).collect::<Vec<_>>(),
             "unused_files": verified.unused,
+            "entry_log": self.entries_json(),
             "messages_copied": self.copied,
             "seconds": self.took.as_secs_f64(),
+        })
+    }
+
+    fn entries_json(&self) -> Value {
+        let entries = &self.entries;
+        let damage = |damage: &Damage| {
+            json!({
+                "file": damage.file,
+                "from_byte": damage.range.start,
+                "to_byte": damage.range.end,
+                "reason": damage.reason,
+                "any_placement": damage.logs == Hit::Any,
+                "placements": placements_of(damage),
+            })
+        };
+        json!({
+            "files": entries.files,
+            "bytes": entries.bytes,
+            "entries": entries.entries,
+            "placements": entries.placements,
+            "damaged": entries.damaged.iter().map(damage).collect::<Vec<_>>(),
+            "torn_last_batch": entries.torn.as_ref().map(damage),
         })
     }
 
@@ -192,6 +237,27 @@ impl Checked {
             "unknown_records": damage.unknown,
             "queues": queues.collect::<Vec<_>>(),
         })
+    }
+}
+
+/// The placements that damage of the entry log hit.
+fn placements_of(damage: &Damage) -> Vec<u32> {
+    match &damage.logs {
+        Hit::Logs(logs) => {
+            logs.iter().filter_map(|log| PlacementId::of_log(*log)).map(|placement| placement.0).collect()
+        }
+        Hit::Any => Vec::new(),
+    }
+}
+
+fn placements_text(damage: &Damage) -> String {
+    match placements_of(damage).as_slice() {
+        [] if damage.logs == Hit::Any => "any placement may have been hit".to_owned(),
+        [] => "no placement was hit".to_owned(),
+        placements => {
+            let ids: Vec<String> = placements.iter().map(u32::to_string).collect();
+            format!("placement {}: its replica has to be removed, and to join again", ids.join(", "))
+        }
     }
 }
 

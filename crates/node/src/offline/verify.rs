@@ -3,7 +3,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use leveret_broker::offline::Offline;
-use leveret_log::{BodyFiles, Damage, Disk, Hit, LogId, StorageError, Verified};
+use leveret_log::{
+    BodyFiles, CheckedEntries, Damage, Disk, EntryOptions, Hit, LogId, StorageError, Verified, verify_entries,
+};
 
 use super::directory::{CannotCheck, OfflineDirectory, STORE};
 use crate::disk::FsDisk;
@@ -20,6 +22,8 @@ pub struct Checked {
     pub unattributed: (Vec<LogId>, u64),
     /// Messages in the repaired copy, if one was made.
     pub copied: Option<u64>,
+    /// The entry log's result. A copy has no entry log: its replicas join again under new ids.
+    pub entries: CheckedEntries,
     /// How long the check took.
     pub took: Duration,
 }
@@ -57,6 +61,8 @@ pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Check
             }
         }
     }
+    let entry_options = EntryOptions { node_id: options.node_id, wal_id: options.wal_id, ..EntryOptions::default() };
+    let entries = verify_entries(&directory.disk, &entry_options)?;
     let took = begin.elapsed();
     if let Found::Unusable(reason) = &directory.identity {
         verified.damaged.push(damaged_identity(directory, reason));
@@ -78,7 +84,7 @@ pub fn verify(directory: &OfflineDirectory, copy: Option<&Path>) -> Result<Check
         }
         copied = Some(offline.copied());
     }
-    Ok(Checked { verified, offline, unattributed, copied, took })
+    Ok(Checked { verified, offline, unattributed, copied, entries, took })
 }
 
 fn damaged_identity(directory: &OfflineDirectory, reason: &str) -> Damage {

@@ -1,0 +1,40 @@
+//! The engine's entries as those of the entry log, and back.
+
+use bytes::Bytes;
+use leveret_log::{Entry, EntryKind, PlacementId};
+use openraft::LogId as RaftLogId;
+
+use crate::members;
+use crate::types::{Commands, LogEntry, LogId, Payload};
+
+pub(crate) fn log_id(term: u64, index: u64) -> LogId {
+    RaftLogId::new_term_index(term, index)
+}
+
+impl LogEntry {
+    pub(crate) fn into_entry(self, placement: PlacementId) -> Entry {
+        let (kind, body) = match self.payload {
+            Payload::Blank => (EntryKind::Blank, Bytes::new()),
+            Payload::Commands(Commands(bytes)) => (EntryKind::Commands, bytes),
+            Payload::Members(members) => (EntryKind::Membership, members::encode(&members)),
+        };
+        let (index, term) = (self.id.index, self.id.leader_id.term);
+        let LogEntry { led_by, clock, committed, .. } = self;
+        Entry { kind, placement, index, term, led_by, clock, committed, body }
+    }
+
+    /// # Errors
+    /// The entry isn't one of this version.
+    pub(crate) fn of(entry: Entry) -> Result<LogEntry, String> {
+        let Entry { kind, index, term, led_by, clock, committed, body, .. } = entry;
+        let payload = match kind {
+            EntryKind::Blank => Payload::Blank,
+            EntryKind::Commands => Payload::Commands(Commands(body)),
+            EntryKind::Membership => match members::decode(&body) {
+                Some(members) => Payload::Members(members),
+                None => return Err(format!("the members in entry {index} aren't written as by this version")),
+            },
+        };
+        Ok(LogEntry { id: log_id(term, index), payload, led_by, clock, committed })
+    }
+}

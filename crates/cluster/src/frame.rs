@@ -1,0 +1,341 @@
+//! The frames between replicas of a placement.
+//!
+//! A request: version 1, kind, zeros (2), placement (4), then the fields of its kind. An answer: version, kind, zeros (2), fields. A vote
+//! is term (8), replica (8), leader (1); an id of an entry is 1 (1), term (8), index (8), or 0 (1); bytes are their length (4) and
+//! themselves. Entries are as on the disk. All integers are little endian. Decoders take any bytes and never panic.
+
+use bytes::{BufMut, Bytes, BytesMut};
+use leveret_log::{Entry, PlacementId};
+
+use crate::entry_codec::log_id;
+use crate::members;
+use crate::types::{LogEntry, LogId, Members, ReplicaId, VoteOfRaft};
+
+const VERSION: u8 = 1;
+
+/// A state that replaces a follower's.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct SnapshotFrame {
+    pub vote: VoteOfRaft,
+    pub last: Option<LogId>,
+    pub members_at: Option<LogId>,
+    pub members: Members,
+    pub state: Bytes,
+}
+
+/// A request of one replica to another.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Request {
+    Append { vote: VoteOfRaft, previous: Option<LogId>, committed: Option<LogId>, entries: Vec<LogEntry> },
+    Vote { vote: VoteOfRaft, last: Option<LogId>, is_transfer: bool },
+    PreVote { vote: VoteOfRaft, last: Option<LogId>, is_transfer: bool },
+    Snapshot(SnapshotFrame),
+    Transfer { from: VoteOfRaft, to: ReplicaId, last: Option<LogId> },
+}
+
+/// The answer.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Reply {
+    Appended,
+    AppendedUpTo(Option<LogId>),
+    Conflict,
+    HigherVote(VoteOfRaft),
+    Voted { vote: VoteOfRaft, is_granted: bool, last: Option<LogId> },
+    Installed(VoteOfRaft),
+    Transferred,
+    Refused(String),
+}
+
+struct Writer(BytesMut);
+
+impl Writer {
+    fn new(kind: u8) -> Writer {
+        let mut bytes = BytesMut::with_capacity(64);
+        bytes.put_slice(&[VERSION, kind, 0, 0]);
+        Writer(bytes)
+    }
+
+    fn id(&mut self, id: Option<LogId>) {
+        self.0.put_u8(u8::from(id.is_some()));
+        if let Some(id) = id {
+            self.0.put_u64_le(id.leader_id.term);
+            self.0.put_u64_le(id.index);
+        }
+    }
+
+    fn vote(&mut self, vote: &VoteOfRaft) {
+        self.0.put_u64_le(vote.leader_id.term);
+        self.0.put_u64_le(vote.leader_id.voted_for);
+        self.0.put_u8(u8::from(vote.committed));
+    }
+
+    fn bytes(&mut self, bytes: &[u8]) {
+        self.0.put_u32_le(bytes.len() as u32);
+        self.0.put_slice(bytes);
+    }
+}
+
+struct Reader(Bytes);
+
+impl Reader {
+    fn take(&mut self, count: usize) -> Option<Bytes> {
+        (self.0.len() >= count).then(|| self.0.split_to(count))
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.take(1).map(|bytes| bytes[0])
+    }
+
+    fn flag(&mut self) -> Option<bool> {
+        self.byte().and_then(|byte| (byte <= 1).then_some(byte == 1))
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        self.take(4).and_then(|bytes| Some(u32::from_le_bytes(bytes.as_ref().try_into().ok()?)))
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        self.take(8).and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)))
+    }
+
+    fn id(&mut self) -> Option<Option<LogId>> {
+        if !self.flag()? {
+            return Some(None);
+        }
+        let (term, index) = (self.u64()?, self.u64()?);
+        (index < u64::MAX).then(|| Some(log_id(term, index)))
+    }
+
+    fn vote(&mut self) -> Option<VoteOfRaft> {
+        let (term, replica, is_leader) = (self.u64()?, self.u64()?, self.flag()?);
+        Some(match is_leader {
+            true => VoteOfRaft::new_committed(term, replica),
+            false => VoteOfRaft::new(term, replica),
+        })
+    }
+
+    fn bytes(&mut self) -> Option<Bytes> {
+        let length = self.u32()?;
+        self.take(length as usize)
+    }
+
+    fn head(&mut self) -> Option<u8> {
+        let head = self.take(4)?;
+        (head[0] == VERSION && head[2..] == [0; 2]).then_some(head[1])
+    }
+
+    fn end<T>(self, value: T) -> Option<T> {
+        self.0.is_empty().then_some(value)
+    }
+}
+
+impl Request {
+    pub(crate) fn encode(self, placement: PlacementId) -> Bytes {
+        let kind = match self {
+            Request::Append { .. } => 1,
+            Request::Vote { .. } => 2,
+            Request::PreVote { .. } => 3,
+            Request::Snapshot(_) => 4,
+            Request::Transfer { .. } => 5,
+        };
+        let mut to = Writer::new(kind);
+        to.0.put_u32_le(placement.0);
+        match self {
+            Request::Append { vote, previous, committed, entries } => {
+                to.vote(&vote);
+                to.id(previous);
+                to.id(committed);
+                to.0.put_u32_le(entries.len() as u32);
+                for entry in entries {
+                    let entry = entry.into_entry(placement);
+                    to.0.put_u32_le(entry.encoded_bytes() as u32);
+                    to.0.put_slice(&entry.head());
+                    to.0.put_slice(&entry.body);
+                }
+            }
+            Request::Vote { vote, last, is_transfer } | Request::PreVote { vote, last, is_transfer } => {
+                to.vote(&vote);
+                to.id(last);
+                to.0.put_u8(u8::from(is_transfer));
+            }
+            Request::Snapshot(SnapshotFrame { vote, last, members_at, members, state }) => {
+                to.vote(&vote);
+                to.id(last);
+                to.id(members_at);
+                to.bytes(&members::encode(&members));
+                to.bytes(&state);
+            }
+            Request::Transfer { from, to: target, last } => {
+                to.vote(&from);
+                to.0.put_u64_le(target);
+                to.id(last);
+            }
+        }
+        to.0.freeze()
+    }
+
+    /// The placement and the request in these bytes; `None` if they aren't a request of this version.
+    pub(crate) fn decode(bytes: &Bytes) -> Option<(PlacementId, Request)> {
+        let mut from = Reader(bytes.clone());
+        let kind = from.head()?;
+        let placement = PlacementId(from.u32()?);
+        let request = match kind {
+            1 => {
+                let (vote, previous, committed) = (from.vote()?, from.id()?, from.id()?);
+                let count = from.u32()?;
+                let mut entries = Vec::new();
+                for _ in 0..count {
+                    let (entry, is_carried) = Entry::decode(&from.bytes()?).ok()?;
+                    if entry.placement != placement || is_carried {
+                        return None;
+                    }
+                    entries.push(LogEntry::of(entry).ok()?);
+                }
+                Request::Append { vote, previous, committed, entries }
+            }
+            2 => Request::Vote { vote: from.vote()?, last: from.id()?, is_transfer: from.flag()? },
+            3 => Request::PreVote { vote: from.vote()?, last: from.id()?, is_transfer: from.flag()? },
+            4 => Request::Snapshot(SnapshotFrame {
+                vote: from.vote()?,
+                last: from.id()?,
+                members_at: from.id()?,
+                members: members::decode(&from.bytes()?)?,
+                state: from.bytes()?,
+            }),
+            5 => Request::Transfer { from: from.vote()?, to: from.u64()?, last: from.id()? },
+            _ => return None,
+        };
+        from.end((placement, request))
+    }
+}
+
+impl Reply {
+    pub(crate) fn encode(&self) -> Bytes {
+        let kind = match self {
+            Reply::Appended => 1,
+            Reply::AppendedUpTo(_) => 2,
+            Reply::Conflict => 3,
+            Reply::HigherVote(_) => 4,
+            Reply::Voted { .. } => 5,
+            Reply::Installed(_) => 6,
+            Reply::Transferred => 7,
+            Reply::Refused(_) => 8,
+        };
+        let mut to = Writer::new(kind);
+        match self {
+            Reply::Appended | Reply::Conflict | Reply::Transferred => {}
+            Reply::AppendedUpTo(id) => to.id(*id),
+            Reply::HigherVote(vote) | Reply::Installed(vote) => to.vote(vote),
+            Reply::Voted { vote, is_granted, last } => {
+                to.vote(vote);
+                to.0.put_u8(u8::from(*is_granted));
+                to.id(*last);
+            }
+            Reply::Refused(reason) => to.bytes(reason.as_bytes()),
+        }
+        to.0.freeze()
+    }
+
+    pub(crate) fn decode(bytes: &Bytes) -> Option<Reply> {
+        let mut from = Reader(bytes.clone());
+        let reply = match from.head()? {
+            1 => Reply::Appended,
+            2 => Reply::AppendedUpTo(from.id()?),
+            3 => Reply::Conflict,
+            4 => Reply::HigherVote(from.vote()?),
+            5 => Reply::Voted { vote: from.vote()?, is_granted: from.flag()?, last: from.id()? },
+            6 => Reply::Installed(from.vote()?),
+            7 => Reply::Transferred,
+            8 => Reply::Refused(String::from_utf8(from.bytes()?.to_vec()).ok()?),
+            _ => return None,
+        };
+        from.end(reply)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::*;
+    use crate::types::{Commands, MemberInfo, Payload};
+
+    const PLACEMENT: PlacementId = PlacementId(4);
+
+    fn members() -> Members {
+        let all: BTreeMap<_, _> = [1, 2, 3].map(|id| (id, MemberInfo)).into_iter().collect();
+        Members::new(vec![BTreeSet::from([1, 2])], all).unwrap()
+    }
+
+    fn entry(index: u64, payload: Payload) -> LogEntry {
+        LogEntry { id: log_id(3, index), payload, led_by: 2, clock: 5, committed: 1 }
+    }
+
+    fn requests() -> Vec<Request> {
+        let (vote, last) = (VoteOfRaft::new_committed(3, 2), Some(log_id(2, 7)));
+        let entries = vec![
+            entry(8, Payload::Blank),
+            entry(9, Payload::Commands(Commands(Bytes::from_static(b"abc")))),
+            entry(10, Payload::Members(members())),
+        ];
+        vec![
+            Request::Append { vote, previous: last, committed: None, entries },
+            Request::Append { vote, previous: None, committed: last, entries: Vec::new() },
+            Request::Vote { vote: VoteOfRaft::new(4, 1), last, is_transfer: true },
+            Request::PreVote { vote: VoteOfRaft::new(4, 1), last: None, is_transfer: false },
+            Request::Snapshot(SnapshotFrame {
+                vote,
+                last,
+                members_at: Some(log_id(1, 0)),
+                members: members(),
+                state: Bytes::from_static(b"state"),
+            }),
+            Request::Transfer { from: vote, to: 3, last },
+        ]
+    }
+
+    #[test]
+    fn requests_are_found_again_and_cut_ones_refused() {
+        for request in requests() {
+            let bytes = request.clone().encode(PLACEMENT);
+            assert_eq!(Request::decode(&bytes), Some((PLACEMENT, request)));
+            for length in 0..bytes.len() {
+                assert_eq!(Request::decode(&bytes.slice(..length)), None);
+            }
+            assert_eq!(Request::decode(&[&bytes[..], &[0]].concat().into()), None);
+        }
+    }
+
+    #[test]
+    fn replies_are_found_again_and_cut_ones_refused() {
+        let (vote, last) = (VoteOfRaft::new(3, 2), Some(log_id(2, 7)));
+        let replies = [
+            Reply::Appended,
+            Reply::AppendedUpTo(last),
+            Reply::Conflict,
+            Reply::HigherVote(vote),
+            Reply::Voted { vote, is_granted: true, last: None },
+            Reply::Installed(vote),
+            Reply::Transferred,
+            Reply::Refused("no".into()),
+        ];
+        for reply in replies {
+            let bytes = reply.encode();
+            assert_eq!(Reply::decode(&bytes), Some(reply));
+            for length in 0..bytes.len() {
+                assert_eq!(Reply::decode(&bytes.slice(..length)), None);
+            }
+        }
+    }
+
+    #[test]
+    fn an_entry_with_a_wrong_bit_is_refused() {
+        let bytes = requests()[0].clone().encode(PLACEMENT);
+        let at = bytes.len() - 60;
+        for bit in 0..8 {
+            let mut wrong = bytes.to_vec();
+            wrong[at] ^= 1 << bit;
+            assert_eq!(Request::decode(&wrong.into()), None);
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! Placements: Raft groups of a node over its entry log and abstract links.
+//!
+//! The engine is openraft, which no other crate names. It gets its storage, its network and its state machine from here, over a [`Host`]
+//! that has the clock, the links and the disk. Frames and records are ours, so nothing of the engine is on a disk or on a wire.
+//!
+//! The engine is checked where it asks for something: entries follow each other, terms never fall, votes never go back, what is applied
+//! is never cut ([`leveret_log::EntryError`]), entries are applied in order and once, and flushes are reported in order. A call against
+//! that stops the placement with a text, and nothing of it is done.
+//!
+//! It must not know: sockets, files, threads, clocks, queues, clients' protocols. Everything is in one thread.
+
+mod entry_codec;
+mod flushes;
+mod frame;
+mod machine;
+mod members;
+mod network;
+mod placement;
+mod storage;
+mod types;
+
+/// The traits of a runtime, for those that bring one.
+pub mod runtime {
+    pub use openraft::async_runtime::*;
+}
+
+pub use flushes::NodeLog;
+pub use machine::{Applied, Machine};
+pub use network::Host;
+pub use placement::{Placement, PlacementState, Proposed, Settings, StartError};
+pub use types::{Commands, MemberInfo, ReplicaId};

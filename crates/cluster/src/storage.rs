@@ -1,0 +1,131 @@
+//! The engine's storage over the entry log.
+
+use std::io;
+use std::ops::{Bound, RangeBounds};
+use std::rc::Rc;
+
+use leveret_log::{FoundEntry, Vote};
+use openraft::async_runtime::{Oneshot, OneshotSender};
+use openraft::storage::{IOFlushed, RaftLogStorage};
+use openraft::{AsyncRuntime, LogState, RaftLogReader};
+
+use crate::entry_codec::log_id;
+use crate::network::Host;
+use crate::placement::Shared;
+use crate::types::{LogEntry, LogId, Types, VoteOfRaft};
+
+/// A placement's log. Clones share it.
+pub(crate) struct Storage<H>(pub Rc<Shared<H>>);
+
+impl<H> Clone for Storage<H> {
+    fn clone(&self) -> Self {
+        Storage(self.0.clone())
+    }
+}
+
+fn from_raft(vote: &VoteOfRaft) -> Vote {
+    Vote { term: vote.leader_id.term, replica: vote.leader_id.voted_for, is_leader: vote.committed }
+}
+
+fn to_raft(vote: Vote) -> VoteOfRaft {
+    match vote.is_leader {
+        true => VoteOfRaft::new_committed(vote.term, vote.replica),
+        false => VoteOfRaft::new(vote.term, vote.replica),
+    }
+}
+
+impl<R: AsyncRuntime, H: Host> RaftLogReader<Types<R>> for Storage<H> {
+    async fn try_get_log_entries<B: RangeBounds<u64> + Clone + std::fmt::Debug>(
+        &mut self,
+        range: B,
+    ) -> io::Result<Vec<LogEntry>> {
+        let shared = &self.0;
+        let from = match range.start_bound() {
+            Bound::Included(index) => *index,
+            Bound::Excluded(index) => index + 1,
+            Bound::Unbounded => 0,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(index) => index + 1,
+            Bound::Excluded(index) => *index,
+            Bound::Unbounded => u64::MAX,
+        };
+        // Entries behind the end may be asked for. Those that were purged may not.
+        let end = shared.node.with(|log| log.bounds(shared.placement).end);
+        let found = shared.log(|log| log.read(shared.placement, from..to.min(end).max(from)))?;
+        let reads = found.iter().filter_map(|found| match found {
+            FoundEntry::OnDisk(read) => Some(read.clone()),
+            FoundEntry::Here(_) => None,
+        });
+        let reads: Vec<_> = reads.collect();
+        let mut read = match reads.is_empty() {
+            true => Vec::new(),
+            false => shared.host.read(reads).await.map_err(|reason| shared.stop(&reason))?,
+        }
+        .into_iter();
+        let mut entries = Vec::with_capacity(found.len());
+        for found in found {
+            let entry = match found {
+                FoundEntry::Here(entry) => Some(entry),
+                FoundEntry::OnDisk(_) => read.next(),
+            };
+            let entry = entry.ok_or_else(|| shared.stop("fewer entries were read than asked for"))?;
+            entries.push(LogEntry::of(entry).map_err(|reason| shared.stop(&reason))?);
+        }
+        Ok(entries)
+    }
+
+    async fn read_vote(&mut self) -> io::Result<Option<VoteOfRaft>> {
+        Ok(self.0.node.with(|log| log.vote(self.0.placement)).map(to_raft))
+    }
+}
+
+impl<R: AsyncRuntime, H: Host> RaftLogStorage<Types<R>> for Storage<H> {
+    type LogReader = Self;
+
+    async fn get_log_state(&mut self) -> io::Result<LogState<Types<R>>> {
+        let bounds = self.0.node.with(|log| log.bounds(self.0.placement));
+        let before = |index: u64, term| index.checked_sub(1).map(|index| log_id(term, index));
+        let last_purged_log_id = before(bounds.first, bounds.purged_term);
+        Ok(LogState { last_purged_log_id, last_log_id: before(bounds.end, bounds.last_term) })
+    }
+
+    async fn get_log_reader(&mut self) -> Self {
+        self.clone()
+    }
+
+    async fn save_vote(&mut self, vote: &VoteOfRaft) -> io::Result<()> {
+        let shared = &self.0;
+        let now = shared.host.now();
+        let position = shared.log(|log| log.save_vote(shared.placement, from_raft(vote), now))?;
+        shared.host.appended();
+        let (sender, durable) = R::Oneshot::channel();
+        let report = Box::new(move |result: io::Result<()>| drop(sender.send(result)));
+        shared.node.when_durable(position, report).map_err(|reason| shared.stop(&reason))?;
+        durable.await.map_err(|_| io::Error::other("the entry log is gone"))?
+    }
+
+    async fn append<I>(&mut self, entries: I, flushed: IOFlushed<Types<R>>) -> io::Result<()>
+    where
+        I: IntoIterator<Item = LogEntry>,
+    {
+        let shared = &self.0;
+        let entries = entries.into_iter().map(|entry| shared.complete(entry).into_entry(shared.placement)).collect();
+        let now = shared.host.now();
+        let position = shared.log(|log| log.append(shared.placement, entries, now))?;
+        shared.host.appended();
+        let report = Box::new(move |result| flushed.io_completed(result));
+        shared.node.when_durable(position, report).map_err(|reason| shared.stop(&reason))
+    }
+
+    async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
+        self.0.log(|log| log.cut(self.0.placement, last.map_or(0, |id| id.index + 1)))
+    }
+
+    async fn purge(&mut self, last: LogId) -> io::Result<()> {
+        let now = self.0.host.now();
+        self.0.log(|log| log.purge(self.0.placement, last.index + 1, last.leader_id.term, now))?;
+        self.0.host.appended();
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! The state machine of simulated placements: a counter that knows which entries it counted. It survives a stop as a store does: with
+//! what was synced by then.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use bytes::Bytes;
+use leveret_cluster::{Applied, Machine, PlacementState};
+
+/// The entries that were applied: term and commands by index. A blank entry, or one with members, has no commands.
+pub type AppliedEntries = BTreeMap<u64, (u64, Option<Bytes>)>;
+
+/// A state of the counter.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    /// Up to where entries are applied.
+    pub state: PlacementState,
+    /// Number of commands.
+    pub count: u64,
+    /// The applied entries, those of a replaced state included.
+    pub history: AppliedEntries,
+}
+
+impl Counted {
+    /// Index behind the last applied entry.
+    #[must_use]
+    pub fn next(&self) -> u64 {
+        self.state.applied.map_or(0, |(_, index)| index + 1)
+    }
+}
+
+/// A counter on one node: in memory, and as it would be after a power cut.
+#[derive(Clone, Debug, Default)]
+pub struct Counter {
+    /// The state in memory.
+    pub now: Rc<RefCell<Counted>>,
+    /// The state that is synced.
+    pub durable: Rc<RefCell<Counted>>,
+}
+
+impl Counter {
+    /// Makes the state durable. Returns the index behind its last entry.
+    pub fn sync(&self) -> u64 {
+        *self.durable.borrow_mut() = self.now.borrow().clone();
+        self.durable.borrow().next()
+    }
+
+    /// Loses what isn't synced.
+    pub fn lose_power(&self) {
+        *self.now.borrow_mut() = self.durable.borrow().clone();
+    }
+}
+
+impl Machine for Counter {
+    fn state(&self) -> PlacementState {
+        self.now.borrow().state.clone()
+    }
+
+    fn apply(&mut self, state: PlacementState, commands: Option<&Bytes>) -> Applied {
+        let mut now = self.now.borrow_mut();
+        let (term, index) = state.applied.expect("an entry was applied");
+        now.history.insert(index, (term, commands.cloned()));
+        now.count += u64::from(commands.is_some());
+        now.state = state;
+        Applied(Bytes::copy_from_slice(&now.count.to_le_bytes()))
+    }
+
+    fn save(&self) -> Bytes {
+        let now = self.now.borrow();
+        let mut bytes = now.count.to_le_bytes().to_vec();
+        for (index, (term, commands)) in &now.history {
+            let length = commands.as_ref().map_or(u32::MAX, |commands| commands.len() as u32);
+            bytes.extend(index.to_le_bytes());
+            bytes.extend(term.to_le_bytes());
+            bytes.extend(length.to_le_bytes());
+            bytes.extend_from_slice(commands.as_deref().unwrap_or_default());
+        }
+        bytes.into()
+    }
+
+    fn restore(&mut self, state: PlacementState, saved: Bytes) {
+        let u64_at = |at: usize| u64::from_le_bytes(saved[at..at + 8].try_into().expect("eight bytes"));
+        let mut counted = Counted { state, count: u64_at(0), history: AppliedEntries::new() };
+        let mut at = 8;
+        while at < saved.len() {
+            let (index, term) = (u64_at(at), u64_at(at + 8));
+            let length = u32::from_le_bytes(saved[at + 16..at + 20].try_into().expect("four bytes"));
+            at += 20;
+            let commands = (length != u32::MAX).then(|| saved.slice(at..at + length as usize));
+            at += commands.as_ref().map_or(0, Bytes::len);
+            counted.history.insert(index, (term, commands));
+        }
+        *self.now.borrow_mut() = counted;
+        self.sync();
+    }
+}

@@ -1,0 +1,17 @@
+//! Placements of many nodes in one thread: an executor whose next task the seed picks, links, nodes that lose power, and a judge.
+
+mod channels;
+mod counter;
+mod executor;
+mod judge;
+mod links;
+mod nemesis;
+mod node;
+mod runtime;
+mod world;
+
+pub use counter::{AppliedEntries, Counted, Counter};
+pub use executor::{now, polls};
+pub use links::LinkFaults;
+pub use nemesis::{Faults, run_seed};
+pub use world::{Acknowledged, Cluster, small_files};

@@ -1,0 +1,281 @@
+//! A node of the simulated cluster: its disk, its entry log with two lanes, its replicas, and its end of the links.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::rc::{Rc, Weak};
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use leveret_cluster::runtime::{AsyncRuntime, Oneshot as _, OneshotSender as _};
+use leveret_cluster::{Host, NodeLog, Placement, Settings};
+use leveret_log::{Entry, EntryOptions, EntryRead, Lane, Next, PlacementId, recover_entries};
+
+use super::channels::Oneshot;
+use super::counter::Counter;
+use super::executor::{self, LifeId, Sleep, below};
+use super::links::LinkFaults;
+use super::runtime::SimRuntime;
+use crate::disk::SimDisk;
+
+/// A replica in the simulation.
+pub(super) type SimReplica = Placement<SimRuntime, SimHost, Counter>;
+
+/// Interval at which counters are synced, as the store syncs what nobody waits for.
+const LAZY: u64 = 50_000_000;
+
+/// Everything that nodes share.
+pub(super) struct Shared {
+    pub nodes: RefCell<BTreeMap<u64, Rc<SimNode>>>,
+    pub links: RefCell<LinkFaults>,
+    pub options: EntryOptions,
+    pub settings: Settings,
+    /// Texts with which placements or logs stopped.
+    pub stopped: RefCell<Vec<String>>,
+    /// Counters are synced after their entries were purged.
+    pub purges_early: Cell<bool>,
+    /// Acknowledges appends that nobody got: a quorum that is one too small.
+    pub acknowledges_for: Cell<Option<u64>>,
+}
+
+/// A node. It lives several lives.
+pub(super) struct SimNode {
+    pub id: u64,
+    pub disk: RefCell<Rc<SimDisk>>,
+    pub counters: RefCell<BTreeMap<PlacementId, Counter>>,
+    pub life: Cell<LifeId>,
+    pub log: RefCell<Option<NodeLog>>,
+    pub replicas: RefCell<BTreeMap<PlacementId, SimReplica>>,
+    /// Term and replica of the last vote that was granted to another node.
+    pub answered: RefCell<BTreeMap<PlacementId, (u64, u64)>>,
+    /// Nanoseconds that a sync takes.
+    pub sync_time: Cell<u64>,
+    /// Steps of the wall clock, in milliseconds.
+    pub clock_step: Cell<i64>,
+    lanes: RefCell<Vec<Waker>>,
+    is_changed: Cell<[bool; 2]>,
+}
+
+/// A node as its placements see it.
+#[derive(Clone)]
+pub(super) struct SimHost {
+    node: Weak<SimNode>,
+    shared: Weak<Shared>,
+}
+
+impl SimNode {
+    pub(super) fn new(id: u64) -> SimNode {
+        SimNode {
+            id,
+            disk: RefCell::new(Rc::new(SimDisk::new())),
+            counters: RefCell::default(),
+            life: Cell::new(0),
+            log: RefCell::default(),
+            replicas: RefCell::default(),
+            answered: RefCell::default(),
+            sync_time: Cell::new(1_000_000),
+            clock_step: Cell::new(0),
+            lanes: RefCell::default(),
+            is_changed: Cell::new([true; 2]),
+        }
+    }
+
+    pub(super) fn is_alive(&self) -> bool {
+        self.log.borrow().is_some()
+    }
+
+    fn wake_lanes(&self) {
+        self.is_changed.set([true; 2]);
+        let lanes = self.lanes.take();
+        lanes.into_iter().for_each(Waker::wake);
+    }
+
+    /// Waits until the log may have a job for this lane, or until this time.
+    async fn changed(&self, lane: usize, until: Option<u64>) {
+        let mut sleep = until.map(Sleep::until);
+        poll_fn(|context| {
+            let mut changed = self.is_changed.get();
+            if std::mem::take(&mut changed[lane]) {
+                self.is_changed.set(changed);
+                return Poll::Ready(());
+            }
+            self.lanes.borrow_mut().push(context.waker().clone());
+            match &mut sleep {
+                Some(sleep) => std::pin::Pin::new(sleep).poll(context),
+                None => Poll::Pending,
+            }
+        })
+        .await;
+    }
+
+    /// Notes a vote that is granted: a request of kind 2 with the vote in bytes 8 to 25, an answer with the flag behind its vote.
+    fn note_answer(&self, placement: PlacementId, request: &[u8], reply: &[u8]) {
+        const VOTE: u8 = 2;
+        const VOTED: u8 = 5;
+        const GRANTED_AT: usize = 4 + 17;
+        if request[1] == VOTE && reply[1] == VOTED && reply[GRANTED_AT] == 1 {
+            let u64_at = |at: usize| u64::from_le_bytes(request[at..at + 8].try_into().expect("eight bytes"));
+            self.answered.borrow_mut().insert(placement, (u64_at(8), u64_at(16)));
+        }
+    }
+
+    /// Ends the life: tasks are dropped at once.
+    pub(super) fn die(&self) {
+        executor::kill(self.life.get());
+        self.replicas.take();
+        self.log.take();
+    }
+}
+
+/// Runs the jobs of a lane.
+async fn run_lane(node: Rc<SimNode>, shared: Rc<Shared>, log: NodeLog, lane: Lane) {
+    let index = usize::from(lane == Lane::Background);
+    let disk = node.disk.borrow().clone();
+    loop {
+        match log.with(|log| log.next_job(lane, executor::now())) {
+            Next::Run(id, job) => {
+                let is_sync = matches!(job, leveret_log::Job::Sync { .. });
+                let takes = if is_sync { node.sync_time.get() } else { 50_000 };
+                Sleep::after(takes / 2 + below(takes)).await;
+                let done = job.run(&*disk);
+                if let Err(error) = log.with(|log| log.complete(id, done, executor::now()).map(drop)) {
+                    shared.stopped.borrow_mut().push(format!("node {}: {error}", node.id));
+                    log.fail(&error.to_string());
+                    return;
+                }
+                log.report();
+                node.wake_lanes();
+            }
+            Next::At(time) => node.changed(index, Some(time)).await,
+            Next::Idle => node.changed(index, None).await,
+        }
+    }
+}
+
+/// Syncs counters now and then, and purges what all have.
+async fn run_store(node: Rc<SimNode>, shared: Rc<Shared>) {
+    loop {
+        Sleep::after(LAZY / 2 + below(LAZY)).await;
+        let replicas: Vec<(PlacementId, SimReplica)> =
+            node.replicas.borrow().iter().map(|(id, replica)| (*id, replica.clone())).collect();
+        for (placement, replica) in replicas {
+            let Some(counter) = node.counters.borrow().get(&placement).cloned() else { continue };
+            let next = match shared.purges_early.get() {
+                true => counter.now.borrow().next(),
+                false => counter.sync(),
+            };
+            if replica.applied_durably(next).is_ok() && below(4) == 0 {
+                // Followers that lag get what others have instead.
+                let _ = replica.purge(next.saturating_sub(below(40))).await;
+            }
+        }
+    }
+}
+
+/// Begins a life of a node with these placements.
+pub(super) fn start(shared: &Rc<Shared>, node: &Rc<SimNode>, life: LifeId, placements: &[PlacementId]) {
+    node.life.set(life);
+    let disk = node.disk.borrow().clone();
+    let opened = recover_entries(&*disk, &shared.options, executor::now());
+    let log = match opened {
+        Ok((log, report)) => {
+            let damaged = report.damaged.iter().map(|damage| format!("node {}: {damage}", node.id));
+            shared.stopped.borrow_mut().extend(damaged);
+            NodeLog::new(log)
+        }
+        Err(error) => {
+            shared.stopped.borrow_mut().push(format!("node {}: {error}", node.id));
+            return;
+        }
+    };
+    *node.log.borrow_mut() = Some(log.clone());
+    node.is_changed.set([true; 2]);
+    for lane in [Lane::Commit, Lane::Background] {
+        executor::spawn_in(life, run_lane(node.clone(), shared.clone(), log.clone(), lane));
+    }
+    executor::spawn_in(life, run_store(node.clone(), shared.clone()));
+    for placement in placements.iter().copied() {
+        let counter = node.counters.borrow_mut().entry(placement).or_default().clone();
+        let host = SimHost { node: Rc::downgrade(node), shared: Rc::downgrade(shared) };
+        let (node, log, shared) = (node.clone(), log.clone(), shared.clone());
+        executor::spawn_in(life, async move {
+            let identity = (placement, node.id);
+            match Placement::start(&shared.settings, identity, log, host, counter).await {
+                Ok(replica) => {
+                    node.replicas.borrow_mut().insert(placement, replica);
+                }
+                Err(error) => shared.stopped.borrow_mut().push(format!("node {}: {error}", node.id)),
+            }
+        });
+    }
+}
+
+impl Host for SimHost {
+    fn now(&self) -> u64 {
+        executor::now()
+    }
+
+    fn wall_clock(&self) -> u64 {
+        let step = self.node.upgrade().map_or(0, |node| node.clock_step.get());
+        (1_700_000_000_000 + executor::now() / 1_000_000).saturating_add_signed(step)
+    }
+
+    fn appended(&self) {
+        if let Some(node) = self.node.upgrade() {
+            node.wake_lanes();
+        }
+    }
+
+    async fn read(&self, reads: Vec<EntryRead>) -> Result<Vec<Entry>, String> {
+        let disk = self.node.upgrade().map(|node| node.disk.borrow().clone()).ok_or("the node is gone")?;
+        Sleep::after(100_000 + below(400_000)).await;
+        reads.iter().map(|read| read.run(&*disk).map_err(|error| error.to_string())).collect()
+    }
+
+    async fn call(&self, placement: PlacementId, target: u64, frame: Bytes, within: Duration) -> Result<Bytes, String> {
+        let (node, shared) = self.node.upgrade().zip(self.shared.upgrade()).ok_or("the node is gone")?;
+        let from = node.id;
+        if shared.acknowledges_for.get() == Some(target) && frame[1] == 1 {
+            // Version 1, appended.
+            return Ok(Bytes::from_static(&[1, 1, 0, 0]));
+        }
+        let (sender, answer) = Oneshot::channel();
+        let way = shared.links.borrow_mut().travel(from, target);
+        if let Some(time) = way {
+            executor::spawn_in(0, async move {
+                Sleep::after(time).await;
+                let Some(node) = shared.nodes.borrow().get(&target).cloned() else { return };
+                let Some(replica) = node.replicas.borrow().get(&placement).cloned() else { return };
+                // The answer is made in the other node's life, and is gone with it.
+                executor::spawn_in(node.life.get(), async move {
+                    let Some(reply) = replica.answer(&frame).await else { return };
+                    node.note_answer(placement, &frame, &reply);
+                    let back = shared.links.borrow_mut().travel(target, from);
+                    if let Some(time) = back {
+                        Sleep::after(time).await;
+                        // The asker may have given up.
+                        let _ = sender.send(reply);
+                    }
+                });
+            });
+        } else {
+            // Nobody answers: the asker's time runs out.
+            executor::spawn_in(executor::life(), async move {
+                Sleep::after(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX)).await;
+                drop(sender);
+            });
+        }
+        match SimRuntime::timeout(within, answer).await {
+            Ok(Ok(reply)) => Ok(reply),
+            _ => Err(format!("node {target} doesn't answer")),
+        }
+    }
+
+    fn stopped(&self, placement: PlacementId, text: &str) {
+        let parts = self.node.upgrade().zip(self.shared.upgrade());
+        if let Some((node, shared)) = parts {
+            shared.stopped.borrow_mut().push(format!("node {}, placement {placement}: {text}", node.id));
+        }
+    }
+}

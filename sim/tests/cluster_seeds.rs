@@ -1,0 +1,104 @@
+//! Placements of several nodes under faults: the judge finds every promise kept, and broken ones with planted bugs.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use leveret_log::{Bug, PlacementId};
+use leveret_sim::cluster::{Cluster, Faults, now, run_seed};
+
+/// Seeds of a run: more with `LEVERET_CLUSTER_SEEDS=first..end`.
+fn seeds(usual: u64) -> std::ops::Range<u64> {
+    let Ok(wanted) = std::env::var("LEVERET_CLUSTER_SEEDS") else { return 0..usual };
+    let (first, end) = wanted.split_once("..").expect("FIRST..END");
+    first.parse().expect("a number")..end.parse().expect("a number")
+}
+
+#[test]
+fn a_cluster_without_faults_elects_and_commits() {
+    let cluster = Cluster::new(1, 3, 2);
+    cluster.run(2000);
+    for placement in cluster.placements() {
+        assert!(cluster.leader(*placement).is_some(), "{:?}", cluster.stopped());
+    }
+    cluster.client(1, 100, 2, 1000);
+    cluster.run(3000);
+    let acknowledged = cluster.acknowledged().len();
+    assert!(acknowledged > 90, "{acknowledged} of 100");
+    cluster.settle(5).unwrap();
+    cluster.judge().unwrap();
+    assert!(cluster.stopped().is_empty(), "{:?}", cluster.stopped());
+}
+
+#[test]
+fn a_seed_repeats_itself() {
+    let run = |seed| run_seed(seed, |_| {}).unwrap_or_else(|text| panic!("{text}"));
+    assert_eq!(run(7), run(7), "with the number of polls");
+    assert_ne!(run(7), run(8));
+}
+
+#[test]
+fn promises_hold_under_faults() {
+    let mut all = Faults::new();
+    for seed in seeds(40) {
+        let faults = run_seed(seed, |_| {}).unwrap_or_else(|text| panic!("{text}"));
+        faults.into_iter().for_each(|(name, count)| *all.entry(name).or_default() += count);
+    }
+    println!("{all:?}");
+    for name in
+        ["kill", "power cut", "power cut of all", "pause", "isolation", "cut one way", "slow disk", "clock step"]
+    {
+        assert!(all.contains_key(name) || std::env::var("LEVERET_CLUSTER_SEEDS").is_ok(), "no {name}: {all:?}");
+    }
+    assert!(all["acknowledged commands"] > 0, "{all:?}");
+}
+
+#[test]
+fn a_leader_that_is_cut_off_is_replaced_within_1_2_s() {
+    let placement = PlacementId(1);
+    for seed in 0..5 {
+        let cluster = Cluster::new(100 + seed, 3, 1);
+        cluster.run(3000);
+        let old = cluster.leader(placement).expect("there is one");
+        (1..5).for_each(|name| cluster.client(name, 100_000, 1, 100));
+        cluster.run(500);
+        assert!(!cluster.acknowledged().is_empty());
+        cluster.links(|links| links.isolate(old, 3));
+        let from = now();
+        cluster.run(2500);
+        let next = cluster.acknowledged().into_iter().find(|answer| answer.at > from + 50_000_000);
+        let took = next.map(|answer| (answer.at - from) / 1_000_000);
+        println!("seed {seed}: next commit after {took:?} ms");
+        assert!(took.is_some_and(|took| took <= 1200), "seed {seed}: {took:?} ms");
+        assert!(cluster.leader(placement).is_some_and(|leader| leader != old), "seed {seed}");
+    }
+}
+
+/// Whether the judge finds a bug within so many seeds.
+fn is_found(bug: Option<Bug>, prepare: fn(&Cluster)) -> bool {
+    let quiet = |seed| {
+        Bug::plant(bug);
+        let run = catch_unwind(AssertUnwindSafe(|| run_seed(seed, prepare)));
+        Bug::plant(None);
+        run
+    };
+    (0..20).any(|seed| !matches!(quiet(seed), Ok(Ok(_))))
+}
+
+#[test]
+fn acknowledgements_before_the_sync_are_found() {
+    assert!(is_found(Some(Bug::AcknowledgeEarly), |_| {}));
+}
+
+#[test]
+fn a_dropped_carried_entry_is_found_by_the_judge() {
+    assert!(is_found(Some(Bug::DropCarried), |_| {}));
+}
+
+#[test]
+fn entries_purged_before_the_store_has_them_are_found() {
+    assert!(is_found(None, Cluster::plant_early_purges));
+}
+
+#[test]
+fn a_quorum_that_is_one_too_small_is_found() {
+    assert!(is_found(None, |cluster| cluster.plant_false_acknowledgements(2)));
+}
