@@ -70,10 +70,10 @@ fn prepared() -> (Queue, Vec<Arc<Batch>>) {
 fn publish(queue: &mut Queue, batches: &[Arc<Batch>]) {
     for (position, batch) in (1..).zip(batches) {
         let mut effects = Effects::default();
-        let submission = queue.submit(BatchPart::of(&batch, 0, RUN as u32), position).expect("it is open");
+        let submission = queue.submit(BatchPart::of(batch, 0, RUN as u32), position).expect("it is open");
         queue.submitted(
             submission,
-            BatchPart::whole(&batch),
+            BatchPart::whole(batch),
             Placement::At(Place::new(position)),
             position,
             &mut effects,
