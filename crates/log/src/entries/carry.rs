@@ -69,7 +69,7 @@ impl EntryLog {
             if let Some(carry) = &mut self.carry {
                 carry.gate = Some(if planted!(ReuseBeforeDurable) { 0 } else { gate });
             }
-            // What comes before the gate may need the next file, even if nothing was carried.
+            // Records before the gate may need the next file, even if nothing was carried.
             self.log.is_carrying = true;
             self.log.hurry(gate);
             if !self.is_carry_over() {
