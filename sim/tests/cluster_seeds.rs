@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use leveret_log::{Bug, PlacementId};
-use leveret_sim::cluster::{Cluster, Faults, now, run_seed};
+use leveret_sim::cluster::{Cluster, Faults, now, polls, run_seed};
 
 /// Seeds of a run: more with `LEVERET_CLUSTER_SEEDS=first..end`.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
@@ -69,6 +69,49 @@ fn a_leader_that_is_cut_off_is_replaced_within_1_2_s() {
         println!("seed {seed}: next commit after {took:?} ms");
         assert!(took.is_some_and(|took| took <= 1200), "seed {seed}: {took:?} ms");
         assert!(cluster.leader(placement).is_some_and(|leader| leader != old), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_newcomer_learns_votes_and_leads() {
+    let placement = PlacementId(1);
+    let cluster = Cluster::with_newcomer(5, 3, 1);
+    cluster.client(1, 300, 2, 1000);
+    cluster.run(2000);
+    cluster.add_learner(placement, 4).unwrap();
+    cluster.run(500);
+    let leader = cluster.leader(placement).expect("there is one");
+    let leaves = (1..4).find(|node| *node != leader).expect("two others are there");
+    let voters: Vec<u64> = (1..=4).filter(|node| *node != leaves).collect();
+    cluster.change_voters(placement, &voters).unwrap();
+    cluster.kill(leaves);
+    cluster.transfer(placement, 4).unwrap();
+    cluster.run(1500);
+    assert_eq!(cluster.leader(placement), Some(4));
+    let before = cluster.acknowledged().len();
+    cluster.client(2, 50, 2, 1000);
+    cluster.run(2000);
+    assert!(cluster.acknowledged().len() > before + 40, "{before} to {}", cluster.acknowledged().len());
+    assert!(cluster.stopped().is_empty(), "{:?}", cluster.stopped());
+}
+
+#[test]
+#[ignore = "a measure, which wants a quiet machine: run it with --nocapture"]
+fn measures_of_simulated_clusters() {
+    for (placements, writers) in [(2, 0), (2, 16), (24, 0), (16, 256)] {
+        let cluster = Cluster::with_options(1, 3, placements, leveret_log::EntryOptions::default());
+        cluster.run(3000);
+        (0..writers).for_each(|writer| cluster.client(writer as u8, u64::MAX, 0, 5000));
+        let (from, polled, answered) = (std::time::Instant::now(), polls(), cluster.acknowledged().len());
+        let seconds = if writers > 16 { 2 } else { 20 };
+        cluster.run(seconds * 1000);
+        let took = from.elapsed().as_secs_f64();
+        println!(
+            "{placements} placements on 3 nodes, {writers} writers: {seconds} s in {took:.2} s ({:.1} % of a core), {} polls, {} commits",
+            took / seconds as f64 * 100.0,
+            polls() - polled,
+            cluster.acknowledged().len() - answered
+        );
     }
 }
 

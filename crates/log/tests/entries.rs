@@ -167,6 +167,19 @@ fn the_files_of_the_ring_are_used_again_and_no_other_is_made() {
 }
 
 #[test]
+fn records_before_the_gate_of_an_empty_file_get_a_file() {
+    let disk = MemoryDisk::new();
+    let (mut log, _) = open(&disk);
+    let mut now = 0;
+    // More than the ring may have in use waits at once, and nothing of it is needed any more.
+    log.append(A, (0..80).map(|index| entry(A, index, 1, 700)).collect(), now).unwrap();
+    log.applied(A, 80).unwrap();
+    log.purge(A, 80, 1, now).unwrap();
+    settle(&mut log, &disk, &mut now).unwrap();
+    assert_eq!(log.durable(), log.appended());
+}
+
+#[test]
 fn a_full_disk_stops_entries_and_lets_votes_and_purges_pass() {
     let disk = MemoryDisk::new();
     let options = EntryOptions { disk_reserve: None, ..options() };

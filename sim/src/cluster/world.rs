@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::Future;
 use std::rc::Rc;
 
 use bytes::Bytes;
@@ -88,13 +89,24 @@ impl Cluster {
             cluster.start(id);
         }
         cluster.run(1);
-        cluster.initialize();
+        cluster.initialize(nodes);
+        cluster
+    }
+
+    /// A cluster in which the last node is no member of any placement yet.
+    #[must_use]
+    pub fn with_newcomer(seed: u64, members: u64, placements: u32) -> Cluster {
+        let mut cluster = Cluster::with_options(seed, members, placements, small_files());
+        cluster.nodes = members + 1;
+        cluster.shared.nodes.borrow_mut().insert(cluster.nodes, Rc::new(SimNode::new(cluster.nodes)));
+        cluster.start(cluster.nodes);
+        cluster.run(1000);
         cluster
     }
 
     /// Every member initialises its replicas itself, with the same members.
-    fn initialize(&self) {
-        let members: BTreeSet<u64> = (1..=self.nodes).collect();
+    fn initialize(&self, members: u64) {
+        let members: BTreeSet<u64> = (1..=members).collect();
         for node in self.shared.nodes.borrow().values() {
             for replica in node.replicas.borrow().values() {
                 let (replica, members) = (replica.clone(), members.clone());
@@ -188,6 +200,9 @@ impl Cluster {
                     }
                     None => None,
                 };
+                if !matches!(outcome, Some(Proposed::Applied { .. })) {
+                    Sleep::after(1_000_000).await;
+                }
                 match outcome {
                     Some(Proposed::Applied { term, index, .. }) => acknowledged.borrow_mut().push(Acknowledged {
                         placement,
@@ -201,6 +216,59 @@ impl Cluster {
                 Sleep::after(pause * 500_000 + below(pause * 1_000_000 + 1)).await;
             }
         });
+    }
+
+    /// Asks the leader of a placement for something, and waits for at most so many milliseconds. `None` if there is no leader, or no
+    /// answer by then.
+    fn ask<T: 'static, F>(
+        &self,
+        placement: PlacementId,
+        milliseconds: u64,
+        question: impl FnOnce(SimReplica) -> F,
+    ) -> Option<T>
+    where
+        F: Future<Output = T> + 'static,
+    {
+        let leader = self.node(self.leader(placement)?);
+        let replica = leader.replicas.borrow().get(&placement).cloned()?;
+        let answer = Rc::new(RefCell::new(None));
+        let (slot, asked) = (answer.clone(), question(replica));
+        executor::spawn_in(leader.life.get(), async move { *slot.borrow_mut() = Some(asked.await) });
+        for _ in 0..milliseconds {
+            if answer.borrow().is_some() {
+                break;
+            }
+            self.run(1);
+        }
+        answer.take()
+    }
+
+    /// Adds a node as a learner of a placement.
+    ///
+    /// # Errors
+    /// The engine's, or none in time.
+    pub fn add_learner(&self, placement: PlacementId, node: u64) -> Result<(), String> {
+        let added = self.ask(placement, 3000, |replica| async move { replica.add_learner(node).await });
+        added.ok_or("no answer")?.map_err(|error| error.to_string())
+    }
+
+    /// Makes these nodes the voters of a placement.
+    ///
+    /// # Errors
+    /// The engine's, or none in time.
+    pub fn change_voters(&self, placement: PlacementId, voters: &[u64]) -> Result<(), String> {
+        let voters: BTreeSet<u64> = voters.iter().copied().collect();
+        let changed = self.ask(placement, 3000, |replica| async move { replica.change_voters(voters).await });
+        changed.ok_or("no answer")?.map_err(|error| error.to_string())
+    }
+
+    /// Hands the leadership of a placement over.
+    ///
+    /// # Errors
+    /// The engine's, or none in time.
+    pub fn transfer(&self, placement: PlacementId, node: u64) -> Result<(), String> {
+        let transferred = self.ask(placement, 3000, |replica| async move { replica.transfer(node).await });
+        transferred.ok_or("no answer")?.map_err(|error| error.to_string())
     }
 
     /// The commands that clients got answers for so far.
@@ -277,6 +345,15 @@ impl Cluster {
             }
         }
         let leaders: Vec<_> = self.placements.iter().map(|placement| self.leader(*placement)).collect();
-        Err(format!("replicas aren't even after {seconds} s; leaders {leaders:?}; stopped: {:?}", self.stopped()))
+        let nodes = self.shared.nodes.borrow();
+        let seen = |replica: &SimReplica| (replica.state().applied, replica.leader());
+        let states: Vec<_> = nodes
+            .values()
+            .map(|node| (node.id, node.replicas.borrow().values().map(seen).collect::<Vec<_>>()))
+            .collect();
+        Err(format!(
+            "replicas aren't even after {seconds} s; leaders {leaders:?}; {states:?}; stopped: {:?}",
+            self.stopped()
+        ))
     }
 }

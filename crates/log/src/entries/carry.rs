@@ -69,6 +69,8 @@ impl EntryLog {
             if let Some(carry) = &mut self.carry {
                 carry.gate = Some(if planted!(ReuseBeforeDurable) { 0 } else { gate });
             }
+            // Records before the gate may need the next file, even if nothing was carried.
+            self.log.is_carrying = true;
             self.log.hurry(gate);
             if !self.is_carry_over() {
                 return None;
