@@ -129,7 +129,6 @@ fn nothing_confirmed_is_lost_at_any_power_cut() {
         let world = run(&options(), seed).unwrap();
         assert!(world.log.statistics().retirements >= 2, "{:?}", world.log.statistics());
         assert!(world.log.statistics().messages_copied > 0);
-        assert!(world.log.statistics().rewrites > 0, "{:?}", world.log.statistics());
         if let Err(text) = cut_everywhere(&options(), seed, &mut counts) {
             panic!("seed {seed}: {text}");
         }

@@ -108,9 +108,16 @@ fn a_publisher_that_leaves_in_an_alarm_is_noticed() {
         let proxy = TlsProxy::start(stage.address("amqps"), stage.authority.client(None));
         let mut wire = Wire::open(proxy.address);
         wire.declare(1, "held", true);
+        wire.confirm_select(1);
         wire.send(&publish(1, "", "held", b"before", false, false));
+        wire.confirms(1);
         stage.node.raise_alarms("memory");
-        wire.next_method(method::CONNECTION_BLOCKED).unwrap_or_else(|frame| panic!("{frame:?}"));
+        let deadline = Instant::now() + PATIENCE;
+        let alarms = || http.get("/api/health/checks/alarms").expect("an answer").status;
+        while alarms() == 200 {
+            assert!(Instant::now() < deadline, "the alarm isn't raised");
+            thread::sleep(Duration::from_millis(5));
+        }
         // As much as the sockets take of a message that isn't read now.
         let message = publish(1, "", "held", &vec![b'x'; length], false, false);
         wire.socket.set_nonblocking(true).expect("a mode");
@@ -120,8 +127,10 @@ fn a_publisher_that_leaves_in_an_alarm_is_noticed() {
         {
             sent += more;
         }
+        wire.socket.set_nonblocking(false).expect("a mode");
+        let blocked = wire.next_method(method::CONNECTION_BLOCKED);
+        blocked.unwrap_or_else(|frame| panic!("a message of {length} bytes: {frame:?}"));
         drop((wire, proxy));
-        let deadline = Instant::now() + PATIENCE;
         let connections =
             || http.get("/api/overview").expect("an answer").json()["object_totals"]["connections"].clone();
         while connections() != 0 {
@@ -129,7 +138,7 @@ fn a_publisher_that_leaves_in_an_alarm_is_noticed() {
             thread::sleep(Duration::from_millis(5));
         }
         stage.node.raise_alarms("");
-        while http.get("/api/health/checks/alarms").expect("an answer").status != 200 {
+        while alarms() != 200 {
             assert!(Instant::now() < deadline, "the alarm stays");
             thread::sleep(Duration::from_millis(5));
         }

@@ -167,7 +167,7 @@ impl Checked {
 
     fn json(&self, directory: &OfflineDirectory) -> Value {
         let verified = &self.verified;
-        json!({
+        let mut report = json!({
             "directory": directory.path().display().to_string(),
             "result": if self.is_sound() { "sound" } else { "damaged" },
             "format_version": verified.version,
@@ -186,10 +186,14 @@ impl Checked {
             "unowned_logs": self.offline.unowned().into_iter().map(log_json).collect::<Vec<_>>(),
             "adopted_logs": self.offline.adopted().iter().map(|(log, name)| json!({"log": log.0, "queue": &**name})).collect::<Vec<_>>(),
             "unused_files": verified.unused,
-            "entry_log": self.entries_json(),
             "messages_copied": self.copied,
             "seconds": self.took.as_secs_f64(),
-        })
+        });
+        // A node that is no member of a cluster has none.
+        if self.entries.files > 0 || !self.entries.damaged.is_empty() {
+            report["entry_log"] = self.entries_json();
+        }
+        report
     }
 
     fn entries_json(&self) -> Value {

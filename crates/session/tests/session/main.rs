@@ -11,6 +11,7 @@ mod allocations;
 mod consuming;
 mod conversion;
 mod delayed;
+mod dynamic_amqp10;
 mod fan_out;
 mod firehose;
 mod frame_max;
