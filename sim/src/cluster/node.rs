@@ -260,7 +260,7 @@ impl Host for SimHost {
                 });
             });
         } else {
-            // Nobody answers: the asker's time runs out.
+            // No answer comes: the asker's time runs out.
             executor::spawn_in(executor::life(), async move {
                 Sleep::after(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX)).await;
                 drop(sender);

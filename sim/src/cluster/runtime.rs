@@ -146,7 +146,7 @@ impl AsyncRuntime for SimRuntime {
     {
         let (sender, receiver) = Oneshot::channel();
         executor::spawn_in(executor::life(), async move {
-            // Nobody may wait for it.
+            // The other end may be gone.
             let _ = sender.send(future.await);
         });
         Handle(receiver)

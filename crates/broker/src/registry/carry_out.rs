@@ -42,9 +42,6 @@ impl Registry {
         };
         self.whole(|| {
             let mut staged = self.staged.lock();
-            if conditions.is_new {
-                check_is_new(staged.model.topology(), &command)?;
-            }
             let told = changes::lines(staged.model.topology(), &command);
             let before = self.notices.wants_events().then(|| staged.model.topology().clone());
             let actor = permit.actor().clone();

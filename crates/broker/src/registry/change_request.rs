@@ -1,7 +1,7 @@
 //! Changes as they are asked for, and their outcomes.
 //!
-//! Nobody who asks has the model that decides: today it is this node's, in a cluster that of the node that leads the metadata. So a
-//! change is asked for as one value, with its conditions and with who asks, and its outcome comes now or later.
+//! The model that decides is none of the asker's: today it is this node's, in a cluster that of the node that leads the metadata. So a
+//! change is asked for as one value, with its conditions and its asker, and its outcome comes now or later.
 
 use std::sync::Arc;
 
@@ -34,9 +34,6 @@ pub struct ChangeRequest {
 /// Conditions under which a change is carried out; checking them and changing is one step.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Conditions {
-    /// No queue or exchange has the name that is declared: one that has the same properties is refused, too, with
-    /// [`RefusedKind::AlreadyExists`].
-    pub is_new: bool,
     /// The condition of a queue that is deleted.
     pub delete_if: DeleteIf,
     /// The queue that is deleted has this id: another one may have its name by now, and that one stays.
@@ -72,7 +69,8 @@ pub struct ChangeRequests {
     pub permit: Permit,
     /// The changes, in order.
     pub commands: Arc<[Command]>,
-    /// See [`Conditions::is_new`]: holds for each queue and exchange that is declared.
+    /// Whether no queue or exchange may have a name that is declared: one that has the same properties is refused, too, with
+    /// [`RefusedKind::AlreadyExists`].
     pub is_new: bool,
 }
 

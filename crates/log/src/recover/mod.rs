@@ -138,13 +138,20 @@ pub fn recover(
     now: Nanos,
 ) -> Result<(Log, Report), StorageError> {
     options.check().map_err(StorageError::Options)?;
+    attentively(disk, |disk| recover_from(disk, options, replay, now))
+}
+
+/// Opens files of a directory. An error names what couldn't be read, if anything couldn't: another one may be a consequence of that.
+fn attentively<T>(
+    disk: &dyn Disk,
+    open: impl FnOnce(&AttentiveDisk<'_>) -> Result<T, StorageError>,
+) -> Result<T, StorageError> {
     let attentive = AttentiveDisk::new(disk);
-    let recovered = recover_from(&attentive, options, replay, now);
-    // Another error may be a consequence of what couldn't be read.
-    if recovered.is_err() {
+    let opened = open(&attentive);
+    if opened.is_err() {
         attentive.check()?;
     }
-    recovered
+    opened
 }
 
 fn recover_from(

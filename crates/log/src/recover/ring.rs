@@ -1,6 +1,6 @@
 //! Opening the files of the entry log. They are replayed as those of the store; nothing but them has a part of the log.
 
-use super::{AttentiveDisk, Looked, Recovery, Replay, Replayed, Report};
+use super::{AttentiveDisk, Looked, Recovery, Replay, Replayed, Report, attentively};
 use crate::disk::{self, Disk};
 use crate::error::{DiskError, StorageError};
 use crate::log::{Log, Start};
@@ -20,13 +20,7 @@ pub(crate) fn recover_ring(
     now: Nanos,
 ) -> Result<(Log, Report), StorageError> {
     options.check().map_err(StorageError::Options)?;
-    let attentive = AttentiveDisk::new(disk);
-    let recovered = recover_from(&attentive, options, files, replay, now);
-    // Another error may be a consequence of what couldn't be read.
-    if recovered.is_err() {
-        attentive.check()?;
-    }
-    recovered
+    attentively(disk, |disk| recover_from(disk, options, files, replay, now))
 }
 
 fn recover_from(

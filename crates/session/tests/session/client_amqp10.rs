@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use leveret_amqp10::Performative;
+use leveret_amqp10::performative::Attach;
+use leveret_amqp10::terminus::{ExpiryPolicy, TerminusDurability};
+use leveret_amqp10::{Performative, Role, SenderSettleMode, Source, Symbol, Symbols, Target, TargetArchetype};
 use leveret_broker::{Connection, Peer};
 use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, Response, SessionOptions};
 
@@ -93,6 +95,27 @@ impl Client10 {
         }
         let goes_on = self.connection.wants_turn() || (self.connection.wants_read() && !self.unread.is_empty());
         goes_on || was_ending || !(input.is_empty() && answers.is_empty())
+    }
+
+    /// Attaches a receiver to a source that the broker makes, with these capabilities.
+    pub(crate) fn attach_dynamic(&mut self, name: &str, handle: u32, capabilities: &[Symbol<'_>]) {
+        let source = Source {
+            durable: TerminusDurability::None,
+            expiry_policy: ExpiryPolicy::LinkDetach,
+            dynamic: true,
+            capabilities: Symbols::of(capabilities),
+            ..Source::default()
+        };
+        let attach = Attach {
+            name,
+            handle,
+            role: Role::Receiver,
+            snd_settle_mode: SenderSettleMode::Settled,
+            source: Some(source),
+            target: Some(TargetArchetype::Target(Target::default())),
+            ..Attach::default()
+        };
+        self.client.attach(CHANNEL, &attach);
     }
 
     /// The condition with which a link or session was ended, if one was.

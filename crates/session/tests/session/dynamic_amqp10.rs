@@ -1,8 +1,6 @@
 //! Queues that links of AMQP 1.0 declare.
 
-use leveret_amqp10::performative::Attach;
-use leveret_amqp10::terminus::{ExpiryPolicy, TerminusDurability};
-use leveret_amqp10::{Role, SenderSettleMode, Source, Symbol, Symbols, Target, TargetArchetype};
+use leveret_amqp10::Symbol;
 use leveret_broker::Settings;
 
 use crate::client_amqp10::{CHANNEL, Client10};
@@ -12,23 +10,7 @@ const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new("temporary-queue")];
 
 /// Attaches a receiver to a queue of its own. Returns its address.
 fn attach_dynamic(client: &mut Client10, stage: &mut Stage) -> Option<String> {
-    let source = Source {
-        durable: TerminusDurability::None,
-        expiry_policy: ExpiryPolicy::LinkDetach,
-        dynamic: true,
-        capabilities: Symbols::of(&CAPABILITIES),
-        ..Source::default()
-    };
-    let attach = Attach {
-        name: "own",
-        handle: 1,
-        role: Role::Receiver,
-        snd_settle_mode: SenderSettleMode::Settled,
-        source: Some(source),
-        target: Some(TargetArchetype::Target(Target::default())),
-        ..Attach::default()
-    };
-    client.client.attach(CHANNEL, &attach);
+    client.attach_dynamic("own", 1, &CAPABILITIES);
     client.run(stage);
     stage.settle();
     client.run(stage);

@@ -1,8 +1,6 @@
 //! Direct reply-to over AMQP 1.0.
 
-use leveret_amqp10::performative::Attach;
-use leveret_amqp10::terminus::{ExpiryPolicy, TerminusDurability};
-use leveret_amqp10::{Role, SenderSettleMode, Source, Symbol, Symbols, Target, TargetArchetype};
+use leveret_amqp10::Symbol;
 use leveret_model::{Command, SetPermissions};
 
 use crate::client_amqp10::{CHANNEL, Client10};
@@ -13,23 +11,7 @@ const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new("rabbitmq:volatile-queue
 impl Client10 {
     /// The error with which the link is refused, if it is.
     fn attach_replies(&mut self, stage: &mut Stage) -> Option<String> {
-        let source = Source {
-            durable: TerminusDurability::None,
-            expiry_policy: ExpiryPolicy::LinkDetach,
-            dynamic: true,
-            capabilities: Symbols::of(&CAPABILITIES),
-            ..Source::default()
-        };
-        let attach = Attach {
-            name: "replies",
-            handle: 0,
-            role: Role::Receiver,
-            snd_settle_mode: SenderSettleMode::Settled,
-            source: Some(source),
-            target: Some(TargetArchetype::Target(Target::default())),
-            ..Attach::default()
-        };
-        self.client.attach(CHANNEL, &attach);
+        self.attach_dynamic("replies", 0, &CAPABILITIES);
         self.run(stage);
         self.refusal()
     }
