@@ -50,7 +50,6 @@ use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
 use crate::unowned::{Unowned, UnownedLog};
 use crate::views::Client;
-use crate::wait_for::WaitFor;
 
 /// The reason why a broker can't start.
 #[derive(Debug, Error)]
@@ -360,17 +359,11 @@ impl Broker {
     /// [`Refused`] if the model refuses one; the commands before it stay in effect.
     pub fn bootstrap(self: &Arc<Self>, commands: Vec<Command>, now: Now) -> Result<(), Refused> {
         for command in commands {
-            let changed = self.registry.change_now(ChangeRequest::new(Permit::system(), command), now.monotonic)?;
-            self.publish_later(changed.ticket);
+            self.registry.change_now(ChangeRequest::new(Permit::system(), command), now.monotonic)?;
         }
+        self.registry.publish_when_durable();
         self.streams.announce();
         Ok(())
-    }
-
-    /// Publishes a change once it is durable, although no connection waits for its answer.
-    pub fn publish_later(self: &Arc<Self>, wait: impl Into<WaitFor>) {
-        let broker = self.clone();
-        self.streams.when_reached(wait, Box::new(move || broker.registry.publish()));
     }
 
     /// Deletes a queue together with its link, its last consumer or its connection, if `condition` holds. The queue is gone
@@ -385,7 +378,6 @@ impl Broker {
         match self.registry.end_queue(queue, condition, now.monotonic) {
             NowOrLater::Now(ended) => {
                 counters.count_deleted_queues(ended.count);
-                self.publish_later(ended.ticket);
                 NowOrLater::Now(ended.ticket)
             }
             NowOrLater::Later(ended) => self.ended_later(ended),
@@ -462,8 +454,6 @@ impl Broker {
             NowOrLater::Now(ended) => {
                 *next = ended.next?;
                 counters.count_deleted_queues(ended.count);
-                // Published once for all: each publication makes the next change copy its path through the maps again.
-                self.publish_later(ended.ticket);
                 Some(NowOrLater::Now(ended.ticket))
             }
             ended @ NowOrLater::Later(_) => {

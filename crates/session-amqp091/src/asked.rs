@@ -211,9 +211,8 @@ impl Session {
             Question::Get { queue, no_ack, state: Getting::Asked { answer, .. } } => {
                 queue.give_back(answer, no_ack, now.monotonic);
             }
-            Question::Declare { declared, .. } => self.client.broker.publish_later(declared.ticket),
-            // The change is made and published all the same.
-            Question::Change { .. } => {}
+            // A change is made and published all the same.
+            Question::Declare { .. } | Question::Change { .. } => {}
             Question::Get { .. } | Question::Purge { .. } | Question::End { .. } => {}
         }
     }

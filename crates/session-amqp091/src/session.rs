@@ -24,7 +24,6 @@ use leveret_broker::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, TURN_BYTES_MAX}
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONTROL;
 use leveret_broker::views::ConnectionView;
-use leveret_broker::wait_for::WaitFor;
 use leveret_session::client_connection::ClientConnection;
 use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 
@@ -446,16 +445,13 @@ impl Steps for Session {
         self.client.register(awaited, wants_room || self.client.waits_for_room);
     }
 
-    fn cut_off(&mut self, now: Now) -> Option<WaitFor> {
+    fn cut_off(&mut self, now: Now) {
         match self.phase {
             Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
             _ => self.told().lost(now),
         }
         self.begin_end(None, now);
         self.phase = Phase::Finished;
-        match self.end_hold() {
-            InputHold::Durable { wait, .. } if !wait.is_moving() => Some(wait),
-            _ => None,
-        }
+        self.end_hold();
     }
 }

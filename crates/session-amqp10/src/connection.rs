@@ -34,7 +34,6 @@ use leveret_broker::ticket::Awaited;
 use leveret_broker::time::{Now, SECOND};
 use leveret_broker::turn_budget::{CONSUMER, CONTROL};
 use leveret_broker::views::ConnectionView;
-use leveret_broker::wait_for::WaitFor;
 use leveret_session::client_connection::ClientConnection;
 use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 use leveret_session::gone::GoneAt;
@@ -572,7 +571,7 @@ impl Steps for Connection {
         self.client.register(awaited, wants_room);
     }
 
-    fn cut_off(&mut self, now: Now) -> Option<WaitFor> {
+    fn cut_off(&mut self, now: Now) {
         match self.phase {
             Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
             _ => self.told().lost(now),
@@ -580,10 +579,7 @@ impl Steps for Connection {
         self.leave(now);
         self.phase = Phase::Finished;
         self.client.hide_wait();
-        match std::mem::take(&mut self.held) {
-            InputHold::Again { ticket } => Some(ticket.into()),
-            _ => None,
-        }
+        self.held = InputHold::No;
     }
 }
 

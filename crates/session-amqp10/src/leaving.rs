@@ -126,9 +126,7 @@ impl Connection {
         self.client.scheduled.clear();
         self.client.starved.clear();
         self.answers = Default::default();
-        if let Some(last) = std::mem::take(&mut self.responses).pop_back() {
-            self.client.broker.publish_later(last.response.wait);
-        }
+        self.responses.clear();
         self.leaving = Leaving::Queues { next: QueueId(0) };
     }
 

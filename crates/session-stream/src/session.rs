@@ -11,7 +11,6 @@ use leveret_broker::streams::waits::InOrder;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONTROL;
 use leveret_broker::views::ConnectionView;
-use leveret_broker::wait_for::WaitFor;
 use leveret_message::chunk::{ChunkBuilder, FILTER_BYTES_DEFAULT};
 use leveret_queue::{Signal, TakenChunk, WaitReason};
 use leveret_session::client_connection::ClientConnection;
@@ -438,17 +437,12 @@ impl Steps for Session {
         self.client.register(awaited, wants_room);
     }
 
-    fn cut_off(&mut self, now: Now) -> Option<WaitFor> {
+    fn cut_off(&mut self, now: Now) {
         match self.phase {
             StreamPhase::Closing | StreamPhase::Refused(_) | StreamPhase::Finished => {}
             _ => self.told().lost(now),
         }
-        let held = self.end_hold();
         self.begin_end(now);
         self.phase = StreamPhase::Finished;
-        match held {
-            InputHold::Durable { wait, .. } => Some(wait),
-            _ => None,
-        }
     }
 }

@@ -10,7 +10,6 @@ use leveret_broker::settings::TURN_BYTES_MAX;
 use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_broker::turn_budget::{CONSUMER, EVENT};
 use leveret_broker::views::ConnectionView;
-use leveret_broker::wait_for::WaitFor;
 use leveret_queue::Signal;
 
 use crate::client_connection::ClientConnection;
@@ -132,9 +131,8 @@ pub trait Steps: Send {
     }
     /// Registers for wake-ups.
     fn register(&mut self);
-    /// The socket is closed: ends the connection with everything that it owns. Returns the change whose answer its client
-    /// waited for.
-    fn cut_off(&mut self, now: Now) -> Option<WaitFor>;
+    /// The socket is closed: ends the connection with everything that it owns.
+    fn cut_off(&mut self, now: Now);
 
     /// Whether this connection's publishes have to wait for the disk: the third level of flow control.
     fn publishes_wait(&self) -> bool {
@@ -372,8 +370,8 @@ impl<S: Steps> Session for Driven<S> {
         }
         let notices = self.0.client().broker.notices.clone();
         let view = notices.wants_events().then(|| self.0.view(&Inquiry::new(|_| ()), now));
-        let wait = self.0.cut_off(now);
-        self.0.client_mut().forget(wait);
+        self.0.cut_off(now);
+        self.0.client_mut().forget();
         if let Some(view) = view {
             events::connection_closed(&notices, &view);
         }

@@ -18,7 +18,6 @@ use leveret_broker::route::Publisher;
 use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX};
 use leveret_broker::ticket::{Awaited, Ticket};
 use leveret_broker::views::ConnectionView;
-use leveret_broker::wait_for::WaitFor;
 use leveret_broker::{Now, Protocol, Session};
 use leveret_message::{
     BatchBuilder, Encoding, Envelope, Overlay, StoredMessage,
@@ -371,17 +370,14 @@ impl Steps for ToySession {
         self.client.register(awaited, self.client.waits_for_log);
     }
 
-    fn cut_off(&mut self, now: Now) -> Option<WaitFor> {
+    fn cut_off(&mut self, now: Now) {
         if let Some(Consumer { id, queue, held }) = self.consumer.take() {
             let _ = queue.leave(&[id], &[(Some(id), held)], true, now.monotonic);
             self.client.counters.consumers_closed.increment();
             self.client.left();
         }
         self.is_over = true;
-        match self.declaring.take() {
-            Some(Declaring::Made(ticket)) => Some(ticket.into()),
-            _ => None,
-        }
+        self.declaring = None;
     }
 }
 

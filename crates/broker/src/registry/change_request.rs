@@ -204,7 +204,9 @@ impl Registry {
         gone: fn() -> T,
     ) -> NowOrLater<T> {
         if !self.services.answers_late {
-            return NowOrLater::Now(change(self));
+            let outcome = change(self);
+            self.publish_when_durable();
+            return NowOrLater::Now(outcome);
         }
         let (place, answer) = later_or(gone);
         let registry = Arc::downgrade(self);
@@ -219,13 +221,16 @@ impl Registry {
         NowOrLater::Later(answer)
     }
 
-    /// Has everything published that was changed so far, once it is durable: whoever asked may be gone by then.
-    fn publish_when_durable(self: &Arc<Self>) {
-        let ticket = self.staged.lock().last_unpublished();
+    /// Has everything published that was changed so far, once it is durable: whoever asked may be gone by then. Changes that come
+    /// before that are published together, since each publication makes the next change copy its path through the maps again.
+    pub(crate) fn publish_when_durable(self: &Arc<Self>) {
+        let Some(ticket) = self.staged.lock().begin_to_await() else { return };
         let registry = Arc::downgrade(self);
         let publish = move || {
             if let Some(registry) = registry.upgrade() {
+                registry.staged.lock().is_awaited = false;
                 registry.publish();
+                registry.publish_when_durable();
             }
         };
         self.services.streams.when_reached(ticket, Box::new(publish));

@@ -93,6 +93,7 @@ impl Registry {
                 unpublished: VecDeque::new(),
                 last_record,
                 version: 0,
+                is_awaited: false,
             }),
             generation: AtomicU64::new(snapshot.generation),
             has_traced: AtomicBool::new(false),
@@ -178,7 +179,7 @@ impl Registry {
     /// Drops every staged change behind `kept`, the last place that its stream keeps: their records never become durable.
     /// Staging goes on from what is left, without giving an id twice. Queues that they declared fail, queues that they closed
     /// are open again. The stream itself answers for those who wait for the records.
-    pub fn withdraw(&self, kept: Place) {
+    pub fn withdraw(self: &Arc<Self>, kept: Place) {
         self.whole(|| {
             self.publish();
             let dropped = {
@@ -198,6 +199,8 @@ impl Registry {
                 (staged.model, staged.latest, staged.last_record) = (model, latest, record);
                 // A change that was tried on a copy of the dropped state is tried again.
                 staged.version += 1;
+                // The place that a call waits for may never be reached.
+                staged.is_awaited = false;
                 // Before anybody else can close them again.
                 dropped.iter().flat_map(|change| &change.next.deleted).for_each(|queue| queue.reopen());
                 dropped
@@ -207,6 +210,7 @@ impl Registry {
                     queue.fail("the record of its declaration was withdrawn".to_owned());
                 }
             }
+            self.publish_when_durable();
         })
     }
 
@@ -253,8 +257,8 @@ impl Registry {
     }
 
     /// Begins or ends to trace the messages of a vhost, unless it doesn't exist. Takes effect once the returned ticket is durable.
-    pub fn set_tracing(&self, vhost: &str, traced: bool) -> Ticket {
-        self.renew_snapshot(|next| {
+    pub fn set_tracing(self: &Arc<Self>, vhost: &str, traced: bool) -> Ticket {
+        let ticket = self.renew_snapshot(|next| {
             let Some(name) = next.topology.vhost(vhost).cloned() else { return };
             match (next.traced.contains(vhost), traced) {
                 (true, true) => return tracing::info!("Tracing is already enabled for vhost '{vhost}'"),
@@ -267,7 +271,9 @@ impl Registry {
                 true => vhosts.insert(name),
                 false => vhosts.remove(&name),
             };
-        })
+        });
+        self.publish_when_durable();
+        ticket
     }
 
     /// Whether any vhost is traced.

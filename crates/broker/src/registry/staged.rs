@@ -42,12 +42,21 @@ pub(super) struct Staged {
     pub(super) last_record: Place,
     /// Incremented by every command.
     pub(super) version: u64,
+    /// Whether a call that publishes what is durable waits for some change that isn't published.
+    pub(super) is_awaited: bool,
 }
 
 impl Staged {
     /// The ticket of the last change that isn't published.
     pub(super) fn last_unpublished(&self) -> Ticket {
         self.unpublished.back().map_or(Ticket::default(), |last| last.ticket)
+    }
+
+    /// The ticket that a call which publishes has to wait for; `None` if nothing has to be published, or a call waits already.
+    pub(super) fn begin_to_await(&mut self) -> Option<Ticket> {
+        let last = self.unpublished.back().filter(|_| !self.is_awaited)?;
+        self.is_awaited = true;
+        Some(last.ticket)
     }
 }
 

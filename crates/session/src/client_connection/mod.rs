@@ -41,7 +41,6 @@ use leveret_broker::time::{Nanos, Now};
 use leveret_broker::traffic::Traffic;
 use leveret_broker::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES, TurnBudget};
 use leveret_broker::views::Client;
-use leveret_broker::wait_for::WaitFor;
 
 /// The protocol-independent state of one client's connection.
 pub struct ClientConnection {
@@ -342,14 +341,10 @@ impl ClientConnection {
         self.broker.streams.announce();
     }
 
-    /// Removes the connection from the broker after its socket was closed. `wait` is the change whose answer it waited
-    /// for.
-    pub fn forget(&mut self, wait: Option<WaitFor>) {
+    /// Removes the connection from the broker after its socket was closed.
+    pub fn forget(&mut self) {
         self.counters.leave();
         self.broker.forget_connection(self.id);
-        if let Some(wait) = wait {
-            self.broker.publish_later(wait);
-        }
         self.hand_over();
     }
 

@@ -45,7 +45,6 @@ fn convert(stage: &Stage, to: QueueType, arguments: Option<Arguments>) -> Result
 /// Runs everything until no work is left, and publishes the change.
 fn publish_change(stage: &mut Stage) {
     stage.settle();
-    stage.broker.registry.publish();
     stage.settle();
 }
 

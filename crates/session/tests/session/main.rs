@@ -15,6 +15,7 @@ mod dynamic_amqp10;
 mod fan_out;
 mod firehose;
 mod frame_max;
+mod gone_askers;
 mod headers;
 mod inquiries;
 mod late_answers;

@@ -182,7 +182,6 @@ fn the_queues_of_a_deleted_vhost_go_in_parts() {
         )));
     }
     stage.settle();
-    stage.broker.registry.publish();
     let before = stage.broker.registry.snapshot_full();
     let left = || before.queues.values().filter(|queue| queue.state() != QueueState::Deleted).count() as u64;
     assert_eq!(left(), QUEUES);
@@ -190,7 +189,6 @@ fn the_queues_of_a_deleted_vhost_go_in_parts() {
     stage.broker.streams.announce();
     while !stage.broker.registry.snapshot_full().queues.is_empty() {
         assert!(stage.disk_work(), "it is durable at last");
-        stage.broker.registry.publish();
     }
     assert!(left() > QUEUES / 2, "{} queues are left to their cores", left());
     let mut turns = 0;

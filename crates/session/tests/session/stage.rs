@@ -139,7 +139,6 @@ impl Stage {
     pub(crate) fn command(&mut self, command: Command) {
         self.broker.bootstrap(vec![command], self.now).expect("the command is accepted");
         self.settle();
-        self.broker.registry.publish();
     }
 
     /// Makes a user with all permissions.
