@@ -37,7 +37,7 @@ fn declared(world: &World, name: &str, durable: bool) -> (QueueRef, bool) {
 
 /// Deletes the queue "old", if it is empty.
 fn delete_old(world: &World) -> CommandOutcome {
-    let command = DeleteQueue { vhost: "/".into(), name: "old".into(), connection: None };
+    let command = DeleteQueue { vhost: "/".into(), name: "old".into(), connection: None, id: None };
     let empty = DeleteIf { empty: true, ..DeleteIf::default() };
     change(world, ChangeRequest::delete_queue(Permit::system(), command, empty)).outcome
 }

@@ -60,6 +60,21 @@ impl<T> NowOrLater<T> {
         }
     }
 
+    /// What `function` makes of the answer, when it is there.
+    pub(crate) fn map<U: Default + Send + 'static>(
+        self,
+        function: impl FnOnce(T) -> U + Send + 'static,
+    ) -> NowOrLater<U> {
+        match self {
+            Self::Now(answer) => NowOrLater::Now(function(answer)),
+            Self::Later(asked) => {
+                let (place, answer) = later();
+                asked.then(move |asked| place.answer(function(asked)));
+                NowOrLater::Later(answer)
+            }
+        }
+    }
+
     /// Calls `function` with the answer: in this call if it is there, otherwise as [`Later::then`].
     pub fn then(self, function: impl FnOnce(T) + Send + 'static) {
         match self {

@@ -8,7 +8,7 @@ use leveret_log::{
     BodyFiles, Damage, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Report,
     StorageError,
 };
-use leveret_metrics::{Counters, CountsDeletions, SizeTotals, Sizes, Totals};
+use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
 use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
 use leveret_queue::{DeleteIf, MemoryBudget, Place};
 use parking_lot::Mutex;
@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::alarms::{AlarmSource, Alarms};
-use crate::asked::{AnswerPlace, Later, NowOrLater, later};
+use crate::asked::{AnswerPlace, NowOrLater, later};
 use crate::authenticate::{self, Authenticate};
 use crate::bodies::{Bodies, BodyJob};
 use crate::clients::Clients;
@@ -222,6 +222,7 @@ impl Broker {
                 budget: budget.clone(),
                 shared: shared.clone(),
                 metrics: queue_metrics.clone(),
+                counters: counters[0].clone(),
                 taps: taps.clone(),
                 durability: settings.durability,
                 first_number: settings.first_number,
@@ -305,7 +306,8 @@ impl Broker {
     fn delete_lost_exchange_queues(self: &Arc<Self>, now: Now) {
         let snapshot = self.registry.snapshot_full();
         for queue in snapshot.topology.lost_exchange_queues() {
-            let command = DeleteQueue { vhost: queue.vhost.clone(), name: queue.name.clone(), connection: None };
+            let command =
+                DeleteQueue { vhost: queue.vhost.clone(), name: queue.name.clone(), connection: None, id: None };
             if let Err(refused) = self.bootstrap(vec![Command::DeleteQueue(command)], now) {
                 tracing::error!(queue = %queue.name, reason = %refused, "the queue of a lost exchange can't be deleted");
             }
@@ -368,34 +370,8 @@ impl Broker {
 
     /// Deletes a queue together with its link, its last consumer or its connection, if `condition` holds. The queue is gone
     /// once the ticket is durable that is the answer. It is deleted even if nobody waits for that any more.
-    pub fn delete_queue(
-        self: &Arc<Self>,
-        queue: &Queue,
-        condition: DeleteIf,
-        counters: &dyn CountsDeletions,
-        now: Now,
-    ) -> NowOrLater<Ticket> {
-        match self.registry.end_queue(queue, condition, now.monotonic) {
-            NowOrLater::Now(ended) => {
-                counters.count_deleted_queues(ended.count);
-                NowOrLater::Now(ended.ticket)
-            }
-            NowOrLater::Later(ended) => self.ended_later(ended),
-        }
-    }
-
-    /// The end of queues that is asked for, as the ticket from which on they are gone.
-    fn ended_later(self: &Arc<Self>, ended: Later<EndOfQueues>) -> NowOrLater<Ticket> {
-        let (place, gone_at) = later();
-        // Not the broker itself: a question that is never asked would keep it.
-        let broker = Arc::downgrade(self);
-        ended.then(move |ended| {
-            if let Some(broker) = broker.upgrade() {
-                broker.core_counters().count_deleted_queues(ended.count);
-            }
-            place.answer(ended.ticket);
-        });
-        NowOrLater::Later(gone_at)
+    pub fn delete_queue(self: &Arc<Self>, queue: &Queue, condition: DeleteIf, now: Now) -> NowOrLater<Ticket> {
+        self.registry.end_queue(queue, condition, now.monotonic).map(|ended| ended.ticket)
     }
 
     /// Deletes an auto-delete queue with its last consumer, unless it has a new one by then; `left` is the number of consumers
@@ -404,17 +380,16 @@ impl Broker {
         self: &Arc<Self>,
         queue: &QueueRef,
         left: NowOrLater<Option<usize>>,
-        counters: &dyn CountsDeletions,
         now: Now,
     ) -> NowOrLater<Ticket> {
         match left {
-            NowOrLater::Now(left) => self.delete_with_last(queue.info(), left, counters, now),
+            NowOrLater::Now(left) => self.delete_with_last(queue.info(), left, now),
             NowOrLater::Later(left) => {
                 let (place, gone_at) = later();
                 let (broker, info) = (Arc::downgrade(self), queue.info().clone());
                 left.then(move |left| {
                     if let Some(broker) = broker.upgrade() {
-                        let gone_at = broker.delete_with_last(&info, left, broker.core_counters(), now);
+                        let gone_at = broker.delete_with_last(&info, left, now);
                         gone_at.then(move |gone_at| place.answer(gone_at));
                     }
                 });
@@ -423,18 +398,12 @@ impl Broker {
         }
     }
 
-    fn delete_with_last(
-        self: &Arc<Self>,
-        queue: &Queue,
-        left: Option<usize>,
-        counters: &dyn CountsDeletions,
-        now: Now,
-    ) -> NowOrLater<Ticket> {
+    fn delete_with_last(self: &Arc<Self>, queue: &Queue, left: Option<usize>, now: Now) -> NowOrLater<Ticket> {
         if left != Some(0) || !queue.auto_delete {
             return NowOrLater::Now(Ticket::default());
         }
         let condition = DeleteIf { unused: true, ..DeleteIf::default() };
-        self.delete_queue(queue, condition, counters, now)
+        self.delete_queue(queue, condition, now)
     }
 
     /// Deletes some exclusive queues of a connection that ends, with ids from `next` on, and advances `next`. They are gone
@@ -444,7 +413,6 @@ impl Broker {
         self: &Arc<Self>,
         owner: ConnectionId,
         next: &mut QueueId,
-        counters: &dyn CountsDeletions,
         now: Now,
     ) -> Option<NowOrLater<Ticket>> {
         if *next == NO_MORE_QUEUES {
@@ -453,14 +421,13 @@ impl Broker {
         match self.registry.end_exclusive_queues(owner, *next, EXCLUSIVE_QUEUES_PART, now.monotonic) {
             NowOrLater::Now(ended) => {
                 *next = ended.next?;
-                counters.count_deleted_queues(ended.count);
                 Some(NowOrLater::Now(ended.ticket))
             }
             ended @ NowOrLater::Later(_) => {
                 *next = NO_MORE_QUEUES;
                 let (place, all_ended) = later();
                 self.end_rest(owner, ended, EndOfQueues::default(), place, now);
-                Some(self.ended_later(all_ended))
+                Some(NowOrLater::Later(all_ended).map(|ended| ended.ticket))
             }
         }
     }
@@ -476,8 +443,7 @@ impl Broker {
     ) {
         let broker = Arc::downgrade(self);
         ended.then(move |ended| {
-            let (ticket, count) = (before.ticket.or_later(ended.ticket), before.count + ended.count);
-            let so_far = EndOfQueues { ticket, count, next: None };
+            let so_far = EndOfQueues { ticket: before.ticket.or_later(ended.ticket), next: None };
             let (Some(next), Some(broker)) = (ended.next, broker.upgrade()) else { return place.answer(so_far) };
             let more = broker.registry.end_exclusive_queues(owner, next, EXCLUSIVE_QUEUES_PART, now.monotonic);
             broker.end_rest(owner, more, so_far, place, now);
@@ -487,14 +453,6 @@ impl Broker {
     /// An id that no connection or consumer of this process has.
     pub fn fresh_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// Counts queues that were declared, created or deleted over HTTP; these belong to no core.
-    pub fn count_queues(&self, declared: u64, created: u64, deleted: u64) {
-        let counters = &self.counters[0].core;
-        counters.queues_declared.add(declared);
-        counters.queues_created.add(created);
-        counters.queues_deleted.add(deleted);
     }
 
     /// The slot for a group of a core's connections that stays open over several turns.
@@ -631,11 +589,6 @@ impl Broker {
     /// Totals of the connections in a vhost so far.
     pub fn totals_in(&self, vhost: &str) -> Totals {
         self.vhosts.lock().get(vhost).map_or_else(Totals::default, |counters| counters.totals())
-    }
-
-    /// Counters for events that belong to no connection.
-    pub(crate) fn core_counters(&self) -> &Counters {
-        &self.counters[0].core
     }
 
     /// Counts events that belong to no connection.

@@ -23,6 +23,6 @@ impl Broker {
     /// because it may be in use again.
     fn delete_unused(self: &Arc<Self>, queue: &LocalQueue, now: Now) {
         let condition = DeleteIf { expired: true, ..DeleteIf::default() };
-        self.delete_queue(queue.info(), condition, self.core_counters(), now);
+        self.delete_queue(queue.info(), condition, now);
     }
 }

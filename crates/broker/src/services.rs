@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leveret_metrics::Counters;
 use leveret_model::Durability;
 use leveret_queue::MemoryBudget;
 
@@ -28,6 +29,8 @@ pub struct Services {
     pub shared: Arc<SharedMessages>,
     /// Their gauges, and counters of messages that died in them.
     pub metrics: Arc<QueueMetrics>,
+    /// Counters for what belongs to no connection.
+    pub counters: Arc<Counters>,
     /// Open taps.
     pub taps: Arc<Taps>,
     /// The meaning of a confirm in queues that don't say so themselves.

@@ -7,6 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use leveret_broker::registry::ChangeRequest;
 use leveret_model::{
     Action, Arguments, Bind, Binding, Command, DestinationName, Resource, Topology, without_line_ends,
 };
@@ -173,7 +174,7 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     };
     let permit = call.permit(pair.vhost, pair.action(&binding.routing_key))?;
     let unbind = pair.bind(&binding.routing_key, &binding.arguments);
-    call.api.submit(permit, Command::Unbind(unbind)).await?;
+    call.api.delete(ChangeRequest::new(permit, Command::Unbind(unbind))).await?;
     no_content()
 }
 

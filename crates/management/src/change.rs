@@ -19,6 +19,17 @@ impl Api {
         Ok(self.change(ChangeRequest::new(permit, command)).await??)
     }
 
+    /// Executes a command that deletes something. Returns once that is gone, also after a power cut.
+    ///
+    /// # Errors
+    /// It isn't there, or not any more; the command is refused, or the node stops.
+    pub(crate) async fn delete(&self, request: ChangeRequest) -> Result<(), Error> {
+        match self.change(request).await?? {
+            CommandOutcome::Absent => Err(Error::NotFound),
+            _ => Ok(()),
+        }
+    }
+
     /// Asks for a change. Returns once it is visible and survives a power cut, or is refused.
     ///
     /// # Errors
@@ -32,9 +43,6 @@ impl Api {
         if let Some(mismatch) = &changed.mismatch {
             self.broker().redeclared.write(mismatch, &user, &"over HTTP", now);
         }
-        let declares = changed.declared.is_some();
-        let created = declares && changed.outcome == CommandOutcome::Created;
-        self.broker().count_queues(u64::from(declares), u64::from(created), changed.deleted.len() as u64);
         self.durable(changed.ticket).await?;
         if let Some(history) = &changed.history {
             let (done, reached) = oneshot::channel();
@@ -75,8 +83,6 @@ impl Api {
             Ok(changed) => changed,
             Err(refused) => return Ok(Err(refused)),
         };
-        let deleted = changed.deleted.len() as u64;
-        self.broker().count_queues(changed.queues_declared, changed.queues_created, deleted);
         self.durable(changed.ticket).await?;
         Ok(Ok(changed.outcomes))
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_broker::SetAside;
 use leveret_broker::exchange_counters::ExchangeCounters;
-use leveret_broker::registry::Snapshot;
+use leveret_broker::registry::{ChangeRequest, Snapshot};
 use leveret_model::{
     Action, Command, CommandOutcome, DeclareExchange, DeleteExchange, Exchange, ExchangeType, without_line_ends,
 };
@@ -107,7 +107,7 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     let permit = call.permit(vhost, Action::DeleteExchange(name))?;
     let if_unused = call.asks("if-unused");
     let command = DeleteExchange { vhost: vhost.into(), name: name.into(), if_unused };
-    call.api.submit(permit, Command::DeleteExchange(command)).await?;
+    call.api.delete(ChangeRequest::new(permit, Command::DeleteExchange(command))).await?;
     no_content()
 }
 

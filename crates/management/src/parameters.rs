@@ -1,6 +1,7 @@
 //! `/api/parameters` and `/api/global-parameters`. As in RabbitMQ, limits of vhosts and operator policies are parameters. There
 //! are no other components yet.
 
+use leveret_broker::registry::ChangeRequest;
 use leveret_model::{Command, CommandOutcome, LimitOwner, PolicyKind, Topology};
 use serde_json::{Value, json};
 
@@ -139,7 +140,8 @@ pub(crate) async fn put_global(call: Call) -> HandlerResult {
 pub(crate) async fn delete_global(call: Call) -> HandlerResult {
     let name = call.word(0);
     call.topology().global_parameter(name).ok_or(Error::NotFound)?;
-    call.api.submit(call.sets_parameters()?, Command::DeleteGlobalParameter { name: name.into() }).await?;
+    let command = Command::DeleteGlobalParameter { name: name.into() };
+    call.api.delete(ChangeRequest::new(call.sets_parameters()?, command)).await?;
     no_content()
 }
 

@@ -41,7 +41,9 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     let (vhost, user) = (call.word(0), call.word(1));
     let permit = call.administers()?;
     call.topology().permission(user, vhost).ok_or(Error::NotFound)?;
-    call.api.submit(permit, Command::ClearPermissions { user: user.into(), vhost: vhost.into() }).await?;
+    call.api
+        .delete(ChangeRequest::new(permit, Command::ClearPermissions { user: user.into(), vhost: vhost.into() }))
+        .await?;
     no_content()
 }
 

@@ -8,8 +8,7 @@ use leveret_model::super_stream::{
     self, PlannedSuperStream, STREAM_ARGUMENTS, is_super_stream, partition_order, partitions,
 };
 use leveret_model::{
-    Action, Arguments, Binding, Command, DeleteExchange, DeleteQueue, Exchange, Permit, RefusedKind, Value as Argument,
-    without_line_ends,
+    Action, Arguments, Binding, CommandOutcome, Exchange, Permit, RefusedKind, Value as Argument, without_line_ends,
 };
 use serde_json::{Map, Value, json};
 
@@ -184,18 +183,12 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
         return Err(Error::BadRequest(text));
     }
     let permit = call.permit(vhost, Action::DeleteExchange(name))?;
-    let mut streams = Vec::new();
-    for binding in partitions(&topology, exchange) {
-        let stream: Arc<str> = binding.destination.name().clone();
-        if !streams.contains(&stream) {
-            call.permit(vhost, Action::DeleteQueue(&stream))?;
-            streams.push(stream);
-        }
+    let (commands, streams) = super_stream::deletion(&topology, exchange, None);
+    for stream in &streams {
+        call.permit(vhost, Action::DeleteQueue(stream))?;
     }
-    let mut commands =
-        vec![Command::DeleteExchange(DeleteExchange { vhost: vhost.into(), name: name.into(), if_unused: false })];
-    let partitions = streams.into_iter().map(|name| DeleteQueue { vhost: vhost.into(), name, connection: None });
-    commands.extend(partitions.map(Command::DeleteQueue));
-    call.api.submit_all(permit, commands).await?;
+    if call.api.submit_all(permit, commands).await?.first() == Some(&CommandOutcome::Absent) {
+        return Err(Error::NotFound);
+    }
     no_content()
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leveret_broker::registry::ChangeRequest;
 use leveret_model::{Command, SetTopicPermissions, TopicPermission, Topology};
 use serde_json::{Map, Value, json};
 
@@ -45,7 +46,7 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     }
     let exchange = call.path.get(2).map(|exchange| exchange_named(exchange).into());
     let command = Command::ClearTopicPermissions { user: user.into(), vhost: vhost.into(), exchange };
-    call.api.submit(permit, command).await?;
+    call.api.delete(ChangeRequest::new(permit, command)).await?;
     no_content()
 }
 

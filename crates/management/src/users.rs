@@ -5,6 +5,7 @@ use std::sync::Arc;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_auth::{HASHING_SHA256, hash_password, is_hashing_algorithm, random_salt};
+use leveret_broker::registry::ChangeRequest;
 use leveret_model::{Command, CommandOutcome, LimitOwner, PutUser, Topology, User};
 use serde_json::{Map, Value, json};
 
@@ -55,7 +56,7 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     let topology = call.topology();
     check_unprotected(&topology, name)?;
     topology.user(name).ok_or(Error::NotFound)?;
-    call.api.submit(permit, Command::DeleteUser { name: name.into() }).await?;
+    call.api.delete(ChangeRequest::new(permit, Command::DeleteUser { name: name.into() })).await?;
     call.api.close_where("user is deleted", |client| *client.user == *name);
     no_content()
 }

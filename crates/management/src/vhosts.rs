@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leveret_broker::registry::ChangeRequest;
 use leveret_model::{Command, QueueType, RedeclareMismatch, Topology, VhostDefaults, VhostSettings};
 use serde_json::{Map, Value, json};
 
@@ -78,7 +79,7 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     if call.topology().vhost(name).is_none() {
         return Err(Error::NotFound);
     }
-    call.api.submit(permit, Command::DeleteVhost { name: name.into() }).await?;
+    call.api.delete(ChangeRequest::new(permit, Command::DeleteVhost { name: name.into() })).await?;
     call.api.close_where("vhost is deleted", |client| *client.vhost == *name);
     no_content()
 }

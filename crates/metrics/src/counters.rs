@@ -350,24 +350,6 @@ impl LocalCounters {
     }
 }
 
-/// Counters of one core or one owner that count deleted queues.
-pub trait CountsDeletions {
-    /// Counts `n` more deleted queues.
-    fn count_deleted_queues(&self, n: u64);
-}
-
-impl CountsDeletions for Counters {
-    fn count_deleted_queues(&self, n: u64) {
-        self.queues_deleted.add(n);
-    }
-}
-
-impl CountsDeletions for LocalCounters {
-    fn count_deleted_queues(&self, n: u64) {
-        self.queues_deleted.add(n);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,7 +9,7 @@ mod rates;
 mod sizes;
 mod text;
 
-pub use counters::{CountedQueue, Counter, Counters, CountsDeletions, LocalCounter, LocalCounters, Totals};
+pub use counters::{CountedQueue, Counter, Counters, LocalCounter, LocalCounters, Totals};
 pub use histogram::{BUCKETS, Histogram, HistogramTotals};
 pub use rates::Rates;
 pub use sizes::{SIZE_BOUNDS, SizeHistogram, SizeTotals, Sizes};

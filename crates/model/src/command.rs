@@ -1,6 +1,8 @@
 use std::sync::Arc;
 
-use crate::{Arguments, ConnectionId, EarlierPriorities, LimitOwner, PolicyKind, QueueType, SetPolicy, VhostSettings};
+use crate::{
+    Arguments, ConnectionId, EarlierPriorities, LimitOwner, PolicyKind, QueueId, QueueType, SetPolicy, VhostSettings,
+};
 
 /// A command to the model.
 #[derive(Clone, Debug, PartialEq)]
@@ -231,6 +233,8 @@ pub struct DeleteQueue {
     pub name: Arc<str>,
     /// The connection that asks, if there is one; the broker itself may delete any queue.
     pub connection: Option<ConnectionId>,
+    /// The queue that is meant, if it is known: another one may have its name by now, and that one stays.
+    pub id: Option<QueueId>,
 }
 
 /// The name of a binding's destination.

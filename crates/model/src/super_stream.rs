@@ -5,8 +5,9 @@ use std::sync::Arc;
 use crate::arguments::Arguments;
 use crate::authorize::{Action, Resource};
 use crate::binding::{Binding, Destination};
-use crate::command::{Bind, Command, DeclareExchange, DeclareQueue, DestinationName};
+use crate::command::{Bind, Command, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue, DestinationName};
 use crate::exchange::Exchange;
+use crate::id::ConnectionId;
 use crate::queue_type::QueueType;
 use crate::topology::Topology;
 use crate::value::Value;
@@ -43,6 +44,31 @@ pub fn partitions<'a>(topology: &'a Topology, exchange: &Exchange) -> Vec<&'a Ar
         .collect();
     found.sort_by_key(|binding| (partition_order(binding).unwrap_or(i64::MAX), binding.destination.name().to_owned()));
     found
+}
+
+/// The commands that delete a super stream as one change, its exchange first, and the names of its partitions.
+pub fn deletion(
+    topology: &Topology,
+    exchange: &Exchange,
+    connection: Option<ConnectionId>,
+) -> (Vec<Command>, Vec<Arc<str>>) {
+    let (vhost, name) = (exchange.vhost.clone(), exchange.name.clone());
+    let mut commands = vec![Command::DeleteExchange(DeleteExchange { vhost: vhost.clone(), name, if_unused: false })];
+    let mut streams: Vec<Arc<str>> = Vec::new();
+    for binding in partitions(topology, exchange) {
+        let stream = binding.destination.name();
+        if !streams.contains(stream) {
+            streams.push(stream.clone());
+            let id = topology.queue(&vhost, stream).map(|queue| queue.id);
+            commands.push(Command::DeleteQueue(DeleteQueue {
+                vhost: vhost.clone(),
+                name: stream.clone(),
+                connection,
+                id,
+            }));
+        }
+    }
+    (commands, streams)
 }
 
 /// The index of a partition among those of its super stream, as its binding has it.

@@ -31,7 +31,7 @@ fn delete(name: &str) -> Command {
 }
 
 fn delete_queue(name: &str) -> Command {
-    Command::DeleteQueue(DeleteQueue { vhost: VHOST.into(), name: name.into(), connection: None })
+    Command::DeleteQueue(DeleteQueue { vhost: VHOST.into(), name: name.into(), connection: None, id: None })
 }
 
 fn bind(source: &str, queue: &str, key: &str) -> Command {

@@ -89,7 +89,7 @@ impl Stage {
             "queue_delete" => {
                 let queue = text("queue");
                 let permit = self.permit(user, Action::DeleteQueue(&queue))?;
-                let command = DeleteQueue { vhost: vhost.into(), name: queue.into(), connection };
+                let command = DeleteQueue { vhost: vhost.into(), name: queue.into(), connection, id: None };
                 (permit, Command::DeleteQueue(command))
             }
             "exchange_declare" => {

@@ -30,7 +30,7 @@ fn queue(vhost: &str, name: &str, exclusive: bool) -> Command {
 }
 
 fn delete_queue(vhost: &str, name: &str) -> Command {
-    Command::DeleteQueue(DeleteQueue { vhost: vhost.into(), name: name.into(), connection: None })
+    Command::DeleteQueue(DeleteQueue { vhost: vhost.into(), name: name.into(), connection: None, id: None })
 }
 
 fn exchange(vhost: &str, name: &str, auto_delete: bool) -> Command {

@@ -55,7 +55,7 @@ fn to_exchange(name: &str) -> DestinationName {
 }
 
 fn delete_queue(name: &str) -> Command {
-    Command::DeleteQueue(DeleteQueue { vhost: "/".into(), name: name.into(), connection: None })
+    Command::DeleteQueue(DeleteQueue { vhost: "/".into(), name: name.into(), connection: None, id: None })
 }
 
 /// All objects of a topology, as text.

@@ -104,7 +104,7 @@ fn command() -> impl Strategy<Value = Command> {
         6 => (exchange(), destination(), key()).prop_map(|(x, to, key)| Command::Bind(bind(x, to, key))),
         2 => (exchange(), destination(), key()).prop_map(|(x, to, key)| Command::Unbind(bind(x, to, key))),
         1 => name().prop_map(|name| Command::DeleteQueue(DeleteQueue {
-            vhost: "/".into(), name: name.into(), connection: None,
+            vhost: "/".into(), name: name.into(), connection: None, id: None,
         })),
         1 => exchange().prop_map(|name| Command::DeleteExchange(DeleteExchange {
             vhost: "/".into(), name: name.into(), if_unused: false,
@@ -167,7 +167,7 @@ fn a_clone_is_a_snapshot() {
     let mut router = Router::new(model.topology());
     submit(&mut model, &mut router, queue("q"));
     let before = router.clone();
-    let delete = DeleteQueue { vhost: "/".into(), name: "q".into(), connection: None };
+    let delete = DeleteQueue { vhost: "/".into(), name: "q".into(), connection: None, id: None };
     submit(&mut model, &mut router, Command::DeleteQueue(delete));
     assert_eq!(routes(&before, "", "q"), Some(BTreeSet::from([QueueId(1)])));
     assert_eq!(routes(&router, "", "q"), Some(BTreeSet::new()));
@@ -234,7 +234,7 @@ fn a_hundred_thousand_bindings_route_and_go_with_their_queue() {
     assert_eq!(routes(&router, "x", "region-99.device-99999.up"), Some(BTreeSet::from([q])));
     assert_eq!(routes(&router, "x", "region-7.device-7.up"), Some(BTreeSet::from([q, stays])));
     assert_eq!(routes(&router, "x", "region-1.device-7.up"), Some(BTreeSet::new()));
-    let delete = DeleteQueue { vhost: "/".into(), name: "q".into(), connection: None };
+    let delete = DeleteQueue { vhost: "/".into(), name: "q".into(), connection: None, id: None };
     submit(&mut model, &mut router, Command::DeleteQueue(delete));
     assert_eq!(model.topology().bindings_of_source("/", "x").count(), 1);
     assert_eq!(routes(&router, "x", "region-99.device-99999.up"), Some(BTreeSet::new()));
@@ -260,7 +260,7 @@ fn with_many_bindings(kind: &str, keys: u32) -> (Model, Router) {
 }
 
 fn delete(name: &str) -> Command {
-    Command::DeleteQueue(DeleteQueue { vhost: "/".into(), name: name.into(), connection: None })
+    Command::DeleteQueue(DeleteQueue { vhost: "/".into(), name: name.into(), connection: None, id: None })
 }
 
 #[test]

@@ -174,7 +174,8 @@ impl Session {
     pub(crate) fn queue_delete(&mut self, channel: u16, delete: &queue::Delete<'_>, now: Now) -> Result<()> {
         let name = self.declared_queue_name(channel, delete.queue)?;
         let permit = self.authorize(Action::DeleteQueue(&name))?;
-        let command = DeleteQueue { vhost: self.client.vhost.clone(), name, connection: Some(self.client.id) };
+        let command =
+            DeleteQueue { vhost: self.client.vhost.clone(), name, connection: Some(self.client.id), id: None };
         let condition = DeleteIf { unused: delete.if_unused, empty: delete.if_empty, expired: false };
         let request = ChangeRequest::delete_queue(permit, command, condition);
         self.change(channel, request, AfterChange::DeleteQueue { nowait: delete.nowait }, now)

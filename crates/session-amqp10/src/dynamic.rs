@@ -190,7 +190,7 @@ impl Connection {
 
     /// Deletes the queue of a dynamic terminus with its link. Returns the time from which on it is gone.
     pub(crate) fn delete_queue(&self, queue: &Queue, now: Now) -> GoneAt {
-        self.client.broker.delete_queue(queue, DeleteIf::default(), &**self.client.counters, now).into()
+        self.client.broker.delete_queue(queue, DeleteIf::default(), now).into()
     }
 }
 

@@ -29,6 +29,11 @@ pub(crate) enum LateChange {
     All(Later<ChangesOutcome>),
 }
 
+enum Outcome {
+    One(ChangeOutcome),
+    All(ChangesOutcome),
+}
+
 impl Changing {
     /// The command as the specification calls it.
     fn name(&self) -> &'static str {
@@ -69,16 +74,16 @@ impl Session {
 
     /// Goes on with the command whose outcome has come.
     pub(crate) fn take_change(&mut self, now: Now) {
-        let InputHold::Asked { change, changing } = std::mem::take(&mut self.held) else { return };
-        match change {
-            LateChange::One(answer) => match self.client.take_change(&answer, now) {
-                Some(outcome) => self.changed(changing, outcome),
-                None => self.held = InputHold::Asked { change: LateChange::One(answer), changing },
-            },
-            LateChange::All(answer) => match answer.take() {
-                Some(outcome) => self.all_changed(changing, outcome),
-                None => self.held = InputHold::Asked { change: LateChange::All(answer), changing },
-            },
+        let InputHold::Asked { change, .. } = &self.held else { return };
+        let outcome = match change {
+            LateChange::One(answer) => self.client.take_change(answer, now).map(Outcome::One),
+            LateChange::All(answer) => answer.take().map(Outcome::All),
+        };
+        let Some(outcome) = outcome else { return };
+        let InputHold::Asked { changing, .. } = std::mem::take(&mut self.held) else { return };
+        match outcome {
+            Outcome::One(outcome) => self.changed(changing, outcome),
+            Outcome::All(outcome) => self.all_changed(changing, outcome),
         }
     }
 
@@ -88,6 +93,10 @@ impl Session {
             Ok(changed) if changing.key == key::CREATE && changed.outcome != CommandOutcome::Created => {
                 self.respond(changing.key, changing.correlation, ResponseCode::StreamAlreadyExists);
             }
+            // Somebody else deleted it first.
+            Ok(changed) if changed.outcome == CommandOutcome::Absent => {
+                self.respond(changing.key, changing.correlation, ResponseCode::StreamDoesNotExist);
+            }
             Ok(changed) => self.answer_changed(changing, changed.ticket),
             Err(refused) => self.answer_refused(&changing, &refused),
         }
@@ -95,10 +104,10 @@ impl Session {
 
     fn all_changed(&mut self, changing: Changing, outcome: ChangesOutcome) {
         match outcome {
-            Ok(changed) => {
-                self.client.note_changes(&changed);
-                self.answer_changed(changing, changed.ticket);
+            Ok(changed) if changed.outcomes.first() == Some(&CommandOutcome::Absent) => {
+                self.respond(changing.key, changing.correlation, ResponseCode::StreamDoesNotExist);
             }
+            Ok(changed) => self.answer_changed(changing, changed.ticket),
             Err((_, refused)) => self.answer_refused(&changing, &refused),
         }
     }

@@ -106,21 +106,16 @@ impl Session {
     fn end_stream(&self, stream: &str) -> Result<ChangeRequest, ResponseCode> {
         let permit =
             self.client.authorize(Action::DeleteQueue(stream)).map_err(|refused| super::refusal::code_of(&refused))?;
-        if !self.is_stream(stream) {
-            return Err(ResponseCode::StreamDoesNotExist);
-        }
-        Ok(ChangeRequest::delete_queue(permit, self.delete_command(stream), DeleteIf::default()))
-    }
-
-    /// The command that deletes a stream.
-    pub(crate) fn delete_command(&self, stream: &str) -> DeleteQueue {
-        DeleteQueue { vhost: self.client.vhost.clone(), name: stream.into(), connection: Some(self.client.id) }
-    }
-
-    /// Whether there is a stream of this name.
-    pub(crate) fn is_stream(&self, name: &str) -> bool {
         let snapshot = self.client.broker.registry.snapshot();
-        snapshot.queue(&self.client.vhost, name).is_some_and(|queue| queue.is_stream())
+        let queue = snapshot.queue(&self.client.vhost, stream).filter(|queue| queue.is_stream());
+        let info = queue.ok_or(ResponseCode::StreamDoesNotExist)?.info();
+        let command = DeleteQueue {
+            vhost: info.vhost.clone(),
+            name: info.name.clone(),
+            connection: Some(self.client.id),
+            id: Some(info.id),
+        };
+        Ok(ChangeRequest::delete_queue(permit, command, DeleteIf::default()))
     }
 
     /// Registers to be told when a stream that this connection publishes to is gone.

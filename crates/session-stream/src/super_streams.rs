@@ -7,8 +7,8 @@ use leveret_broker::headers::NoHeaders;
 use leveret_broker::registry::ChangeRequests;
 use leveret_broker::route;
 use leveret_broker::time::Now;
-use leveret_model::super_stream::{PlannedSuperStream, is_super_stream, partitions};
-use leveret_model::{Action, Command, DeleteExchange, Resource, Value, without_line_ends};
+use leveret_model::super_stream::{PlannedSuperStream, deletion, is_super_stream, partitions};
+use leveret_model::{Action, Resource, Value, without_line_ends};
 use leveret_stream_protocol::{Pairs, ResponseCode, Strings, answers, key};
 
 use super::changes::Changing;
@@ -165,19 +165,10 @@ impl Session {
         }
         let permit = self.client.authorize(Action::DeleteExchange(name)).map_err(refused)?;
         let exchange = exchange.ok_or(ResponseCode::StreamDoesNotExist)?;
-        let mut streams: Vec<Arc<str>> = Vec::new();
-        for binding in partitions(&topology, exchange) {
-            let stream = binding.destination.name();
-            if !streams.contains(stream) {
-                self.client.authorize(Action::DeleteQueue(stream)).map_err(refused)?;
-                streams.push(stream.clone());
-            }
+        let (commands, streams) = deletion(&topology, exchange, Some(self.client.id));
+        for stream in &streams {
+            self.client.authorize(Action::DeleteQueue(stream)).map_err(refused)?;
         }
-        let exchange = DeleteExchange { vhost: self.client.vhost.clone(), name: name.into(), if_unused: false };
-        let mut commands = vec![Command::DeleteExchange(exchange)];
-        // A queue of another type that is bound like a partition stays.
-        let partitions = streams.iter().filter(|stream| self.is_stream(stream));
-        commands.extend(partitions.map(|stream| Command::DeleteQueue(self.delete_command(stream))));
         Ok((ChangeRequests { permit, commands: commands.into(), is_new: false }, streams))
     }
 }

@@ -85,6 +85,7 @@ impl Fixture {
             budget,
             shared,
             metrics: Arc::default(),
+            counters: Arc::default(),
             taps: Arc::default(),
             durability: Durability::Synced,
             first_number: 0,

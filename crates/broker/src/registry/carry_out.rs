@@ -8,15 +8,15 @@ use leveret_queue::{DeleteIf, NotDeleted};
 use parking_lot::MutexGuard;
 
 use super::change_request::{
-    ChangeOutcome, ChangeRequest, ChangeRequests, Changed, ChangedAll, ChangesOutcome, Conditions, ConversionOutcome,
-    EndOfQueues, check_is_new,
+    ChangeOutcome, ChangeRequest, ChangeRequests, Changed, ChangedAll, ChangesOutcome, ConversionOutcome, EndOfQueues,
+    check_is_new,
 };
 use super::staged::{Next, Staged, Tried};
 use super::{Registry, Snapshot};
 use crate::events;
 use crate::log_lines::{category, changes};
 use crate::planted::{Bug, is_planted};
-use crate::queue_handle::Successor;
+use crate::queue_handle::{QueueRef, Successor};
 use crate::ticket::Ticket;
 use crate::time::Nanos;
 use crate::unconverted::unconverted;
@@ -31,9 +31,9 @@ impl Registry {
     /// # Errors
     /// [`Refused`] in RabbitMQ's words; nothing has changed then.
     pub(crate) fn change_now(&self, request: ChangeRequest, now: Nanos) -> ChangeOutcome {
-        let ChangeRequest { permit, command, conditions } = request;
+        let ChangeRequest { permit, command, delete_if } = request;
         let command = match command {
-            Command::DeleteQueue(command) => return self.delete_queue_now(permit, command, conditions, now),
+            Command::DeleteQueue(command) => return self.delete_queue_now(permit, command, delete_if, now),
             command => command,
         };
         let declared = match &command {
@@ -52,6 +52,9 @@ impl Registry {
             let history = next.as_ref().and_then(|next| next.histories.first()).map(|copy| copy.end.clone());
             let latest = next.as_ref().map_or(&staged.latest, |next| &next.snapshot);
             let declared = declared.and_then(|(vhost, name)| latest.queue(&vhost, &name).cloned());
+            if declared.is_some() {
+                self.count_declared(submitted.outcome);
+            }
             let deleted = self.stage(staged, next, ticket);
             let mismatch = submitted.mismatch;
             Ok(Changed { declared, deleted, mismatch, history, ..Changed::new(submitted.outcome, ticket) })
@@ -67,20 +70,11 @@ impl Registry {
     }
 
     /// Deletes a queue if the conditions hold; checking and closing it is one step.
-    fn delete_queue_now(
-        &self,
-        permit: Permit,
-        command: DeleteQueue,
-        conditions: Conditions,
-        now: Nanos,
-    ) -> ChangeOutcome {
-        let Conditions { delete_if: condition, id, .. } = conditions;
+    fn delete_queue_now(&self, permit: Permit, command: DeleteQueue, condition: DeleteIf, now: Nanos) -> ChangeOutcome {
         self.whole(|| {
             let mut staged = self.staged.lock();
-            let queue = staged.latest.queue(&command.vhost, &command.name).cloned();
-            if id.is_some() && queue.as_ref().map(|queue| queue.info().id) != id {
-                return Ok(Changed::new(CommandOutcome::Absent, Ticket::default()));
-            }
+            let is_meant = |queue: &&QueueRef| command.id.is_none_or(|id| id == queue.info().id);
+            let queue = staged.latest.queue(&command.vhost, &command.name).filter(is_meant).cloned();
             let (vhost, name) = (command.vhost.clone(), command.name.clone());
             let command = Command::DeleteQueue(command);
             let told = changes::lines(staged.model.topology(), &command);
@@ -170,13 +164,13 @@ impl Registry {
                 let staged = self.staged.lock();
                 if staged.version == version {
                     tell(&tried);
-                    return Ok(self.take_over(staged, tried));
+                    return Ok(self.take_over(staged, commands, tried));
                 }
             }
             let staged = self.staged.lock();
             let tried = self.try_all(staged.model.clone(), &staged.latest, requests, now)?;
             tell(&tried);
-            Ok(self.take_over(staged, tried))
+            Ok(self.take_over(staged, commands, tried))
         })
     }
 
@@ -208,21 +202,26 @@ impl Registry {
         // Events are left when the change is certain.
         let told = if self.notices.wants_events() { changes.clone() } else { Vec::new() };
         let next = self.next(latest, &model, changes, permit.actor(), now);
-        let declared =
-            commands.iter().zip(&outcomes).filter(|(command, _)| matches!(command, Command::DeclareQueue(_)));
-        let queues_created =
-            declared.clone().filter(|(_, outcome)| **outcome == CommandOutcome::Created).count() as u64;
-        let (queues_declared, record) = (declared.count() as u64, record.finish());
-        Ok(Tried { model, outcomes, queues_declared, queues_created, record, next, changes: told })
+        let record = record.finish();
+        Ok(Tried { model, outcomes, record, next, changes: told })
+    }
+
+    fn count_declared(&self, outcome: CommandOutcome) {
+        self.services.counters.queues_declared.add(1);
+        self.services.counters.queues_created.add(u64::from(outcome == CommandOutcome::Created));
     }
 
     /// Replaces the newest state by the copy on which commands were executed.
-    fn take_over(&self, mut staged: MutexGuard<'_, Staged>, tried: Tried) -> ChangedAll {
+    fn take_over(&self, mut staged: MutexGuard<'_, Staged>, commands: &[Command], tried: Tried) -> ChangedAll {
+        for (command, outcome) in commands.iter().zip(&tried.outcomes) {
+            if matches!(command, Command::DeclareQueue(_)) {
+                self.count_declared(*outcome);
+            }
+        }
         staged.model = tried.model;
         let ticket = self.log(&mut staged, tried.record.as_deref());
-        let deleted = self.stage(staged, tried.next, ticket);
-        let Tried { outcomes, queues_declared, queues_created, .. } = tried;
-        ChangedAll { outcomes, ticket, queues_declared, queues_created, deleted }
+        self.stage(staged, tried.next, ticket);
+        ChangedAll { outcomes: tried.outcomes, ticket }
     }
 
     /// See [`Registry::end_exclusive_queues`].
@@ -238,7 +237,7 @@ impl Registry {
         let mut end = EndOfQueues::default();
         for queue in &queues {
             let ended = self.end_queue_now(queue, DeleteIf::default(), now);
-            (end.ticket, end.count) = (end.ticket.or_later(ended.ticket), end.count + ended.count);
+            end.ticket = end.ticket.or_later(ended.ticket);
         }
         end.next = queues.last().map(|last| QueueId(last.id.0 + 1));
         end
@@ -247,7 +246,7 @@ impl Registry {
     /// Deletes a queue for the broker itself, if `condition` holds.
     pub(super) fn end_queue_now(&self, queue: &Queue, condition: DeleteIf, now: Nanos) -> EndOfQueues {
         match self.change_now(ChangeRequest::end_of_queue(queue, condition), now) {
-            Ok(changed) => EndOfQueues { ticket: changed.ticket, count: changed.deleted.len() as u64, next: None },
+            Ok(changed) => EndOfQueues { ticket: changed.ticket, next: None },
             // The queue is in use again, so it stays.
             Err(refused) if condition.any() && refused.kind == RefusedKind::PreconditionFailed => {
                 EndOfQueues::default()

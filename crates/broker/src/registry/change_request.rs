@@ -27,38 +27,30 @@ pub struct ChangeRequest {
     pub permit: Permit,
     /// The change.
     pub command: Command,
-    /// The conditions.
-    pub conditions: Conditions,
-}
-
-/// Conditions under which a change is carried out; checking them and changing is one step.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Conditions {
-    /// The condition of a queue that is deleted.
+    /// The condition of a queue that is deleted; checking it and closing the queue is one step.
     pub delete_if: DeleteIf,
-    /// The queue that is deleted has this id: another one may have its name by now, and that one stays.
-    pub id: Option<QueueId>,
 }
 
 impl ChangeRequest {
     /// A change without conditions.
     pub fn new(permit: Permit, command: Command) -> Self {
-        Self { permit, command, conditions: Conditions::default() }
+        Self { permit, command, delete_if: DeleteIf::default() }
     }
 
     /// The deletion of a queue for which `condition` holds.
     pub fn delete_queue(permit: Permit, command: DeleteQueue, condition: DeleteIf) -> Self {
-        let conditions = Conditions { delete_if: condition, ..Conditions::default() };
-        Self { permit, command: Command::DeleteQueue(command), conditions }
+        Self { permit, command: Command::DeleteQueue(command), delete_if: condition }
     }
 
     /// The broker's own deletion of this queue, and of no other one by its name, if `condition` holds.
     pub(crate) fn end_of_queue(queue: &Queue, condition: DeleteIf) -> Self {
-        let command =
-            DeleteQueue { vhost: queue.vhost.clone(), name: queue.name.clone(), connection: queue.exclusive_owner };
-        let mut request = Self::delete_queue(Permit::system(), command, condition);
-        request.conditions.id = Some(queue.id);
-        request
+        let command = DeleteQueue {
+            vhost: queue.vhost.clone(),
+            name: queue.name.clone(),
+            connection: queue.exclusive_owner,
+            id: Some(queue.id),
+        };
+        Self::delete_queue(Permit::system(), command, condition)
     }
 }
 
@@ -112,12 +104,6 @@ pub struct ChangedAll {
     pub outcomes: Vec<CommandOutcome>,
     /// The answer waits until this is durable.
     pub ticket: Ticket,
-    /// Number of queues that were declared.
-    pub queues_declared: u64,
-    /// Number of these that are new.
-    pub queues_created: u64,
-    /// Queues that they delete.
-    pub deleted: Vec<QueueRef>,
 }
 
 /// A change that was made, or the refusal in RabbitMQ's words: nothing has changed then.
@@ -242,8 +228,6 @@ impl Registry {
 pub(crate) struct EndOfQueues {
     /// They are gone once this is durable.
     pub ticket: Ticket,
-    /// Number of queues.
-    pub count: u64,
     /// The id from which on there may be more; `None` if these were the last.
     pub next: Option<QueueId>,
 }

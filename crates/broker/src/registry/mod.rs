@@ -32,7 +32,7 @@ use staged::{Next, Staged, Unpublished};
 
 pub(crate) use change_request::EndOfQueues;
 pub use change_request::{
-    ChangeOutcome, ChangeRequest, ChangeRequests, Changed, ChangedAll, ChangesOutcome, Conditions, ConversionOutcome,
+    ChangeOutcome, ChangeRequest, ChangeRequests, Changed, ChangedAll, ChangesOutcome, ConversionOutcome,
 };
 pub(crate) use snapshot::MANY_QUEUES;
 pub use snapshot::Snapshot;

@@ -97,8 +97,6 @@ impl Next {
 pub(super) struct Tried {
     pub(super) model: Model,
     pub(super) outcomes: Vec<CommandOutcome>,
-    pub(super) queues_declared: u64,
-    pub(super) queues_created: u64,
     pub(super) record: Option<Vec<u8>>,
     pub(super) next: Option<Next>,
     /// The changes, if anything wants events.
@@ -201,6 +199,9 @@ impl Registry {
         let Some(mut next) = next else { return Vec::new() };
         let (declared, deleted) = (next.declared.clone(), next.deleted.clone());
         let histories = std::mem::take(&mut next.histories);
+        // An exchange's own queue is nobody's to see.
+        let ordinary = deleted.iter().filter(|queue| queue.info().exchange().is_none());
+        self.services.counters.queues_deleted.add(ordinary.count() as u64);
         staged.latest = next.snapshot.clone();
         let (model, record) = (staged.model.clone(), staged.last_record);
         staged.unpublished.push_back(Unpublished { ticket, model, record, next });

@@ -112,6 +112,10 @@ pub(crate) async fn change(call: &Call, permit: Permit, command: Command) -> Res
         _ => None,
     };
     let outcome = call.api.submit(permit, command).await?;
+    if outcome == CommandOutcome::Absent {
+        // Somebody else deleted it first.
+        return Err(Error::NotFound);
+    }
     call.api.policies_apply().await?;
     if let Some((event, kind, vhost, name)) = event {
         call.api.happened(event, &format!("{} '{name}' in vhost '{vhost}'", component(kind)));

@@ -37,9 +37,9 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     let snapshot = registry.snapshot_full();
     snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     let permit = call.identity.permit(&snapshot.topology, vhost, Action::DeleteQueue(name))?;
-    let command = DeleteQueue { vhost: vhost.into(), name: name.into(), connection: None };
+    let command = DeleteQueue { vhost: vhost.into(), name: name.into(), connection: None, id: None };
     let condition = DeleteIf { unused: call.asks("if-unused"), empty: call.asks("if-empty"), expired: false };
-    call.api.change(ChangeRequest::delete_queue(permit, command, condition)).await??;
+    call.api.delete(ChangeRequest::delete_queue(permit, command, condition)).await?;
     no_content()
 }
 

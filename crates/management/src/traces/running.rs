@@ -154,6 +154,7 @@ async fn end(api: &Api, trace: &Trace) {
         vhost: trace.asked.vhost.as_str().into(),
         name: trace.queue.as_str().into(),
         connection: Some(trace.owner),
+        id: None,
     };
     // The node may be stopping, or the vhost may be gone.
     let _ = api.submit(Permit::system(), Command::DeleteQueue(delete)).await;

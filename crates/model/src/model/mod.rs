@@ -584,8 +584,9 @@ impl Model {
         permit: &Permit,
         command: &DeleteQueue,
     ) -> Result<(CommandOutcome, Vec<Change>), Refused> {
-        let DeleteQueue { vhost, name, connection } = command;
-        let Some(queue) = self.topology.queue(vhost, name).cloned() else {
+        let DeleteQueue { vhost, name, connection, id } = command;
+        let meant = self.topology.queue(vhost, name).filter(|queue| id.is_none_or(|id| id == queue.id));
+        let Some(queue) = meant.cloned() else {
             return Ok((CommandOutcome::Absent, Vec::new()));
         };
         if !permit.is_system() {

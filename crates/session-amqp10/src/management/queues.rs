@@ -94,8 +94,12 @@ impl Connection {
     pub(super) fn remove_queue(&mut self, name: &str, now: Now) -> Result<Served> {
         names::check_text(name)?;
         let permit = self.permit(Action::DeleteQueue(name))?;
-        let command =
-            DeleteQueue { vhost: self.client.vhost.clone(), name: name.into(), connection: Some(self.client.id) };
+        let command = DeleteQueue {
+            vhost: self.client.vhost.clone(),
+            name: name.into(),
+            connection: Some(self.client.id),
+            id: None,
+        };
         let request = ChangeRequest::delete_queue(permit, command, DeleteIf::default());
         self.change(Changing::DeleteQueue, request, now)
     }

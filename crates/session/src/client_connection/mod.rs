@@ -328,7 +328,7 @@ impl ClientConnection {
     pub fn delete_exclusive_queues(&mut self, next: &mut QueueId, now: Now) -> Option<GoneAt> {
         self.budget.spend(EXCLUSIVE_QUEUES);
         let gone_at = match self.has_exclusive_queues {
-            true => self.broker.delete_exclusive_queues(self.id, next, &**self.counters, now),
+            true => self.broker.delete_exclusive_queues(self.id, next, now),
             false => None,
         };
         self.has_exclusive_queues = gone_at.is_some();

@@ -3,8 +3,8 @@
 use leveret_broker::Now;
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::registry::{ChangeOutcome, ChangeRequest, ChangedAll};
-use leveret_model::{Action, Command, CommandOutcome, Permit, Refused, authorize};
+use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
+use leveret_model::{Action, Command, Permit, Refused, authorize};
 
 use super::ClientConnection;
 use crate::gone::GoneAt;
@@ -52,31 +52,17 @@ impl ClientConnection {
         Some(outcome)
     }
 
-    /// Counts queues that were declared, created and deleted, and writes to the log what a declaration differs in from its queue.
+    /// Writes to the log what a declaration differs in from its queue.
     fn note_change(&self, outcome: &ChangeOutcome, now: Now) {
         let Ok(changed) = outcome else { return };
         if let Some(mismatch) = &changed.mismatch {
             self.broker.redeclared.write(mismatch, &self.user, &self.name, now.monotonic);
         }
-        if changed.declared.is_some() {
-            self.counters.queues_declared.increment();
-            if changed.outcome == CommandOutcome::Created {
-                self.counters.queues_created.increment();
-            }
-        }
-        self.counters.queues_deleted.add(changed.deleted.len() as u64);
-    }
-
-    /// Counts what several changes as one declared, created and deleted.
-    pub fn note_changes(&self, changed: &ChangedAll) {
-        self.counters.queues_declared.add(changed.queues_declared);
-        self.counters.queues_created.add(changed.queues_created);
-        self.counters.queues_deleted.add(changed.deleted.len() as u64);
     }
 
     /// Deletes an auto-delete queue with its last consumer, unless it has a new one by then; `left` is the number of
     /// consumers that are left.
     pub fn delete_if_unused(&self, queue: &QueueRef, left: NowOrLater<Option<usize>>, now: Now) -> GoneAt {
-        self.broker.delete_if_unused(queue, left, &**self.counters, now).into()
+        self.broker.delete_if_unused(queue, left, now).into()
     }
 }

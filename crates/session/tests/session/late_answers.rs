@@ -119,7 +119,12 @@ fn other_channels_go_on_while_one_waits_for_its_queue() {
 
 /// Deletes a queue at once, before anything else that was asked for.
 fn delete(stage: &mut Stage, name: &str) {
-    stage.command(Command::DeleteQueue(DeleteQueue { vhost: "/".into(), name: name.into(), connection: None }));
+    stage.command(Command::DeleteQueue(DeleteQueue {
+        vhost: "/".into(),
+        name: name.into(),
+        connection: None,
+        id: None,
+    }));
     stage.settle();
 }
 

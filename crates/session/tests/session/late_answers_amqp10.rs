@@ -64,7 +64,12 @@ fn flows(client: &Client10) -> Vec<(u32, bool)> {
 
 fn delete(stage: &mut Stage, queue: &str) {
     // At once, before anything else that was asked for.
-    stage.command(Command::DeleteQueue(DeleteQueue { vhost: "/".into(), name: queue.into(), connection: None }));
+    stage.command(Command::DeleteQueue(DeleteQueue {
+        vhost: "/".into(),
+        name: queue.into(),
+        connection: None,
+        id: None,
+    }));
     stage.settle();
 }
 
