@@ -84,6 +84,7 @@ struct ReplayedPlacement {
     vote: Option<(Vote, Place)>,
     mark: Option<(Mark, Place)>,
     entries: BTreeMap<u64, Stored>,
+    clock: u64,
     /// The problem with its records.
     wrong: Option<String>,
 }
@@ -145,6 +146,7 @@ impl EntryReplay {
 impl ReplayedPlacement {
     fn entry(&mut self, entry: &Entry, is_carried: bool, place: Place) {
         let index = entry.index;
+        self.clock = self.clock.max(entry.clock);
         if self.mark.is_some_and(|(mark, _)| index < mark.first) {
             return;
         }
@@ -203,6 +205,7 @@ impl ReplayedPlacement {
             mark_place,
             entries: self.entries.into_values().collect(),
             applied: mark.first,
+            clock: self.clock,
             cached_from: due,
             ..PlacementLog::default()
         })
