@@ -5,7 +5,7 @@ use leveret_log::{Entry, EntryKind, PlacementId};
 use openraft::LogId as RaftLogId;
 
 use crate::members;
-use crate::types::{Commands, LogEntry, LogId, Payload};
+use crate::types::{Commands, LogEntry, LogId, NUMBER_MAX, Payload};
 
 pub(crate) fn log_id(term: u64, index: u64) -> LogId {
     RaftLogId::new_term_index(term, index)
@@ -27,6 +27,9 @@ impl LogEntry {
     /// The entry isn't one of this version.
     pub(crate) fn of(entry: Entry) -> Result<LogEntry, String> {
         let Entry { kind, index, term, led_by, clock, committed, body, .. } = entry;
+        if index.max(term) > NUMBER_MAX {
+            return Err(format!("entry {index} of term {term} has a number that no entry reaches"));
+        }
         let payload = match kind {
             EntryKind::Blank => Payload::Blank,
             EntryKind::Commands => Payload::Commands(Commands(body)),

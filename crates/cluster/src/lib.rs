@@ -5,10 +5,12 @@
 //!
 //! The engine is checked where it asks for something: entries follow each other, terms never fall, votes never go back, what is applied
 //! is never cut ([`leveret_log::EntryError`]), entries are applied in order and once, and flushes are reported in order. A call against
-//! that stops the placement with a text, and nothing of it is done.
+//! that stops the placement with a text, and nothing of it is done. Frames are checked before the engine sees them ([`vetting`]), and a
+//! replica that may have lost its vote doesn't start ([`start`]).
 //!
 //! It must not know: sockets, files, threads, clocks, queues, clients' protocols. Everything is in one thread.
 
+mod answers;
 mod entry_codec;
 mod flushes;
 mod frame;
@@ -16,8 +18,12 @@ mod machine;
 mod members;
 mod network;
 mod placement;
+mod settings;
+mod shared;
+mod start;
 mod storage;
 mod types;
+mod vetting;
 
 /// The traits of a runtime, for those that bring one.
 pub mod runtime {
@@ -27,5 +33,6 @@ pub mod runtime {
 pub use flushes::NodeLog;
 pub use machine::{Applied, Machine};
 pub use network::Host;
-pub use placement::{Placement, PlacementState, Proposed, Settings, StartError};
+pub use placement::{Placement, PlacementState, Proposed};
+pub use settings::{Settings, StartError};
 pub use types::{Commands, MemberInfo, ReplicaId};
