@@ -43,12 +43,25 @@ fn promises_hold_under_faults() {
         faults.into_iter().for_each(|(name, count)| *all.entry(name).or_default() += count);
     }
     println!("{all:?}");
-    for name in
-        ["kill", "power cut", "power cut of all", "pause", "isolation", "cut one way", "slow disk", "clock step"]
-    {
+    for name in [
+        "kill",
+        "power cut",
+        "power cut of all",
+        "pause",
+        "isolation",
+        "cut one way",
+        "slow disk",
+        "clock step",
+        "wrong bits",
+        "full disk",
+        "failed sync or write",
+        "learner added",
+        "members replaced",
+        "member removed",
+    ] {
         assert!(all.contains_key(name) || std::env::var("LEVERET_CLUSTER_SEEDS").is_ok(), "no {name}: {all:?}");
     }
-    assert!(all["acknowledged commands"] > 0, "{all:?}");
+    assert!(all["acknowledged commands"] > 0 && all["replicas under a new id"] > 0, "{all:?}");
 }
 
 #[test]

@@ -13,6 +13,7 @@ use openraft::{AsyncRuntime, ChangeMembers, Raft};
 
 use crate::flushes::NodeLog;
 use crate::machine::{Applied, Applier, Machine};
+use crate::members;
 use crate::network::{Host, Links};
 use crate::settings::{Settings, StartError};
 use crate::shared::Shared;
@@ -32,6 +33,21 @@ pub struct PlacementState {
     pub members: Bytes,
     /// The placement's clock: that of the last applied entry, in milliseconds since the Unix epoch. It never goes back.
     pub clock: u64,
+}
+
+impl PlacementState {
+    /// The voters by then: one set, or two while they change from one to the other.
+    #[must_use]
+    pub fn voters(&self) -> Vec<BTreeSet<ReplicaId>> {
+        members::decode(&self.members).map_or(Vec::new(), |members| members.get_joint_config().clone())
+    }
+
+    /// All replicas by then, voters and learners.
+    #[must_use]
+    pub fn replicas(&self) -> BTreeSet<ReplicaId> {
+        let members = members::decode(&self.members);
+        members.map_or(BTreeSet::new(), |members| members.nodes().map(|(id, _)| *id).collect())
+    }
 }
 
 /// The result of a proposal.

@@ -79,6 +79,53 @@ fn a_forgotten_placement_is_known_to_be_new_after_damage_of_any() {
     log.save_vote(B, vote(1, 3), now).unwrap();
 }
 
+#[test]
+fn a_replica_under_a_new_id_isnt_hit_by_the_damage_of_the_old_one() {
+    let disk = MemoryDisk::new();
+    let (mut log, _) = open(&disk);
+    let mut now = 0;
+    for placement in [A, B] {
+        log.save_vote(placement, vote(4, 2), now).unwrap();
+        for index in 0..4 {
+            log.append(placement, vec![entry(placement, index, 4, 300)], now).unwrap();
+            settle(&mut log, &disk, &mut now).unwrap();
+        }
+    }
+    let mut bytes = disk.content(FILE).unwrap();
+    // In the body of its second entry: entries of B stand behind it.
+    let at = bytes.windows(300).position(|window| window.iter().all(|byte| *byte == 2)).unwrap();
+    bytes[at + 7] ^= 1;
+    disk.put(FILE, bytes);
+    let (mut log, _) = open(&disk);
+    assert!(log.damage(A).is_some() && log.damage(B).is_none());
+    log.forget(A, now);
+    log.save_vote(A, vote(1, 3), now).unwrap();
+    settle(&mut log, &disk, &mut now).unwrap();
+    for round in 0..2 {
+        let (log, report) = open(&disk);
+        assert_eq!(report.damaged.len(), 1, "it is still in the file, round {round}");
+        assert_eq!((log.damage(A), log.vote(A)), (None, Some(vote(1, 3))), "round {round}");
+    }
+    // Damage behind it hits it as any.
+    let (mut log, _) = open(&disk);
+    log.append(A, vec![entry(A, 0, 1, 300)], now).unwrap();
+    settle(&mut log, &disk, &mut now).unwrap();
+    log.append(B, vec![entry(B, 4, 4, 10)], now).unwrap();
+    settle(&mut log, &disk, &mut now).unwrap();
+    let is_last = |name: &String| {
+        let bytes = disk.content(name).unwrap();
+        bytes.windows(300).rposition(|window| window.iter().all(|byte| *byte == 1)).map(|at| (name.clone(), at))
+    };
+    let names =
+        leveret_log::files(&disk, &leveret_log::Options { node_id: 5, ..leveret_log::Options::default() }).unwrap();
+    let (name, at) =
+        names.iter().filter(|name| name.starts_with("raft-0000-")).filter_map(is_last).next_back().unwrap();
+    let mut bytes = disk.content(&name).unwrap();
+    bytes[at] ^= 1;
+    disk.put(&name, bytes);
+    assert!(open(&disk).0.damage(A).is_some());
+}
+
 /// A log with entries of these terms, of which the first is of index 0.
 fn log_with(disk: &MemoryDisk, terms: &[u64]) -> EntryLog {
     let (mut log, _) = open(disk);

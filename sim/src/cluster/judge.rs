@@ -2,33 +2,38 @@
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use leveret_log::{Bounds, FoundEntry, PlacementId, Vote, recover_entries};
+use leveret_cluster::PlacementState;
+use leveret_log::{Bounds, Entry, EntryLog, FoundEntry, PlacementId, Vote, recover_entries};
 
 use super::counter::AppliedEntries;
 use super::executor::below;
-use super::node::Shared;
+use super::node::{Shared, SimNode, node_of};
 use super::world::Acknowledged;
+use crate::disk::SimDisk;
 
 /// A replica as its disk would have it after a power cut now.
+#[derive(Default)]
 struct OnDisk {
+    replica: u64,
     vote: Option<Vote>,
     bounds: Bounds,
-    /// Term, leader and body of each entry, from `bounds.first` on.
-    entries: Vec<(u64, u64, Bytes)>,
+    /// From `bounds.first` on.
+    entries: Vec<Entry>,
     /// Index behind the last entry that the synced counter has.
     applied: u64,
+    /// Its records are damaged: it would give up its id, and never vote again under this one.
+    is_gone: bool,
 }
 
 impl OnDisk {
     fn term_at(&self, index: u64) -> Option<u64> {
         let at = usize::try_from(index.checked_sub(self.bounds.first)?).ok()?;
-        self.entries.get(at).map(|(term, ..)| *term)
+        self.entries.get(at).map(|entry| entry.term)
     }
 
-    /// Whether the entry is here for good: in the log, or in the counter.
-    fn has(&self, index: u64, term: u64) -> bool {
-        index < self.applied || self.term_at(index) == Some(term)
+    /// Whether the entry is here for good, in the log or in the counter, or whether the replica can't vote against it.
+    fn keeps(&self, index: u64, term: u64) -> bool {
+        self.is_gone || index < self.applied || self.term_at(index) == Some(term)
     }
 }
 
@@ -39,6 +44,8 @@ pub(super) struct Judge {
     committed: BTreeMap<PlacementId, AppliedEntries>,
     /// The leader of each term, by its entries and by votes that name it.
     leaders: BTreeMap<(PlacementId, u64), u64>,
+    /// The state of a placement once an entry is applied.
+    states: BTreeMap<(PlacementId, u64), PlacementState>,
 }
 
 impl Judge {
@@ -62,7 +69,10 @@ impl Judge {
             if let Err(text) = self.committed_never_changes(shared, *placement) {
                 return fail(text);
             }
-            if let Err(text) = self.committed_is_on_a_quorum(*placement, &replicas) {
+            if let Err(text) = self.states_are_equal(shared, *placement) {
+                return fail(text);
+            }
+            if let Err(text) = self.committed_is_on_a_quorum(shared, *placement, &replicas) {
                 return fail(text);
             }
         }
@@ -78,42 +88,21 @@ impl Judge {
         let mut disks = BTreeMap::new();
         for node in shared.nodes.borrow().values() {
             let crashed = node.disk.borrow().crash(below(u64::MAX));
-            let (log, report) =
-                recover_entries(&crashed, &shared.options, 0).map_err(|error| format!("node {}: {error}", node.id))?;
-            if let Some(damage) = report.damaged.first() {
-                return Err(format!("node {}: {damage}", node.id));
-            }
+            let opened = recover_entries(&crashed, &shared.options, 0);
+            let log = match opened {
+                Ok((log, report)) if node.was_hit.get() || report.damaged.is_empty() => Some(log),
+                Ok((_, report)) => return Err(format!("node {}: {}", node.id, report.damaged[0])),
+                Err(_) if node.is_hit.get() => None,
+                Err(error) => return Err(format!("node {}: {error}", node.id)),
+            };
             for placement in placements.iter().copied() {
-                let vote = log.vote(placement);
-                let answered = node.answered.borrow().get(&placement).copied();
-                let holds = |(term, replica)| {
-                    vote.is_some_and(|vote| {
-                        vote.term > term || vote.term == term && (vote.replica == replica || vote.is_leader)
-                    })
+                let sound = log.as_ref().filter(|log| log.damage(placement).is_none());
+                let found = match sound {
+                    Some(log) => read_disk(node, placement, log, &crashed)
+                        .map_err(|text| format!("node {}, placement {placement}: {text}", node.id))?,
+                    None => OnDisk { replica: node.replica_id(placement), is_gone: true, ..OnDisk::default() },
                 };
-                if let Some((term, replica)) = answered.filter(|answered| !holds(*answered)) {
-                    return Err(format!(
-                        "node {}, placement {placement}: it answered a vote for {replica} in term {term}, and would have {vote:?}",
-                        node.id
-                    ));
-                }
-                let bounds = log.bounds(placement);
-                let found = log.read(placement, bounds.first..bounds.end).map_err(|error| error.to_string())?;
-                let entries = found.into_iter().map(|found| match found {
-                    FoundEntry::Here(entry) => Ok(entry),
-                    FoundEntry::OnDisk(read) => read.run(&crashed).map_err(|error| error.to_string()),
-                });
-                let entries = entries.collect::<Result<Vec<_>, _>>()?;
-                let entries = entries.into_iter().map(|entry| (entry.term, entry.led_by, entry.body)).collect();
-                let counter = node.counters.borrow().get(&placement).cloned().unwrap_or_default();
-                let applied = counter.durable.borrow().next();
-                if applied < bounds.first {
-                    return Err(format!(
-                        "node {}, placement {placement}: entries below {} are purged, and the store has those below {applied}",
-                        node.id, bounds.first
-                    ));
-                }
-                disks.insert((node.id, placement), OnDisk { vote, bounds, entries, applied });
+                disks.insert((node.id, placement), found);
             }
         }
         Ok(disks)
@@ -126,7 +115,7 @@ impl Judge {
             // The first entry has the members, and every member makes it.
             let first = disk.bounds.first;
             let entries = (first..).zip(&disk.entries).filter(|(index, _)| *index > 0);
-            seen.extend(entries.map(|(_, (term, leader, _))| (*term, *leader)));
+            seen.extend(entries.map(|(_, entry)| (entry.term, entry.led_by)));
         }
         for (term, leader) in seen {
             let known = *self.leaders.entry((placement, term)).or_insert(leader);
@@ -155,14 +144,45 @@ impl Judge {
         Ok(())
     }
 
-    fn committed_is_on_a_quorum(&self, placement: PlacementId, replicas: &[(u64, &OnDisk)]) -> Result<(), String> {
-        for (index, (term, _)) in &self.committed[&placement] {
-            let holders = replicas.iter().filter(|(_, disk)| disk.has(*index, *term)).count();
-            if holders * 2 <= replicas.len() {
-                return Err(format!(
-                    "entry {index} of term {term} is committed, and durable on {holders} of {} nodes",
-                    replicas.len()
-                ));
+    /// Replicas that have applied the same are in the same state.
+    fn states_are_equal(&mut self, shared: &Shared, placement: PlacementId) -> Result<(), String> {
+        for node in shared.nodes.borrow().values() {
+            let Some(counter) = node.counters.borrow().get(&placement).cloned() else { continue };
+            let state = counter.now.borrow().state.clone();
+            let Some((_, index)) = state.applied else { continue };
+            let known = self.states.entry((placement, index)).or_insert_with(|| state.clone());
+            if *known != state {
+                return Err(format!("node {} is in state {state:?}, and another was in {known:?}", node.id));
+            }
+        }
+        Ok(())
+    }
+
+    /// A committed entry is on a majority of the voters, of both sets while they change. A replica that gave up its id can't vote against
+    /// it.
+    fn committed_is_on_a_quorum(
+        &self,
+        shared: &Shared,
+        placement: PlacementId,
+        replicas: &[(u64, &OnDisk)],
+    ) -> Result<(), String> {
+        let nodes = shared.nodes.borrow();
+        let counters = nodes.values().filter_map(|node| node.counters.borrow().get(&placement).cloned());
+        let states = counters.map(|counter| counter.now.borrow().state.clone());
+        let Some(state) = states.max_by_key(|state| state.applied) else { return Ok(()) };
+        for voters in state.voters() {
+            for (index, (term, _)) in &self.committed[&placement] {
+                let keeps = |voter: &&u64| {
+                    let found = replicas.iter().find(|(node, _)| *node == node_of(**voter));
+                    found.is_none_or(|(_, disk)| disk.replica != **voter || disk.keeps(*index, *term))
+                };
+                let holders = voters.iter().filter(keeps).count();
+                if holders * 2 <= voters.len() {
+                    return Err(format!(
+                        "entry {index} of term {term} is committed, and durable on {holders} of {} voters",
+                        voters.len()
+                    ));
+                }
             }
         }
         Ok(())
@@ -181,15 +201,37 @@ impl Judge {
     }
 }
 
+/// A replica in the entry log that a power cut would leave.
+fn read_disk(node: &SimNode, placement: PlacementId, log: &EntryLog, disk: &SimDisk) -> Result<OnDisk, String> {
+    let vote = log.vote(placement);
+    let answered = node.answered.borrow().get(&placement).copied();
+    let holds = |(term, replica)| {
+        vote.is_some_and(|vote| vote.term > term || vote.term == term && (vote.replica == replica || vote.is_leader))
+    };
+    if let Some((term, replica)) = answered.filter(|answered| !holds(*answered)) {
+        return Err(format!("it answered a vote for {replica} in term {term}, and would have {vote:?}"));
+    }
+    let bounds = log.bounds(placement);
+    let found = log.read(placement, bounds.first..bounds.end).map_err(|error| error.to_string())?;
+    let entries = found.into_iter().map(|found| match found {
+        FoundEntry::Here(entry) => Ok(entry),
+        FoundEntry::OnDisk(read) => read.run(disk).map_err(|error| error.to_string()),
+    });
+    let entries = entries.collect::<Result<Vec<_>, _>>()?;
+    let counter = node.counters.borrow().get(&placement).cloned().unwrap_or_default();
+    let applied = counter.durable.borrow().next();
+    if applied < bounds.first {
+        return Err(format!("entries below {} are purged, and the store has those below {applied}", bounds.first));
+    }
+    Ok(OnDisk { replica: node.replica_id(placement), vote, bounds, entries, applied, is_gone: false })
+}
+
 /// Where two logs have an entry of the same term, they are equal up to there.
 fn logs_match(replicas: &[(u64, &OnDisk)]) -> Result<(), String> {
     for (at, (a, one)) in replicas.iter().enumerate() {
         for (b, other) in &replicas[at + 1..] {
             let (first, end) = (one.bounds.first.max(other.bounds.first), one.bounds.end.min(other.bounds.end));
-            let entry = |disk: &OnDisk, index: u64| {
-                let (term, _, body) = &disk.entries[(index - disk.bounds.first) as usize];
-                (*term, body.clone())
-            };
+            let entry = |disk: &OnDisk, index: u64| disk.entries[(index - disk.bounds.first) as usize].clone();
             let last = (first..end).rev().find(|index| one.term_at(*index) == other.term_at(*index));
             for index in last.map_or(first..first, |last| first..last + 1) {
                 if entry(one, index) != entry(other, index) {

@@ -5,6 +5,7 @@ mod counter;
 mod executor;
 mod judge;
 mod links;
+mod members;
 mod nemesis;
 mod node;
 mod runtime;
