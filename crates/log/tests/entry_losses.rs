@@ -108,13 +108,13 @@ fn a_replica_under_a_new_id_isnt_hit_by_the_damage_of_the_old_one() {
     }
     // Damage behind it hits it as any.
     let (mut log, _) = open(&disk);
-    log.append(A, vec![entry(A, 0, 1, 300)], now).unwrap();
+    log.append(A, vec![entry(A, 0, 1, 333)], now).unwrap();
     settle(&mut log, &disk, &mut now).unwrap();
     log.append(B, vec![entry(B, 4, 4, 10)], now).unwrap();
     settle(&mut log, &disk, &mut now).unwrap();
     let is_last = |name: &String| {
         let bytes = disk.content(name).unwrap();
-        bytes.windows(300).rposition(|window| window.iter().all(|byte| *byte == 1)).map(|at| (name.clone(), at))
+        bytes.windows(333).rposition(|window| window.iter().all(|byte| *byte == 1)).map(|at| (name.clone(), at))
     };
     let names =
         leveret_log::files(&disk, &leveret_log::Options { node_id: 5, ..leveret_log::Options::default() }).unwrap();
