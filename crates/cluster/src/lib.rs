@@ -10,6 +10,17 @@
 //!
 //! It must not know: sockets, files, threads, clocks, queues, clients' protocols. Everything is in one thread.
 
+/// Whether the fault [`leveret_log::Bug`] is planted in this thread; always false without the feature `planted-bugs`.
+macro_rules! planted {
+    ($bug:ident) => {{
+        #[cfg(feature = "planted-bugs")]
+        let is_planted = leveret_log::Bug::$bug.is_planted();
+        #[cfg(not(feature = "planted-bugs"))]
+        let is_planted = false;
+        is_planted
+    }};
+}
+
 mod answers;
 mod entry_codec;
 mod flushes;

@@ -85,6 +85,11 @@ impl<H: Host> Shared<H> {
         io::Error::other(text)
     }
 
+    /// Stops the placement if its records didn't become durable.
+    pub(crate) fn stop_unless(&self, flushed: io::Result<()>) -> io::Result<()> {
+        flushed.map_err(|error| self.stop(&error.to_string()))
+    }
+
     /// Calls the log; what it refuses stops the placement.
     pub(crate) fn log<T>(&self, call: impl FnOnce(&mut EntryLog) -> Result<T, EntryError>) -> io::Result<T> {
         if let Some(text) = &*self.stopped.borrow() {
@@ -102,6 +107,9 @@ impl<H: Host> Shared<H> {
             entry.committed = self.state.borrow().applied.map_or(0, |(_, index)| index + 1);
         }
         self.note_clock(entry.clock);
+        if planted!(LetTermFall) && entry.id.leader_id.term > 1 && entry.id.index % 16 == 7 {
+            entry.id.leader_id.term -= 1;
+        }
         entry
     }
 }

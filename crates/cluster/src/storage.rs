@@ -182,8 +182,12 @@ impl<R: AsyncRuntime, H: Host> RaftLogStorage<Types<R>> for Storage<H> {
         let now = shared.host.now();
         let position = shared.log(|log| log.save_vote(shared.placement, from_raft(vote), now))?;
         shared.host.appended();
+        if planted!(AnswerVoteEarly) {
+            return Ok(());
+        }
         let (sender, durable) = R::Oneshot::channel();
-        let report = Box::new(move |result: io::Result<()>| drop(sender.send(result)));
+        let stopping = shared.clone();
+        let report = Box::new(move |result: io::Result<()>| drop(sender.send(stopping.stop_unless(result))));
         shared.node.when_durable(position, report).map_err(|reason| shared.stop(&reason))?;
         durable.await.map_err(|_| io::Error::other("the entry log is gone"))?
     }
@@ -197,7 +201,8 @@ impl<R: AsyncRuntime, H: Host> RaftLogStorage<Types<R>> for Storage<H> {
         let now = shared.host.now();
         let position = shared.log(|log| log.append(shared.placement, entries, now))?;
         shared.host.appended();
-        let report = Box::new(move |result| flushed.io_completed(result));
+        let stopping = shared.clone();
+        let report = Box::new(move |result| flushed.io_completed(stopping.stop_unless(result)));
         shared.node.when_durable(position, report).map_err(|reason| shared.stop(&reason))
     }
 

@@ -7,13 +7,14 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use leveret_cluster::{Proposed, Settings};
-use leveret_log::{EntryOptions, Operation, PlacementId};
+use leveret_log::{EntryLog, EntryOptions, Operation, PlacementId};
 
+use super::counter::Counter;
 use super::executor::{self, Sleep, below};
 use super::judge::Judge;
 use super::links::LinkFaults;
 use super::node::{Shared, SimNode, SimReplica, node_of, start};
-use crate::disk::{Fault, User, Wrong};
+use crate::disk::{Fault, SimDisk, User, Wrong};
 
 /// A command that a client got an answer for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -233,6 +234,52 @@ impl Cluster {
     pub fn generations(&self) -> u64 {
         let nodes = self.shared.nodes.borrow();
         nodes.values().map(|node| node.generations.borrow().values().sum::<u64>()).sum()
+    }
+
+    /// The disk of a node.
+    #[must_use]
+    pub fn disk(&self, id: u64) -> Rc<SimDisk> {
+        self.node(id).disk.borrow().clone()
+    }
+
+    /// Puts another disk into a node that doesn't run. Its store stays.
+    pub fn replace_disk(&self, id: u64, disk: SimDisk) {
+        *self.node(id).disk.borrow_mut() = Rc::new(disk);
+    }
+
+    /// The options of all entry logs.
+    #[must_use]
+    pub fn log_options(&self) -> EntryOptions {
+        self.shared.options.clone()
+    }
+
+    /// The counter of a placement on a node.
+    #[must_use]
+    pub fn counter(&self, id: u64, placement: PlacementId) -> Counter {
+        self.node(id).counters.borrow_mut().entry(placement).or_default().clone()
+    }
+
+    /// Looks at the entry log of a node that runs.
+    pub fn with_log<T>(&self, id: u64, look: impl FnOnce(&mut EntryLog) -> T) -> T {
+        let log = self.node(id).log.borrow().clone();
+        log.expect("it runs").with(look)
+    }
+
+    /// Sends a frame to a node's replica, and waits for the answer for at most a second.
+    #[must_use]
+    pub fn send(&self, id: u64, placement: PlacementId, frame: Bytes) -> Option<Bytes> {
+        let node = self.node(id);
+        let replica = node.replicas.borrow().get(&placement).cloned()?;
+        let answer = Rc::new(RefCell::new(None));
+        let slot = answer.clone();
+        executor::spawn_in(node.life.get(), async move { *slot.borrow_mut() = replica.answer(&frame).await });
+        for _ in 0..1000 {
+            if answer.borrow().is_some() {
+                break;
+            }
+            self.run(1);
+        }
+        answer.take()
     }
 
     /// Whether a node runs.

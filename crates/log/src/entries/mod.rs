@@ -122,7 +122,15 @@ impl EntryLog {
             log.has_open_cut = false;
             let payload = Payload { head: &entry.head(), body: Some(&entry.body) };
             let (at, place) = self.log.append_to_ring(placement.log(), DETAIL_ENTRY, &payload, Wait::Confirm, now);
-            position = at;
+            #[cfg(feature = "planted-bugs")]
+            let is_again = planted!(AcknowledgeCut) && entry.index < log.ever_end;
+            #[cfg(not(feature = "planted-bugs"))]
+            let is_again = false;
+            position = if is_again { position } else { at };
+            #[cfg(feature = "planted-bugs")]
+            {
+                log.ever_end = log.ever_end.max(entry.index + 1);
+            }
             let record = RecordOf::Entry(entry.index);
             self.unplaced.push_back(Unplaced { place: place.into(), placement, record });
             log.push(entry, place.into());

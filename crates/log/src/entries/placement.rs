@@ -54,6 +54,9 @@ pub(super) struct PlacementLog {
     pub applied: u64,
     /// The highest clock of an entry that it ever had, as far as the files know.
     pub clock: u64,
+    /// Index behind the last entry that was ever there.
+    #[cfg(feature = "planted-bugs")]
+    pub ever_end: u64,
     /// Entries were cut, and no mark says so.
     pub has_open_cut: bool,
     /// Index of the first entry that may be in memory; all behind it are.
@@ -74,6 +77,8 @@ impl Default for PlacementLog {
             entries: VecDeque::new(),
             applied: 0,
             clock: 0,
+            #[cfg(feature = "planted-bugs")]
+            ever_end: 0,
             has_open_cut: false,
             cached_from: 0,
             cached_bytes: 0,
