@@ -23,7 +23,8 @@ pub struct Applied(pub Bytes);
 
 /// The state that a placement's entries are applied to.
 pub trait Machine: 'static {
-    /// The state that survived the last stop: entries up to there aren't applied again.
+    /// The state that survived the last stop, and is durable: entries up to there aren't applied again, and may be purged. What a start
+    /// finds that was written and maybe not synced is synced before.
     fn state(&self) -> PlacementState;
     /// Applies an entry, after which the placement is in this state. An entry without commands changes nothing else.
     fn apply(&mut self, state: PlacementState, commands: Option<&Bytes>) -> Applied;

@@ -107,8 +107,9 @@ impl<H: Host> Shared<H> {
             entry.committed = self.state.borrow().applied.map_or(0, |(_, index)| index + 1);
         }
         self.note_clock(entry.clock);
-        if planted!(LetTermFall) && entry.id.leader_id.term > 1 && entry.id.index % 16 == 7 {
-            entry.id.leader_id.term -= 1;
+        if planted!(LetTermFall) && entry.id.index % 16 == 7 {
+            let before = self.node.with(|log| log.term(self.placement, entry.id.index - 1));
+            entry.id.leader_id.term -= u64::from(before == Some(entry.id.leader_id.term));
         }
         entry
     }

@@ -13,7 +13,7 @@ use crate::disk::SimDisk;
 
 /// A replica as its disk would have it after a power cut now.
 #[derive(Default)]
-struct OnDisk {
+pub(super) struct OnDisk {
     replica: u64,
     vote: Option<Vote>,
     bounds: Bounds,
@@ -32,7 +32,7 @@ impl OnDisk {
     }
 
     /// Whether the entry is here for good, in the log or in the counter, or whether the replica can't vote against it.
-    fn keeps(&self, index: u64, term: u64) -> bool {
+    pub(super) fn keeps(&self, index: u64, term: u64) -> bool {
         self.is_gone || index < self.applied || self.term_at(index) == Some(term)
     }
 }
@@ -88,21 +88,9 @@ impl Judge {
         let mut disks = BTreeMap::new();
         for node in shared.nodes.borrow().values() {
             let crashed = node.disk.borrow().crash(below(u64::MAX));
-            let opened = recover_entries(&crashed, &shared.options, 0);
-            let log = match opened {
-                Ok((log, report)) if node.was_hit.get() || report.damaged.is_empty() => Some(log),
-                Ok((_, report)) => return Err(format!("node {}: {}", node.id, report.damaged[0])),
-                Err(_) if node.is_hit.get() => None,
-                Err(error) => return Err(format!("node {}: {error}", node.id)),
-            };
+            let log = open(node, shared, &crashed)?;
             for placement in placements.iter().copied() {
-                let sound = log.as_ref().filter(|log| log.damage(placement).is_none());
-                let found = match sound {
-                    Some(log) => read_disk(node, placement, log, &crashed)
-                        .map_err(|text| format!("node {}, placement {placement}: {text}", node.id))?,
-                    None => OnDisk { replica: node.replica_id(placement), is_gone: true, ..OnDisk::default() },
-                };
-                disks.insert((node.id, placement), found);
+                disks.insert((node.id, placement), read_placement(node, placement, log.as_ref(), &crashed)?);
             }
         }
         Ok(disks)
@@ -198,6 +186,36 @@ impl Judge {
             }
         }
         Ok(())
+    }
+}
+
+/// A replica as a power cut now would leave it on its disk.
+pub(super) fn look_at(node: &SimNode, shared: &Shared, placement: PlacementId) -> Result<OnDisk, String> {
+    let crashed = node.disk.borrow().crash(below(u64::MAX));
+    let log = open(node, shared, &crashed)?;
+    read_placement(node, placement, log.as_ref(), &crashed)
+}
+
+/// Opens the entry log that a power cut left. `None` if the disk was changed so that it can't be read.
+fn open(node: &SimNode, shared: &Shared, crashed: &SimDisk) -> Result<Option<EntryLog>, String> {
+    match recover_entries(crashed, &shared.options, 0) {
+        Ok((log, report)) if node.was_hit.get() || report.damaged.is_empty() => Ok(Some(log)),
+        Ok((_, report)) => Err(format!("node {}: {}", node.id, report.damaged[0])),
+        Err(_) if node.is_hit.get() => Ok(None),
+        Err(error) => Err(format!("node {}: {error}", node.id)),
+    }
+}
+
+fn read_placement(
+    node: &SimNode,
+    placement: PlacementId,
+    log: Option<&EntryLog>,
+    disk: &SimDisk,
+) -> Result<OnDisk, String> {
+    match log.filter(|log| log.damage(placement).is_none()) {
+        Some(log) => read_disk(node, placement, log, disk)
+            .map_err(|text| format!("node {}, placement {placement}: {text}", node.id)),
+        None => Ok(OnDisk { replica: node.replica_id(placement), is_gone: true, ..OnDisk::default() }),
     }
 }
 

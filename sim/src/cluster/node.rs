@@ -15,6 +15,7 @@ use leveret_log::{Entry, EntryOptions, EntryRead, Lane, Next, PlacementId, recov
 use super::channels::Oneshot;
 use super::counter::Counter;
 use super::executor::{self, LifeId, Sleep, below};
+use super::judge;
 use super::links::LinkFaults;
 use super::runtime::SimRuntime;
 use crate::disk::SimDisk;
@@ -59,6 +60,8 @@ pub(super) struct SimNode {
     pub replicas: RefCell<BTreeMap<PlacementId, SimReplica>>,
     /// Term and replica of the last vote that was granted to another node.
     pub answered: RefCell<BTreeMap<PlacementId, (u64, u64)>>,
+    /// Number of acknowledgements in a term.
+    acknowledged: RefCell<BTreeMap<(PlacementId, u64), u64>>,
     /// How often the replica of a placement gave up its id.
     pub generations: RefCell<BTreeMap<PlacementId, u64>>,
     /// Bits of its disk were changed, and it wasn't started since.
@@ -92,6 +95,7 @@ impl SimNode {
             log: RefCell::default(),
             replicas: RefCell::default(),
             answered: RefCell::default(),
+            acknowledged: RefCell::default(),
             generations: RefCell::default(),
             is_hit: Cell::new(false),
             was_hit: Cell::new(false),
@@ -144,15 +148,42 @@ impl SimNode {
         .await;
     }
 
-    /// Notes a vote that is granted: a request of kind 2 with the vote in bytes 8 to 25, an answer with the flag behind its vote.
-    fn note_answer(&self, placement: PlacementId, request: &[u8], reply: &[u8]) {
-        const VOTE: u8 = 2;
-        const VOTED: u8 = 5;
-        const GRANTED_AT: usize = 4 + 17;
-        if request[1] == VOTE && reply[1] == VOTED && reply[GRANTED_AT] == 1 {
-            let u64_at = |at: usize| u64::from_le_bytes(request[at..at + 8].try_into().expect("eight bytes"));
-            self.answered.borrow_mut().insert(placement, (u64_at(8), u64_at(16)));
+    /// Looks whether what an answer says would be there after a power cut now.
+    ///
+    /// # Errors
+    /// It wouldn't.
+    fn check_answer(
+        &self,
+        shared: &Shared,
+        placement: PlacementId,
+        request: &[u8],
+        reply: &[u8],
+    ) -> Result<(), String> {
+        match answered(request, reply) {
+            Some(Answered::Vote { term, replica }) => {
+                self.answered.borrow_mut().insert(placement, (term, replica));
+                judge::look_at(self, shared, placement).map(drop)
+            }
+            Some(Answered::Entry { term, index }) if self.is_looked_at(placement, term) => {
+                let disk = judge::look_at(self, shared, placement)?;
+                match disk.keeps(index, term) {
+                    true => Ok(()),
+                    false => Err(format!(
+                        "node {}, placement {placement}: it acknowledged entry {index} of term {term}, which isn't durable",
+                        self.id
+                    )),
+                }
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// Whether an acknowledgement in this term is checked: the first ones, when entries of other leaders are cut, and some later ones.
+    fn is_looked_at(&self, placement: PlacementId, term: u64) -> bool {
+        let mut acknowledged = self.acknowledged.borrow_mut();
+        let count = acknowledged.entry((placement, term)).or_default();
+        *count += 1;
+        *count < 6 || below(100) == 0
     }
 
     /// Whether it reads this frame: no entries are taken while the entry log has no room.
@@ -225,6 +256,43 @@ async fn run_store(node: Rc<SimNode>, shared: Rc<Shared>) {
     }
 }
 
+/// The promise of an answer.
+enum Answered {
+    /// It has voted for this replica in this term.
+    Vote { term: u64, replica: u64 },
+    /// It has this entry.
+    Entry { term: u64, index: u64 },
+}
+
+/// The promise of an answer to a request, by the bytes of both.
+fn answered(request: &[u8], reply: &[u8]) -> Option<Answered> {
+    const APPEND: u8 = 1;
+    const APPENDED: u8 = 1;
+    const VOTE: u8 = 2;
+    const VOTED: u8 = 5;
+    const GRANTED_AT: usize = 4 + 17;
+    let u32_at = |at: usize| Some(u32::from_le_bytes(request.get(at..at + 4)?.try_into().ok()?));
+    let u64_at = |at: usize| Some(u64::from_le_bytes(request.get(at..at + 8)?.try_into().ok()?));
+    if request[1] == VOTE && reply[1] == VOTED && reply[GRANTED_AT] == 1 {
+        return Some(Answered::Vote { term: u64_at(8)?, replica: u64_at(16)? });
+    }
+    if request[1] != APPEND || reply[1] != APPENDED {
+        return None;
+    }
+    // Behind placement and vote: the ids of the entry before and of the committed one, then the entries.
+    let mut at = 8 + 17;
+    for _ in 0..2 {
+        at += if *request.get(at)? == 1 { 17 } else { 1 };
+    }
+    let count = u32_at(at)?;
+    at += 4;
+    for _ in 1..count {
+        at += 4 + u32_at(at)? as usize;
+    }
+    (count > 0).then_some(())?;
+    Some(Answered::Entry { term: u64_at(at + 4 + 16)?, index: u64_at(at + 4 + 8)? })
+}
+
 /// The text of an answer that refuses a frame because it breaks the protocol.
 fn refusal(reply: &[u8]) -> Option<String> {
     const REFUSED: u8 = 8;
@@ -264,6 +332,8 @@ pub(super) fn start(shared: &Rc<Shared>, node: &Rc<SimNode>, life: LifeId, place
     executor::spawn_in(life, run_store(node.clone(), shared.clone()));
     for placement in placements.iter().copied() {
         let counter = node.counters.borrow_mut().entry(placement).or_default().clone();
+        // What a kill left in memory of the system is synced by a start, as the store does it.
+        counter.sync();
         let host = SimHost { node: Rc::downgrade(node), shared: Rc::downgrade(shared) };
         let (node, log, shared) = (node.clone(), log.clone(), shared.clone());
         executor::spawn_in(life, async move {
@@ -321,7 +391,9 @@ impl Host for SimHost {
                 // The answer is made in the other node's life, and is gone with it.
                 executor::spawn_in(node.life.get(), async move {
                     let Some(reply) = replica.answer(&frame).await else { return };
-                    node.note_answer(placement, &frame, &reply);
+                    if let Err(text) = node.check_answer(&shared, placement, &frame, &reply) {
+                        shared.stopped.borrow_mut().push(text);
+                    }
                     if let Some(text) = refusal(&reply) {
                         shared.note(&node, format!(", asked by {from}: {text}"));
                     }

@@ -43,7 +43,7 @@ pub struct Cluster {
 #[must_use]
 pub fn small_files() -> EntryOptions {
     EntryOptions {
-        file_bytes: 64 << 10,
+        file_bytes: 16 << 10,
         buffer_bytes: 256 << 10,
         cached_bytes: 4 << 10,
         disk_reserve: Some(0),
