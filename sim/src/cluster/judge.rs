@@ -1,9 +1,9 @@
 //! Judges Raft's promises from disks and applied states, and not from what the engine says of itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use leveret_cluster::PlacementState;
-use leveret_log::{Bounds, Entry, EntryLog, FoundEntry, PlacementId, Vote, recover_entries};
+use leveret_log::{Bounds, Entry, EntryKind, EntryLog, FoundEntry, PlacementId, Vote, recover_entries};
 
 use super::counter::AppliedEntries;
 use super::executor::below;
@@ -72,7 +72,7 @@ impl Judge {
             if let Err(text) = self.states_are_equal(shared, *placement) {
                 return fail(text);
             }
-            if let Err(text) = self.committed_is_on_a_quorum(shared, *placement, &replicas) {
+            if let Err(text) = self.committed_is_on_a_quorum(*placement, &replicas) {
                 return fail(text);
             }
         }
@@ -147,30 +147,32 @@ impl Judge {
     }
 
     /// A committed entry is on a majority of the voters, of both sets while they change. A replica that gave up its id can't vote against
-    /// it.
-    fn committed_is_on_a_quorum(
-        &self,
-        shared: &Shared,
-        placement: PlacementId,
-        replicas: &[(u64, &OnDisk)],
-    ) -> Result<(), String> {
-        let nodes = shared.nodes.borrow();
-        let counters = nodes.values().filter_map(|node| node.counters.borrow().get(&placement).cloned());
-        let states = counters.map(|counter| counter.now.borrow().state.clone());
-        let Some(state) = states.max_by_key(|state| state.applied) else { return Ok(()) };
-        for voters in state.voters() {
-            for (index, (term, _)) in &self.committed[&placement] {
-                let keeps = |voter: &&u64| {
-                    let found = replicas.iter().find(|(node, _)| *node == node_of(**voter));
-                    found.is_none_or(|(_, disk)| disk.replica != **voter || disk.keeps(*index, *term))
-                };
-                let holders = voters.iter().filter(keeps).count();
-                if holders * 2 <= voters.len() {
-                    return Err(format!(
-                        "entry {index} of term {term} is committed, and durable on {holders} of {} voters",
-                        voters.len()
-                    ));
-                }
+    /// it. The voters are those of the last committed entry with members, or of a later one: it counts for its leader from the moment at
+    /// which it is appended, and who lacks it needs a majority of its voters, too.
+    fn committed_is_on_a_quorum(&self, placement: PlacementId, replicas: &[(u64, &OnDisk)]) -> Result<(), String> {
+        // The replica that had applied the most may have lost its power since.
+        let last = self.states.range((placement, 0)..=(placement, u64::MAX)).next_back();
+        let Some((_, state)) = last else { return Ok(()) };
+        let later = replicas
+            .iter()
+            .flat_map(|(_, disk)| &disk.entries)
+            .filter(|entry| entry.kind == EntryKind::Membership && Some((entry.term, entry.index)) > state.members_at);
+        let later = later.map(|entry| PlacementState { members: entry.body.clone(), ..PlacementState::default() });
+        let configurations: Vec<_> = [state.clone()].into_iter().chain(later).map(|state| state.voters()).collect();
+        for (index, (term, _)) in &self.committed[&placement] {
+            let keeps = |voter: &&u64| {
+                let found = replicas.iter().find(|(node, _)| *node == node_of(**voter));
+                found.is_none_or(|(_, disk)| disk.replica != **voter || disk.keeps(*index, *term))
+            };
+            let is_quorum = |voters: &BTreeSet<u64>| voters.iter().filter(keeps).count() * 2 > voters.len();
+            if !configurations.iter().any(|sets| sets.iter().all(is_quorum)) {
+                let seen = replicas.iter().map(|(node, disk)| {
+                    format!("node {node} has {:?}, applied {}, is gone: {}", disk.bounds, disk.applied, disk.is_gone)
+                });
+                return Err(format!(
+                    "entry {index} of term {term} is committed, and durable on no quorum of {configurations:?}: {}",
+                    seen.collect::<Vec<_>>().join("; ")
+                ));
             }
         }
         Ok(())
