@@ -36,6 +36,30 @@ mod storage;
 mod types;
 mod vetting;
 
+/// Frames by themselves, for those that try any bytes on the decoders.
+pub mod frames {
+    use bytes::Bytes;
+
+    use crate::frame::{Reply, Request};
+    use crate::vetting::Known;
+
+    /// Decodes a request, checks it as a replica that knows nothing would, and encodes it again.
+    #[must_use]
+    pub fn request_again(bytes: &Bytes) -> Option<Bytes> {
+        let (placement, request) = Request::decode(bytes)?;
+        let known = Known { replica: 1, term: 0, committed: None, term_of: &|_| None };
+        // Whether it is refused doesn't matter here.
+        let _ = known.check(&request);
+        Some(request.encode(placement))
+    }
+
+    /// Decodes an answer, and encodes it again.
+    #[must_use]
+    pub fn answer_again(bytes: &Bytes) -> Option<Bytes> {
+        Reply::decode(bytes).map(|reply| reply.encode())
+    }
+}
+
 /// The traits of a runtime, for those that bring one.
 pub mod runtime {
     pub use openraft::async_runtime::*;

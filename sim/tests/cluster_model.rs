@@ -1,0 +1,441 @@
+//! A small model of a placement, explored whole: three replicas, two terms, three entries, and one power cut for each replica.
+//!
+//! It has the rules that the entry log, the store and the crate `cluster` rely on, and nothing of the engine: what is answered when, what a
+//! power cut leaves of records that weren't synced, a store that is ahead of its entry log, marks, purges, and how a start makes the two fit.
+//! Links lose, delay, repeat and reorder: whatever was once sent may arrive at any later time. With each rule left out, a promise breaks.
+
+use std::collections::{HashSet, VecDeque};
+
+const REPLICAS: usize = 3;
+const TERMS: u8 = 2;
+const ENTRIES: usize = 3;
+
+/// Terms of entries, from index 0 on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Terms {
+    length: u8,
+    of: [u8; ENTRIES],
+}
+
+impl Terms {
+    fn list(&self) -> &[u8] {
+        &self.of[..usize::from(self.length)]
+    }
+
+    fn cut(&mut self, length: usize) {
+        self.length = self.length.min(length as u8);
+        self.of[usize::from(self.length)..].fill(0);
+    }
+
+    fn push(&mut self, term: u8) {
+        self.of[usize::from(self.length)] = term;
+        self.length += 1;
+    }
+
+    fn last(&self) -> (u8, u8) {
+        (self.list().last().copied().unwrap_or(0), self.length)
+    }
+}
+
+/// A record of the entry log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Record {
+    Vote { term: u8, replica: u8 },
+    Entry { index: u8, term: u8 },
+    /// Entries below this index are purged.
+    Mark { first: u8 },
+}
+
+/// The content of an entry log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Log {
+    term: u8,
+    /// The replica that has the vote of this term; 0 for none.
+    voted: u8,
+    entries: Terms,
+    first: u8,
+}
+
+impl Log {
+    fn take(&mut self, record: Record) {
+        match record {
+            Record::Vote { term, replica } => (self.term, self.voted) = (term, replica),
+            Record::Entry { index, term } => {
+                self.entries.cut(usize::from(index));
+                self.entries.push(term);
+            }
+            Record::Mark { first } => self.first = self.first.max(first),
+        }
+    }
+}
+
+/// An answer that waits until what it says is durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Answer {
+    Vote { term: u8, replica: u8 },
+    Entries { term: u8, count: u8 },
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+enum Role {
+    #[default]
+    Follows,
+    Stands,
+    Leads,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct Replica {
+    durable: Log,
+    now: Log,
+    /// Records that aren't synced.
+    unsynced: Vec<Record>,
+    owed: Vec<Answer>,
+    role: Role,
+    /// Number of entries that it knows to be committed, and has applied.
+    applied: u8,
+    /// The entries that the store has durably applied.
+    store: Terms,
+    has_crashed: bool,
+}
+
+/// Everything that was ever sent in a term.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+struct Sent {
+    /// The last entry of each replica that stood, as term and length; `None` if it didn't.
+    stood: [Option<(u8, u8)>; REPLICAS],
+    /// Who granted its vote to whom; 0 for nobody.
+    granted: [u8; REPLICAS],
+    /// The replica that led; 0 for none.
+    leader: u8,
+    /// Its log.
+    log: Terms,
+    committed: u8,
+    /// Entries that each replica has acknowledged.
+    acknowledged: [u8; REPLICAS],
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+struct State {
+    replicas: [Replica; REPLICAS],
+    /// By term, from 1 on.
+    sent: [Sent; TERMS as usize],
+    committed: Terms,
+}
+
+/// A rule that is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Without {
+    SyncBeforeVote,
+    SyncBeforeAcknowledgement,
+    WholeQuorum,
+    /// Purges go by what is applied in memory.
+    DurableStore,
+    /// A start keeps an older tail in the place of what the store has.
+    Fitting,
+    /// A vote goes to whoever asks.
+    LongerLog,
+    /// Entries of older terms are committed by counting.
+    OwnTerm,
+}
+
+struct Model {
+    without: Option<Without>,
+}
+
+impl Model {
+    fn lacks(&self, rule: Without) -> bool {
+        self.without == Some(rule)
+    }
+
+    fn quorum(&self) -> usize {
+        if self.lacks(Without::WholeQuorum) { 1 } else { 2 }
+    }
+
+    /// All states that follow this one.
+    ///
+    /// # Errors
+    /// A promise that is broken.
+    fn next(&self, state: &State) -> Result<Vec<State>, String> {
+        let mut found = Vec::new();
+        for at in 0..REPLICAS {
+            let replica = &state.replicas[at];
+            self.stand(state, at, &mut found);
+            for term in 1..=TERMS {
+                self.vote(state, at, term, &mut found);
+                self.receive(state, at, term, &mut found);
+            }
+            self.lead(state, at, &mut found)?;
+            self.propose(state, at, &mut found);
+            self.commit(state, at, &mut found)?;
+            if !replica.unsynced.is_empty() {
+                let mut next = state.clone();
+                sync(&mut next, at);
+                found.push(next);
+            }
+            if replica.store.length < replica.applied {
+                let mut next = state.clone();
+                let applied = next.replicas[at].now.entries;
+                next.replicas[at].store = applied;
+                next.replicas[at].store.cut(usize::from(replica.applied));
+                found.push(next);
+            }
+            let purgeable = if self.lacks(Without::DurableStore) { replica.applied } else { replica.store.length };
+            if replica.now.first < purgeable {
+                let mut next = state.clone();
+                append(&mut next, at, Record::Mark { first: purgeable });
+                found.push(next);
+            }
+            if !replica.has_crashed {
+                for kept in 0..=replica.unsynced.len() {
+                    found.push(self.crash(state, at, kept)?);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn answer(&self, state: &mut State, at: usize, answer: Answer) {
+        let is_early = match answer {
+            Answer::Vote { .. } => self.lacks(Without::SyncBeforeVote),
+            Answer::Entries { .. } => self.lacks(Without::SyncBeforeAcknowledgement),
+        };
+        if is_early || state.replicas[at].unsynced.is_empty() {
+            give(state, at, answer);
+        } else if !state.replicas[at].owed.contains(&answer) {
+            state.replicas[at].owed.push(answer);
+        }
+    }
+
+    fn stand(&self, state: &State, at: usize, found: &mut Vec<State>) {
+        let replica = &state.replicas[at];
+        if replica.role == Role::Leads || replica.now.term == TERMS {
+            return;
+        }
+        let mut next = state.clone();
+        let (term, id) = (replica.now.term + 1, at as u8 + 1);
+        next.replicas[at].role = Role::Stands;
+        append(&mut next, at, Record::Vote { term, replica: id });
+        next.sent[usize::from(term) - 1].stood[at] = Some(replica.now.entries.last());
+        self.answer(&mut next, at, Answer::Vote { term, replica: id });
+        found.push(next);
+    }
+
+    fn vote(&self, state: &State, at: usize, term: u8, found: &mut Vec<State>) {
+        let voter = &state.replicas[at];
+        for (asking, stood) in state.sent[usize::from(term) - 1].stood.iter().enumerate() {
+            let Some(last) = stood else { continue };
+            let is_long = self.lacks(Without::LongerLog) || *last >= voter.now.entries.last();
+            if asking == at || voter.now.term >= term || !is_long {
+                continue;
+            }
+            let mut next = state.clone();
+            let replica = asking as u8 + 1;
+            next.replicas[at].role = Role::Follows;
+            append(&mut next, at, Record::Vote { term, replica });
+            self.answer(&mut next, at, Answer::Vote { term, replica });
+            found.push(next);
+        }
+    }
+
+    fn lead(&self, state: &State, at: usize, found: &mut Vec<State>) -> Result<(), String> {
+        let (replica, id) = (&state.replicas[at], at as u8 + 1);
+        if replica.role != Role::Stands {
+            return Ok(());
+        }
+        let sent = &state.sent[usize::from(replica.now.term) - 1];
+        if sent.granted.iter().filter(|granted| **granted == id).count() < self.quorum() {
+            return Ok(());
+        }
+        if sent.leader != 0 && sent.leader != id {
+            return Err(format!("term {} has two leaders, {} and {id}", replica.now.term, sent.leader));
+        }
+        let committed = state.committed.list();
+        if !replica.now.entries.list().starts_with(committed) && usize::from(replica.store.length) < committed.len() {
+            return Err(format!("{id} leads without the committed entries {committed:?}"));
+        }
+        let mut next = state.clone();
+        next.replicas[at].role = Role::Leads;
+        let sent = &mut next.sent[usize::from(replica.now.term) - 1];
+        (sent.leader, sent.log) = (id, replica.now.entries);
+        found.push(next);
+        Ok(())
+    }
+
+    fn propose(&self, state: &State, at: usize, found: &mut Vec<State>) {
+        let replica = &state.replicas[at];
+        if replica.role != Role::Leads || usize::from(replica.now.entries.length) == ENTRIES {
+            return;
+        }
+        let mut next = state.clone();
+        let (term, index) = (replica.now.term, replica.now.entries.length);
+        append(&mut next, at, Record::Entry { index, term });
+        next.sent[usize::from(term) - 1].log = next.replicas[at].now.entries;
+        self.answer(&mut next, at, Answer::Entries { term, count: index + 1 });
+        found.push(next);
+    }
+
+    /// An append of the leader of a term, with its log up to any length.
+    fn receive(&self, state: &State, at: usize, term: u8, found: &mut Vec<State>) {
+        let (replica, sent) = (&state.replicas[at], &state.sent[usize::from(term) - 1]);
+        if sent.leader == 0 || usize::from(sent.leader) == at + 1 || replica.now.term > term {
+            return;
+        }
+        for count in 1..=sent.log.length {
+            let mut next = state.clone();
+            next.replicas[at].role = Role::Follows;
+            if (replica.now.term, replica.now.voted) != (term, sent.leader) {
+                append(&mut next, at, Record::Vote { term, replica: sent.leader });
+            }
+            let entries = &sent.log.list()[..usize::from(count)];
+            let mine = replica.now.entries.list();
+            let known = mine.iter().zip(entries).take_while(|(mine, sent)| mine == sent).count();
+            for (index, term) in entries.iter().enumerate().skip(known) {
+                append(&mut next, at, Record::Entry { index: index as u8, term: *term });
+            }
+            self.answer(&mut next, at, Answer::Entries { term, count });
+            let applied = sent.committed.min(count);
+            next.replicas[at].applied = replica.applied.max(applied);
+            if next != *state {
+                found.push(next);
+            }
+        }
+    }
+
+    fn commit(&self, state: &State, at: usize, found: &mut Vec<State>) -> Result<(), String> {
+        let replica = &state.replicas[at];
+        if replica.role != Role::Leads {
+            return Ok(());
+        }
+        let term = replica.now.term;
+        let sent = &state.sent[usize::from(term) - 1];
+        for count in sent.committed + 1..=replica.now.entries.length {
+            let entries = &replica.now.entries.list()[..usize::from(count)];
+            let is_own = self.lacks(Without::OwnTerm) || entries.last() == Some(&term);
+            let holders = sent.acknowledged.iter().filter(|acknowledged| **acknowledged >= count).count();
+            if !is_own || holders < self.quorum() {
+                continue;
+            }
+            let mut next = state.clone();
+            next.sent[usize::from(term) - 1].committed = count;
+            next.replicas[at].applied = replica.applied.max(count);
+            let known = state.committed.list();
+            if !entries.starts_with(known) && !known.starts_with(entries) {
+                return Err(format!("{entries:?} is committed after {known:?}"));
+            }
+            if entries.len() > known.len() {
+                next.committed = replica.now.entries;
+                next.committed.cut(entries.len());
+            }
+            found.push(next);
+        }
+        Ok(())
+    }
+
+    /// A power cut that leaves so many of the records that weren't synced, and a start.
+    fn crash(&self, state: &State, at: usize, kept: usize) -> Result<State, String> {
+        let mut next = state.clone();
+        let replica = &mut next.replicas[at];
+        let mut log = replica.durable;
+        replica.unsynced.drain(..kept).for_each(|record| log.take(record));
+        replica.unsynced.clear();
+        replica.owed.clear();
+        let store = replica.store;
+        if log.first > store.length {
+            return Err(format!("entries below {} are purged, the store has {:?}", log.first, store.list()));
+        }
+        let is_fitting = log.entries.list().starts_with(store.list());
+        if !is_fitting && !self.lacks(Without::Fitting) {
+            // Shorter, or an older tail: it gives way.
+            log.entries = store;
+        }
+        (replica.now, replica.durable) = (log, log);
+        replica.role = Role::Follows;
+        replica.applied = store.length;
+        replica.has_crashed = true;
+        Ok(next)
+    }
+
+    /// A committed entry is durable on a majority, and what is applied is a prefix of what is committed.
+    fn judge(&self, state: &State) -> Result<(), String> {
+        for index in 0..state.committed.list().len() {
+            let wanted = &state.committed.list()[..=index];
+            let keeps = |replica: &&Replica| {
+                replica.durable.entries.list().starts_with(wanted) || replica.store.list().starts_with(wanted)
+            };
+            if state.replicas.iter().filter(keeps).count() < 2 {
+                return Err(format!("entry {index} of {wanted:?} is committed, and durable on no majority"));
+            }
+        }
+        for replica in &state.replicas {
+            if !state.committed.list().starts_with(replica.store.list()) {
+                return Err(format!("{:?} is applied, {:?} committed", replica.store.list(), state.committed.list()));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn append(state: &mut State, at: usize, record: Record) {
+    state.replicas[at].now.take(record);
+    state.replicas[at].unsynced.push(record);
+}
+
+fn give(state: &mut State, at: usize, answer: Answer) {
+    match answer {
+        Answer::Vote { term, replica } => state.sent[usize::from(term) - 1].granted[at] = replica,
+        Answer::Entries { term, count } => {
+            let acknowledged = &mut state.sent[usize::from(term) - 1].acknowledged[at];
+            *acknowledged = (*acknowledged).max(count);
+        }
+    }
+}
+
+fn sync(state: &mut State, at: usize) {
+    let replica = &mut state.replicas[at];
+    replica.durable = replica.now;
+    replica.unsynced.clear();
+    let owed = std::mem::take(&mut replica.owed);
+    owed.into_iter().for_each(|answer| give(state, at, answer));
+}
+
+/// The state with its replicas in an order that doesn't depend on who is who, so that states that differ in names are one.
+fn explore(without: Option<Without>, states_max: usize) -> Result<usize, String> {
+    let model = Model { without };
+    let mut seen: HashSet<u128> = HashSet::new();
+    let mut queue = VecDeque::from([State::default()]);
+    while let Some(state) = queue.pop_front() {
+        model.judge(&state)?;
+        for next in model.next(&state)? {
+            if seen.insert(fingerprint(&next)) {
+                queue.push_back(next);
+            }
+        }
+        assert!(seen.len() <= states_max, "more than {states_max} states");
+    }
+    Ok(seen.len())
+}
+
+/// Two hashes with different keys: 128 bits, so that states stay apart.
+fn fingerprint(state: &State) -> u128 {
+    use std::hash::{Hash, Hasher};
+    let hash = |key: u64| {
+        let mut hasher = std::hash::DefaultHasher::new();
+        key.hash(&mut hasher);
+        state.hash(&mut hasher);
+        u128::from(hasher.finish())
+    };
+    hash(1) << 64 | hash(2)
+}
+
+#[test]
+fn probe() {
+    let began = std::time::Instant::now();
+    let found = std::panic::catch_unwind(|| explore(None, 3_000_000));
+    println!("{found:?} {:?}", began.elapsed());
+    for without in [Without::SyncBeforeVote, Without::SyncBeforeAcknowledgement, Without::WholeQuorum, Without::DurableStore, Without::Fitting, Without::LongerLog, Without::OwnTerm] {
+        let began = std::time::Instant::now();
+        let found = std::panic::catch_unwind(|| explore(Some(without), 1_000_000));
+        println!("{without:?}: {found:?} {:?}", began.elapsed());
+    }
+}
