@@ -50,6 +50,23 @@ impl Cluster {
         });
     }
 
+    /// Asks the leader once to make these nodes the voters, in the background, although it may be among those that go.
+    pub fn begin_change(&self, placement: PlacementId, nodes: &[u64]) {
+        let Some((node, replica)) = leader(&self.shared, placement) else { return };
+        let ids = nodes.iter().map(|node| self.node(*node).replica_id(placement));
+        let voters: BTreeSet<u64> = ids.collect();
+        executor::spawn_in(node.life.get(), async move {
+            let known = replica.state().replicas();
+            for id in voters.iter().copied().filter(|id| !known.contains(id)) {
+                let replica = replica.clone();
+                let added = async move { replica.add_learner(id).await };
+                let _ = SimRuntime::timeout(Duration::from_millis(50), added).await;
+            }
+            // Whether it is done is of no interest.
+            let _ = replica.change_voters(voters).await;
+        });
+    }
+
     /// Adds a node as a learner of a placement, in the background.
     pub fn make_learner(&self, placement: PlacementId, node: u64) {
         let shared = self.shared.clone();
