@@ -22,6 +22,8 @@ macro_rules! planted {
 }
 
 mod answers;
+#[cfg(feature = "bare-engine")]
+pub mod bare;
 mod entry_codec;
 mod flushes;
 mod frame;

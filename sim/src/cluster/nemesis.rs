@@ -22,6 +22,7 @@ pub fn run_seed(seed: u64, prepare: impl FnOnce(&Cluster)) -> Result<Faults, Str
     let members = if seed % 4 == 3 { 5 } else { 3 };
     let cluster = Cluster::with_spares(seed, members, 2, 2);
     let nodes = members + 2;
+    cluster.check_answers();
     prepare(&cluster);
     let mut faults = Faults::new();
     cluster.run(1500);

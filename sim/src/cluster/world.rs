@@ -76,6 +76,7 @@ impl Cluster {
             settings: Settings::default(),
             stopped: RefCell::default(),
             ended: RefCell::default(),
+            checks_answers: Cell::new(false),
             purges_early: Cell::new(false),
             acknowledges_for: Cell::new(None),
         });
@@ -424,6 +425,11 @@ impl Cluster {
     #[must_use]
     pub fn ended(&self) -> Vec<String> {
         self.shared.ended.borrow().clone()
+    }
+
+    /// Compares answers with the disk when they are given, from now on.
+    pub fn check_answers(&self) {
+        self.shared.checks_answers.set(true);
     }
 
     /// Plants: entries are purged before the store has them durably.
