@@ -69,8 +69,19 @@ impl Log {
 /// An answer that waits until what it says is durable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Answer {
-    Vote { term: u8, replica: u8 },
-    Entries { term: u8, count: u8 },
+    Vote {
+        term: u8,
+        replica: u8,
+    },
+    /// It asks for votes, with this last entry: not before its own vote is durable, or it might ask again with another log.
+    Ask {
+        term: u8,
+        last: (u8, u8),
+    },
+    Entries {
+        term: u8,
+        count: u8,
+    },
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -91,10 +102,8 @@ struct Replica {
     role: Role,
     /// Number of entries that it knows to be committed, and has applied.
     applied: u8,
-    /// The entries that the store has durably applied.
+    /// The entries that the store had durably applied at the last start.
     store: Terms,
-    /// Entries below this index are purged, at the worst: as soon as they may be, and durably at once.
-    purged: u8,
     has_crashed: bool,
 }
 
@@ -126,6 +135,7 @@ struct State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Without {
     SyncBeforeVote,
+    SyncBeforeAsking,
     SyncBeforeAcknowledgement,
     WholeQuorum,
     /// Purges go by what is applied in memory.
@@ -140,6 +150,10 @@ enum Without {
 
 struct Model {
     without: Option<Without>,
+    /// Most entries of a log.
+    entries: usize,
+    /// Most power cuts of all replicas together, each of which has at most one.
+    crashes: usize,
 }
 
 impl Model {
@@ -172,22 +186,13 @@ impl Model {
                 sync(&mut next, at);
                 found.push(next);
             }
-            if replica.store.length < replica.applied {
-                let mut next = state.clone();
-                let applied = next.replicas[at].now.entries;
-                next.replicas[at].store = applied;
-                next.replicas[at].store.cut(usize::from(replica.applied));
-                next.replicas[at].purged = replica.applied;
-                found.push(next);
-            }
-            if self.lacks(Without::DurableStore) && replica.purged < replica.applied {
-                let mut next = state.clone();
-                next.replicas[at].purged = replica.applied;
-                found.push(next);
-            }
-            if !replica.has_crashed {
+            let crashes = state.replicas.iter().filter(|replica| replica.has_crashed).count();
+            if !replica.has_crashed && crashes < self.crashes {
+                // The store was synced at some time since: what it had then matters at the power cut only.
                 for kept in 0..=replica.unsynced.len() {
-                    found.push(self.crash(state, at, kept)?);
+                    for stored in replica.store.length..=replica.applied {
+                        found.push(self.crash(state, at, kept, stored)?);
+                    }
                 }
             }
         }
@@ -197,6 +202,7 @@ impl Model {
     fn answer(&self, state: &mut State, at: usize, answer: Answer) {
         let is_early = match answer {
             Answer::Vote { .. } => self.lacks(Without::SyncBeforeVote),
+            Answer::Ask { .. } => self.lacks(Without::SyncBeforeAsking),
             Answer::Entries { .. } => self.lacks(Without::SyncBeforeAcknowledgement),
         };
         if is_early || state.replicas[at].unsynced.is_empty() {
@@ -215,8 +221,8 @@ impl Model {
         let (term, id) = (replica.now.term + 1, at as u8 + 1);
         next.replicas[at].role = Role::Stands;
         append(&mut next, at, Record::Vote { term, replica: id });
-        next.sent[usize::from(term) - 1].stood[at] = Some(replica.now.entries.last());
         self.answer(&mut next, at, Answer::Vote { term, replica: id });
+        self.answer(&mut next, at, Answer::Ask { term, last: replica.now.entries.last() });
         found.push(next);
     }
 
@@ -266,7 +272,7 @@ impl Model {
 
     fn propose(&self, state: &State, at: usize, found: &mut Vec<State>) {
         let replica = &state.replicas[at];
-        if replica.role != Role::Leads || usize::from(replica.now.entries.length) == ENTRIES {
+        if replica.role != Role::Leads || usize::from(replica.now.entries.length) == self.entries {
             return;
         }
         let mut next = state.clone();
@@ -334,17 +340,20 @@ impl Model {
         Ok(())
     }
 
-    /// A power cut that leaves so many of the records that weren't synced, and a start.
-    fn crash(&self, state: &State, at: usize, kept: usize) -> Result<State, String> {
+    /// A power cut that leaves so many of the records that weren't synced, and a store with so many entries; and a start. Entries were
+    /// purged, at the worst, as soon as they might be.
+    fn crash(&self, state: &State, at: usize, kept: usize, stored: u8) -> Result<State, String> {
         let mut next = state.clone();
         let replica = &mut next.replicas[at];
         let mut log = replica.durable;
         replica.unsynced.drain(..kept).for_each(|record| log.take(record));
         replica.unsynced.clear();
         replica.owed.clear();
-        let store = replica.store;
-        if replica.purged > store.length {
-            return Err(format!("entries below {} are purged, the store has {:?}", replica.purged, store.list()));
+        let mut store = replica.now.entries;
+        store.cut(usize::from(stored));
+        let purged = if self.lacks(Without::DurableStore) { replica.applied } else { stored };
+        if purged > stored {
+            return Err(format!("entries below {purged} are purged, the store has {:?}", store.list()));
         }
         let is_fitting = log.entries.list().starts_with(store.list());
         if !is_fitting && !self.lacks(Without::Fitting) {
@@ -353,7 +362,7 @@ impl Model {
         }
         (replica.now, replica.durable) = (log, log);
         replica.role = Role::Follows;
-        replica.applied = store.length;
+        (replica.applied, replica.store) = (stored, store);
         replica.has_crashed = true;
         Ok(next)
     }
@@ -386,6 +395,7 @@ fn append(state: &mut State, at: usize, record: Record) {
 fn give(state: &mut State, at: usize, answer: Answer) {
     match answer {
         Answer::Vote { term, replica } => state.sent[usize::from(term) - 1].granted[at] = replica,
+        Answer::Ask { term, last } => state.sent[usize::from(term) - 1].stood[at] = Some(last),
         Answer::Entries { term, count } => {
             let acknowledged = &mut state.sent[usize::from(term) - 1].acknowledged[at];
             *acknowledged = (*acknowledged).max(count);
@@ -405,8 +415,8 @@ fn sync(state: &mut State, at: usize) {
 ///
 /// # Errors
 /// A promise that is broken.
-fn explore(without: Option<Without>) -> Result<usize, String> {
-    let model = Model { without };
+fn explore(without: Option<Without>, entries: usize, crashes: usize) -> Result<usize, String> {
+    let model = Model { without, entries, crashes };
     let mut seen: HashSet<u128, BuildHasherDefault<Halves>> = HashSet::default();
     let mut queue = VecDeque::from([State::default()]);
     while let Some(state) = queue.pop_front() {
@@ -445,9 +455,10 @@ fn fingerprint(state: &State) -> u128 {
                 match answer {
                     Answer::Vote { term, replica } => (3, *term, id(*replica)).hash(&mut halves),
                     Answer::Entries { term, count } => (4, *term, *count).hash(&mut halves),
+                    Answer::Ask { term, last } => (5, *term, *last).hash(&mut halves),
                 }
             }
-            (replica.role, replica.applied, replica.store, replica.purged, replica.has_crashed).hash(&mut halves);
+            (replica.role, replica.applied, replica.store, replica.has_crashed).hash(&mut halves);
         }
         for sent in &state.sent {
             (id(sent.leader), sent.log, sent.committed).hash(&mut halves);
@@ -490,18 +501,21 @@ impl Hasher for Halves {
 
 #[test]
 fn probe() {
+    let args: usize = std::env::var("CRASHES").unwrap().parse().unwrap();
+    let entries: usize = std::env::var("ENTRIES").unwrap().parse().unwrap();
+    let began = std::time::Instant::now();
+    println!("{:?} {:?}", explore(None, entries, args), began.elapsed());
     for without in [
-        Some(Without::SyncBeforeVote),
-        Some(Without::SyncBeforeAcknowledgement),
-        Some(Without::WholeQuorum),
-        Some(Without::DurableStore),
-        Some(Without::Fitting),
-        Some(Without::LongerLog),
-        Some(Without::OwnTerm),
-        None,
+        Without::SyncBeforeVote,
+        Without::SyncBeforeAsking,
+        Without::SyncBeforeAcknowledgement,
+        Without::WholeQuorum,
+        Without::DurableStore,
+        Without::Fitting,
+        Without::LongerLog,
+        Without::OwnTerm,
     ] {
         let began = std::time::Instant::now();
-        let found = std::panic::catch_unwind(|| explore(without));
-        println!("{without:?}: {found:?} {:?}", began.elapsed());
+        println!("{without:?}: {:?} {:?}", explore(Some(without), entries, args), began.elapsed());
     }
 }

@@ -143,8 +143,11 @@ impl<R: AsyncRuntime> RaftLogStorage<Types<R>> for List {
     }
 }
 
+type Members = StoredMembership<Term, ReplicaId, MemberInfo>;
+
+/// The number of entries, the last of them, and the members by then.
 #[derive(Clone, Default)]
-struct Counts(Rc<RefCell<(u64, Option<LogId>, StoredMembership<Term, ReplicaId, MemberInfo>)>>);
+struct Counts(Rc<RefCell<(u64, Option<LogId>, Members)>>);
 
 impl<R: AsyncRuntime> RaftSnapshotBuilder<Types<R>> for Counts {
     type SnapshotData = Bytes;
@@ -159,7 +162,7 @@ impl<R: AsyncRuntime> RaftStateMachine<Types<R>> for Counts {
     type SnapshotData = Bytes;
     type SnapshotBuilder = Self;
 
-    async fn applied_state(&mut self) -> io::Result<(Option<LogId>, StoredMembership<Term, ReplicaId, MemberInfo>)> {
+    async fn applied_state(&mut self) -> io::Result<(Option<LogId>, Members)> {
         let (_, applied, members) = self.0.borrow().clone();
         Ok((applied, members))
     }

@@ -104,8 +104,8 @@ impl Known<'_> {
                 if vote.leader_id.term < self.term {
                     return Ok(());
                 }
-                let ids = previous.iter().chain(committed).chain(entries.iter().map(|entry| &entry.id));
-                ids.map(|id| self.committed(id)).collect()
+                let mut ids = previous.iter().chain(committed).chain(entries.iter().map(|entry| &entry.id));
+                ids.try_for_each(|id| self.committed(id))
             }
             Request::Vote { vote, last, .. } => self.candidate(vote, last.as_ref()),
             Request::PreVote { vote, last, is_transfer } => {

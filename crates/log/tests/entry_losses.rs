@@ -4,7 +4,7 @@
 mod entry_log;
 
 use bytes::Bytes;
-use entry_log::{A, B, entry, open, settle};
+use entry_log::{A, B, bodies, entry, open, settle};
 use leveret_log::{
     Bounds, ENTRY_BYTES_MAX, EntryError, EntryLog, Job, JobId, Lane, MemoryDisk, Next, PlacementId, Vote,
 };
@@ -264,7 +264,8 @@ fn a_failed_read_damages_nothing_that_needs_it_no_more() {
         settle(&mut log, &disk, &mut 0).unwrap();
         let (log, report) = open(&disk);
         assert_eq!((report.damaged, log.damage(B)), (Vec::new(), None), "{name}");
-        let end = log.bounds(B).end;
+        let Bounds { first, end, .. } = log.bounds(B);
+        assert_eq!(bodies(&log, &disk, B).len() as u64, end - first, "{name}");
         assert_eq!(end, if matches!(name, "purged" | "forgotten and begun anew") { 4 } else { 0 }, "{name}");
     }
 }
