@@ -86,7 +86,7 @@ fn a_leader_cut_off_in_its_own_removal_leaves_no_deadlock() {
 
 /// openraft#1808: members that were never committed outlived the state that replaced their entry.
 #[test]
-fn members_of_a_cut_entry_are_gone_with_a_state_that_replaces_it() {
+fn members_of_a_cut_entry_are_gone_once_a_state_replaces_it() {
     for seed in 0..5 {
         let cluster = Cluster::with_spares(60 + seed, 3, 1, 1);
         cluster.run(2000);

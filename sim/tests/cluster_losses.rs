@@ -1,4 +1,4 @@
-//! What the crate `cluster` refuses or mends, seen through the engine: lost votes, older tails, clocks that were stepped, hostile frames,
+//! Losses and hostile frames that the crate `cluster` mends or refuses, seen through the engine: lost votes, older tails, stepped clocks,
 //! and a ring that doesn't grow.
 
 use bytes::Bytes;

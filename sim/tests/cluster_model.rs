@@ -112,7 +112,7 @@ struct Replica {
 struct Sent {
     /// The last entry of each replica that stood, as term and length; `None` if it didn't.
     stood: [Option<(u8, u8)>; REPLICAS],
-    /// Who granted its vote to whom; 0 for nobody.
+    /// The replica that got the vote of each; 0 for none.
     granted: [u8; REPLICAS],
     /// The replica that led; 0 for none.
     leader: u8,
@@ -518,14 +518,14 @@ impl Hasher for Halves {
 }
 
 #[test]
-fn every_promise_holds_with_one_entry_and_a_power_cut_of_each_replica() {
+fn promises_hold_with_one_entry_and_a_power_cut_of_each_replica() {
     let states = explore(None, 1, REPLICAS).unwrap();
     println!("{states} states");
     assert!(states > 100_000, "{states}");
 }
 
 #[test]
-fn every_promise_holds_with_two_entries_and_no_power_cut() {
+fn promises_hold_with_two_entries_and_no_power_cut() {
     let states = explore(None, 2, 0).unwrap();
     println!("{states} states");
     assert!(states > 100_000, "{states}");
@@ -533,7 +533,7 @@ fn every_promise_holds_with_two_entries_and_no_power_cut() {
 
 #[test]
 #[ignore = "takes many minutes and gigabytes"]
-fn every_promise_holds_with_three_entries_and_a_power_cut_of_each_replica() {
+fn promises_hold_with_three_entries_and_power_cuts_of_all() {
     println!("{} states", explore(None, ENTRIES, REPLICAS).unwrap());
 }
 

@@ -11,7 +11,7 @@ use crate::machine::{Machine, Saved};
 use crate::network::Host;
 use crate::placement::Placement;
 use crate::types::Types;
-use crate::vetting::Known;
+use crate::vetting::Vetted;
 
 impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
     /// Answers a frame of another replica. `None` if it is one for another placement.
@@ -36,7 +36,7 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
         let committed = self.raft.metrics().borrow_watched().local_committed;
         let committed = committed.map(|id| (id.leader_id.term, id.index)).max(shared.state.borrow().applied);
         let term_of = |index| shared.node.with(|log| log.term(shared.placement, index));
-        Known { replica: shared.replica, term: shared.term(), committed, term_of: &term_of }.check(request)
+        Vetted { replica: shared.replica, term: shared.term(), committed, term_of: &term_of }.check(request)
     }
 
     async fn ask_engine(&self, request: Request) -> Result<Reply, RaftError<Types<R>>> {

@@ -43,13 +43,13 @@ pub mod frames {
     use bytes::Bytes;
 
     use crate::frame::{Reply, Request};
-    use crate::vetting::Known;
+    use crate::vetting::Vetted;
 
     /// Decodes a request, checks it as a replica that knows nothing would, and encodes it again.
     #[must_use]
     pub fn request_again(bytes: &Bytes) -> Option<Bytes> {
         let (placement, request) = Request::decode(bytes)?;
-        let known = Known { replica: 1, term: 0, committed: None, term_of: &|_| None };
+        let known = Vetted { replica: 1, term: 0, committed: None, term_of: &|_| None };
         // Whether it is refused doesn't matter here.
         let _ = known.check(&request);
         Some(request.encode(placement))

@@ -18,7 +18,7 @@ use crate::frame::{Reply, Request, SnapshotFrame};
 use crate::machine::Saved;
 use crate::shared::Shared;
 use crate::types::{LogId, MemberInfo, ReplicaId, STATE_BYTES_MAX, Term, Types, VoteOfRaft};
-use crate::vetting::Asked;
+use crate::vetting::AskedOf;
 
 /// The node under its placements: time, disk and links.
 pub trait Host: Clone + 'static {
@@ -79,7 +79,8 @@ impl<H: Host> Network<H> {
             None => return Err(wrong()),
         };
         let acknowledged = shared.acknowledged(self.target, with);
-        let asked = Asked { replica: shared.replica, term: shared.term(), with, sent: (previous, last), acknowledged };
+        let asked =
+            AskedOf { replica: shared.replica, term: shared.term(), with, sent: (previous, last), acknowledged };
         asked.check(&reply).map_err(|reason| unreachable(&format!("replica {}: {reason}", self.target)))?;
         match &reply {
             Reply::Appended => shared.acknowledge(self.target, with, last),

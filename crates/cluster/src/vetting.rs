@@ -7,7 +7,7 @@ use crate::frame::{Reply, Request, SnapshotFrame};
 use crate::types::{LogEntry, LogId, ReplicaId, STATE_BYTES_MAX, VoteOfRaft};
 
 /// The knowledge of a replica that a request must not contradict.
-pub(crate) struct Known<'a> {
+pub(crate) struct Vetted<'a> {
     pub replica: ReplicaId,
     /// Term of its vote.
     pub term: u64,
@@ -31,7 +31,7 @@ fn unless(is_wrong: bool, text: impl FnOnce() -> String) -> Checked {
     if is_wrong { Err(text()) } else { Ok(()) }
 }
 
-impl Known<'_> {
+impl Vetted<'_> {
     fn leader(&self, vote: &VoteOfRaft) -> Checked {
         let sender = vote.leader_id.voted_for;
         unless(!vote.committed, || format!("the vote of term {} isn't that of a leader", vote.leader_id.term))?;
@@ -127,7 +127,7 @@ fn below_vote(id: Option<&LogId>, vote: &VoteOfRaft) -> Checked {
 }
 
 /// The request that an answer belongs to, and who asked.
-pub(crate) struct Asked {
+pub(crate) struct AskedOf {
     pub replica: ReplicaId,
     /// Term of the vote that the asking replica has by now.
     pub term: u64,
@@ -139,7 +139,7 @@ pub(crate) struct Asked {
     pub acknowledged: Option<LogId>,
 }
 
-impl Asked {
+impl AskedOf {
     fn vote(&self, vote: &VoteOfRaft) -> Checked {
         let (named, of) = (vote.leader_id.voted_for, vote.leader_id.term);
         unless(named == self.replica && of > self.term, || {
@@ -193,7 +193,7 @@ mod tests {
     /// Replica 1, which follows in term 5 and has committed entry 7 of term 4; entry 3 is of term 2.
     fn check(request: &Request) -> Checked {
         let term_of = |index| (index == 3).then_some(2);
-        Known { replica: 1, term: 5, committed: Some((4, 7)), term_of: &term_of }.check(request)
+        Vetted { replica: 1, term: 5, committed: Some((4, 7)), term_of: &term_of }.check(request)
     }
 
     fn leader() -> VoteOfRaft {
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn states_and_votes_that_the_engine_would_assert_against_are_refused() {
+    fn states_and_votes_the_engine_would_assert_against_are_refused() {
         let state = |change: fn(&mut SnapshotFrame)| {
             let mut frame = snapshot();
             change(&mut frame);
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn answers_that_the_engine_would_assert_against_are_refused() {
         let sent = (Some(log_id(4, 7)), Some(log_id(5, 9)));
-        let asked = Asked { replica: 1, term: 5, with: 5, sent, acknowledged: Some(log_id(4, 6)) };
+        let asked = AskedOf { replica: 1, term: 5, with: 5, sent, acknowledged: Some(log_id(4, 6)) };
         let up_to = |term, index| Reply::AppendedUpTo(Some(log_id(term, index)));
         let voted = |vote| Reply::Voted { vote, is_granted: true, last: None };
         for reply in [
@@ -342,7 +342,7 @@ mod tests {
             let error = asked.check(&reply).expect_err(text);
             assert!(error.contains(text), "{error} for {text}");
         }
-        let lost = Asked { acknowledged: Some(log_id(4, 7)), ..asked };
+        let lost = AskedOf { acknowledged: Some(log_id(4, 7)), ..asked };
         assert!(lost.check(&Reply::Conflict).unwrap_err().contains("has acknowledged"));
     }
 

@@ -80,7 +80,7 @@ fn a_forgotten_placement_is_known_to_be_new_after_damage_of_any() {
 }
 
 #[test]
-fn a_replica_under_a_new_id_isnt_hit_by_the_damage_of_the_old_one() {
+fn a_new_replica_isnt_hit_by_the_damage_of_the_old_one() {
     let disk = MemoryDisk::new();
     let (mut log, _) = open(&disk);
     let mut now = 0;
@@ -174,7 +174,7 @@ fn a_newer_entry_never_gives_way_to_an_older_one() {
 }
 
 #[test]
-fn what_no_record_may_be_is_refused() {
+fn too_long_entries_and_the_id_of_any_are_refused() {
     let (mut log, _) = open(&MemoryDisk::new());
     let mut long = entry(A, 0, 1, 0);
     long.body = Bytes::from(vec![0; ENTRY_BYTES_MAX]);

@@ -334,7 +334,7 @@ pub(super) fn start(shared: &Rc<Shared>, node: &Rc<SimNode>, life: LifeId, place
     executor::spawn_in(life, run_store(node.clone(), shared.clone()));
     for placement in placements.iter().copied() {
         let counter = node.counters.borrow_mut().entry(placement).or_default().clone();
-        // What a kill left in memory of the system is synced by a start, as the store does it.
+        // A start syncs what a kill left in memory of the system, as the store does it.
         counter.sync();
         let host = SimHost { node: Rc::downgrade(node), shared: Rc::downgrade(shared) };
         let (node, log, shared) = (node.clone(), log.clone(), shared.clone());
