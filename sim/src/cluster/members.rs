@@ -13,7 +13,7 @@ use super::runtime::SimRuntime;
 use super::world::{Cluster, leader};
 
 /// How often a change is asked for.
-const TRIES: usize = 40;
+const TRIES: usize = 200;
 
 impl Cluster {
     /// The nodes with voters of a placement, as its leader has applied it.
@@ -38,10 +38,20 @@ impl Cluster {
     }
 
     /// Makes the replicas of these nodes the voters of a placement, in the background. Those that gave up their id get their new one.
+    /// It ends an earlier change: two of them would hand the leadership to and fro.
     pub fn make_voters(&self, placement: PlacementId, nodes: &BTreeSet<u64>) {
         let (shared, nodes) = (self.shared.clone(), nodes.clone());
+        let number = {
+            let mut changes = shared.changes.borrow_mut();
+            let number = changes.entry(placement).or_default();
+            *number += 1;
+            *number
+        };
         executor::spawn_in(0, async move {
             for _ in 0..TRIES {
+                if shared.changes.borrow()[&placement] != number {
+                    return;
+                }
                 if change(&shared, placement, &nodes).await.unwrap_or(false) {
                     return;
                 }

@@ -40,7 +40,7 @@ pub fn run_seed(seed: u64, prepare: impl FnOnce(&Cluster)) -> Result<Faults, Str
         let voters = (1..=members).collect();
         cluster.make_voters(*placement, &voters);
     }
-    cluster.settle(40).map_err(|text| format!("seed {seed}: {text}"))?;
+    cluster.settle(60).map_err(|text| format!("seed {seed}: {text}"))?;
     cluster.judge().map_err(|text| format!("seed {seed}, at the end: {text}"))?;
     let stopped = cluster.stopped();
     if !stopped.is_empty() {

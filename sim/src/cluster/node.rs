@@ -44,6 +44,8 @@ pub(super) struct Shared {
     pub stopped: RefCell<Vec<String>>,
     /// Texts with which those stopped whose disk failed.
     pub ended: RefCell<Vec<String>>,
+    /// Number of changes of a placement's members that were begun.
+    pub changes: RefCell<BTreeMap<PlacementId, u64>>,
     /// Answers are compared with the disk when they are given.
     pub checks_answers: Cell<bool>,
     /// Counters are synced after their entries were purged.

@@ -76,6 +76,7 @@ impl Cluster {
             settings: Settings::default(),
             stopped: RefCell::default(),
             ended: RefCell::default(),
+            changes: RefCell::default(),
             checks_answers: Cell::new(false),
             purges_early: Cell::new(false),
             acknowledges_for: Cell::new(None),
@@ -465,7 +466,7 @@ impl Cluster {
         let nodes = self.shared.nodes.borrow();
         let seen = |replica: &SimReplica| {
             let state = replica.state();
-            (state.applied, state.voters(), replica.leader())
+            (state.applied, state.voters(), state.replicas(), replica.leader())
         };
         let states: Vec<_> = nodes
             .values()
