@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions
+.PHONY: run test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions
 
 build:
 	cargo build --release --package leveret
@@ -137,6 +137,10 @@ powercut: build
 
 # Kills a node by SIGKILL this often, under a verified load.
 KILL_ROUNDS ?= 1000
+
+sim-cluster:
+	LEVERET_CLUSTER_SEEDS=0..$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test cluster_seeds \
+	  promises -- --nocapture
 
 kill: build
 	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_KILL_ROUNDS=$(KILL_ROUNDS) \

@@ -2,8 +2,7 @@
 #![no_main]
 
 use leveret_amqp10::message::{
-    BodyRef, MapSection, Sections, write_data, write_map_section, write_sequence, write_value,
-    write_value_raw,
+    BodyRef, MapSection, Sections, write_data, write_map_section, write_sequence, write_value, write_value_raw,
 };
 use leveret_amqp10::value::{EncodedMap, Value};
 use libfuzzer_sys::fuzz_target;
@@ -15,12 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let Some(sections) = parsed else { return };
     let before = [sections.header_raw, sections.delivery_annotations_raw, sections.message_annotations_raw].concat();
     assert_eq!([&before[..], sections.bare].concat(), data);
-    let bare = [
-        sections.properties_raw,
-        sections.application_properties_raw,
-        sections.body_raw,
-        sections.footer_raw,
-    ];
+    let bare = [sections.properties_raw, sections.application_properties_raw, sections.body_raw, sections.footer_raw];
     assert_eq!(bare.concat(), sections.bare);
 
     let mut out = Vec::new();

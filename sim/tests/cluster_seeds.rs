@@ -1,9 +1,7 @@
-//! Placements of several nodes under faults: the judge finds every promise kept, and broken ones with planted bugs.
+//! Placements of several nodes under faults: the judge finds every promise kept.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use leveret_log::{Bug, PlacementId};
-use leveret_sim::cluster::{Cluster, Faults, now, polls, run_seed};
+use leveret_log::PlacementId;
+use leveret_sim::cluster::{Cluster, Faults, bare_commits, now, polls, run_seed};
 
 /// Seeds of a run: more with `LEVERET_CLUSTER_SEEDS=first..end`.
 fn seeds(usual: u64) -> std::ops::Range<u64> {
@@ -43,12 +41,26 @@ fn promises_hold_under_faults() {
         faults.into_iter().for_each(|(name, count)| *all.entry(name).or_default() += count);
     }
     println!("{all:?}");
-    for name in
-        ["kill", "power cut", "power cut of all", "pause", "isolation", "cut one way", "slow disk", "clock step"]
-    {
+    for name in [
+        "kill",
+        "power cut",
+        "power cut of all",
+        "pause",
+        "isolation",
+        "cut one way",
+        "slow disk",
+        "clock step",
+        "wrong bits",
+        "full disk",
+        "failed sync or write",
+        "learner added",
+        "members replaced",
+        "member removed",
+    ] {
         assert!(all.contains_key(name) || std::env::var("LEVERET_CLUSTER_SEEDS").is_ok(), "no {name}: {all:?}");
     }
-    assert!(all["acknowledged commands"] > 0, "{all:?}");
+    let is_usual = std::env::var("LEVERET_CLUSTER_SEEDS").is_err();
+    assert!(all["acknowledged commands"] > 0 && (!is_usual || all["replicas under a new id"] > 0), "{all:?}");
 }
 
 #[test]
@@ -115,33 +127,29 @@ fn measures_of_simulated_clusters() {
     }
 }
 
-/// Whether the judge finds a bug within so many seeds.
-fn is_found(bug: Option<Bug>, prepare: fn(&Cluster)) -> bool {
-    let quiet = |seed| {
-        Bug::plant(bug);
-        let run = catch_unwind(AssertUnwindSafe(|| run_seed(seed, prepare)));
-        Bug::plant(None);
-        run
-    };
-    (0..20).any(|seed| !matches!(quiet(seed), Ok(Ok(_))))
-}
-
 #[test]
-fn acknowledgements_before_the_sync_are_found() {
-    assert!(is_found(Some(Bug::AcknowledgeEarly), |_| {}));
-}
-
-#[test]
-fn a_dropped_carried_entry_is_found_by_the_judge() {
-    assert!(is_found(Some(Bug::DropCarried), |_| {}));
-}
-
-#[test]
-fn entries_purged_before_the_store_has_them_are_found() {
-    assert!(is_found(None, Cluster::plant_early_purges));
-}
-
-#[test]
-fn a_quorum_that_is_one_too_small_is_found() {
-    assert!(is_found(None, |cluster| cluster.plant_false_acknowledgements(2)));
+#[ignore = "a measure, which wants a quiet machine: run it with --nocapture"]
+fn placements_beside_the_bare_engine() {
+    const SECONDS: u64 = 2;
+    for round in 0..3 {
+        let from = std::time::Instant::now();
+        let bare = bare_commits(round, 16, 16, SECONDS) as f64 / from.elapsed().as_secs_f64();
+        // The simulated disk copies a list of a file's sectors at each sync.
+        let options = leveret_log::EntryOptions { file_bytes: 1 << 20, ..leveret_log::EntryOptions::default() };
+        let cluster = Cluster::with_options(round, 3, 16, options);
+        cluster.run(1000);
+        (0..=255).for_each(|writer| cluster.client(writer, u64::MAX, 0, 5000));
+        let syncs =
+            |cluster: &Cluster| (1..=3).map(|node| cluster.with_log(node, |log| log.statistics().syncs)).sum::<u64>();
+        let before = syncs(&cluster);
+        let from = std::time::Instant::now();
+        cluster.run(SECONDS * 1000);
+        let commits = cluster.acknowledged().len() as f64;
+        let ours = commits / from.elapsed().as_secs_f64();
+        println!(
+            "{ours:.0} commits a second of real time, the bare engine {bare:.0}: {:.2}; {:.3} syncs a commit on all three nodes",
+            ours / bare,
+            (syncs(&cluster) - before) as f64 / commits
+        );
+    }
 }

@@ -14,6 +14,8 @@ struct Inner {
     log: EntryLog,
     /// In order of positions.
     waiting: VecDeque<(Position, Report)>,
+    /// The last position that was reported.
+    reported: Position,
     /// The error that ended the log.
     failed: Option<String>,
 }
@@ -32,7 +34,7 @@ impl NodeLog {
     /// Shares a log that was opened.
     #[must_use]
     pub fn new(log: EntryLog) -> NodeLog {
-        NodeLog(Rc::new(RefCell::new(Inner { log, waiting: VecDeque::new(), failed: None })))
+        NodeLog(Rc::new(RefCell::new(Inner { log, waiting: VecDeque::new(), reported: 0, failed: None })))
     }
 
     /// Calls the log. Whoever runs its jobs calls [`NodeLog::report`] after each completed one.
@@ -48,9 +50,16 @@ impl NodeLog {
         loop {
             let mut inner = self.0.borrow_mut();
             let durable = inner.log.durable();
-            let Some((_, report)) = inner.waiting.pop_front_if(|(position, _)| *position <= durable) else { return };
+            let is_durable = |(position, _): &mut (Position, Report)| *position <= durable;
+            let next = match planted!(ReportOutOfOrder) {
+                true => inner.waiting.pop_back_if(is_durable),
+                false => inner.waiting.pop_front_if(is_durable),
+            };
+            let Some((position, report)) = next else { return };
+            let last = inner.reported;
+            inner.reported = position.max(last);
             drop(inner);
-            report(Ok(()));
+            report(in_order(position, last));
         }
     }
 
@@ -79,12 +88,24 @@ impl NodeLog {
             return Err(format!("a flush up to record {position} was to be reported after one up to record {last}"));
         }
         if position <= inner.log.durable() && inner.waiting.is_empty() {
+            inner.reported = inner.reported.max(position);
             drop(inner);
             report(Ok(()));
             return Ok(());
         }
         inner.waiting.push_back((position, report));
         Ok(())
+    }
+}
+
+/// The engine takes a report for one of everything before it, and drops one that comes late.
+fn in_order(position: Position, last: Position) -> io::Result<()> {
+    match position >= last {
+        true => Ok(()),
+        false => {
+            let text = format!("a flush up to record {position} was reported after one up to record {last}");
+            Err(io::Error::other(text))
+        }
     }
 }
 

@@ -2,14 +2,16 @@
 //!
 //! A request: version 1, kind, zeros (2), placement (4), then the fields of its kind. An answer: version, kind, zeros (2), fields. A vote
 //! is term (8), replica (8), leader (1); an id of an entry is 1 (1), term (8), index (8), or 0 (1); bytes are their length (4) and
-//! themselves. Entries are as on the disk. All integers are little endian. Decoders take any bytes and never panic.
+//! themselves. Entries are as on the disk. All integers are little endian. Decoders take any bytes and never panic, and nothing that they
+//! return has a replica 0, a configuration without voters, or a term or index that can't be counted on from. Whether the fields fit
+//! together is [`crate::vetting`]'s.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use leveret_log::{Entry, PlacementId};
 
 use crate::entry_codec::log_id;
 use crate::members;
-use crate::types::{LogEntry, LogId, Members, ReplicaId, VoteOfRaft};
+use crate::types::{LogEntry, LogId, Members, NUMBER_MAX, ReplicaId, VoteOfRaft};
 
 const VERSION: u8 = 1;
 
@@ -20,6 +22,8 @@ pub(crate) struct SnapshotFrame {
     pub last: Option<LogId>,
     pub members_at: Option<LogId>,
     pub members: Members,
+    /// The placement's clock by then.
+    pub clock: u64,
     pub state: Bytes,
 }
 
@@ -103,11 +107,14 @@ impl Reader {
             return Some(None);
         }
         let (term, index) = (self.u64()?, self.u64()?);
-        (index < u64::MAX).then(|| Some(log_id(term, index)))
+        (index.max(term) <= NUMBER_MAX).then(|| Some(log_id(term, index)))
     }
 
     fn vote(&mut self) -> Option<VoteOfRaft> {
         let (term, replica, is_leader) = (self.u64()?, self.u64()?, self.flag()?);
+        if term > NUMBER_MAX || replica == 0 {
+            return None;
+        }
         Some(match is_leader {
             true => VoteOfRaft::new_committed(term, replica),
             false => VoteOfRaft::new(term, replica),
@@ -158,11 +165,12 @@ impl Request {
                 to.id(last);
                 to.0.put_u8(u8::from(is_transfer));
             }
-            Request::Snapshot(SnapshotFrame { vote, last, members_at, members, state }) => {
+            Request::Snapshot(SnapshotFrame { vote, last, members_at, members, clock, state }) => {
                 to.vote(&vote);
                 to.id(last);
                 to.id(members_at);
                 to.bytes(&members::encode(&members));
+                to.0.put_u64_le(clock);
                 to.bytes(&state);
             }
             Request::Transfer { from, to: target, last } => {
@@ -200,9 +208,10 @@ impl Request {
                 last: from.id()?,
                 members_at: from.id()?,
                 members: members::decode(&from.bytes()?)?,
+                clock: from.u64()?,
                 state: from.bytes()?,
             }),
-            5 => Request::Transfer { from: from.vote()?, to: from.u64()?, last: from.id()? },
+            5 => Request::Transfer { from: from.vote()?, to: from.u64().filter(|to| *to != 0)?, last: from.id()? },
             _ => return None,
         };
         from.end((placement, request))
@@ -288,6 +297,7 @@ mod tests {
                 last,
                 members_at: Some(log_id(1, 0)),
                 members: members(),
+                clock: 77,
                 state: Bytes::from_static(b"state"),
             }),
             Request::Transfer { from: vote, to: 3, last },
@@ -326,6 +336,28 @@ mod tests {
                 assert_eq!(Reply::decode(&bytes.slice(..length)), None);
             }
         }
+    }
+
+    #[test]
+    fn replica_0_and_numbers_without_end_are_refused() {
+        let highest = Some(log_id(NUMBER_MAX, NUMBER_MAX));
+        let with = |vote, last| Request::Vote { vote, last, is_transfer: false }.encode(PLACEMENT);
+        assert!(Request::decode(&with(VoteOfRaft::new(NUMBER_MAX, 1), highest)).is_some());
+        for (vote, last) in [
+            (VoteOfRaft::new(3, 0), None),
+            (VoteOfRaft::new(NUMBER_MAX + 1, 1), None),
+            (VoteOfRaft::new(u64::MAX, 1), None),
+            (VoteOfRaft::new(3, 1), Some(log_id(NUMBER_MAX + 1, 7))),
+            (VoteOfRaft::new(3, 1), Some(log_id(2, NUMBER_MAX + 1))),
+        ] {
+            assert_eq!(Request::decode(&with(vote, last)), None, "{vote} {last:?}");
+            assert_eq!(Reply::decode(&Reply::Voted { vote, is_granted: true, last }.encode()), None);
+        }
+        let vote = VoteOfRaft::new_committed(3, 2);
+        assert_eq!(Request::decode(&Request::Transfer { from: vote, to: 0, last: None }.encode(PLACEMENT)), None);
+        let long = LogEntry { id: log_id(3, NUMBER_MAX + 1), ..entry(8, Payload::Blank) };
+        let append = Request::Append { vote, previous: None, committed: None, entries: vec![long] };
+        assert_eq!(Request::decode(&append.encode(PLACEMENT)), None);
     }
 
     #[test]

@@ -5,10 +5,25 @@
 //!
 //! The engine is checked where it asks for something: entries follow each other, terms never fall, votes never go back, what is applied
 //! is never cut ([`leveret_log::EntryError`]), entries are applied in order and once, and flushes are reported in order. A call against
-//! that stops the placement with a text, and nothing of it is done.
+//! that stops the placement with a text, and nothing of it is done. Frames are checked before the engine sees them ([`vetting`]), and a
+//! replica that may have lost its vote doesn't start ([`start`]).
 //!
 //! It must not know: sockets, files, threads, clocks, queues, clients' protocols. Everything is in one thread.
 
+/// Whether the fault [`leveret_log::Bug`] is planted in this thread; always false without the feature `planted-bugs`.
+macro_rules! planted {
+    ($bug:ident) => {{
+        #[cfg(feature = "planted-bugs")]
+        let is_planted = leveret_log::Bug::$bug.is_planted();
+        #[cfg(not(feature = "planted-bugs"))]
+        let is_planted = false;
+        is_planted
+    }};
+}
+
+mod answers;
+#[cfg(feature = "bare-engine")]
+pub mod bare;
 mod entry_codec;
 mod flushes;
 mod frame;
@@ -16,8 +31,36 @@ mod machine;
 mod members;
 mod network;
 mod placement;
+mod settings;
+mod shared;
+mod start;
 mod storage;
 mod types;
+mod vetting;
+
+/// Frames by themselves, for those that try any bytes on the decoders.
+pub mod frames {
+    use bytes::Bytes;
+
+    use crate::frame::{Reply, Request};
+    use crate::vetting::Vetted;
+
+    /// Decodes a request, checks it as a replica that knows nothing would, and encodes it again.
+    #[must_use]
+    pub fn request_again(bytes: &Bytes) -> Option<Bytes> {
+        let (placement, request) = Request::decode(bytes)?;
+        let known = Vetted { replica: 1, term: 0, committed: None, term_of: &|_| None };
+        // Whether it is refused doesn't matter here.
+        let _ = known.check(&request);
+        Some(request.encode(placement))
+    }
+
+    /// Decodes an answer, and encodes it again.
+    #[must_use]
+    pub fn answer_again(bytes: &Bytes) -> Option<Bytes> {
+        Reply::decode(bytes).map(|reply| reply.encode())
+    }
+}
 
 /// The traits of a runtime, for those that bring one.
 pub mod runtime {
@@ -27,5 +70,6 @@ pub mod runtime {
 pub use flushes::NodeLog;
 pub use machine::{Applied, Machine};
 pub use network::Host;
-pub use placement::{Placement, PlacementState, Proposed, Settings, StartError};
+pub use placement::{Placement, PlacementState, Proposed};
+pub use settings::{Settings, StartError};
 pub use types::{Commands, MemberInfo, ReplicaId};

@@ -13,8 +13,9 @@ use openraft::{AsyncRuntime, RaftSnapshotBuilder, StoredMembership};
 use crate::entry_codec::log_id;
 use crate::members;
 use crate::network::Host;
-use crate::placement::{PlacementState, Shared};
-use crate::types::{LogId, MemberInfo, Members, Payload, ReplicaId, Term, Types};
+use crate::placement::PlacementState;
+use crate::shared::Shared;
+use crate::types::{LogEntry, LogId, MemberInfo, Payload, ReplicaId, Term, Types};
 
 /// The answer to an entry that was applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,18 +23,30 @@ pub struct Applied(pub Bytes);
 
 /// The state that a placement's entries are applied to.
 pub trait Machine: 'static {
-    /// The state that survived the last stop: entries up to there aren't applied again.
+    /// The state that survived the last stop, and is durable: entries up to there aren't applied again, and may be purged. What a start
+    /// finds that was written and maybe not synced is synced before.
     fn state(&self) -> PlacementState;
     /// Applies an entry, after which the placement is in this state. An entry without commands changes nothing else.
     fn apply(&mut self, state: PlacementState, commands: Option<&Bytes>) -> Applied;
     /// All of the state, for a replica that lags too far behind.
     fn save(&self) -> Bytes;
     /// Replaces the state; it is durable when this returns.
-    fn restore(&mut self, state: PlacementState, saved: Bytes);
+    ///
+    /// # Errors
+    /// The bytes, which came from another node, aren't a state. Nothing was changed, and the placement stops with this text.
+    fn restore(&mut self, state: PlacementState, saved: Bytes) -> Result<(), String>;
+}
+
+/// A machine's state as it travels, with what its placement adds to it.
+#[derive(Clone, Debug)]
+pub(crate) struct Saved {
+    /// The placement's clock by then.
+    pub clock: u64,
+    pub state: Bytes,
 }
 
 type Stored = StoredMembership<Term, ReplicaId, MemberInfo>;
-type Snapshot = openraft::Snapshot<Term, ReplicaId, MemberInfo, Bytes>;
+type Snapshot = openraft::Snapshot<Term, ReplicaId, MemberInfo, Saved>;
 
 /// A machine as the engine calls it. Clones share it.
 pub(crate) struct Applier<H, M> {
@@ -52,11 +65,11 @@ fn id_of((term, index): (u64, u64)) -> LogId {
 }
 
 /// The next state, if an entry may follow this one.
-fn follow(state: &PlacementState, id: &LogId, changed: Option<&Members>) -> Result<PlacementState, String> {
+fn follow(state: &PlacementState, entry: &LogEntry) -> Result<PlacementState, String> {
     let (term, due) = state.applied.map_or((0, 0), |(term, index)| (term, index + 1));
-    let place = (id.leader_id.term, id.index);
-    if id.index != due {
-        return Err(format!("entry {} was to be applied, but entry {due} is due", id.index));
+    let place = (entry.id.leader_id.term, entry.id.index);
+    if place.1 != due {
+        return Err(format!("entry {} was to be applied, but entry {due} is due", place.1));
     }
     if place.0 < term {
         return Err(format!(
@@ -64,8 +77,14 @@ fn follow(state: &PlacementState, id: &LogId, changed: Option<&Members>) -> Resu
             place.0
         ));
     }
-    let mut next = PlacementState { applied: Some(place), ..state.clone() };
-    if let Some(changed) = changed {
+    if entry.clock < state.clock {
+        return Err(format!(
+            "entry {due} has clock {}, the one applied before it has {}; it never goes back",
+            entry.clock, state.clock
+        ));
+    }
+    let mut next = PlacementState { applied: Some(place), clock: entry.clock, ..state.clone() };
+    if let Payload::Members(changed) = &entry.payload {
         next.members_at = Some(place);
         next.members = members::encode(changed);
     }
@@ -82,25 +101,27 @@ impl<H: Host, M: Machine> Applier<H, M> {
         Ok(Stored::new(state.members_at.map(id_of), members))
     }
 
-    fn snapshot(&self) -> io::Result<Snapshot> {
+    /// The state as it is now, with the bytes of the machine or with none.
+    fn snapshot(&self, bytes: impl FnOnce(&M) -> Bytes) -> io::Result<Snapshot> {
         let machine = self.machine.borrow();
         let state = self.shared.state.borrow().clone();
         let meta =
             openraft::SnapshotMeta { last_log_id: state.applied.map(id_of), last_membership: self.stored(&state)? };
-        Ok(Snapshot { meta, snapshot: machine.save() })
+        Ok(Snapshot { meta, snapshot: Saved { clock: state.clock, state: bytes(&machine) } })
     }
 }
 
 impl<R: AsyncRuntime, H: Host, M: Machine> RaftSnapshotBuilder<Types<R>> for Applier<H, M> {
-    type SnapshotData = Bytes;
+    type SnapshotData = Saved;
 
+    /// The engine asks for a name up to which entries may be purged, and drops the rest.
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
-        self.snapshot()
+        self.snapshot(|_| Bytes::new())
     }
 }
 
 impl<R: AsyncRuntime, H: Host, M: Machine> RaftStateMachine<Types<R>> for Applier<H, M> {
-    type SnapshotData = Bytes;
+    type SnapshotData = Saved;
     type SnapshotBuilder = Self;
 
     async fn applied_state(&mut self) -> io::Result<(Option<LogId>, Stored)> {
@@ -115,11 +136,7 @@ impl<R: AsyncRuntime, H: Host, M: Machine> RaftStateMachine<Types<R>> for Applie
         let mut entries = pin!(entries);
         while let Some(next) = std::future::poll_fn(|context| entries.as_mut().poll_next(context)).await {
             let (entry, responder) = next?;
-            let changed = match &entry.payload {
-                Payload::Members(members) => Some(members),
-                _ => None,
-            };
-            let state = follow(&self.shared.state.borrow(), &entry.id, changed);
+            let state = follow(&self.shared.state.borrow(), &entry);
             let state = state.map_err(|reason| self.shared.stop(&reason))?;
             *self.shared.state.borrow_mut() = state.clone();
             let commands = match &entry.payload {
@@ -141,13 +158,14 @@ impl<R: AsyncRuntime, H: Host, M: Machine> RaftStateMachine<Types<R>> for Applie
     async fn install_snapshot(
         &mut self,
         meta: &openraft::SnapshotMeta<Term, ReplicaId, MemberInfo>,
-        saved: Bytes,
+        Saved { clock, state: saved }: Saved,
     ) -> io::Result<()> {
         let place = |id: &LogId| (id.leader_id.term, id.index);
         let state = PlacementState {
             applied: meta.last_log_id.as_ref().map(place),
             members_at: meta.last_membership.log_id().as_ref().map(place),
             members: members::encode(meta.last_membership.membership()),
+            clock,
         };
         if state.applied < self.shared.state.borrow().applied {
             let now = self.shared.state.borrow().applied;
@@ -155,15 +173,17 @@ impl<R: AsyncRuntime, H: Host, M: Machine> RaftStateMachine<Types<R>> for Applie
                 .shared
                 .stop(&format!("a state up to {:?} was to replace one up to {now:?}", state.applied)));
         }
+        let restored = self.machine.borrow_mut().restore(state.clone(), saved);
+        restored.map_err(|reason| self.shared.stop(&reason))?;
+        self.shared.note_clock(clock);
         *self.shared.state.borrow_mut() = state.clone();
-        self.machine.borrow_mut().restore(state.clone(), saved);
         let next = state.applied.map_or(0, |(_, index)| index + 1);
         self.shared.log(|log| log.applied(self.shared.placement, next))
     }
 
     async fn get_current_snapshot(&mut self) -> io::Result<Option<Snapshot>> {
         let is_empty = self.shared.state.borrow().applied.is_none();
-        if is_empty { Ok(None) } else { self.snapshot().map(Some) }
+        if is_empty { Ok(None) } else { self.snapshot(Machine::save).map(Some) }
     }
 }
 
@@ -171,13 +191,19 @@ impl<R: AsyncRuntime, H: Host, M: Machine> RaftStateMachine<Types<R>> for Applie
 mod tests {
     use super::*;
 
+    fn entry(term: u64, index: u64, clock: u64) -> LogEntry {
+        LogEntry { id: log_id(term, index), payload: Payload::Blank, led_by: 1, clock, committed: 0 }
+    }
+
     #[test]
     fn entries_are_applied_once_and_in_order() {
-        let state = PlacementState { applied: Some((3, 7)), ..PlacementState::default() };
-        assert_eq!(follow(&state, &log_id(4, 8), None).unwrap().applied, Some((4, 8)));
+        let state = PlacementState { applied: Some((3, 7)), clock: 50, ..PlacementState::default() };
+        let next = follow(&state, &entry(4, 8, 60)).unwrap();
+        assert_eq!((next.applied, next.clock), (Some((4, 8)), 60));
         for (term, index) in [(4, 7), (4, 9), (2, 8)] {
-            assert!(follow(&state, &log_id(term, index), None).is_err(), "entry {index} of term {term}");
+            assert!(follow(&state, &entry(term, index, 60)).is_err(), "entry {index} of term {term}");
         }
-        assert_eq!(follow(&PlacementState::default(), &log_id(0, 0), None).unwrap().applied, Some((0, 0)));
+        assert!(follow(&state, &entry(4, 8, 49)).unwrap_err().contains("it never goes back"));
+        assert_eq!(follow(&PlacementState::default(), &entry(0, 0, 0)).unwrap().applied, Some((0, 0)));
     }
 }

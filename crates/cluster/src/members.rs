@@ -25,17 +25,21 @@ pub(crate) fn encode(members: &Members) -> Bytes {
     bytes.into()
 }
 
-/// The members in these bytes; `None` if it isn't an encoding of this version.
+/// The members in these bytes; `None` if it isn't an encoding of this version. A configuration without a voter would commit whatever is
+/// proposed, and a replica has an id from 1 on.
 pub(crate) fn decode(mut bytes: &[u8]) -> Option<Members> {
     let head = bytes.split_off(..4)?;
     let count = usize::from(head[1]);
-    if head[0] != VERSION || count > CONFIGURATIONS_MAX || head[2..] != [0; 2] {
+    if head[0] != VERSION || count == 0 || count > CONFIGURATIONS_MAX || head[2..] != [0; 2] {
         return None;
     }
     let mut ids = || -> Option<BTreeSet<ReplicaId>> {
         let count = u32::from_le_bytes(bytes.split_off(..4)?.try_into().ok()?) as usize;
-        let ids = bytes.split_off(..count.checked_mul(8)?)?;
-        ids.chunks_exact(8).map(|id| Some(u64::from_le_bytes(id.try_into().ok()?))).collect()
+        let encoded = bytes.split_off(..count.checked_mul(8)?)?;
+        let ids = encoded.chunks_exact(8).map(|id| Some(u64::from_le_bytes(id.try_into().ok()?)));
+        let ids: Vec<ReplicaId> = ids.collect::<Option<_>>()?;
+        let is_ours = !ids.is_empty() && ids[0] != 0 && ids.is_sorted_by(|one, next| one < next);
+        is_ours.then(|| ids.into_iter().collect())
     };
     let configurations = (0..count).map(|_| ids()).collect::<Option<Vec<_>>>()?;
     let all: BTreeMap<ReplicaId, MemberInfo> = ids()?.into_iter().map(|id| (id, MemberInfo)).collect();
@@ -59,6 +63,32 @@ mod tests {
                 assert_eq!(decode(&bytes[..length]), None, "{length}");
             }
             assert_eq!(decode(&[&bytes[..], &[0]].concat()), None);
+        }
+    }
+
+    #[test]
+    fn members_without_a_voter_or_with_replica_0_are_refused() {
+        let ids = |ids: &[u64]| {
+            let encoded = ids.iter().flat_map(|id| id.to_le_bytes());
+            (ids.len() as u32).to_le_bytes().into_iter().chain(encoded).collect::<Vec<u8>>()
+        };
+        let bytes = |configurations: &[&[u64]], all: &[u64]| {
+            let head = vec![VERSION, configurations.len() as u8, 0, 0];
+            let configurations = configurations.iter().map(|voters| ids(voters));
+            [head].into_iter().chain(configurations).chain([ids(all)]).flatten().collect::<Vec<u8>>()
+        };
+        assert!(decode(&bytes(&[&[1, 2]], &[1, 2, 3])).is_some());
+        for (configurations, all) in [
+            (&[][..], &[1][..]),
+            (&[&[][..]], &[1]),
+            (&[&[1][..], &[]], &[1]),
+            (&[&[0, 1][..]], &[0, 1]),
+            (&[&[1][..]], &[0, 1]),
+            (&[&[2, 1][..]], &[1, 2]),
+            (&[&[1, 1][..]], &[1]),
+            (&[&[1, 4][..]], &[1]),
+        ] {
+            assert_eq!(decode(&bytes(configurations, all)), None, "{configurations:?} of {all:?}");
         }
     }
 }

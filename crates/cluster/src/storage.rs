@@ -1,9 +1,14 @@
 //! The engine's storage over the entry log.
 
+use std::collections::VecDeque;
+use std::future::Future;
 use std::io;
-use std::ops::{Bound, RangeBounds};
+use std::ops::{Bound, Range, RangeBounds};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Context, Poll};
 
+use futures_core::Stream;
 use leveret_log::{FoundEntry, Vote};
 use openraft::async_runtime::{Oneshot, OneshotSender};
 use openraft::storage::{IOFlushed, RaftLogStorage};
@@ -11,8 +16,8 @@ use openraft::{AsyncRuntime, LogState, RaftLogReader};
 
 use crate::entry_codec::log_id;
 use crate::network::Host;
-use crate::placement::Shared;
-use crate::types::{LogEntry, LogId, Types, VoteOfRaft};
+use crate::shared::Shared;
+use crate::types::{ENTRIES_BYTES, LogEntry, LogId, Types, VoteOfRaft};
 
 /// A placement's log. Clones share it.
 pub(crate) struct Storage<H>(pub Rc<Shared<H>>);
@@ -34,25 +39,18 @@ fn to_raft(vote: Vote) -> VoteOfRaft {
     }
 }
 
-impl<R: AsyncRuntime, H: Host> RaftLogReader<Types<R>> for Storage<H> {
-    async fn try_get_log_entries<B: RangeBounds<u64> + Clone + std::fmt::Debug>(
-        &mut self,
-        range: B,
-    ) -> io::Result<Vec<LogEntry>> {
+impl<H: Host> Storage<H> {
+    /// The entries of this range, or its first ones if they have more than so many bytes. The first is there in any case.
+    async fn read(&self, range: Range<u64>, bytes_max: usize) -> io::Result<Vec<LogEntry>> {
         let shared = &self.0;
-        let from = match range.start_bound() {
-            Bound::Included(index) => *index,
-            Bound::Excluded(index) => index + 1,
-            Bound::Unbounded => 0,
-        };
-        let to = match range.end_bound() {
-            Bound::Included(index) => index + 1,
-            Bound::Excluded(index) => *index,
-            Bound::Unbounded => u64::MAX,
-        };
-        // Entries behind the end may be asked for. Those that were purged may not.
-        let end = shared.node.with(|log| log.bounds(shared.placement).end);
-        let found = shared.log(|log| log.read(shared.placement, from..to.min(end).max(from)))?;
+        let mut found = shared.log(|log| log.read(shared.placement, range))?;
+        let mut bytes = 0;
+        let fits = found.iter().take_while(|found| {
+            let is_first = bytes == 0;
+            bytes += found.encoded_bytes();
+            is_first || bytes <= bytes_max
+        });
+        found.truncate(fits.count());
         let reads = found.iter().filter_map(|found| match found {
             FoundEntry::OnDisk(read) => Some(read.clone()),
             FoundEntry::Here(_) => None,
@@ -75,8 +73,93 @@ impl<R: AsyncRuntime, H: Host> RaftLogReader<Types<R>> for Storage<H> {
         Ok(entries)
     }
 
+    /// The indexes of a range. Entries behind the end may be asked for; those that were purged may not.
+    fn indexes(&self, range: &impl RangeBounds<u64>) -> Range<u64> {
+        let from = match range.start_bound() {
+            Bound::Included(index) => *index,
+            Bound::Excluded(index) => index + 1,
+            Bound::Unbounded => 0,
+        };
+        let to = match range.end_bound() {
+            Bound::Included(index) => index + 1,
+            Bound::Excluded(index) => *index,
+            Bound::Unbounded => u64::MAX,
+        };
+        let end = self.0.node.with(|log| log.bounds(self.0.placement).end);
+        from..to.min(end).max(from)
+    }
+}
+
+impl<R: AsyncRuntime, H: Host> RaftLogReader<Types<R>> for Storage<H> {
+    /// Entries to apply, read piece by piece: a replica that lags has more of them than should be in memory.
+    async fn entries_stream<B: RangeBounds<u64> + Clone + std::fmt::Debug>(
+        &mut self,
+        range: B,
+    ) -> impl Stream<Item = io::Result<LogEntry>> {
+        Pieces { left: self.indexes(&range), storage: self.clone(), piece: VecDeque::new(), reading: None }
+    }
+
+    async fn try_get_log_entries<B: RangeBounds<u64> + Clone + std::fmt::Debug>(
+        &mut self,
+        range: B,
+    ) -> io::Result<Vec<LogEntry>> {
+        self.read(self.indexes(&range), usize::MAX).await
+    }
+
+    /// The entries of one frame.
+    async fn limited_get_log_entries(&mut self, start: u64, end: u64) -> io::Result<Vec<LogEntry>> {
+        self.read(self.indexes(&(start..end)), ENTRIES_BYTES).await
+    }
+
     async fn read_vote(&mut self) -> io::Result<Option<VoteOfRaft>> {
         Ok(self.0.node.with(|log| log.vote(self.0.placement)).map(to_raft))
+    }
+}
+
+/// Most entries of a piece.
+const PIECE_ENTRIES: u64 = 1024;
+
+type Reading = Pin<Box<dyn Future<Output = io::Result<Vec<LogEntry>>>>>;
+
+/// Entries of a range, of which at most [`ENTRIES_BYTES`] are in memory.
+struct Pieces<H> {
+    left: Range<u64>,
+    storage: Storage<H>,
+    piece: VecDeque<LogEntry>,
+    reading: Option<Reading>,
+}
+
+impl<H: Host> Stream for Pieces<H> {
+    type Item = io::Result<LogEntry>;
+
+    fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.get_mut();
+        loop {
+            if let Some(entry) = this.piece.pop_front() {
+                return Poll::Ready(Some(Ok(entry)));
+            }
+            let Some(reading) = &mut this.reading else {
+                if this.left.is_empty() {
+                    return Poll::Ready(None);
+                }
+                let (storage, from) = (this.storage.clone(), this.left.start);
+                let to = this.left.end.min(from.saturating_add(PIECE_ENTRIES));
+                this.reading = Some(Box::pin(async move { storage.read(from..to, ENTRIES_BYTES).await }));
+                continue;
+            };
+            let read = std::task::ready!(reading.as_mut().poll(context));
+            this.reading = None;
+            match read {
+                Ok(entries) => {
+                    this.left.start += entries.len() as u64;
+                    this.piece = entries.into();
+                }
+                Err(error) => {
+                    this.left.end = this.left.start;
+                    return Poll::Ready(Some(Err(error)));
+                }
+            }
+        }
     }
 }
 
@@ -99,8 +182,12 @@ impl<R: AsyncRuntime, H: Host> RaftLogStorage<Types<R>> for Storage<H> {
         let now = shared.host.now();
         let position = shared.log(|log| log.save_vote(shared.placement, from_raft(vote), now))?;
         shared.host.appended();
+        if planted!(AnswerVoteEarly) {
+            return Ok(());
+        }
         let (sender, durable) = R::Oneshot::channel();
-        let report = Box::new(move |result: io::Result<()>| drop(sender.send(result)));
+        let stopping = shared.clone();
+        let report = Box::new(move |result: io::Result<()>| drop(sender.send(stopping.stop_unless(result))));
         shared.node.when_durable(position, report).map_err(|reason| shared.stop(&reason))?;
         durable.await.map_err(|_| io::Error::other("the entry log is gone"))?
     }
@@ -114,7 +201,8 @@ impl<R: AsyncRuntime, H: Host> RaftLogStorage<Types<R>> for Storage<H> {
         let now = shared.host.now();
         let position = shared.log(|log| log.append(shared.placement, entries, now))?;
         shared.host.appended();
-        let report = Box::new(move |result| flushed.io_completed(result));
+        let stopping = shared.clone();
+        let report = Box::new(move |result| flushed.io_completed(stopping.stop_unless(result)));
         shared.node.when_durable(position, report).map_err(|reason| shared.stop(&reason))
     }
 

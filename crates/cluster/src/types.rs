@@ -12,6 +12,13 @@ use openraft::{AsyncRuntime, Membership, RaftTypeConfig};
 /// Id of a replica: its member number, and how often it gave up its id before.
 pub type ReplicaId = u64;
 
+/// Highest term and index that is believed: the engine counts on from them.
+pub(crate) const NUMBER_MAX: u64 = u64::MAX >> 1;
+/// Most bytes of entries that are read or sent at once, unless a single one has more.
+pub(crate) const ENTRIES_BYTES: usize = 4 << 20;
+/// Most bytes of a state that is sent whole.
+pub(crate) const STATE_BYTES_MAX: usize = 1 << 30;
+
 /// The engine's knowledge of a member besides its id: nothing. Links find it by its number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberInfo;
@@ -80,7 +87,8 @@ impl RaftPayload for Payload {
 pub(crate) struct LogEntry {
     pub id: LogId,
     pub payload: Payload,
-    /// The replica that led; 0 until the entry is appended where it was made.
+    /// The replica that led; 0 until the entry is appended where it was made. Nobody led in term 0: each member makes that entry itself,
+    /// and all make the same one.
     pub led_by: ReplicaId,
     pub clock: u64,
     pub committed: u64,

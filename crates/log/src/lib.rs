@@ -75,7 +75,7 @@ pub use entries::{
 pub use entry_read::EntryRead;
 pub use error::{DiskError, Operation, ReadError, StorageError};
 pub use format::body::PIECE_BYTES as BODY_PIECE_BYTES;
-pub use format::entry::{Entry, EntryKind, EntryRecord, Mark, PlacementId, Vote};
+pub use format::entry::{ENTRY_BYTES_MAX, ENTRY_HEADER_BYTES, Entry, EntryKind, EntryRecord, Mark, PlacementId, Vote};
 pub use group::{GROUPS_OPEN_MAX, GroupId};
 pub use job::{Done, Event, Job, JobId, Lane, Next};
 pub use live_state::LiveState;

@@ -45,6 +45,15 @@ impl Name {
             _ => None,
         }
     }
+
+    /// The sequence of a file of an entry log, whichever one it is.
+    pub(crate) fn entries_sequence(text: &str) -> Option<u64> {
+        let wal_id = u16::from_str_radix(text.split('-').nth(1)?, 16).ok()?;
+        match Name::parse(text, wal_id)? {
+            Name::Entries(sequence) => Some(sequence),
+            _ => None,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -59,6 +68,8 @@ mod tests {
             assert_eq!(Name::parse(&name.text(7), 7), Some(name));
             assert_eq!(Name::parse(&name.text(7), 8), None);
         }
+        assert_eq!(Name::entries_sequence(&Name::Entries(0xabc).text(7)), Some(0xabc));
+        assert_eq!(Name::entries_sequence(&Name::Wal(0xabc).text(7)), None);
         for other in ["", "wal", "wal-0007-1", "reserve-0007", "cut-wal-0007-0000000000000001-200"] {
             assert_eq!(Name::parse(other, 7), None);
         }

@@ -173,6 +173,14 @@ pub enum Bug {
     ForgetCut,
     /// A carried entry cuts those behind it.
     CutByCarried,
+    /// An entry in the place of one that was cut counts as durable with what was appended before it.
+    AcknowledgeCut,
+    /// A vote is answered before it is durable.
+    AnswerVoteEarly,
+    /// An entry is appended with a lower term than the one before it.
+    LetTermFall,
+    /// Of several flushes that are over, the last one is reported first.
+    ReportOutOfOrder,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -2,64 +2,14 @@
 
 use bytes::Bytes;
 use leveret_log::{
-    Bounds, DiskError, Dumped, Entry, EntryError, EntryKind, EntryLog, EntryOptions, EntryRecord, EntryReport,
-    FoundEntry, Lane, MemoryDisk, Next, Operation, PlacementId, StorageError, Vote, dump, recover_entries,
-    verify_entries,
+    Bounds, DiskError, Dumped, Entry, EntryError, EntryOptions, EntryRecord, Lane, MemoryDisk, Next, Operation,
+    PlacementId, Vote, dump, recover_entries, verify_entries,
 };
 use std::ops::ControlFlow;
 
-const A: PlacementId = PlacementId(1);
-const B: PlacementId = PlacementId(2);
+mod entry_log;
 
-fn options() -> EntryOptions {
-    EntryOptions {
-        file_bytes: 16 << 10,
-        buffer_bytes: 64 << 10,
-        cached_bytes: 0,
-        disk_reserve: Some(0),
-        node_id: 5,
-        ..EntryOptions::default()
-    }
-}
-
-fn entry(placement: PlacementId, index: u64, term: u64, length: usize) -> Entry {
-    let body = Bytes::from(vec![(index % 251) as u8 + 1; length]);
-    Entry { kind: EntryKind::Commands, placement, index, term, led_by: 9, clock: 1000 + index, committed: index, body }
-}
-
-fn open(disk: &MemoryDisk) -> (EntryLog, EntryReport) {
-    recover_entries(disk, &options(), 0).expect("it opens")
-}
-
-/// Runs both lanes until nothing is due.
-fn settle(log: &mut EntryLog, disk: &MemoryDisk, now: &mut u64) -> Result<(), StorageError> {
-    let mut rounds = 0;
-    loop {
-        rounds += 1;
-        assert!(rounds < 10_000, "the lanes never come to rest");
-        *now += 60_000_000;
-        let mut is_idle = true;
-        for lane in [Lane::Commit, Lane::Background] {
-            if let Next::Run(id, job) = log.next_job(lane, *now) {
-                log.complete(id, job.run(disk), *now)?;
-                is_idle = false;
-            }
-        }
-        if is_idle {
-            return Ok(());
-        }
-    }
-}
-
-fn bodies(log: &EntryLog, disk: &MemoryDisk, placement: PlacementId) -> Vec<Entry> {
-    let Bounds { first, end, .. } = log.bounds(placement);
-    let found = log.read(placement, first..end).expect("they are there");
-    let entry = |found| match found {
-        FoundEntry::Here(entry) => entry,
-        FoundEntry::OnDisk(read) => read.run(disk).expect("it can be read"),
-    };
-    found.into_iter().map(entry).collect()
-}
+use entry_log::{A, B, bodies, entry, open, options, settle};
 
 #[test]
 fn one_sync_covers_the_records_of_all_placements() {

@@ -79,19 +79,26 @@ impl Machine for Counter {
         bytes.into()
     }
 
-    fn restore(&mut self, state: PlacementState, saved: Bytes) {
-        let u64_at = |at: usize| u64::from_le_bytes(saved[at..at + 8].try_into().expect("eight bytes"));
-        let mut counted = Counted { state, count: u64_at(0), history: AppliedEntries::new() };
-        let mut at = 8;
-        while at < saved.len() {
-            let (index, term) = (u64_at(at), u64_at(at + 8));
-            let length = u32::from_le_bytes(saved[at + 16..at + 20].try_into().expect("four bytes"));
-            at += 20;
-            let commands = (length != u32::MAX).then(|| saved.slice(at..at + length as usize));
-            at += commands.as_ref().map_or(0, Bytes::len);
-            counted.history.insert(index, (term, commands));
-        }
+    fn restore(&mut self, state: PlacementState, saved: Bytes) -> Result<(), String> {
+        let counted = restored(state, &saved).ok_or("the bytes aren't a counter's state")?;
         *self.now.borrow_mut() = counted;
         self.sync();
+        Ok(())
     }
+}
+
+fn restored(state: PlacementState, mut saved: &[u8]) -> Option<Counted> {
+    let mut number = || Some(u64::from_le_bytes(saved.split_off(..8)?.try_into().ok()?));
+    let mut counted = Counted { state, count: number()?, history: AppliedEntries::new() };
+    while !saved.is_empty() {
+        let mut number = || Some(u64::from_le_bytes(saved.split_off(..8)?.try_into().ok()?));
+        let (index, term) = (number()?, number()?);
+        let length = u32::from_le_bytes(saved.split_off(..4)?.try_into().ok()?);
+        let commands = match length {
+            u32::MAX => None,
+            length => Some(Bytes::copy_from_slice(saved.split_off(..length as usize)?)),
+        };
+        counted.history.insert(index, (term, commands));
+    }
+    Some(counted)
 }

@@ -1,15 +1,18 @@
 //! Placements of many nodes in one thread: an executor whose next task the seed picks, links, nodes that lose power, and a judge.
 
+mod bare;
 mod channels;
 mod counter;
 mod executor;
 mod judge;
 mod links;
+mod members;
 mod nemesis;
 mod node;
 mod runtime;
 mod world;
 
+pub use bare::bare_commits;
 pub use counter::{AppliedEntries, Counted, Counter};
 pub use executor::{now, polls};
 pub use links::LinkFaults;

@@ -15,12 +15,21 @@ use leveret_log::{Entry, EntryOptions, EntryRead, Lane, Next, PlacementId, recov
 use super::channels::Oneshot;
 use super::counter::Counter;
 use super::executor::{self, LifeId, Sleep, below};
+use super::judge;
 use super::links::LinkFaults;
 use super::runtime::SimRuntime;
 use crate::disk::SimDisk;
 
 /// A replica in the simulation.
 pub(super) type SimReplica = Placement<SimRuntime, SimHost, Counter>;
+
+/// Ids of replicas: this many times how often the replica gave up its id, plus the number of its node.
+const GENERATION: u64 = 1000;
+
+/// The node of a replica.
+pub(super) fn node_of(replica: u64) -> u64 {
+    replica % GENERATION
+}
 
 /// Interval at which counters are synced, as the store syncs what nobody waits for.
 const LAZY: u64 = 50_000_000;
@@ -31,8 +40,14 @@ pub(super) struct Shared {
     pub links: RefCell<LinkFaults>,
     pub options: EntryOptions,
     pub settings: Settings,
-    /// Texts with which placements or logs stopped.
+    /// Texts with which placements or logs stopped for no reason.
     pub stopped: RefCell<Vec<String>>,
+    /// Texts with which those stopped whose disk failed.
+    pub ended: RefCell<Vec<String>>,
+    /// Number of changes of a placement's members that were begun.
+    pub changes: RefCell<BTreeMap<PlacementId, u64>>,
+    /// Answers are compared with the disk when they are given.
+    pub checks_answers: Cell<bool>,
     /// Counters are synced after their entries were purged.
     pub purges_early: Cell<bool>,
     /// Acknowledges appends that nobody got: a quorum that is one too small.
@@ -49,6 +64,16 @@ pub(super) struct SimNode {
     pub replicas: RefCell<BTreeMap<PlacementId, SimReplica>>,
     /// Term and replica of the last vote that was granted to another node.
     pub answered: RefCell<BTreeMap<PlacementId, (u64, u64)>>,
+    /// Number of acknowledgements in a term.
+    acknowledged: RefCell<BTreeMap<(PlacementId, u64), u64>>,
+    /// How often the replica of a placement gave up its id.
+    pub generations: RefCell<BTreeMap<PlacementId, u64>>,
+    /// Bits of its disk were changed, and it wasn't started since.
+    pub is_hit: Cell<bool>,
+    /// Bits of its disk were changed once: what replicas under an old id had in a file is damaged until it is used again.
+    pub was_hit: Cell<bool>,
+    /// Its disk fails, or did.
+    pub is_excused: Cell<bool>,
     /// Nanoseconds that a sync takes.
     pub sync_time: Cell<u64>,
     /// Steps of the wall clock, in milliseconds.
@@ -74,6 +99,11 @@ impl SimNode {
             log: RefCell::default(),
             replicas: RefCell::default(),
             answered: RefCell::default(),
+            acknowledged: RefCell::default(),
+            generations: RefCell::default(),
+            is_hit: Cell::new(false),
+            was_hit: Cell::new(false),
+            is_excused: Cell::new(false),
             sync_time: Cell::new(1_000_000),
             clock_step: Cell::new(0),
             lanes: RefCell::default(),
@@ -83,6 +113,19 @@ impl SimNode {
 
     pub(super) fn is_alive(&self) -> bool {
         self.log.borrow().is_some()
+    }
+
+    /// The id of its replica of a placement.
+    pub(super) fn replica_id(&self, placement: PlacementId) -> u64 {
+        self.id + GENERATION * self.generations.borrow().get(&placement).copied().unwrap_or(0)
+    }
+
+    /// Its replica of a placement can't vouch for its log: it comes back empty, under a new id.
+    fn give_up(&self, log: &NodeLog, placement: PlacementId) {
+        log.with(|log| log.forget(placement, executor::now()));
+        self.counters.borrow_mut().insert(placement, Counter::default());
+        self.answered.borrow_mut().remove(&placement);
+        *self.generations.borrow_mut().entry(placement).or_default() += 1;
     }
 
     fn wake_lanes(&self) {
@@ -109,15 +152,49 @@ impl SimNode {
         .await;
     }
 
-    /// Notes a vote that is granted: a request of kind 2 with the vote in bytes 8 to 25, an answer with the flag behind its vote.
-    fn note_answer(&self, placement: PlacementId, request: &[u8], reply: &[u8]) {
-        const VOTE: u8 = 2;
-        const VOTED: u8 = 5;
-        const GRANTED_AT: usize = 4 + 17;
-        if request[1] == VOTE && reply[1] == VOTED && reply[GRANTED_AT] == 1 {
-            let u64_at = |at: usize| u64::from_le_bytes(request[at..at + 8].try_into().expect("eight bytes"));
-            self.answered.borrow_mut().insert(placement, (u64_at(8), u64_at(16)));
+    /// Looks whether what an answer says would be there after a power cut now.
+    ///
+    /// # Errors
+    /// It wouldn't.
+    fn check_answer(
+        &self,
+        shared: &Shared,
+        placement: PlacementId,
+        request: &[u8],
+        reply: &[u8],
+    ) -> Result<(), String> {
+        match answered(request, reply) {
+            Some(Answered::Vote { term, replica }) => {
+                self.answered.borrow_mut().insert(placement, (term, replica));
+                judge::look_at(self, shared, placement).map(drop)
+            }
+            Some(Answered::Entry { term, index }) if self.is_looked_at(placement, term) => {
+                let disk = judge::look_at(self, shared, placement)?;
+                match disk.keeps(index, term) {
+                    true => Ok(()),
+                    false => Err(format!(
+                        "node {}, placement {placement}: it acknowledged entry {index} of term {term}, which isn't durable",
+                        self.id
+                    )),
+                }
+            }
+            _ => Ok(()),
         }
+    }
+
+    /// Whether an acknowledgement in this term is checked: the first ones, when entries of other leaders are cut, and some later ones.
+    fn is_looked_at(&self, placement: PlacementId, term: u64) -> bool {
+        let mut acknowledged = self.acknowledged.borrow_mut();
+        let count = acknowledged.entry((placement, term)).or_default();
+        *count += 1;
+        *count < 6 || below(100) == 0
+    }
+
+    /// Whether it reads this frame: no entries are taken while the entry log has no room.
+    fn reads(&self, frame: &[u8]) -> bool {
+        const APPEND: u8 = 1;
+        let has_room = || self.log.borrow().as_ref().is_some_and(|log| log.with(|log| log.room()));
+        frame[1] != APPEND || has_room()
     }
 
     /// Ends the life: tasks are dropped at once.
@@ -125,6 +202,14 @@ impl SimNode {
         executor::kill(self.life.get());
         self.replicas.take();
         self.log.take();
+    }
+}
+
+impl Shared {
+    /// Notes a text with which something of a node stopped.
+    fn note(&self, node: &SimNode, text: String) {
+        let list = if node.is_excused.get() { &self.ended } else { &self.stopped };
+        list.borrow_mut().push(format!("node {}{text}", node.id));
     }
 }
 
@@ -140,8 +225,10 @@ async fn run_lane(node: Rc<SimNode>, shared: Rc<Shared>, log: NodeLog, lane: Lan
                 Sleep::after(takes / 2 + below(takes)).await;
                 let done = job.run(&*disk);
                 if let Err(error) = log.with(|log| log.complete(id, done, executor::now()).map(drop)) {
-                    shared.stopped.borrow_mut().push(format!("node {}: {error}", node.id));
+                    shared.note(&node, format!(": {error}"));
                     log.fail(&error.to_string());
+                    // The process ends.
+                    executor::spawn_in(0, async move { node.die() });
                     return;
                 }
                 log.report();
@@ -173,6 +260,50 @@ async fn run_store(node: Rc<SimNode>, shared: Rc<Shared>) {
     }
 }
 
+/// The promise of an answer.
+enum Answered {
+    /// It has voted for this replica in this term.
+    Vote { term: u64, replica: u64 },
+    /// It has this entry.
+    Entry { term: u64, index: u64 },
+}
+
+/// The promise of an answer to a request, by the bytes of both.
+fn answered(request: &[u8], reply: &[u8]) -> Option<Answered> {
+    const APPEND: u8 = 1;
+    const APPENDED: u8 = 1;
+    const VOTE: u8 = 2;
+    const VOTED: u8 = 5;
+    const GRANTED_AT: usize = 4 + 17;
+    let u32_at = |at: usize| Some(u32::from_le_bytes(request.get(at..at + 4)?.try_into().ok()?));
+    let u64_at = |at: usize| Some(u64::from_le_bytes(request.get(at..at + 8)?.try_into().ok()?));
+    if request[1] == VOTE && reply[1] == VOTED && reply[GRANTED_AT] == 1 {
+        return Some(Answered::Vote { term: u64_at(8)?, replica: u64_at(16)? });
+    }
+    if request[1] != APPEND || reply[1] != APPENDED {
+        return None;
+    }
+    // Behind placement and vote: the ids of the entry before and of the committed one, then the entries.
+    let mut at = 8 + 17;
+    for _ in 0..2 {
+        at += if *request.get(at)? == 1 { 17 } else { 1 };
+    }
+    let count = u32_at(at)?;
+    at += 4;
+    for _ in 1..count {
+        at += 4 + u32_at(at)? as usize;
+    }
+    (count > 0).then_some(())?;
+    Some(Answered::Entry { term: u64_at(at + 4 + 16)?, index: u64_at(at + 4 + 8)? })
+}
+
+/// The text of an answer that refuses a frame because it breaks the protocol.
+fn refusal(reply: &[u8]) -> Option<String> {
+    const REFUSED: u8 = 8;
+    let text = String::from_utf8_lossy(reply.get(8..)?).into_owned();
+    (reply[1] == REFUSED && text.contains("refuses a frame")).then_some(text)
+}
+
 /// Begins a life of a node with these placements.
 pub(super) fn start(shared: &Rc<Shared>, node: &Rc<SimNode>, life: LifeId, placements: &[PlacementId]) {
     node.life.set(life);
@@ -180,15 +311,23 @@ pub(super) fn start(shared: &Rc<Shared>, node: &Rc<SimNode>, life: LifeId, place
     let opened = recover_entries(&*disk, &shared.options, executor::now());
     let log = match opened {
         Ok((log, report)) => {
-            let damaged = report.damaged.iter().map(|damage| format!("node {}: {damage}", node.id));
-            shared.stopped.borrow_mut().extend(damaged);
+            let damaged = report.damaged.iter().filter(|_| !node.was_hit.get());
+            damaged.for_each(|damage| shared.note(node, format!(": {damage}")));
             NodeLog::new(log)
         }
         Err(error) => {
-            shared.stopped.borrow_mut().push(format!("node {}: {error}", node.id));
+            shared.note(node, format!(": {error}"));
             return;
         }
     };
+    let is_damaged = |placement| log.with(|log| log.damage(placement).is_some());
+    let lost: Vec<PlacementId> = placements.iter().copied().filter(|placement| is_damaged(*placement)).collect();
+    lost.into_iter().for_each(|placement| node.give_up(&log, placement));
+    if is_damaged(PlacementId::ANY) {
+        log.with(|log| log.forget(PlacementId::ANY, executor::now()));
+    }
+    node.is_hit.set(false);
+    node.is_excused.set(false);
     *node.log.borrow_mut() = Some(log.clone());
     node.is_changed.set([true; 2]);
     for lane in [Lane::Commit, Lane::Background] {
@@ -197,15 +336,17 @@ pub(super) fn start(shared: &Rc<Shared>, node: &Rc<SimNode>, life: LifeId, place
     executor::spawn_in(life, run_store(node.clone(), shared.clone()));
     for placement in placements.iter().copied() {
         let counter = node.counters.borrow_mut().entry(placement).or_default().clone();
+        // A start syncs what a kill left in memory of the system, as the store does it.
+        counter.sync();
         let host = SimHost { node: Rc::downgrade(node), shared: Rc::downgrade(shared) };
         let (node, log, shared) = (node.clone(), log.clone(), shared.clone());
         executor::spawn_in(life, async move {
-            let identity = (placement, node.id);
+            let identity = (placement, node.replica_id(placement));
             match Placement::start(&shared.settings, identity, log, host, counter).await {
                 Ok(replica) => {
                     node.replicas.borrow_mut().insert(placement, replica);
                 }
-                Err(error) => shared.stopped.borrow_mut().push(format!("node {}: {error}", node.id)),
+                Err(error) => shared.note(&node, format!(": {error}")),
             }
         });
     }
@@ -241,17 +382,28 @@ impl Host for SimHost {
             return Ok(Bytes::from_static(&[1, 1, 0, 0]));
         }
         let (sender, answer) = Oneshot::channel();
-        let way = shared.links.borrow_mut().travel(from, target);
+        let to = node_of(target);
+        let way = shared.links.borrow_mut().travel(from, to);
         if let Some(time) = way {
             executor::spawn_in(0, async move {
                 Sleep::after(time).await;
-                let Some(node) = shared.nodes.borrow().get(&target).cloned() else { return };
+                let Some(node) = shared.nodes.borrow().get(&to).cloned() else { return };
                 let Some(replica) = node.replicas.borrow().get(&placement).cloned() else { return };
+                if node.replica_id(placement) != target || !node.reads(&frame) {
+                    return;
+                }
                 // The answer is made in the other node's life, and is gone with it.
                 executor::spawn_in(node.life.get(), async move {
                     let Some(reply) = replica.answer(&frame).await else { return };
-                    node.note_answer(placement, &frame, &reply);
-                    let back = shared.links.borrow_mut().travel(target, from);
+                    if shared.checks_answers.get()
+                        && let Err(text) = node.check_answer(&shared, placement, &frame, &reply)
+                    {
+                        shared.stopped.borrow_mut().push(text);
+                    }
+                    if let Some(text) = refusal(&reply) {
+                        shared.note(&node, format!(", asked by {from}: {text}"));
+                    }
+                    let back = shared.links.borrow_mut().travel(to, from);
                     if let Some(time) = back {
                         Sleep::after(time).await;
                         // The asker may have given up.
@@ -275,7 +427,7 @@ impl Host for SimHost {
     fn stopped(&self, placement: PlacementId, text: &str) {
         let parts = self.node.upgrade().zip(self.shared.upgrade());
         if let Some((node, shared)) = parts {
-            shared.stopped.borrow_mut().push(format!("node {}, placement {placement}: {text}", node.id));
+            shared.note(&node, format!(", placement {placement}: {text}"));
         }
     }
 }

@@ -1,18 +1,20 @@
 //! A cluster in one thread: nodes that live and die, links between them, clients, and a judge.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use leveret_cluster::{Proposed, Settings};
-use leveret_log::{EntryOptions, PlacementId};
+use leveret_log::{EntryLog, EntryOptions, Operation, PlacementId};
 
+use super::counter::Counter;
 use super::executor::{self, Sleep, below};
 use super::judge::Judge;
 use super::links::LinkFaults;
-use super::node::{Shared, SimNode, SimReplica, start};
+use super::node::{Shared, SimNode, SimReplica, node_of, start};
+use crate::disk::{Fault, SimDisk, User, Wrong};
 
 /// A command that a client got an answer for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +32,8 @@ pub struct Acknowledged {
 /// The cluster.
 pub struct Cluster {
     pub(super) shared: Rc<Shared>,
-    placements: Vec<PlacementId>,
-    nodes: u64,
+    pub(super) placements: Vec<PlacementId>,
+    pub(super) nodes: u64,
     lives: Cell<u64>,
     acknowledged: Rc<RefCell<Vec<Acknowledged>>>,
     judge: RefCell<Judge>,
@@ -41,7 +43,7 @@ pub struct Cluster {
 #[must_use]
 pub fn small_files() -> EntryOptions {
     EntryOptions {
-        file_bytes: 64 << 10,
+        file_bytes: 16 << 10,
         buffer_bytes: 256 << 10,
         cached_bytes: 4 << 10,
         disk_reserve: Some(0),
@@ -73,6 +75,9 @@ impl Cluster {
             options,
             settings: Settings::default(),
             stopped: RefCell::default(),
+            ended: RefCell::default(),
+            changes: RefCell::default(),
+            checks_answers: Cell::new(false),
             purges_early: Cell::new(false),
             acknowledges_for: Cell::new(None),
         });
@@ -96,11 +101,20 @@ impl Cluster {
     /// A cluster in which the last node is no member of any placement yet.
     #[must_use]
     pub fn with_newcomer(seed: u64, members: u64, placements: u32) -> Cluster {
-        let mut cluster = Cluster::with_options(seed, members, placements, small_files());
-        cluster.nodes = members + 1;
-        cluster.shared.nodes.borrow_mut().insert(cluster.nodes, Rc::new(SimNode::new(cluster.nodes)));
-        cluster.start(cluster.nodes);
+        let cluster = Cluster::with_spares(seed, members, 1, placements);
         cluster.run(1000);
+        cluster
+    }
+
+    /// A cluster with so many nodes more that are no members of any placement yet.
+    #[must_use]
+    pub fn with_spares(seed: u64, members: u64, spares: u64, placements: u32) -> Cluster {
+        let mut cluster = Cluster::with_options(seed, members, placements, small_files());
+        for id in members + 1..=members + spares {
+            cluster.shared.nodes.borrow_mut().insert(id, Rc::new(SimNode::new(id)));
+            cluster.start(id);
+        }
+        cluster.nodes = members + spares;
         cluster
     }
 
@@ -118,7 +132,7 @@ impl Cluster {
         }
     }
 
-    fn node(&self, id: u64) -> Rc<SimNode> {
+    pub(super) fn node(&self, id: u64) -> Rc<SimNode> {
         self.shared.nodes.borrow()[&id].clone()
     }
 
@@ -155,6 +169,119 @@ impl Cluster {
     /// Sets how long syncs of a node take, in microseconds.
     pub fn slow_disk(&self, id: u64, microseconds: u64) {
         self.node(id).sync_time.set(microseconds * 1000);
+    }
+
+    /// Changes a bit in an older file of a node's entry log. False if there is none. It is found at the next start at the latest.
+    ///
+    /// Not in the newest files: a wrong last batch can't be told from a torn one.
+    pub fn change_bits(&self, id: u64) -> bool {
+        let node = self.node(id);
+        let disk = node.disk.borrow().clone();
+        let mut files: Vec<String> = disk.names().into_iter().filter(|name| name.starts_with("raft-0000-")).collect();
+        files.truncate(files.len().saturating_sub(2));
+        let used = |name: &String| disk.content(name)?.iter().rposition(|byte| *byte != 0).map(|last| last + 1);
+        let used: Vec<(&String, usize)> = files.iter().filter_map(|name| used(name).map(|used| (name, used))).collect();
+        let used: Vec<_> = used.into_iter().filter(|(_, used)| *used > 512).collect();
+        if used.is_empty() {
+            return false;
+        }
+        let (name, length) = used[below(used.len() as u64) as usize];
+        disk.flip(name, (512 + below((length - 512) as u64) as usize) * 8 + below(8) as usize);
+        node.is_hit.set(true);
+        node.was_hit.set(true);
+        node.is_excused.set(true);
+        true
+    }
+
+    /// Whether bits of a node's disk were changed since it was started.
+    #[must_use]
+    pub fn is_hit(&self, id: u64) -> bool {
+        self.node(id).is_hit.get()
+    }
+
+    /// Leaves a node's disk without space for more files.
+    pub fn fill_disk(&self, id: u64) {
+        let node = self.node(id);
+        let disk = node.disk.borrow().clone();
+        disk.limit_space(Some(disk.used()));
+    }
+
+    /// Lets one of the next syncs or writes of a node's disk fail.
+    pub fn fail_disk(&self, id: u64) {
+        let node = self.node(id);
+        node.is_excused.set(true);
+        let (on, wrong) = match below(3) {
+            0 => (Operation::Write, Wrong::Refused),
+            1 => (Operation::Sync, Wrong::Refused),
+            _ => (Operation::Sync, Wrong::Forgets),
+        };
+        let fault = Fault { user: User::Start, on, after: below(5), wrong, sticky: false };
+        node.disk.borrow().arm(Some(fault));
+    }
+
+    /// Ends the faults of a node's disk, but not those of its bits.
+    pub fn mend_disk(&self, id: u64) {
+        let node = self.node(id);
+        self.slow_disk(id, 1000);
+        let disk = node.disk.borrow().clone();
+        disk.limit_space(None);
+        disk.arm(None);
+        if node.is_alive() && !node.is_hit.get() {
+            node.is_excused.set(false);
+        }
+    }
+
+    /// How often replicas gave up their ids.
+    #[must_use]
+    pub fn generations(&self) -> u64 {
+        let nodes = self.shared.nodes.borrow();
+        nodes.values().map(|node| node.generations.borrow().values().sum::<u64>()).sum()
+    }
+
+    /// The disk of a node.
+    #[must_use]
+    pub fn disk(&self, id: u64) -> Rc<SimDisk> {
+        self.node(id).disk.borrow().clone()
+    }
+
+    /// Puts another disk into a node that doesn't run. Its store stays.
+    pub fn replace_disk(&self, id: u64, disk: SimDisk) {
+        *self.node(id).disk.borrow_mut() = Rc::new(disk);
+    }
+
+    /// The options of all entry logs.
+    #[must_use]
+    pub fn log_options(&self) -> EntryOptions {
+        self.shared.options.clone()
+    }
+
+    /// The counter of a placement on a node.
+    #[must_use]
+    pub fn counter(&self, id: u64, placement: PlacementId) -> Counter {
+        self.node(id).counters.borrow_mut().entry(placement).or_default().clone()
+    }
+
+    /// Looks at the entry log of a node that runs.
+    pub fn with_log<T>(&self, id: u64, look: impl FnOnce(&mut EntryLog) -> T) -> T {
+        let log = self.node(id).log.borrow().clone();
+        log.expect("it runs").with(look)
+    }
+
+    /// Sends a frame to a node's replica, and waits for the answer for at most a second.
+    #[must_use]
+    pub fn send(&self, id: u64, placement: PlacementId, frame: Bytes) -> Option<Bytes> {
+        let node = self.node(id);
+        let replica = node.replicas.borrow().get(&placement).cloned()?;
+        let answer = Rc::new(RefCell::new(None));
+        let slot = answer.clone();
+        executor::spawn_in(node.life.get(), async move { *slot.borrow_mut() = replica.answer(&frame).await });
+        for _ in 0..1000 {
+            if answer.borrow().is_some() {
+                break;
+            }
+            self.run(1);
+        }
+        answer.take()
     }
 
     /// Whether a node runs.
@@ -210,7 +337,7 @@ impl Cluster {
                         command,
                         at: executor::now(),
                     }),
-                    Some(Proposed::NotLeader(Some(other))) => leader = other,
+                    Some(Proposed::NotLeader(Some(other))) => leader = node_of(other),
                     _ => leader = 1 + below(nodes),
                 }
                 Sleep::after(pause * 500_000 + below(pause * 1_000_000 + 1)).await;
@@ -277,21 +404,10 @@ impl Cluster {
         self.acknowledged.borrow().clone()
     }
 
-    /// The node that leads a placement, as most of those see it that run.
+    /// The node that leads a placement: that of the highest term which says so of itself.
     #[must_use]
     pub fn leader(&self, placement: PlacementId) -> Option<u64> {
-        let mut votes: BTreeMap<(u64, u64), usize> = BTreeMap::new();
-        for node in self.shared.nodes.borrow().values() {
-            let seen = node.replicas.borrow().get(&placement).map(SimReplica::leader);
-            if let Some((term, Some(leader))) = seen {
-                *votes.entry((term, leader)).or_default() += 1;
-            }
-        }
-        votes
-            .into_iter()
-            .filter(|(_, count)| *count * 2 > self.nodes as usize)
-            .map(|((_, leader), _)| leader)
-            .next_back()
+        leader(&self.shared, placement).map(|(node, _)| node.id)
     }
 
     /// The placements.
@@ -300,10 +416,21 @@ impl Cluster {
         &self.placements
     }
 
-    /// The texts with which something stopped.
+    /// The texts with which something stopped although its disk is sound.
     #[must_use]
     pub fn stopped(&self) -> Vec<String> {
         self.shared.stopped.borrow().clone()
+    }
+
+    /// The texts with which something stopped whose disk failed.
+    #[must_use]
+    pub fn ended(&self) -> Vec<String> {
+        self.shared.ended.borrow().clone()
+    }
+
+    /// Compares answers with the disk when they are given, from now on.
+    pub fn check_answers(&self) {
+        self.shared.checks_answers.set(true);
     }
 
     /// Plants: entries are purged before the store has them durably.
@@ -324,36 +451,58 @@ impl Cluster {
         self.judge.borrow_mut().look(&self.shared, &self.placements, &self.acknowledged.borrow())
     }
 
-    /// Waits until all replicas have applied the same, for at most so many seconds.
+    /// Waits until all members have applied the same, for at most so many seconds.
     ///
     /// # Errors
     /// They don't get there.
     pub fn settle(&self, seconds: u64) -> Result<(), String> {
         for _ in 0..seconds * 10 {
             self.run(100);
-            let nodes = self.shared.nodes.borrow();
-            let is_even = self.placements.iter().all(|placement| {
-                let applied: BTreeSet<_> = nodes
-                    .values()
-                    .map(|node| node.replicas.borrow().get(placement).and_then(|replica| replica.state().applied))
-                    .collect();
-                applied.len() == 1 && !applied.contains(&None)
-            });
-            drop(nodes);
-            if is_even && self.placements.iter().all(|placement| self.leader(*placement).is_some()) {
+            if self.placements.iter().all(|placement| self.is_even(*placement)) {
                 return Ok(());
             }
         }
         let leaders: Vec<_> = self.placements.iter().map(|placement| self.leader(*placement)).collect();
         let nodes = self.shared.nodes.borrow();
-        let seen = |replica: &SimReplica| (replica.state().applied, replica.leader());
+        let seen = |replica: &SimReplica| {
+            let state = replica.state();
+            (state.applied, state.voters(), state.replicas(), replica.leader())
+        };
         let states: Vec<_> = nodes
             .values()
             .map(|node| (node.id, node.replicas.borrow().values().map(seen).collect::<Vec<_>>()))
             .collect();
         Err(format!(
-            "replicas aren't even after {seconds} s; leaders {leaders:?}; {states:?}; stopped: {:?}",
-            self.stopped()
+            "replicas aren't even after {seconds} s; leaders {leaders:?}; {states:?}; stopped: {:?}; ended: {:?}",
+            self.stopped(),
+            self.ended()
         ))
     }
+
+    /// Whether a placement has a leader, and all its members have applied what the leader has.
+    fn is_even(&self, placement: PlacementId) -> bool {
+        let Some((_, replica)) = leader(&self.shared, placement) else { return false };
+        let state = replica.state();
+        let members = state.replicas();
+        let is_even = |id: &u64| {
+            let node = self.node(node_of(*id));
+            let replicas = node.replicas.borrow();
+            replicas.get(&placement).is_some_and(|replica| replica.state() == state)
+        };
+        // A learner that gave up its id stays among the members.
+        let is_there = |id: &&u64| self.node(node_of(**id)).replica_id(placement) == **id;
+        let voters = state.voters();
+        voters.len() == 1 && voters[0].iter().all(|id| is_there(&id)) && members.iter().filter(is_there).all(is_even)
+    }
+}
+
+/// The replica that leads a placement, and its node.
+pub(super) fn leader(shared: &Shared, placement: PlacementId) -> Option<(Rc<SimNode>, SimReplica)> {
+    let nodes = shared.nodes.borrow();
+    let leading = nodes.values().filter_map(|node| {
+        let replica = node.replicas.borrow().get(&placement).cloned()?;
+        let (term, leader) = replica.leader();
+        (leader == Some(node.replica_id(placement))).then(|| (term, node.clone(), replica))
+    });
+    leading.max_by_key(|(term, ..)| *term).map(|(_, node, replica)| (node, replica))
 }

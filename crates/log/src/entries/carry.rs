@@ -19,6 +19,8 @@ const READ_BYTES: usize = 1 << 20;
 pub(super) struct Carry {
     /// Sequence of the file.
     file: u64,
+    /// The entries that a job reads, in its order.
+    reads: Vec<EntryRead>,
     /// Once all of it was appended again: what has to be durable before the file is used. Everything that made its records
     /// superfluous comes before that.
     gate: Option<Position>,
@@ -77,6 +79,9 @@ impl EntryLog {
             }
             // Nothing else would end it. An empty job does.
         }
+        if let Some(carry) = &mut self.carry {
+            carry.reads.clone_from(&reads);
+        }
         Some(self.log.run_background(Doing::Carry, Job::Carry(reads)))
     }
 
@@ -91,7 +96,7 @@ impl EntryLog {
             self.log.options.unretired_max = self.log.wal.unretired() + 1;
             return false;
         }
-        self.carry = Some(Carry { file, gate: None });
+        self.carry = Some(Carry { file, reads: Vec::new(), gate: None });
         true
     }
 
@@ -177,21 +182,20 @@ impl EntryLog {
         }
     }
 
-    /// Appends entries again that were read, as far as they are still needed there.
-    pub(super) fn take_carried(&mut self, entries: Vec<Result<Entry, ReadError>>, now: Nanos, events: &mut Vec<Event>) {
-        let Some(file) = self.carry.as_ref().map(|carry| carry.file) else { return };
-        for read in entries {
-            match read {
-                Ok(entry) => {
-                    let stored = self.placements.get(&entry.placement).and_then(|log| log.get(entry.index));
-                    if stored.is_some_and(|stored| stored.place.is_in(file) && stored.term == entry.term) {
-                        self.append_carried(entry, now);
-                    }
-                }
+    /// Appends entries again that were read, as far as they are still needed there. While they were read, the placement may have cut,
+    /// purged or forgotten them: then it doesn't matter whether they could be read.
+    pub(super) fn take_carried(&mut self, results: Vec<Result<Entry, ReadError>>, now: Nanos, events: &mut Vec<Event>) {
+        let Some(carry) = &mut self.carry else { return };
+        let (file, reads) = (carry.file, std::mem::take(&mut carry.reads));
+        for (read, result) in reads.iter().zip(results) {
+            let stored = self.placements.get(&read.placement).and_then(|log| log.get(read.index));
+            if stored.is_none_or(|stored| stored.place != Place::File(file, read.at)) {
+                continue;
+            }
+            match result {
+                Ok(entry) => self.append_carried(entry, now),
                 Err(error) => {
-                    if let Some(placement) = PlacementId::of_log(error.log) {
-                        self.damage_placement(placement, error.to_string(), now);
-                    }
+                    self.damage_placement(read.placement, error.to_string(), now);
                     events.push(Event::Damaged(error));
                 }
             }

@@ -45,6 +45,7 @@ pub fn verify_entries(disk: &dyn Disk, options: &EntryOptions) -> Result<Checked
     checked.entries = replay.entries;
     checked.damaged = looked.damaged;
     checked.torn = looked.torn;
-    checked.placements = replay.finish(&mut checked.damaged).len() as u64;
+    let gone = std::mem::take(&mut replay.gone);
+    checked.placements = replay.finish(&mut checked.damaged, &gone).len() as u64;
     Ok(checked)
 }

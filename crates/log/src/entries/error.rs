@@ -93,6 +93,36 @@ pub enum EntryError {
         /// Index behind the last entry.
         end: u64,
     },
+    /// The last entry that is said to be purged isn't the one that is there, and can't have taken its place.
+    #[error(
+        "placement {placement} stops: the entries below {index} were to be purged, the last of them of term {found}, but its log has one of \
+         term {known} there"
+    )]
+    PurgesOther {
+        /// The placement.
+        placement: PlacementId,
+        /// Index behind the last entry to purge.
+        index: u64,
+        /// The term that was said.
+        found: u64,
+        /// The term that is known.
+        known: u64,
+    },
+    /// An entry is longer than a record may be.
+    #[error("placement {placement} stops: entry {index} has {bytes} bytes; an entry has at most {max}")]
+    TooLong {
+        /// The placement.
+        placement: PlacementId,
+        /// Index of the entry.
+        index: u64,
+        /// Its bytes.
+        bytes: usize,
+        /// The most that an entry has.
+        max: usize,
+    },
+    /// The id stands for any placement, so no placement has it.
+    #[error("placement {} can't be used: this id stands for any placement", PlacementId::ANY)]
+    NoPlacement,
     /// Records of the placement were damaged.
     #[error(
         "placement {placement} stops: its records in the entry log are damaged ({reason}), so this replica can't vouch for its log; it has \

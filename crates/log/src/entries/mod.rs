@@ -19,7 +19,7 @@ use std::ops::Range;
 
 use crate::entry_read::EntryRead;
 use crate::error::{DiskError, StorageError};
-use crate::format::entry::{DETAIL_ENTRY, DETAIL_MARK, DETAIL_VOTE, Entry, Mark, PlacementId, Vote};
+use crate::format::entry::{DETAIL_ENTRY, DETAIL_MARK, DETAIL_VOTE, ENTRY_BYTES_MAX, Entry, Mark, PlacementId, Vote};
 use crate::job::{Done, Event, JobId, Lane, Next};
 use crate::log::{Log, PlacedBatch};
 use crate::statistics::Statistics;
@@ -64,6 +64,17 @@ pub enum FoundEntry {
     OnDisk(EntryRead),
 }
 
+impl FoundEntry {
+    /// Bytes of the entry.
+    #[must_use]
+    pub fn encoded_bytes(&self) -> usize {
+        match self {
+            FoundEntry::Here(entry) => entry.encoded_bytes(),
+            FoundEntry::OnDisk(read) => read.encoded_bytes(),
+        }
+    }
+}
+
 /// The bounds of a placement's log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
@@ -99,10 +110,10 @@ impl EntryLog {
     /// # Errors
     /// The entries can't follow those that are there. Nothing was changed.
     pub fn append(&mut self, placement: PlacementId, entries: Vec<Entry>, now: Nanos) -> Result<Position, EntryError> {
-        let log = self.placements.entry(placement).or_default();
-        check_whole(placement, log)?;
-        check_entries(placement, log, &entries)?;
+        check_lengths(placement, &entries)?;
         let mut position = self.log.appended();
+        let log = usable(&mut self.placements, placement)?;
+        check_entries(placement, log, &entries)?;
         let is_there = |entry: &Entry| log.get(entry.index).is_some_and(|known| known.term == entry.term);
         let known = entries.iter().take_while(|entry| is_there(entry)).count();
         for entry in entries.into_iter().skip(known) {
@@ -111,7 +122,15 @@ impl EntryLog {
             log.has_open_cut = false;
             let payload = Payload { head: &entry.head(), body: Some(&entry.body) };
             let (at, place) = self.log.append_to_ring(placement.log(), DETAIL_ENTRY, &payload, Wait::Confirm, now);
-            position = at;
+            #[cfg(feature = "planted-bugs")]
+            let is_again = planted!(AcknowledgeCut) && entry.index < log.ever_end;
+            #[cfg(not(feature = "planted-bugs"))]
+            let is_again = false;
+            position = if is_again { position } else { at };
+            #[cfg(feature = "planted-bugs")]
+            {
+                log.ever_end = log.ever_end.max(entry.index + 1);
+            }
             let record = RecordOf::Entry(entry.index);
             self.unplaced.push_back(Unplaced { place: place.into(), placement, record });
             log.push(entry, place.into());
@@ -124,8 +143,7 @@ impl EntryLog {
     /// # Errors
     /// The vote goes back. Nothing was changed.
     pub fn save_vote(&mut self, placement: PlacementId, vote: Vote, now: Nanos) -> Result<Position, EntryError> {
-        let log = self.placements.entry(placement).or_default();
-        check_whole(placement, log)?;
+        let log = usable(&mut self.placements, placement)?;
         if let Some(last) = log.vote.filter(|last| !vote.may_follow(last)) {
             return Err(EntryError::VoteFalls { placement, found: vote, last });
         }
@@ -138,8 +156,7 @@ impl EntryLog {
     /// # Errors
     /// An applied entry would be cut. Nothing was changed.
     pub fn cut(&mut self, placement: PlacementId, index: u64) -> Result<(), EntryError> {
-        let log = self.placements.entry(placement).or_default();
-        check_whole(placement, log)?;
+        let log = usable(&mut self.placements, placement)?;
         if index < log.applied {
             return Err(EntryError::CutsApplied { placement, index, applied: log.applied });
         }
@@ -154,8 +171,7 @@ impl EntryLog {
     /// # Errors
     /// The index falls. Nothing was changed.
     pub fn applied(&mut self, placement: PlacementId, index: u64) -> Result<(), EntryError> {
-        let log = self.placements.entry(placement).or_default();
-        check_whole(placement, log)?;
+        let log = usable(&mut self.placements, placement)?;
         if index < log.applied {
             return Err(EntryError::AppliedFalls { placement, applied: log.applied, found: index });
         }
@@ -167,16 +183,25 @@ impl EntryLog {
     /// Purges the entries below this index; the last of them has this term. Those behind the log's end are purged as well: then the
     /// next entry has this index.
     ///
+    /// The log may have an older entry in the place of the last one: the store was synced before the newer one was, which others had made
+    /// durable. Then everything behind it is of the same older leader or of those before, and is cut.
+    ///
     /// # Errors
-    /// An entry isn't durably applied. Nothing was changed.
+    /// An entry isn't durably applied, or a newer one is in the place of the last. Nothing was changed.
     pub fn purge(&mut self, placement: PlacementId, index: u64, term: u64, now: Nanos) -> Result<(), EntryError> {
-        let log = self.placements.entry(placement).or_default();
-        check_whole(placement, log)?;
-        if index <= log.first {
+        let log = usable(&mut self.placements, placement)?;
+        if index < log.first || (index, term) == (log.first, log.purged_term) {
             return Ok(());
         }
         if index > log.applied && !planted!(PurgeUnapplied) {
             return Err(EntryError::PurgesUnapplied { placement, index, applied: log.applied });
+        }
+        let known = if index == log.first { Some(log.purged_term) } else { log.get(index - 1).map(|last| last.term) };
+        if let Some(known) = known.filter(|known| *known != term) {
+            if known > term || index == log.first {
+                return Err(EntryError::PurgesOther { placement, index, found: term, known });
+            }
+            log.cut(index);
         }
         log.purge(index, term);
         self.append_mark(placement, now);
@@ -186,11 +211,21 @@ impl EntryLog {
 
     /// Forgets a placement: its replica was removed from this node, or has given up its id. Returns the position from which on it
     /// can come back under another id.
+    ///
+    /// If any placement may have lost its records, one that isn't known is refused until it is forgotten: from then on it is known to be
+    /// new. Forgetting [`PlacementId::ANY`] says it of all.
     pub fn forget(&mut self, placement: PlacementId, now: Nanos) -> Position {
         self.placements.remove(&placement);
         self.is_ring_changed = true;
         let mark = Mark { is_gone: true, ..Mark::default() };
-        self.append_record(placement, DETAIL_MARK, &mark.encode(placement), Wait::Confirm, now).0
+        let gone = self.append_record(placement, DETAIL_MARK, &mark.encode(placement), Wait::Confirm, now).0;
+        if placement == PlacementId::ANY || !self.placements.contains_key(&PlacementId::ANY) {
+            return gone;
+        }
+        self.placements.insert(placement, PlacementLog::default());
+        self.append_mark(placement, now);
+        self.log.hurry(self.log.appended());
+        self.log.appended()
     }
 
     fn append_vote(&mut self, placement: PlacementId, wait: Wait, now: Nanos) -> Position {
@@ -235,11 +270,25 @@ impl EntryLog {
         self.placements.keys().copied()
     }
 
-    /// The damage that keeps a placement from being used, if there is some. That of [`PlacementId::ANY`] may have hit one of which
-    /// nothing is left.
+    /// The damage that keeps a placement from being used, if there is some. A placement of which nothing is left may have lost everything
+    /// to damage of [`PlacementId::ANY`].
     #[must_use]
     pub fn damage(&self, placement: PlacementId) -> Option<&str> {
-        self.placements.get(&placement)?.damaged.as_deref()
+        let known = self.placements.get(&placement).or_else(|| self.placements.get(&PlacementId::ANY));
+        known?.damaged.as_deref()
+    }
+
+    /// Index behind the last entry that is said to be durably applied.
+    #[must_use]
+    pub fn durably_applied(&self, placement: PlacementId) -> u64 {
+        self.placements.get(&placement).map_or(0, |log| log.applied)
+    }
+
+    /// The highest clock of an entry that the placement ever had, as far as the files know. Entries that were purged are known to the
+    /// store.
+    #[must_use]
+    pub fn clock(&self, placement: PlacementId) -> u64 {
+        self.placements.get(&placement).map_or(0, |log| log.clock)
     }
 
     /// The vote of this node's replica.
@@ -268,8 +317,10 @@ impl EntryLog {
     /// One isn't there.
     pub fn read(&self, placement: PlacementId, indexes: Range<u64>) -> Result<Vec<FoundEntry>, EntryError> {
         let empty = PlacementLog::default();
+        if let Some(reason) = self.damage(placement) {
+            return Err(EntryError::Damaged { placement, reason: reason.to_owned() });
+        }
         let log = self.placements.get(&placement).unwrap_or(&empty);
-        check_whole(placement, log)?;
         let (first, end) = (log.first, log.end());
         let (from, to) = (indexes.start, indexes.end);
         let not_there = EntryError::NotThere { placement, from, to, first, end };
@@ -422,9 +473,29 @@ impl EntryLog {
     }
 }
 
-fn check_whole(placement: PlacementId, log: &PlacementLog) -> Result<(), EntryError> {
-    match &log.damaged {
+/// The log of a placement, which begins if it isn't there.
+fn usable(
+    placements: &mut BTreeMap<PlacementId, PlacementLog>,
+    placement: PlacementId,
+) -> Result<&mut PlacementLog, EntryError> {
+    if placement == PlacementId::ANY {
+        return Err(EntryError::NoPlacement);
+    }
+    // One that lost everything looks like a new one, and would vote again where it has voted.
+    let known = placements.get(&placement).or_else(|| placements.get(&PlacementId::ANY));
+    match known.and_then(|log| log.damaged.as_ref()) {
         Some(reason) => Err(EntryError::Damaged { placement, reason: reason.clone() }),
+        None => Ok(placements.entry(placement).or_default()),
+    }
+}
+
+fn check_lengths(placement: PlacementId, entries: &[Entry]) -> Result<(), EntryError> {
+    let long = entries.iter().find(|entry| entry.encoded_bytes() > ENTRY_BYTES_MAX);
+    match long {
+        Some(entry) => {
+            let (index, bytes) = (entry.index, entry.encoded_bytes());
+            Err(EntryError::TooLong { placement, index, bytes, max: ENTRY_BYTES_MAX })
+        }
         None => Ok(()),
     }
 }

@@ -52,6 +52,11 @@ pub(super) struct PlacementLog {
     pub entries: VecDeque<Stored>,
     /// Index behind the last entry that is durably applied.
     pub applied: u64,
+    /// The highest clock of an entry that it ever had, as far as the files know.
+    pub clock: u64,
+    /// Index behind the last entry that was ever there.
+    #[cfg(feature = "planted-bugs")]
+    pub ever_end: u64,
     /// Entries were cut, and no mark says so.
     pub has_open_cut: bool,
     /// Index of the first entry that may be in memory; all behind it are.
@@ -71,6 +76,9 @@ impl Default for PlacementLog {
             mark_place: Place::Nowhere,
             entries: VecDeque::new(),
             applied: 0,
+            clock: 0,
+            #[cfg(feature = "planted-bugs")]
+            ever_end: 0,
             has_open_cut: false,
             cached_from: 0,
             cached_bytes: 0,
@@ -133,6 +141,7 @@ impl PlacementLog {
 
     pub(super) fn push(&mut self, entry: Entry, place: Place) {
         let length = entry.encoded_bytes();
+        self.clock = self.clock.max(entry.clock);
         self.cached_bytes += length;
         self.entries.push_back(Stored { term: entry.term, length, place, cached: Some(entry) });
     }

@@ -12,6 +12,7 @@ use crate::error::StorageError;
 use crate::format::entry::{Entry, EntryRecord, Mark, PlacementId, Vote};
 use crate::format::record::RECORD_HEADER_BYTES;
 use crate::live_state::LiveState;
+use crate::names::Name;
 use crate::recover::{Cut, Replay, recover_ring};
 use crate::types::{JointRecord, LogId, Nanos, SettleRange, SettleReason};
 
@@ -43,8 +44,9 @@ pub fn recover_entries(
     let files = options.files.max(3);
     let (log, report) = recover_ring(disk, options.log(), files, &mut replay, now)?;
     let mut damaged = report.damaged;
-    let mut placements = replay.finish(&mut damaged);
-    let hit = hit_by(&damaged, &placements);
+    let gone = std::mem::take(&mut replay.gone);
+    let mut placements = replay.finish(&mut damaged, &gone);
+    let hit = hit_by(&damaged, &placements, &gone);
     let mut entries = EntryLog {
         log,
         placements: std::mem::take(&mut placements),
@@ -63,15 +65,40 @@ pub fn recover_entries(
     Ok((entries, found))
 }
 
+/// The place of the last mark that says that a placement is gone: file and offset.
+#[derive(Debug, Default)]
+pub(super) struct Gone(BTreeMap<PlacementId, (u64, u64)>);
+
+impl Gone {
+    /// Whether this damage may have hit a placement. What stood before the mark is void, so a replica that gave up its id isn't hit again
+    /// at each start until the file is used again.
+    fn may_be_hit(&self, placement: PlacementId, damage: &Damage) -> bool {
+        let is_void = |gone: &(u64, u64)| place_of(damage).is_some_and(|place| place < *gone);
+        damage.logs.may_be(placement.log()) && !self.0.get(&placement).is_some_and(is_void)
+    }
+}
+
+/// The end of the damaged range, if it is known where the damage is. The beginning of a file stands for the whole.
+fn place_of(damage: &Damage) -> Option<(u64, u64)> {
+    let end = if damage.range.end == 0 { u64::MAX } else { damage.range.end };
+    Name::entries_sequence(&damage.file).map(|sequence| (sequence, end))
+}
+
 /// The placements that damage hit, each with the first reason.
-fn hit_by(damaged: &[Damage], placements: &BTreeMap<PlacementId, PlacementLog>) -> BTreeMap<PlacementId, String> {
+fn hit_by(
+    damaged: &[Damage],
+    placements: &BTreeMap<PlacementId, PlacementLog>,
+    gone: &Gone,
+) -> BTreeMap<PlacementId, String> {
     let mut hit = BTreeMap::new();
     for damage in damaged {
         let these: Vec<PlacementId> = match &damage.logs {
             Hit::Logs(logs) => logs.iter().filter_map(|log| PlacementId::of_log(*log)).collect(),
             Hit::Any => placements.keys().copied().chain([PlacementId::ANY]).collect(),
         };
-        these.into_iter().for_each(|placement| {
+        // Whether one of which nothing is left is hit isn't known by its own mark.
+        let is_hit = |placement: &PlacementId| *placement == PlacementId::ANY || gone.may_be_hit(*placement, damage);
+        these.into_iter().filter(is_hit).for_each(|placement| {
             hit.entry(placement).or_insert_with(|| damage.to_string());
         });
     }
@@ -84,6 +111,7 @@ struct ReplayedPlacement {
     vote: Option<(Vote, Place)>,
     mark: Option<(Mark, Place)>,
     entries: BTreeMap<u64, Stored>,
+    clock: u64,
     /// The problem with its records.
     wrong: Option<String>,
 }
@@ -92,6 +120,7 @@ struct ReplayedPlacement {
 #[derive(Debug, Default)]
 pub(super) struct EntryReplay {
     placements: BTreeMap<PlacementId, ReplayedPlacement>,
+    pub gone: Gone,
     /// The file of the next record, and its offset there.
     at: (u64, u64),
     pub entries: u64,
@@ -100,10 +129,10 @@ pub(super) struct EntryReplay {
 
 impl EntryReplay {
     /// The placements; the damage is added of those whose records don't fit together.
-    pub(super) fn finish(self, damaged: &mut Vec<Damage>) -> BTreeMap<PlacementId, PlacementLog> {
+    pub(super) fn finish(self, damaged: &mut Vec<Damage>, gone: &Gone) -> BTreeMap<PlacementId, PlacementLog> {
         let mut placements = BTreeMap::new();
         for (placement, replayed) in self.placements {
-            if damaged.iter().any(|damage| damage.logs.may_be(placement.log())) {
+            if damaged.iter().any(|damage| gone.may_be_hit(placement, damage)) {
                 // It is no surprise that something is missing.
                 placements.insert(placement, PlacementLog::default());
                 continue;
@@ -125,6 +154,9 @@ impl EntryReplay {
     fn take(&mut self, placement: PlacementId, record: EntryRecord, place: Place) {
         if matches!(record, EntryRecord::Mark(Mark { is_gone: true, .. })) {
             self.placements.remove(&placement);
+            if let Place::File(file, at) = place {
+                self.gone.0.insert(placement, (file, at));
+            }
             return;
         }
         let replayed = self.placements.entry(placement).or_default();
@@ -145,6 +177,7 @@ impl EntryReplay {
 impl ReplayedPlacement {
     fn entry(&mut self, entry: &Entry, is_carried: bool, place: Place) {
         let index = entry.index;
+        self.clock = self.clock.max(entry.clock);
         if self.mark.is_some_and(|(mark, _)| index < mark.first) {
             return;
         }
@@ -203,6 +236,7 @@ impl ReplayedPlacement {
             mark_place,
             entries: self.entries.into_values().collect(),
             applied: mark.first,
+            clock: self.clock,
             cached_from: due,
             ..PlacementLog::default()
         })

@@ -8,6 +8,8 @@ use crate::types::LogId;
 
 /// Bytes of an entry before its body.
 pub const ENTRY_HEADER_BYTES: usize = 56;
+/// Most bytes of an entry, head and body: a command with the longest message, and what stands around it.
+pub const ENTRY_BYTES_MAX: usize = (512 << 20) + (1 << 20);
 /// Detail of the record of an entry.
 pub(crate) const DETAIL_ENTRY: u8 = 1;
 /// Detail of the record of a vote.

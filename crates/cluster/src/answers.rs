@@ -1,0 +1,90 @@
+//! The answers of a replica to frames of others.
+
+use bytes::Bytes;
+use openraft::async_runtime::watch::WatchReceiver;
+use openraft::errors::RaftError;
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest};
+use openraft::{AsyncRuntime, SnapshotMeta, StoredMembership};
+
+use crate::frame::{Reply, Request, SnapshotFrame};
+use crate::machine::{Machine, Saved};
+use crate::network::Host;
+use crate::placement::Placement;
+use crate::types::Types;
+use crate::vetting::Vetted;
+
+impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
+    /// Answers a frame of another replica. `None` if it is one for another placement.
+    pub async fn answer(&self, frame: &Bytes) -> Option<Bytes> {
+        let refused = |reason: &str| Some(Reply::Refused(reason.to_owned()).encode());
+        let Some((placement, request)) = Request::decode(frame) else {
+            return refused("the frame isn't one of this version");
+        };
+        if placement != self.shared.placement {
+            return None;
+        }
+        if let Err(reason) = self.check(&request) {
+            return refused(&format!("placement {placement} refuses a frame: {reason}"));
+        }
+        let reply = self.ask_engine(request).await;
+        Some(reply.unwrap_or_else(|error| Reply::Refused(error.to_string())).encode())
+    }
+
+    /// Whether the engine may see this request.
+    fn check(&self, request: &Request) -> Result<(), String> {
+        let shared = &self.shared;
+        let committed = self.raft.metrics().borrow_watched().local_committed;
+        let committed = committed.map(|id| (id.leader_id.term, id.index)).max(shared.state.borrow().applied);
+        let term_of = |index| shared.node.with(|log| log.term(shared.placement, index));
+        Vetted { replica: shared.replica, term: shared.term(), committed, term_of: &term_of }.check(request)
+    }
+
+    async fn ask_engine(&self, request: Request) -> Result<Reply, RaftError<Types<R>>> {
+        match request {
+            Request::Append { vote, previous, committed, entries } => {
+                let request = AppendEntriesRequest { vote, prev_log_id: previous, entries, leader_commit: committed };
+                self.raft.append_entries(request).await.map(|reply| match reply {
+                    AppendEntriesResponse::Success => Reply::Appended,
+                    AppendEntriesResponse::PartialSuccess(id) => Reply::AppendedUpTo(id),
+                    AppendEntriesResponse::Conflict => Reply::Conflict,
+                    AppendEntriesResponse::HigherVote(vote) => Reply::HigherVote(vote),
+                })
+            }
+            Request::Vote { vote, last, is_transfer } => {
+                let mut request = VoteRequest::new(vote, last);
+                request.leadership_transfer = is_transfer;
+                let reply = self.raft.vote(request).await;
+                reply.map(|reply| Reply::Voted {
+                    vote: reply.vote,
+                    is_granted: reply.vote_granted,
+                    last: reply.last_log_id,
+                })
+            }
+            Request::PreVote { vote, last, is_transfer } => {
+                let mut request = VoteRequest::new(vote, last);
+                request.leadership_transfer = is_transfer;
+                let reply = self.raft.pre_vote(request).await;
+                reply.map(|reply| Reply::Voted {
+                    vote: reply.vote,
+                    is_granted: reply.vote_granted,
+                    last: reply.last_log_id,
+                })
+            }
+            Request::Snapshot(SnapshotFrame { vote, last, members_at, members, clock, state }) => {
+                let meta =
+                    SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(members_at, members) };
+                let snapshot = openraft::Snapshot { meta, snapshot: Saved { clock, state } };
+                let reply = self.raft.install_full_snapshot(vote, snapshot).await;
+                reply.map(|reply| Reply::Installed(reply.vote)).map_err(RaftError::from)
+            }
+            Request::Transfer { from, to, last } => {
+                let request = TransferLeaderRequest::new(from, to, last);
+                match self.raft.handle_transfer_leader(request).await {
+                    Ok(Ok(())) => Ok(Reply::Transferred),
+                    Ok(Err(reason)) => Ok(Reply::Refused(reason.to_string())),
+                    Err(error) => Ok(Reply::Refused(error.to_string())),
+                }
+            }
+        }
+    }
+}
