@@ -264,6 +264,7 @@ impl Connection {
     ) -> GoneAt {
         self.count_link_gone(session.channel, &link);
         self.questions.forget(session.channel, handle);
+        self.forget_declaring(|link| link == (session.channel, handle));
         let mut gone_at = GoneAt::default();
         match link {
             Link::Publisher(mut publisher) => {
