@@ -396,8 +396,11 @@ impl Steps for Connection {
         // A link whose question is forgotten, since it failed, is asked nothing any more.
         let is_asked_in_vain =
             matches!(self.held, InputHold::Asked { channel, handle } if !self.questions.hold(channel, handle));
+        // A removal may be answered at the end of the read that it came with.
+        let is_removed = self.held == InputHold::Removal && !self.is_removing();
         self.held == InputHold::NextTurn
             || is_asked_in_vain
+            || is_removed
             || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
             || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
             || (!self.client.starved.is_empty() && self.client.output.is_empty())

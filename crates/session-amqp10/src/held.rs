@@ -27,6 +27,8 @@ pub(crate) enum InputHold {
     /// The frame at its head names this link, which waits for its queue. It is handled once the queue has answered, or the
     /// link has ended.
     Asked { channel: u16, handle: u32 },
+    /// A management request removes messages or a binding, and isn't answered yet: what follows it mustn't come before it.
+    Removal,
     /// Too many bytes of incoming bodies are on their way to their files; the disk has to catch up.
     Upload,
     /// The body of the last message of this link is being written to a file of its own.

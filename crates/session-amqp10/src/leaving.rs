@@ -41,6 +41,7 @@ impl Connection {
         if !std::mem::replace(&mut session.leaving, true) {
             self.flush_settlements(now);
             session.parked.clear();
+            self.forget_declaring(|(channel, _)| channel == session.channel);
             session.unsettled.watch_no_more(session.channel, &mut self.client.looks);
         }
         let has_left = self.leave_session_part(session, now);
@@ -96,7 +97,7 @@ impl Connection {
             }
             self.client.budget.spend(CONSUMER);
             let Some(slot) = self.sessions.slot(next) else {
-                self.begin_end_of_queues();
+                self.begin_end_of_queues(now);
                 break;
             };
             if let Some(mut session) = slot.take()
@@ -121,14 +122,12 @@ impl Connection {
     }
 
     /// Begins with the exclusive queues, after the last session.
-    fn begin_end_of_queues(&mut self) {
+    fn begin_end_of_queues(&mut self, now: Now) {
         self.ended.clear();
         self.client.scheduled.clear();
         self.client.starved.clear();
         self.answers = Default::default();
-        if let Some(last) = std::mem::take(&mut self.responses).pop_back() {
-            self.client.broker.publish_later(last.response.wait);
-        }
+        self.end_requests(now);
         self.leaving = Leaving::Queues { next: QueueId(0) };
     }
 

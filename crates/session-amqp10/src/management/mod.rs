@@ -10,6 +10,7 @@ mod bindings;
 mod changes;
 mod exchanges;
 mod fields;
+mod left;
 mod location;
 mod names;
 mod pair;

@@ -6,6 +6,7 @@ use leveret_amqp10::{
     value::Value,
 };
 
+use super::path::Path;
 use crate::error::{Failure, Result};
 
 /// A parsed request.
@@ -38,12 +39,14 @@ impl<'a> Request<'a> {
 
     /// Whether it looks at what earlier requests may have changed: it is served once these are answered.
     pub(super) fn looks(&self) -> bool {
-        let target = self.target.unwrap_or_default();
-        match self.method {
-            Some("GET") => true,
-            Some("DELETE") => target.starts_with("/bindings/") || target.ends_with("/messages"),
-            _ => false,
-        }
+        self.method == Some("GET") || self.removes()
+    }
+
+    /// Whether it removes what it finds: messages or a binding. What its connection publishes from then on is handled after that.
+    pub(super) fn removes(&self) -> bool {
+        let path = self.target.and_then(|target| Path::parse(target).ok());
+        self.method == Some("DELETE")
+            && path.is_some_and(|path| matches!(path.segments(), ["bindings", _] | ["queues", _, "messages"]))
     }
 
     /// Parses a message. Its sections may come in any order, as in RabbitMQ: clients send the body first (Python

@@ -14,6 +14,7 @@ use crate::assembly::Assembly;
 use crate::connection::Connection;
 use crate::error::{Failure, Result};
 use crate::grant::Grant;
+use crate::held::InputHold;
 use crate::link::Link;
 use crate::session::Session;
 use leveret_broker::partial::PartialMessages;
@@ -95,7 +96,12 @@ impl Connection {
                 asks = Some((session.channel, transfer.handle));
             }
             let renews_token = std::mem::take(&mut self.renews_token);
-            self.responses.push_back(Waiting { key, asks, response, renews_token });
+            let removes = request.removes();
+            let waiting = Waiting { key, asks, response, removes, renews_token };
+            if removes && !waiting.is_due(&self.client.broker.streams) {
+                self.held = InputHold::Removal;
+            }
+            self.responses.push_back(waiting);
             requests.unanswered += 1;
         }
         requests.top_up();

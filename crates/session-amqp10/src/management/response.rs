@@ -121,6 +121,14 @@ impl Response {
         }
     }
 
+    /// The change that was asked for and isn't made, or the condition that it waits for.
+    pub(super) fn into_awaited(self) -> core::result::Result<WaitFor, Later<ChangeOutcome>> {
+        match self.content {
+            Content::Asked(_, answer) => Err(answer),
+            _ => Ok(self.wait),
+        }
+    }
+
     /// Becomes the response with this result.
     pub(super) fn be(&mut self, result: Result<Done>) {
         (self.content, self.wait) = match result {

@@ -39,12 +39,15 @@ pub(crate) struct Waiting {
     /// one asked.
     pub asks: Option<(u16, u32)>,
     pub response: Response,
+    /// Whether the request removes messages or a binding: input is blocked until it is carried out.
+    pub removes: bool,
     /// Whether the links of the connection have to be checked when it has been sent.
     pub renews_token: bool,
 }
 
 impl Waiting {
-    fn is_due(&mut self, streams: &Streams) -> bool {
+    /// Whether the response may be sent, once those before it are.
+    pub(super) fn is_due(&self, streams: &Streams) -> bool {
         self.asks.is_none() && streams.have(&self.response.wait)
     }
 }
@@ -78,6 +81,11 @@ impl Connection {
     pub(crate) fn next_response_awaited(&self) -> Option<Awaited> {
         let streams = &self.client.broker.streams;
         self.responses.front()?.response.wait.next_awaited(&|stream| streams.reached(stream))
+    }
+
+    /// Whether a request that removes messages or a binding isn't answered.
+    pub(crate) fn is_removing(&self) -> bool {
+        self.responses.iter().any(|waiting| waiting.removes)
     }
 
     /// Refuses a new request half if too many responses wait. A new half brings credit, while responses to an earlier
@@ -143,11 +151,12 @@ impl Connection {
     /// Sends the responses whose changes became durable.
     pub(crate) fn answer_requests(&mut self, now: Now) {
         let streams = self.client.broker.streams.clone();
-        let (mut published, mut renews_token) = (false, false);
+        let mut renews_token = false;
         loop {
             self.serve_next(now);
             let Some(waiting) = self.responses.pop_front_if(|waiting| waiting.is_due(&streams)) else { break };
-            if !waiting.response.wait.is_nothing() && !std::mem::replace(&mut published, true) {
+            if !waiting.response.wait.is_nothing() {
+                // For each one: the log goes on meanwhile, so the change of the next one may have become durable only now.
                 self.client.broker.registry.publish();
             }
             renews_token |= waiting.renews_token;
