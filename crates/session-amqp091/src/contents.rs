@@ -154,7 +154,7 @@ impl Session {
     pub(super) fn requeue_unsent(&mut self, channel: Option<u16>, now: Now) {
         for (channel, tag) in self.contents.unsent(channel) {
             let Some(entry) = self.channels.get_mut(&channel) else { continue };
-            if let Some((settled, _)) = entry.settle(tag, false, &mut TurnBudget::unlimited()) {
+            if let Some((settled, _)) = entry.unsettled.settle(tag, false, &mut TurnBudget::unlimited()) {
                 self.settled(channel, settled, Settlement::Requeue { failed: false }, now);
             }
         }

@@ -7,10 +7,10 @@ use leveret_message::StoredMessage;
 use leveret_message::deliver::{Delivery, to_amqp091, within};
 use leveret_queue::{ConsumerId, Deliveries, Portion, Taken, TurnEnd};
 
-use super::channel::is_limited;
 use super::contents::Lead;
 use super::error::ProtocolError;
 use super::session::Session;
+use super::unsettled::is_limited;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::events::ConsumerEvent;
 use leveret_broker::queue_handle::QueueRef;
@@ -120,8 +120,8 @@ impl Session {
     /// Wakes consumers that waited for the client to settle something.
     pub(crate) fn settled_some(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        channel.report(&mut self.client.account);
-        let shared = channel.shared.as_mut().map(|shared| &mut shared.parked);
+        channel.unsettled.report(&mut self.client.account);
+        let shared = channel.unsettled.shared_mut().map(|shared| &mut shared.parked);
         let mut any_parked = false;
         for parked in [&mut channel.parked].into_iter().chain(shared).filter(|parked| !parked.keys.is_empty()) {
             parked.wake_next = WOKEN_FIRST;
@@ -137,8 +137,8 @@ impl Session {
     /// all are. Waking all at once would let one acknowledgement cost a scan of all consumers.
     fn wake_parked(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        let room = channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account);
-        let shared = channel.shared.as_mut().map(|shared| (shared.room(), &mut shared.parked));
+        let room = channel.unsettled.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account);
+        let shared = channel.unsettled.shared_mut().map(|shared| (shared.room(), &mut shared.parked));
         let mut are_left = false;
         for (room, parked) in [(room, &mut channel.parked)].into_iter().chain(shared) {
             if room == 0 {
@@ -179,9 +179,11 @@ impl Session {
             return TurnEnd::Done;
         };
         if !consumer.no_ack {
-            most = most.min(channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account));
+            most = most.min(
+                channel.unsettled.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account),
+            );
             let mut parked = &mut channel.parked;
-            if let Some(shared) = channel.shared.as_mut().filter(|_| most > 0 && is_limited(&consumer.queue)) {
+            if let Some(shared) = channel.unsettled.shared_mut().filter(|_| most > 0 && is_limited(&consumer.queue)) {
                 most = most.min(shared.room());
                 parked = &mut shared.parked;
             }
@@ -217,11 +219,11 @@ impl Session {
         let mut in_file = None;
         let mut too_large = None;
         for at in 0..taken.count {
-            let tag = channel.next_tag();
+            let tag = channel.unsettled.next_tag();
             if taken.batch.is_in_file((taken.index + at) as usize) {
                 in_file = Some(tag);
                 if !consumer.no_ack {
-                    channel.delivered(tag, consumer.source, &taken, at, now.monotonic);
+                    channel.unsettled.delivered(tag, consumer.source, &taken, at, now.monotonic);
                 }
                 continue;
             }
@@ -230,7 +232,7 @@ impl Session {
             let encoded = encode_delivery(out, &to, tag, &message);
             if !consumer.no_ack {
                 // A message that can't be encoded has failed all the same: it is requeued with its channel.
-                channel.delivered(tag, consumer.source, &taken, at, now.monotonic);
+                channel.unsettled.delivered(tag, consumer.source, &taken, at, now.monotonic);
             }
             if let Err(bytes) = encoded {
                 too_large = Some((at, bytes));
@@ -249,12 +251,12 @@ impl Session {
         if consumer.no_ack {
             channel.stats.count_of_queue(consumer.queue.info(), Stat::DeliverNoAck, count, now.monotonic);
         } else {
-            if channel.shared.is_some() && is_limited(&consumer.queue) {
-                channel.delivered_limited(taken.count as usize);
+            if channel.unsettled.shared().is_some() && is_limited(&consumer.queue) {
+                channel.unsettled.delivered_limited(taken.count as usize);
             }
-            channel.report(&mut self.client.account);
+            channel.unsettled.report(&mut self.client.account);
             let node_ms = self.client.broker.consumer_timeout_ms();
-            channel.watch(consumer.timeout, node_ms, now.monotonic, consumer.channel, &mut self.client.looks);
+            channel.unsettled.watch(consumer.timeout, node_ms, now.monotonic, consumer.channel, &mut self.client.looks);
             channel.stats.count_of_queue(consumer.queue.info(), Stat::Deliver, count, now.monotonic);
         }
         if taken.redelivered {

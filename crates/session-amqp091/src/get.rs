@@ -39,7 +39,7 @@ impl Session {
         let max = self.client.broker.settings.unsettled_per_channel_max;
         if !no_ack
             && let Some(entry) = self.channels.get(&channel)
-            && entry.room(max, &self.client.account) == 0
+            && entry.unsettled.room(max, &self.client.account) == 0
         {
             return Err(precondition(format!(
                 "number of unacknowledged deliveries on channel {channel} has reached the maximum allowed limit, its own \
@@ -95,15 +95,15 @@ impl Session {
         let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
         entry.stats.count_of_queue(queue.info(), stat, 1, now.monotonic);
         entry.stats.count_of_queue(queue.info(), Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
-        let tag = entry.next_tag();
+        let tag = entry.unsettled.next_tag();
         if !no_ack {
-            let source = entry.get_source(&queue);
-            entry.delivered(tag, source, &taken, 0, now.monotonic);
-            entry.watch(entry.source(source).timeout, node_ms, now.monotonic, channel, looks);
+            let source = entry.unsettled.get_source(&queue);
+            entry.unsettled.delivered(tag, source, &taken, 0, now.monotonic);
+            entry.unsettled.watch(entry.unsettled.source(source).timeout, node_ms, now.monotonic, channel, looks);
         }
         if taken.ends_in_file() {
             if let Some(entry) = self.channels.get_mut(&channel) {
-                entry.report(&mut self.client.account);
+                entry.unsettled.report(&mut self.client.account);
             }
             self.begin_content(channel, Lead::GetOk { left }, tag, taken, &queue);
             self.held = InputHold::Content;
@@ -125,7 +125,7 @@ impl Session {
         encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &properties);
         encode_content_body(out, channel, &content.body, frame_max);
         if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.report(&mut self.client.account);
+            entry.unsettled.report(&mut self.client.account);
         }
         Ok(())
     }

@@ -7,6 +7,7 @@ mod amqplain;
 mod arguments;
 mod asked;
 mod blocked;
+mod by_queue;
 mod changes;
 mod channel;
 mod closing;
@@ -39,6 +40,7 @@ mod sources;
 mod streams;
 mod transaction;
 mod unfinished;
+mod unsettled;
 mod view;
 
 pub use protocol::Amqp091Protocol;

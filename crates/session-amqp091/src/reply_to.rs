@@ -154,7 +154,7 @@ impl Session {
             let out = self.contents.out(&mut self.client.output, number);
             for at in 0..reply.batch.len() {
                 let message = reply.batch.message(at).view();
-                if let Err(bytes) = encode_delivery(out, &to, channel.next_tag(), &message) {
+                if let Err(bytes) = encode_delivery(out, &to, channel.unsettled.next_tag(), &message) {
                     return self.fail(number, ProtocolError::header_too_large(bytes, frame_max), now);
                 }
             }

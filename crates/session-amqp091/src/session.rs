@@ -9,7 +9,8 @@ use leveret_queue::{Signal, WaitReason};
 use rustc_hash::FxHashMap;
 
 use super::asked::Questions;
-use super::channel::{ByQueue, Channel};
+use super::by_queue::ByQueue;
+use super::channel::Channel;
 use super::content::Incoming;
 use super::contents::Contents;
 use super::deliver::Consumer;

@@ -9,12 +9,13 @@ use leveret_amqp091::{Method, encode_method, method::tx};
 use leveret_message::Batch;
 
 use super::acknowledge::unknown_tag;
-use super::channel::{Channel, Delivery, Settled, by_source};
+use super::channel::Channel;
 use super::error::{ProtocolError, Result, precondition};
 use super::held::Answer;
 use super::publish::Returned;
 use super::session::{Phase, Session};
 use super::unfinished::Unfinished;
+use super::unsettled::{Delivery, Settled, by_source};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::reply_to::ReplyTarget;
 use leveret_broker::route::Route;
@@ -69,6 +70,11 @@ impl Tx {
     pub(super) fn counts(&self) -> (usize, usize) {
         let acknowledged = self.settled.iter().map(|(_, deliveries)| deliveries.len()).sum();
         (self.transaction.message_count() + self.returns.len() + self.replies.len(), acknowledged)
+    }
+
+    /// Keeps a settlement for the commit.
+    pub(super) fn settle(&mut self, settlement: Settlement, deliveries: Vec<Delivery>) {
+        self.settled.push((settlement, deliveries));
     }
 
     /// The deliveries that it settles.
@@ -129,10 +135,10 @@ impl Session {
             // A channel ends after its commit.
             let Some(channel) = self.channels.get_mut(&number) else { return true };
             for Settled { source, runs } in by_source(deliveries) {
-                let source = channel.source(source);
+                let source = channel.unsettled.source(source);
                 commit.settle(&source.queue, source.consumer, runs, *settlement);
             }
-            channel.have_left(deliveries);
+            channel.unsettled.have_left(deliveries);
             self.client.budget.spend(ADDED + deliveries.len() as u32 * DELIVERY);
             settled.next();
         }
@@ -150,9 +156,8 @@ impl Session {
         now: Now,
     ) {
         if let Some(channel) = self.channels.get_mut(&number) {
-            channel.in_transaction = 0;
-            channel.restore(settled.flat_map(|(_, deliveries)| deliveries));
-            channel.watch_restored(number, &mut self.client.looks);
+            channel.unsettled.transaction_dropped(settled.flat_map(|(_, deliveries)| deliveries));
+            channel.unsettled.watch_restored(number, &mut self.client.looks);
         }
         if self.is_serving(number) {
             let text = format!(
@@ -180,7 +185,7 @@ impl Session {
             return;
         }
         if let Ok(channel) = self.channel(number) {
-            channel.in_transaction = 0;
+            channel.unsettled.transaction_committed();
         }
         self.settled_some(number, now);
         for UnroutedMessage([exchange, routing_key, properties, body]) in &committing.returns {
@@ -196,10 +201,9 @@ impl Session {
     /// `tx.rollback`: messages are dropped, deliveries are unsettled again.
     pub(crate) fn tx_rollback(&mut self, number: u16) -> Result<()> {
         let tx = self.take_tx(number)?;
-        self.channel(number)?.in_transaction = 0;
         if let Some(channel) = self.channels.get_mut(&number) {
-            channel.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
-            channel.watch_restored(number, &mut self.client.looks);
+            channel.unsettled.transaction_dropped(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
+            channel.unsettled.watch_restored(number, &mut self.client.looks);
         }
         encode_method(self.out(number), number, &Method::TxRollbackOk(tx::RollbackOk {}));
         Ok(())
@@ -216,9 +220,8 @@ impl Session {
     pub(super) fn tx_end(&mut self, channel: &mut Channel) {
         let Some(tx) = channel.tx.take() else { return };
         self.transactions -= 1;
-        channel.in_transaction = 0;
         self.transaction_bytes -= tx.bytes();
-        channel.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
+        channel.unsettled.transaction_dropped(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
     }
 
     /// Refuses a message that would make a transaction too large.
@@ -277,11 +280,9 @@ impl Session {
         if entry.tx.is_none() {
             return Ok(false);
         }
-        let deliveries = entry.take(tag, multiple).ok_or_else(|| unknown_tag(tag))?;
-        entry.in_transaction += deliveries.len();
-        if let Some(tx) = &mut entry.tx {
-            tx.settled.push((settlement, deliveries));
+        match entry.settle_in_transaction(tag, multiple, settlement) {
+            true => Ok(true),
+            false => Err(unknown_tag(tag)),
         }
-        Ok(true)
     }
 }

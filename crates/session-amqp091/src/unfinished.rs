@@ -9,11 +9,13 @@ use std::sync::Arc;
 use leveret_amqp091::{Method, encode_method, method::basic};
 use leveret_model::QueueId;
 
-use super::channel::{ByQueue, Channel, OfQueue, Settled};
+use super::by_queue::{ByQueue, OfQueue};
+use super::channel::Channel;
 use super::held::Answer;
 use super::publish::RunOnItsWay;
 use super::session::{Phase, Session};
 use super::transaction::Committing;
+use super::unsettled::Settled;
 use leveret_broker::quota::Kind;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
@@ -144,7 +146,7 @@ impl Session {
     fn settle_part(&mut self, settling: &mut Settling, now: Now) -> bool {
         let Settling { channel, up_to, settlement, .. } = *settling;
         let Some(entry) = self.channels.get_mut(&channel) else { return true };
-        let (settled, is_done) = entry.settle_part(up_to, &mut self.client.budget);
+        let (settled, is_done) = entry.unsettled.settle_part(up_to, &mut self.client.budget);
         self.settled(channel, settled, settlement, now);
         self.flush_acks(now);
         is_done
@@ -160,7 +162,7 @@ impl Session {
     }
 
     fn ending_channel(&mut self, number: u16, mut channel: Box<Channel>, answer: Option<Answer>) -> EndingChannel {
-        channel.watch_no_more(number, &mut self.client.looks);
+        channel.unsettled.watch_no_more(number, &mut self.client.looks);
         self.tx_end(&mut channel);
         if let Some(reply) = channel.reply.take() {
             self.forget_reply_consumer(&reply);
@@ -180,11 +182,11 @@ impl Session {
     /// Requeues deliveries and removes consumers, each queue's in one step. True if none is left.
     fn end_channel_part(&mut self, ending: &mut EndingChannel, now: Now) -> bool {
         let mut by_queue = ByQueue::default();
-        let (settled, mut is_done) = ending.channel.settle_part(u64::MAX, &mut self.client.budget);
+        let (settled, mut is_done) = ending.channel.unsettled.settle_part(u64::MAX, &mut self.client.budget);
         for Settled { source, runs } in settled {
-            by_queue.add(ending.channel.source(source), runs);
+            by_queue.add(ending.channel.unsettled.source(source), runs);
         }
-        ending.channel.report(&mut self.client.account);
+        ending.channel.unsettled.report(&mut self.client.account);
         while is_done && let Some((_, key)) = ending.consumers.next() {
             if let Some(consumer) = self.consumers.remove(&key) {
                 self.client.account.give(Kind::Consumers, 1);
