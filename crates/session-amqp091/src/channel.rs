@@ -7,8 +7,8 @@ use leveret_metrics::LocalCounters;
 
 use super::content::Incoming;
 use super::parked::Parked;
-use super::reply_to::ReplyConsumer;
-use super::transaction::Tx;
+use super::reply_consumer::ReplyConsumer;
+use super::tx::Tx;
 use super::unsettled::Unsettled;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::stats::{Stat, Stats};

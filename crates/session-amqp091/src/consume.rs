@@ -7,11 +7,11 @@ use leveret_model::{Action, Refused};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
 use super::arguments;
-use super::deliver::Consumer;
+use super::consumer::Consumer;
+use super::encode::short;
 use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
 use super::held::Answer;
-use super::publish::short;
-use super::reply_to::is_reply_name;
+use super::reply_consumer::is_reply_name;
 use super::session::Session;
 use super::streams;
 use super::unsettled::is_limited;

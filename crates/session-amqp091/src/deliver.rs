@@ -1,90 +1,18 @@
 //! Deliveries: messages that scheduled consumers take, encoded into the connection's output.
 
-use std::sync::Arc;
-
-use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
-use leveret_message::StoredMessage;
-use leveret_message::deliver::{Delivery, to_amqp091, within};
-use leveret_queue::{ConsumerId, Deliveries, Portion, Taken, TurnEnd};
+use leveret_message::deliver::Delivery;
+use leveret_queue::{Deliveries, Portion, Taken, TurnEnd};
 
 use super::contents::Lead;
+use super::encode::{Recipient, delivery_of, encode_delivery};
 use super::error::ProtocolError;
 use super::session::Session;
 use super::unsettled::is_limited;
-use leveret_broker::consumer_timeout::ConsumerTimeout;
-use leveret_broker::events::ConsumerEvent;
-use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::settings::{Settings, TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
+use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
 use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
-
-pub(super) const CLASS_BASIC: u16 = 60;
-
-/// A consumer of this connection.
-pub(crate) struct Consumer {
-    pub id: ConsumerId,
-    pub channel: u16,
-    pub tag: Arc<[u8]>,
-    pub queue: QueueRef,
-    pub no_ack: bool,
-    /// The time for which its client may leave deliveries unsettled.
-    pub timeout: Option<ConsumerTimeout>,
-    /// Index of the source in its channel.
-    pub source: u32,
-    /// The queue was notified that the socket isn't keeping up.
-    pub starved: bool,
-}
-
-impl Consumer {
-    /// The consumer as events name it.
-    pub(crate) fn event(&self) -> ConsumerEvent<'_> {
-        ConsumerEvent { channel: self.channel, tag: &self.tag, queue: &self.queue.info().name }
-    }
-}
-
-/// The client that deliveries are encoded for.
-pub(crate) struct Recipient<'a> {
-    pub channel: u16,
-    pub tag: &'a [u8],
-    pub frame_max: u32,
-    /// Largest size of a message's properties, in bytes.
-    pub properties_max: usize,
-    pub delivery: Delivery,
-}
-
-/// One `basic.deliver` with its content.
-///
-/// # Errors
-/// The size of its properties if they are larger than the recipient's frames: nothing was encoded then.
-pub(crate) fn encode_delivery(
-    out: &mut Vec<u8>,
-    to: &Recipient<'_>,
-    delivery_tag: u64,
-    message: &StoredMessage<'_>,
-) -> Result<(), usize> {
-    let envelope = &message.envelope;
-    let content = to_amqp091(message, &to.delivery);
-    let properties = within(message, content.properties, to.properties_max)?;
-    let redelivered = to.delivery.redelivered;
-    encode_deliver(out, to.channel, to.tag, delivery_tag, redelivered, envelope.exchange, envelope.routing_key);
-    encode_header(out, to.channel, CLASS_BASIC, content.body.len() as u64, &properties);
-    encode_content_body(out, to.channel, &content.body, to.frame_max);
-    Ok(())
-}
-
-/// The part of messages that belongs to their delivery.
-pub(crate) fn delivery_of(taken: &Taken, settings: &Settings, now: Now) -> Delivery {
-    Delivery {
-        redelivered: taken.redelivered,
-        delivery_count: taken.attempts.failed,
-        acquired_count: taken.attempts.acquired,
-        now_ms: now.wall_ms,
-        sent_time: settings.sent_time,
-        stream_offset: None,
-    }
-}
 
 impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.

@@ -7,12 +7,11 @@ use leveret_message::deliver::{to_amqp091, within};
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
 
-use super::asked::{Getting, Question};
 use super::contents::Lead;
-use super::deliver::delivery_of;
+use super::encode::{delivery_of, short};
 use super::error::{ProtocolError, Result, no_channel, precondition};
 use super::held::InputHold;
-use super::publish::short;
+use super::questions::{Getting, Question};
 use super::session::Session;
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::queue_handle::QueueRef;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use leveret_queue::Run;
 
 use super::by_queue::ByQueue;
-use super::deliver::Consumer;
+use super::consumer::Consumer;
 use super::error::precondition;
 use super::session::Session;
 use super::unsettled::Settled;
