@@ -12,21 +12,20 @@ use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
 use super::answers::Answers;
-use super::asked::Questions;
-use super::closing::FailedLink;
-use super::coordinator::Transactions;
-use super::deliver::Waking;
-use super::disposition::Settlements;
-use super::dynamic::Declaring;
+use super::declaring::Declaring;
 use super::error::{Failure, Result, Scope};
 use super::held::InputHold;
-use super::leaving::Leaving;
+use super::leaving::{FailedLink, Leaving};
 use super::link::Link;
 use super::management::Waiting;
 use super::publisher::WideRun;
+use super::questions::Questions;
 use super::session::Session;
 use super::sessions::Sessions;
+use super::settlements::Settlements;
+use super::transactions::Transactions;
 use super::unconfirmed::Due;
+use super::waking::Waking;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::TURN_BYTES_MAX;
@@ -384,7 +383,7 @@ impl Steps for Connection {
     }
 
     fn transaction_bytes(&self) -> u64 {
-        self.transactions.bytes
+        self.transactions.bytes()
     }
 
     fn has_published(&self) -> bool {

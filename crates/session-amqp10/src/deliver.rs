@@ -9,26 +9,17 @@ use leveret_queue::{Portion, Taken, TurnEnd};
 use super::connection::Connection;
 use super::consumer::Consumer;
 use super::error::Failure;
-use super::flow::LinkState;
 use super::large;
 use super::link::Link;
+use super::link_state::LinkState;
 use super::pending::{Pending, Rest};
 use super::session::Session;
+use super::waking::Waking;
 use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::traffic::counted_as;
 use leveret_broker::turn_budget::{CONSUMER, FILTER, WOKEN_FIRST, WOKEN_MAX};
-
-/// A session whose parked consumers are being woken.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Waking {
-    channel: u16,
-    /// Number of consumers that are woken next.
-    next: usize,
-    /// Number of consumers that haven't been woken yet.
-    left: usize,
-}
 
 impl Connection {
     /// Serves scheduled consumers until the output holds one write's worth.

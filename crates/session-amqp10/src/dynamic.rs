@@ -12,14 +12,14 @@ use leveret_model::{Action, Arguments, Bind, Command, DeclareQueue, DestinationN
 
 use super::address::percent_encode;
 use super::connection::Connection;
+use super::declaring::{Declaring, Step};
 use super::error::{Failure, Result};
 use super::held::InputHold;
 use leveret_queue::DeleteIf;
 
-use leveret_broker::asked::{Later, NowOrLater};
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
-use leveret_broker::ticket::Ticket;
+use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 use leveret_session::gone::GoneAt;
 
@@ -28,30 +28,6 @@ pub(crate) const TEMPORARY_QUEUE: &str = "temporary-queue";
 const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new(TEMPORARY_QUEUE)];
 /// Bytes in a dynamic queue's name that come from the names of container and link.
 const NAME_PART_MAX: usize = 64;
-
-/// The queue that the attach at the head of the input needs, on its way.
-pub(crate) struct Declaring {
-    /// Channel and handle of the link that is to be attached.
-    link: (u16, u32),
-    name: Arc<str>,
-    declared: Step,
-    /// The binding, if it has one.
-    bound: Step,
-}
-
-/// A change that an attach needs.
-enum Step {
-    Unasked,
-    Asked(Later<ChangeOutcome>),
-    /// It is durable with this ticket.
-    Made(Ticket),
-}
-
-impl Declaring {
-    fn new(link: (u16, u32), name: Arc<str>) -> Self {
-        Self { link, name, declared: Step::Unasked, bound: Step::Unasked }
-    }
-}
 
 /// A queue that a link needs.
 struct Needed<'a> {

@@ -11,8 +11,8 @@ use leveret_amqp10::{
 use super::{Requests, Responses};
 use crate::connection::Connection;
 use crate::error::{Failure, Result};
-use crate::flow::INITIAL_DELIVERY_COUNT;
 use crate::link::Link;
+use crate::link_state::INITIAL_DELIVERY_COUNT;
 use crate::session::Session;
 
 /// The address of the management node.

@@ -43,7 +43,7 @@ impl Connection {
     fn no_longer(&self, link: &Link) -> Option<Refused> {
         let action = match link {
             Link::Consumer(consumer) => Action::Consume(&consumer.queue.info().name),
-            Link::Replies(replies) => Action::Consume(replies.registration.target().name()),
+            Link::Replies(replies) => Action::Consume(replies.target().name()),
             Link::Publisher(publisher) => match &publisher.destination {
                 Destination::Exchange { exchange, .. } => Action::Publish(exchange),
                 Destination::Queue(_) => Action::Publish(""),
