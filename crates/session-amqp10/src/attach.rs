@@ -453,7 +453,7 @@ fn is_for_management(attach: &Attach<'_>) -> bool {
         (Role::Receiver, _, Some(source)) => source.address,
         _ => None,
     };
-    address == Some(super::management::ADDRESS)
+    address == Some(super::pairs::ADDRESS)
 }
 
 fn is_durable(durability: TerminusDurability) -> bool {

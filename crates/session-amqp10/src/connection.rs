@@ -17,7 +17,7 @@ use super::error::{Failure, Result, Scope};
 use super::held::InputHold;
 use super::leaving::{FailedLink, Leaving};
 use super::link::Link;
-use super::management::Waiting;
+use super::pairs::Waiting;
 use super::publisher::WideRun;
 use super::questions::Questions;
 use super::session::Session;

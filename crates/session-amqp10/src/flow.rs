@@ -8,7 +8,7 @@ use super::deferral;
 use super::error::{Failure, Result};
 use super::link::Link;
 use super::link_state::{INITIAL_DELIVERY_COUNT, LinkState};
-use super::management::ResponseGrant;
+use super::pairs::ResponseGrant;
 use super::questions::{Granting, Question};
 use super::session::Session;
 use leveret_broker::asked::NowOrLater;

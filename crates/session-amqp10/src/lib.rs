@@ -36,6 +36,7 @@ mod log_lines;
 mod management;
 mod open;
 mod overdue;
+mod pairs;
 mod pending;
 mod plain;
 mod protocol;

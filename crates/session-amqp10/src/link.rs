@@ -1,7 +1,7 @@
 //! A link endpoint on the broker's side (specification 2.6).
 
 use super::consumer::Consumer;
-use super::management::{Requests, Responses};
+use super::pairs::{Requests, Responses};
 use super::publisher::Publisher;
 use super::requester::Replies;
 use super::transactions::Coordinator;

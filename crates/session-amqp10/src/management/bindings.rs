@@ -7,16 +7,16 @@ use leveret_model::{
     Action, Arguments, Bind, Binding, Command, ConnectionId, DestinationName, Permit, Resource, Topology,
 };
 
-use super::arguments;
-use super::changes::{Changing, Served};
-use super::fields::{self, Taken};
-use super::location::{self, End, Location};
-use super::names;
-use super::path::Path;
-use super::refusal::{Refusal, Result, Status};
-use super::request;
-use super::response::{Body, Done};
 use crate::connection::Connection;
+use crate::pairs::arguments;
+use crate::pairs::fields::{self, Taken};
+use crate::pairs::location::{self, End, Location};
+use crate::pairs::names;
+use crate::pairs::path::Path;
+use crate::pairs::refusal::{Refusal, Result, Status};
+use crate::pairs::request;
+use crate::pairs::response::{Body, Done};
+use crate::pairs::{Changing, Served};
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;

@@ -11,13 +11,13 @@ use leveret_broker::wait_for::WaitFor;
 use leveret_model::{ConnectionId, Permit};
 
 use super::bindings::unbind;
-use super::location::Location;
-use super::path::{Path, decode};
 use super::queues::purgeable;
-use super::refusal::Result;
-use super::request::Request;
-use super::responses::Waiting;
 use crate::connection::Connection;
+use crate::pairs::Waiting;
+use crate::pairs::location::Location;
+use crate::pairs::path::{Path, decode};
+use crate::pairs::refusal::Result;
+use crate::pairs::request::Request;
 
 /// A removal without a client that waits for its response.
 struct Removal {

@@ -2,18 +2,18 @@
 
 use leveret_amqp10::value::{OwnedArray, OwnedMap, OwnedValue};
 use leveret_model::{
-    Action, Arguments, Command, ConnectionId, DeclareQueue, DeleteQueue, Permit, Queue, RefusedKind, Resource,
+    Action, Arguments, Command, ConnectionId, DeclareQueue, DeleteQueue, Permit, RefusedKind, Resource,
 };
 use leveret_queue::DeleteIf;
 
-use super::arguments;
-use super::changes::{Changing, Served};
-use super::fields::{self, Taken};
-use super::names;
-use super::refusal::{Refusal, Result, Status};
-use super::request;
-use super::response::{Body, Done, message_count};
 use crate::connection::Connection;
+use crate::pairs::arguments;
+use crate::pairs::fields::{self, Taken};
+use crate::pairs::names;
+use crate::pairs::refusal::{Refusal, Result, Status};
+use crate::pairs::request;
+use crate::pairs::response::{Body, Done, message_count};
+use crate::pairs::{Changing, Served, describe};
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::{ChangeRequest, Snapshot};
@@ -164,22 +164,4 @@ pub(super) fn purgeable<'a>(
         true => Err(Refusal::bad_request(format!("purge not supported by queue '{name}' in vhost '{vhost}'"))),
         false => Ok(queue),
     }
-}
-
-/// A queue of the node with this name, and its numbers of ready messages and consumers.
-pub(super) fn describe(node: &str, queue: &Queue, (messages, consumers): (u64, usize)) -> OwnedValue {
-    let replicas = OwnedArray::new(vec![OwnedValue::from(node)]).expect("items of one type");
-    let mut map = OwnedMap::default();
-    map.push("leader", node)
-        .push("message_count", messages)
-        .push("consumer_count", u32::try_from(consumers).unwrap_or(u32::MAX))
-        .push("name", &*queue.name)
-        .push("vhost", &*queue.vhost)
-        .push("durable", queue.durable)
-        .push("auto_delete", queue.auto_delete)
-        .push("exclusive", queue.is_exclusive())
-        .push("type", queue.queue_type().name())
-        .push("arguments", arguments::to_map(&queue.arguments))
-        .push("replicas", OwnedValue::Array(replicas));
-    OwnedValue::Map(map)
 }
