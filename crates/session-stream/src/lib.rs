@@ -5,7 +5,10 @@
 
 mod changes;
 mod closing;
+mod commands;
+mod confirming;
 mod confirms;
+mod declare_publisher;
 mod deliver;
 mod handshake;
 mod held;
@@ -21,6 +24,7 @@ mod refused;
 mod session;
 mod settings;
 mod streams;
+mod subscribe;
 mod subscriptions;
 mod super_streams;
 mod view;
