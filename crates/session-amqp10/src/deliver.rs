@@ -14,12 +14,20 @@ use super::link::Link;
 use super::link_state::LinkState;
 use super::pending::{Pending, Rest};
 use super::session::Session;
+use super::unsettled::Sent;
 use super::waking::Waking;
 use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::traffic::counted_as;
 use leveret_broker::turn_budget::{CONSUMER, FILTER, WOKEN_FIRST, WOKEN_MAX};
+
+/// A message among those that were taken.
+#[derive(Clone, Copy)]
+struct TakenMessage<'t> {
+    taken: &'t Taken,
+    at: u32,
+}
 
 impl Connection {
     /// Serves scheduled consumers until the output holds one write's worth.
@@ -164,7 +172,8 @@ impl Connection {
             if !session.pending.is_empty() || session.window.room() == 0 {
                 break;
             }
-            failure = self.encode_message(session, (handle, now.monotonic), consumer, &taken, encoded, &mut run);
+            let message = TakenMessage { taken: &taken, at: encoded };
+            failure = self.encode_message(session, (handle, now.monotonic), consumer, message, &mut run);
             if failure.is_some() {
                 break;
             }
@@ -191,8 +200,7 @@ impl Connection {
         session: &mut Session,
         (handle, now): (u32, Nanos),
         consumer: &mut Consumer,
-        taken: &'t Taken,
-        at: u32,
+        TakenMessage { taken, at }: TakenMessage<'t>,
         run: &mut Amqp10Run<'t>,
     ) -> Option<Failure> {
         let message = taken.batch.message((taken.index + at) as usize);
@@ -225,7 +233,8 @@ impl Connection {
         if !consumer.settled {
             let number = taken.first + u64::from(at);
             let bytes = taken.batch.body_length((taken.index + at) as usize);
-            session.unsettled.add(delivery_id, handle, number, bytes, taken.durable, now);
+            let sent = Sent { id: delivery_id, handle, number, bytes, durable: taken.durable };
+            session.unsettled.add(sent, now);
         }
         if out.len() - before <= self.frame_max_out as usize {
             end_frame(out, start);

@@ -34,6 +34,7 @@ mod link;
 mod link_state;
 mod log_lines;
 mod management;
+mod on_link;
 mod open;
 mod overdue;
 mod pairs;

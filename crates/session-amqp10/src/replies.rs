@@ -14,6 +14,7 @@ use super::connection::Connection;
 use super::error::{Failure, Result};
 use super::link::Link;
 use super::link_state::INITIAL_DELIVERY_COUNT;
+use super::on_link::OnLink;
 use super::pending::{Pending, Rest};
 use super::requester::Replies;
 use super::session::Session;
@@ -87,8 +88,9 @@ impl Connection {
             if let Link::Replies(replies) = &mut *link
                 && replies.target().is_target_of(reply)
             {
+                let mut on = OnLink { session: &mut session, handle, link: replies };
                 for at in 0..reply.batch.len() {
-                    self.deliver_reply(&mut session, handle, replies, reply, at, now);
+                    self.deliver_reply(&mut on, reply, at, now);
                 }
             }
             session.put(handle, link);
@@ -97,17 +99,9 @@ impl Connection {
         self.sessions.put(session);
     }
 
-    fn deliver_reply(
-        &mut self,
-        session: &mut Session,
-        handle: u32,
-        replies: &mut Replies,
-        reply: &Reply,
-        at: usize,
-        now: Now,
-    ) {
+    fn deliver_reply(&mut self, on: &mut OnLink<'_, Replies>, reply: &Reply, at: usize, now: Now) {
         // A client that granted credit but doesn't read loses further answers.
-        if !replies.has_credit() || session.pending.bytes() as u64 >= WAITING_BYTES_MAX {
+        if !on.link.has_credit() || on.session.pending.bytes() as u64 >= WAITING_BYTES_MAX {
             return;
         }
         let delivery = leveret_message::deliver::Delivery {
@@ -117,16 +111,16 @@ impl Connection {
         };
         let mut payload = Vec::new();
         leveret_message::deliver::to_amqp10(&reply.batch.message(at).view(), &delivery, &mut payload);
-        if !replies.takes(payload.len()) {
+        if !on.link.takes(payload.len()) {
             return;
         }
-        let tag = replies.send();
-        let delivery_id = session.next_delivery_id.advance();
+        let tag = on.link.send();
+        let delivery_id = on.session.next_delivery_id.advance();
         self.client.counters.delivered_replies.add(1);
-        let (name, message) = (replies.target().name(), BatchPart::of(&reply.batch, at as u32, 1));
-        self.client.trace_delivered(session.channel, name, message, &delivery, now);
-        session.pending.push_back(Pending::Rest(Rest {
-            handle,
+        let (name, message) = (on.link.target().name(), BatchPart::of(&reply.batch, at as u32, 1));
+        self.client.trace_delivered(on.session.channel, name, message, &delivery, now);
+        on.session.pending.push_back(Pending::Rest(Rest {
+            handle: on.handle,
             delivery_id,
             tag,
             settled: true,
