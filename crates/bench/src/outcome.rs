@@ -61,7 +61,7 @@ pub(crate) struct Sides {
     pub(crate) series: Vec<Sample>,
 }
 
-/// What the outcomes of a round have in common.
+/// The part of a round that its outcomes have in common.
 pub(crate) struct Measured<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) target: &'a TargetBroker,

@@ -1,6 +1,8 @@
 //! AMQP 0-9-1 sessions: frames in, calls on queues and the control plane, frames out.
 //!
-//! [`session`] drives a connection's states; each file beside it holds one group of methods.
+//! [`session`] drives a connection's states; each file above it holds one group of methods. Its parts stand below it, with their own
+//! fields: a [`channel`] with its [`unsettled`] deliveries and its transaction ([`tx`]), a [`consumer`], the [`run`] that publishes are
+//! collected in, large [`contents`], [`questions`] that are answered later, and [`unfinished`] work.
 
 mod acknowledge;
 mod amqplain;

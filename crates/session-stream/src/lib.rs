@@ -1,7 +1,7 @@
 //! Sessions of RabbitMQ's stream protocol: frames in, calls on streams and the control plane, frames out.
 //!
-//! [`session`] drives a connection's states; each file beside it holds one group of commands. Publishers and subscriptions have ids of
-//! one byte that their client chose.
+//! [`session`] drives a connection's states; each file beside it holds one group of commands. Below it stand
+//! [`publishers`] and [`subscriptions`], by ids of one byte that their client chose, and messages that are [`confirming`].
 
 mod changes;
 mod closing;
