@@ -1,6 +1,8 @@
 //! Idle queues besides those of a load: created before it and deleted after it, over AMQP 0-9-1, which allows many
 //! declarations in one write.
 
+use std::ops::Range;
+
 use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp091::{Client, Event, QueueDeclare};
 
@@ -47,7 +49,8 @@ impl OtherQueues {
             // Some of them may exist even if the broker refuses one.
             others.made += count;
             let is_answer = |event: &Event| matches!(event, Event::QueueDeclared { .. });
-            if let Err(error) = others.ask(&mut connection, first, count, "queue.declare-ok", declare, is_answer) {
+            if let Err(error) = others.ask(&mut connection, first..others.made, "queue.declare-ok", declare, is_answer)
+            {
                 // The first error has the reason.
                 let _ = others.delete(target);
                 return Err(error);
@@ -72,22 +75,22 @@ impl OtherQueues {
             self.made -= count;
             let delete = |client: &mut Client, name: &str| client.delete_queue(CHANNEL, name.as_bytes());
             let is_answer = |event: &Event| matches!(event, Event::Removed { .. });
-            self.ask(&mut connection, self.made, count, "queue.delete-ok", delete, is_answer)?;
+            self.ask(&mut connection, self.made..self.made + count, "queue.delete-ok", delete, is_answer)?;
         }
         <Client as Load>::close(connection)
     }
 
-    /// Sends a request for each of `count` queues from `first` on, and waits for the replies.
+    /// Sends a request for each of the queues with these numbers, and waits for the replies.
     fn ask(
         &self,
         connection: &mut Connection<Client>,
-        first: u32,
-        count: u32,
+        numbers: Range<u32>,
         what: &'static str,
         ask: impl Fn(&mut Client, &str),
         is_answer: impl Fn(&Event) -> bool,
     ) -> Result<(), BenchError> {
-        for number in first..first + count {
+        let count = numbers.len() as u32;
+        for number in numbers {
             ask(&mut connection.client, &format!("{}-other-{number}", self.name));
         }
         connection.wait_for_all(what, count, |_, event| is_answer(event))

@@ -61,6 +61,15 @@ pub(crate) struct Sides {
     pub(crate) series: Vec<Sample>,
 }
 
+/// The part of a round that its outcomes have in common.
+pub(crate) struct Measured<'a> {
+    pub(crate) settings: &'a Settings,
+    pub(crate) target: &'a TargetBroker,
+    /// The broker's name for itself.
+    pub(crate) broker: &'a str,
+    pub(crate) tally: &'a Tally,
+}
+
 /// A broker's resource usage before a round.
 pub(crate) struct Gauge {
     peak_is_fresh: bool,
@@ -78,15 +87,8 @@ impl Gauge {
     }
 
     /// The usage since then. `half` is appended to the name.
-    pub(crate) fn outcome(
-        self,
-        settings: &Settings,
-        target: &TargetBroker,
-        broker: &str,
-        half: &str,
-        sides: Sides,
-        tally: &Tally,
-    ) -> Result<RoundOutcome, BenchError> {
+    pub(crate) fn outcome(self, of: &Measured<'_>, half: &str, sides: Sides) -> Result<RoundOutcome, BenchError> {
+        let &Measured { settings, target, broker, tally } = of;
         let Sides { published, consumed, series } = sides;
         let cpu = target.pid.and_then(process::cpu_time);
         let memory = target.pid.and_then(process::memory);

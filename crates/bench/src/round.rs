@@ -13,7 +13,7 @@ use crate::connection::{Client, Connection, Stopper};
 use crate::measured::{ConnectionPart, Consumed, Published};
 use crate::opening::Opening;
 pub(crate) use crate::outcome::RoundOutcome;
-use crate::outcome::{Gauge, Sides, is_leveret};
+use crate::outcome::{Gauge, Measured, Sides, is_leveret};
 use crate::series::{Sample, Watch};
 use crate::settings::{Course, Exchange, Protocol, Settings};
 use crate::tally::Tally;
@@ -107,6 +107,7 @@ fn run_as<L: Load>(settings: &Settings, target: &TargetBroker) -> Result<Vec<Rou
     })?;
     let broker = publishing.first().map_or("", |first| first.broker_name()).to_owned();
     let tally = Tally::new(settings);
+    let measured = Measured { settings, target, broker: &broker, tally: &tally };
     let part = |number: u32, start: Instant| ConnectionPart {
         settings,
         queue: queue_of(number),
@@ -125,21 +126,21 @@ fn run_as<L: Load>(settings: &Settings, target: &TargetBroker) -> Result<Vec<Rou
         let gauge = Gauge::read(target)?;
         let start = Instant::now() + head_start(settings);
         let sides = both(&mut publishing, &mut consuming, target, |number| part(number, start))?;
-        outcomes.push(gauge.outcome(settings, target, &broker, "", sides, &tally)?);
+        outcomes.push(gauge.outcome(&measured, "", sides)?);
     } else {
         let (first, second) = if settings.course == Course::InThenOut { (" (in)", " (out)") } else { ("", "") };
         let gauge = Gauge::read(target)?;
         let start = Instant::now();
         let sides = both(&mut publishing, &mut Vec::new(), target, |number| part(number, start))?;
         if settings.course != Course::ConsumeOnly {
-            outcomes.push(gauge.outcome(settings, target, &broker, first, sides, &tally)?);
+            outcomes.push(gauge.outcome(&measured, first, sides)?);
         }
         let gauge = Gauge::read(target)?;
         let start = Instant::now();
         prepare_consumers(&mut consuming)?;
         let sides = both(&mut Vec::new(), &mut consuming, target, |number| part(number, start))?;
         if settings.course != Course::PublishOnly {
-            outcomes.push(gauge.outcome(settings, target, &broker, second, sides, &tally)?);
+            outcomes.push(gauge.outcome(&measured, second, sides)?);
         }
     }
     some_at_once(publishing, L::close)?;

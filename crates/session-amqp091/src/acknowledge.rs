@@ -4,10 +4,12 @@ use leveret_amqp091::method::basic;
 use leveret_log::Wait;
 use leveret_queue::{Deliveries, Departure, Run};
 
-use super::channel::{ByQueue, Channel, OfQueue, Settled};
+use super::by_queue::{ByQueue, OfQueue};
+use super::channel::Channel;
 use super::error::{Result, no_channel, not_implemented, precondition};
 use super::session::Session;
 use super::unfinished::{Settling, Unfinished};
+use super::unsettled::Settled;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
@@ -26,7 +28,7 @@ impl Session {
     /// Settles one delivery, or all up to it. If there are many, as many as this turn allows.
     fn settle(&mut self, channel: u16, (tag, multiple): (u64, bool), settlement: Settlement, now: Now) -> Result<()> {
         let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
-        let (settled, up_to) = match entry.settle(tag, multiple, &mut self.client.budget) {
+        let (settled, up_to) = match entry.unsettled.settle(tag, multiple, &mut self.client.budget) {
             Some(found) => found,
             None => return Err(unknown_tag(tag)),
         };
@@ -46,7 +48,7 @@ impl Session {
                 for Settled { source, runs } in settled {
                     let count = runs.iter().map(Run::count).sum();
                     entry.count_acked(source, count, now.monotonic);
-                    let source = entry.source(source);
+                    let source = entry.unsettled.source(source);
                     self.client.counters.acked_of(counted_as(source.queue.info())).add(count);
                     self.acks.add(source, runs);
                 }
@@ -116,7 +118,7 @@ impl Session {
 fn give_back(channel: &Channel, settled: Vec<Settled>, settlement: Settlement, now: Now) {
     let mut by_queue = ByQueue::default();
     for Settled { source, runs } in settled {
-        let source = channel.source(source);
+        let source = channel.unsettled.source(source);
         if let Settlement::Reject { failed } = settlement {
             source.queue.dismiss(Deliveries::of(source.consumer, &runs), failed, Wait::Lazy, now.monotonic);
         } else {

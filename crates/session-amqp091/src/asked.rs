@@ -2,117 +2,23 @@
 //!
 //! Input is read in order: it stops at the first frame of a channel that waits. A method on channel 0 waits for all of them.
 
-use std::collections::VecDeque;
-use std::sync::Arc;
-
-use leveret_amqp091::{Frame, FrameKind};
 use leveret_queue::GetOutcome;
-use rustc_hash::FxHashMap;
 
-use super::changes::AfterChange;
 use super::error::Result;
 use super::held::{Answer, InputHold};
+use super::questions::{Getting, Question, Questions};
 use super::session::Session;
-use leveret_broker::asked::Later;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::registry::ChangeOutcome;
 
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONTROL;
 use leveret_session::driven::Steps;
 use leveret_session::gone::GoneAt;
 
-/// A method that waits for its queue or for the control plane.
-pub(crate) enum Question {
-    /// A method that changes the control plane.
-    Change { then: AfterChange, answer: Later<ChangeOutcome> },
-    /// `basic.get`.
-    Get { queue: QueueRef, no_ack: bool, state: Getting },
-    /// `queue.purge`.
-    Purge { nowait: bool, answer: Later<(u64, Ticket)> },
-    /// `queue.declare`.
-    Declare { declared: Declared, answer: Later<(u64, usize)> },
-    /// The end of a consumer, a channel or the connection, answered once the queues are gone that are deleted with it.
-    End { gone_at: GoneAt, answer: Answer },
-}
-
-/// The state of a `basic.get` that waits.
-pub(crate) enum Getting {
-    /// The queue hasn't answered. With `is_loaded`, it has signalled that a message was read.
-    Asked { answer: Later<GetOutcome>, is_loaded: bool },
-    /// The queue reads the message from disk, and has to be asked again then.
-    Reading,
-}
-
-/// A queue that was declared, apart from its size.
-pub(crate) struct Declared {
-    pub queue: Arc<str>,
-    pub nowait: bool,
-    /// The answer waits until this is durable.
-    pub ticket: Ticket,
-}
-
-/// The questions of a connection.
-#[derive(Default)]
-pub(crate) struct Questions {
-    /// One of each channel, by its number; 0 is the connection.
-    waiting: FxHashMap<u16, Question>,
-    /// Channels that were signalled.
-    signalled: VecDeque<u16>,
-}
-
-impl Questions {
-    /// Whether this frame has to wait for an answer.
-    #[inline]
-    pub(super) fn hold(&self, frame: &Frame<'_>) -> bool {
-        !self.waiting.is_empty() && self.hold_waiting(frame)
-    }
-
-    fn hold_waiting(&self, frame: &Frame<'_>) -> bool {
-        let is_next = frame.channel == 0 || self.waiting.contains_key(&0) || self.waiting.contains_key(&frame.channel);
-        is_next && frame.kind != FrameKind::Heartbeat
-    }
-
-    /// Whether answers can be handled.
-    pub(super) fn are_signalled(&self) -> bool {
-        !self.signalled.is_empty()
-    }
-}
-
 impl Session {
     /// Has a channel wait for its queue.
     pub(super) fn ask(&mut self, channel: u16, question: Question) {
-        let (outbox, key) = (&self.client.outbox, u64::from(channel));
-        match &question {
-            Question::Change { answer, .. } => answer.notify(outbox.clone(), key),
-            Question::Get { state: Getting::Asked { answer, .. }, .. } => answer.notify(outbox.clone(), key),
-            Question::Get { state: Getting::Reading, .. } => {}
-            Question::Purge { answer, .. } => answer.notify(outbox.clone(), key),
-            Question::Declare { answer, .. } => answer.notify(outbox.clone(), key),
-            Question::End { gone_at, .. } => gone_at.notify(outbox, key),
-        }
-        self.questions.waiting.insert(channel, question);
-    }
-
-    /// Notes that the question with this key has an answer.
-    pub(super) fn answered(&mut self, key: u64) {
-        // The channel that asked may be gone.
-        if let Ok(channel) = u16::try_from(key)
-            && self.questions.waiting.contains_key(&channel)
-        {
-            self.questions.signalled.push_back(channel);
-        }
-    }
-
-    /// Notes that the message is in memory that the `basic.get` with this key waits for.
-    pub(super) fn loaded(&mut self, key: u64) {
-        let Ok(channel) = u16::try_from(key) else { return };
-        match self.questions.waiting.get_mut(&channel) {
-            Some(Question::Get { state: Getting::Asked { is_loaded, .. }, .. }) => *is_loaded = true,
-            Some(Question::Get { state: Getting::Reading, .. }) => self.questions.signalled.push_back(channel),
-            _ => {}
-        }
+        self.questions.ask(channel, question, &self.client.outbox);
     }
 
     /// Whether answers that came may be handled: each of them may block input itself, or add a message to the output, which
@@ -126,14 +32,14 @@ impl Session {
     pub(super) fn take_answers(&mut self, now: Now) {
         while self.takes_answers()
             && !self.client.budget.is_spent()
-            && let Some(channel) = self.questions.signalled.pop_front()
+            && let Some(channel) = self.questions.next_signalled()
         {
             self.take_answer(channel, now);
         }
     }
 
     fn take_answer(&mut self, channel: u16, now: Now) {
-        let Some(question) = self.questions.waiting.remove(&channel) else { return };
+        let Some(question) = self.questions.take(channel) else { return };
         self.client.budget.spend(CONTROL);
         // The frame that stopped the input is looked at again.
         self.held = InputHold::No;
@@ -189,7 +95,7 @@ impl Session {
 
     /// A signal for an earlier question of the channel, or for a part of the answer only.
     fn wait_on(&mut self, channel: u16, question: Question) -> Result<()> {
-        self.questions.waiting.insert(channel, question);
+        self.questions.wait_on(channel, question);
         Ok(())
     }
 
@@ -203,7 +109,7 @@ impl Session {
 
     /// Ends the wait of a channel that ends, without an answer to its client.
     pub(super) fn abandon_question(&mut self, channel: u16, now: Now) {
-        let Some(question) = self.questions.waiting.remove(&channel) else { return };
+        let Some(question) = self.questions.take(channel) else { return };
         if matches!(self.held, InputHold::Asked) {
             self.held = InputHold::No;
         }
@@ -219,8 +125,9 @@ impl Session {
 
     /// Ends the waits of all channels.
     pub(super) fn abandon_questions(&mut self, now: Now) {
-        let channels: Vec<u16> = self.questions.waiting.keys().copied().collect();
-        channels.into_iter().for_each(|channel| self.abandon_question(channel, now));
-        self.questions.signalled.clear();
+        for channel in self.questions.channels() {
+            self.abandon_question(channel, now);
+        }
+        self.questions = Questions::default();
     }
 }

@@ -1,26 +1,14 @@
 //! Methods that change the control plane: they are asked for, and answered once the change is durable.
 
-use std::sync::Arc;
-
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
 use leveret_broker::streams::Waiter;
 use leveret_broker::time::Now;
 
-use super::asked::{Declared, Question};
 use super::error::Result;
 use super::held::Answer;
+use super::questions::{AfterChange, Declared, Question};
 use super::session::Session;
-
-/// The rest of a method, once its change is made.
-pub(crate) enum AfterChange {
-    /// It answers, unless its client doesn't wait for that (`nowait`).
-    Answer(Answer),
-    /// It asks the queue that was declared for the numbers of its messages and consumers.
-    Declare { queue: Arc<str>, nowait: bool },
-    /// It answers with the number of messages that the deleted queue had.
-    DeleteQueue { nowait: bool },
-}
 
 impl Session {
     /// Asks for the change of a method.

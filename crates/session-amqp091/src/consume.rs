@@ -7,14 +7,14 @@ use leveret_model::{Action, Refused};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
 use super::arguments;
-use super::channel::is_limited;
-use super::deliver::Consumer;
+use super::consumer::Consumer;
+use super::encode::short;
 use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
 use super::held::Answer;
-use super::publish::short;
-use super::reply_to::is_reply_name;
+use super::reply_consumer::is_reply_name;
 use super::session::Session;
 use super::streams;
+use super::unsettled::is_limited;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::events::ConsumerEvent;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
@@ -110,7 +110,7 @@ impl Session {
         let entry = self.channel(channel)?;
         let mut prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
         // Other queues than classic ones have no part in a shared prefetch.
-        let shared = entry.shared.as_ref().filter(|_| !is_limited(&queue)).map(|shared| shared.limit);
+        let shared = entry.unsettled.shared().filter(|_| !is_limited(&queue)).map(|shared| shared.limit);
         if let Some(shared) = shared.filter(|_| global != GlobalPrefetch::SharedStrictly) {
             prefetch = shared;
         }
@@ -160,7 +160,7 @@ impl Session {
             });
         }
         let entry = self.channel(channel)?;
-        let source = entry.consumer_source(&queue, id, timeout);
+        let source = entry.unsettled.consumer_source(&queue, id, timeout);
         entry.consumers.insert(tag.clone(), key);
         let consumer =
             Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, timeout, source, starved: false };
@@ -213,7 +213,7 @@ impl Session {
         self.client.consumer_closed(&consumer.event());
         if let Some(channel) = self.channels.get_mut(&consumer.channel) {
             channel.consumers.remove(&consumer.tag);
-            channel.end_source(consumer.source);
+            channel.unsettled.end_source(consumer.source);
         }
         Some(consumer)
     }

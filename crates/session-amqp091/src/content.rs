@@ -4,7 +4,7 @@ use bytes::Bytes;
 use leveret_amqp091::ReplyCode;
 
 use super::error::{ProtocolError, Result};
-use super::publish::{Arriving, Prepared};
+use super::run::{Arriving, Prepared};
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::partial::{PartialBytes, PartialMessages};
 

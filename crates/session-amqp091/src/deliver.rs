@@ -1,90 +1,18 @@
 //! Deliveries: messages that scheduled consumers take, encoded into the connection's output.
 
-use std::sync::Arc;
+use leveret_message::deliver::Delivery;
+use leveret_queue::{Deliveries, Portion, Taken, TurnEnd};
 
-use leveret_amqp091::{encode_content_body, encode_deliver, encode_header};
-use leveret_message::StoredMessage;
-use leveret_message::deliver::{Delivery, to_amqp091, within};
-use leveret_queue::{ConsumerId, Deliveries, Portion, Taken, TurnEnd};
-
-use super::channel::is_limited;
 use super::contents::Lead;
+use super::encode::{Recipient, delivery_of, encode_delivery};
 use super::error::ProtocolError;
 use super::session::Session;
-use leveret_broker::consumer_timeout::ConsumerTimeout;
-use leveret_broker::events::ConsumerEvent;
-use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::settings::{Settings, TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
+use super::unsettled::is_limited;
+use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
 use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
-
-pub(super) const CLASS_BASIC: u16 = 60;
-
-/// A consumer of this connection.
-pub(crate) struct Consumer {
-    pub id: ConsumerId,
-    pub channel: u16,
-    pub tag: Arc<[u8]>,
-    pub queue: QueueRef,
-    pub no_ack: bool,
-    /// The time for which its client may leave deliveries unsettled.
-    pub timeout: Option<ConsumerTimeout>,
-    /// Index of the source in its channel.
-    pub source: u32,
-    /// The queue was notified that the socket isn't keeping up.
-    pub starved: bool,
-}
-
-impl Consumer {
-    /// The consumer as events name it.
-    pub(crate) fn event(&self) -> ConsumerEvent<'_> {
-        ConsumerEvent { channel: self.channel, tag: &self.tag, queue: &self.queue.info().name }
-    }
-}
-
-/// The client that deliveries are encoded for.
-pub(crate) struct Recipient<'a> {
-    pub channel: u16,
-    pub tag: &'a [u8],
-    pub frame_max: u32,
-    /// Largest size of a message's properties, in bytes.
-    pub properties_max: usize,
-    pub delivery: Delivery,
-}
-
-/// One `basic.deliver` with its content.
-///
-/// # Errors
-/// The size of its properties if they are larger than the recipient's frames: nothing was encoded then.
-pub(crate) fn encode_delivery(
-    out: &mut Vec<u8>,
-    to: &Recipient<'_>,
-    delivery_tag: u64,
-    message: &StoredMessage<'_>,
-) -> Result<(), usize> {
-    let envelope = &message.envelope;
-    let content = to_amqp091(message, &to.delivery);
-    let properties = within(message, content.properties, to.properties_max)?;
-    let redelivered = to.delivery.redelivered;
-    encode_deliver(out, to.channel, to.tag, delivery_tag, redelivered, envelope.exchange, envelope.routing_key);
-    encode_header(out, to.channel, CLASS_BASIC, content.body.len() as u64, &properties);
-    encode_content_body(out, to.channel, &content.body, to.frame_max);
-    Ok(())
-}
-
-/// The part of messages that belongs to their delivery.
-pub(crate) fn delivery_of(taken: &Taken, settings: &Settings, now: Now) -> Delivery {
-    Delivery {
-        redelivered: taken.redelivered,
-        delivery_count: taken.attempts.failed,
-        acquired_count: taken.attempts.acquired,
-        now_ms: now.wall_ms,
-        sent_time: settings.sent_time,
-        stream_offset: None,
-    }
-}
 
 impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.
@@ -120,8 +48,8 @@ impl Session {
     /// Wakes consumers that waited for the client to settle something.
     pub(crate) fn settled_some(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        channel.report(&mut self.client.account);
-        let shared = channel.shared.as_mut().map(|shared| &mut shared.parked);
+        channel.unsettled.report(&mut self.client.account);
+        let shared = channel.unsettled.shared_mut().map(|shared| &mut shared.parked);
         let mut any_parked = false;
         for parked in [&mut channel.parked].into_iter().chain(shared).filter(|parked| !parked.keys.is_empty()) {
             parked.wake_next = WOKEN_FIRST;
@@ -137,8 +65,8 @@ impl Session {
     /// all are. Waking all at once would let one acknowledgement cost a scan of all consumers.
     fn wake_parked(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        let room = channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account);
-        let shared = channel.shared.as_mut().map(|shared| (shared.room(), &mut shared.parked));
+        let room = channel.unsettled.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account);
+        let shared = channel.unsettled.shared_mut().map(|shared| (shared.room(), &mut shared.parked));
         let mut are_left = false;
         for (room, parked) in [(room, &mut channel.parked)].into_iter().chain(shared) {
             if room == 0 {
@@ -179,9 +107,11 @@ impl Session {
             return TurnEnd::Done;
         };
         if !consumer.no_ack {
-            most = most.min(channel.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account));
+            most = most.min(
+                channel.unsettled.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account),
+            );
             let mut parked = &mut channel.parked;
-            if let Some(shared) = channel.shared.as_mut().filter(|_| most > 0 && is_limited(&consumer.queue)) {
+            if let Some(shared) = channel.unsettled.shared_mut().filter(|_| most > 0 && is_limited(&consumer.queue)) {
                 most = most.min(shared.room());
                 parked = &mut shared.parked;
             }
@@ -217,11 +147,11 @@ impl Session {
         let mut in_file = None;
         let mut too_large = None;
         for at in 0..taken.count {
-            let tag = channel.next_tag();
+            let tag = channel.unsettled.next_tag();
             if taken.batch.is_in_file((taken.index + at) as usize) {
                 in_file = Some(tag);
                 if !consumer.no_ack {
-                    channel.delivered(tag, consumer.source, &taken, at, now.monotonic);
+                    channel.unsettled.delivered(tag, consumer.source, &taken, at, now.monotonic);
                 }
                 continue;
             }
@@ -230,7 +160,7 @@ impl Session {
             let encoded = encode_delivery(out, &to, tag, &message);
             if !consumer.no_ack {
                 // A message that can't be encoded has failed all the same: it is requeued with its channel.
-                channel.delivered(tag, consumer.source, &taken, at, now.monotonic);
+                channel.unsettled.delivered(tag, consumer.source, &taken, at, now.monotonic);
             }
             if let Err(bytes) = encoded {
                 too_large = Some((at, bytes));
@@ -249,12 +179,12 @@ impl Session {
         if consumer.no_ack {
             channel.stats.count_of_queue(consumer.queue.info(), Stat::DeliverNoAck, count, now.monotonic);
         } else {
-            if channel.shared.is_some() && is_limited(&consumer.queue) {
-                channel.delivered_limited(taken.count as usize);
+            if channel.unsettled.shared().is_some() && is_limited(&consumer.queue) {
+                channel.unsettled.delivered_limited(taken.count as usize);
             }
-            channel.report(&mut self.client.account);
+            channel.unsettled.report(&mut self.client.account);
             let node_ms = self.client.broker.consumer_timeout_ms();
-            channel.watch(consumer.timeout, node_ms, now.monotonic, consumer.channel, &mut self.client.looks);
+            channel.unsettled.watch(consumer.timeout, node_ms, now.monotonic, consumer.channel, &mut self.client.looks);
             channel.stats.count_of_queue(consumer.queue.info(), Stat::Deliver, count, now.monotonic);
         }
         if taken.redelivered {

@@ -6,8 +6,8 @@ use leveret_amqp091::{
 };
 use leveret_queue::{WaitReason, Watermarks};
 
+use super::encode::short;
 use super::held::{Answer, InputHold};
-use super::publish::short;
 use super::session::{Phase, Session};
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::time::Now;

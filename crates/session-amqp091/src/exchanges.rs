@@ -4,9 +4,9 @@ use leveret_amqp091::{Method, encode_method, method::exchange};
 use leveret_model::{Action, Bind, Command, DeclareExchange, DeleteExchange, DestinationName};
 
 use super::arguments;
-use super::changes::AfterChange;
 use super::error::Result;
 use super::held::Answer;
+use super::questions::AfterChange;
 use super::session::Session;
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;

@@ -7,12 +7,11 @@ use leveret_message::deliver::{to_amqp091, within};
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
 
-use super::asked::{Getting, Question};
 use super::contents::Lead;
-use super::deliver::delivery_of;
+use super::encode::{delivery_of, short};
 use super::error::{ProtocolError, Result, no_channel, precondition};
 use super::held::InputHold;
-use super::publish::short;
+use super::questions::{Getting, Question};
 use super::session::Session;
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::queue_handle::QueueRef;
@@ -39,7 +38,7 @@ impl Session {
         let max = self.client.broker.settings.unsettled_per_channel_max;
         if !no_ack
             && let Some(entry) = self.channels.get(&channel)
-            && entry.room(max, &self.client.account) == 0
+            && entry.unsettled.room(max, &self.client.account) == 0
         {
             return Err(precondition(format!(
                 "number of unacknowledged deliveries on channel {channel} has reached the maximum allowed limit, its own \
@@ -95,15 +94,15 @@ impl Session {
         let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
         entry.stats.count_of_queue(queue.info(), stat, 1, now.monotonic);
         entry.stats.count_of_queue(queue.info(), Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
-        let tag = entry.next_tag();
+        let tag = entry.unsettled.next_tag();
         if !no_ack {
-            let source = entry.get_source(&queue);
-            entry.delivered(tag, source, &taken, 0, now.monotonic);
-            entry.watch(entry.source(source).timeout, node_ms, now.monotonic, channel, looks);
+            let source = entry.unsettled.get_source(&queue);
+            entry.unsettled.delivered(tag, source, &taken, 0, now.monotonic);
+            entry.unsettled.watch(entry.unsettled.source(source).timeout, node_ms, now.monotonic, channel, looks);
         }
         if taken.ends_in_file() {
             if let Some(entry) = self.channels.get_mut(&channel) {
-                entry.report(&mut self.client.account);
+                entry.unsettled.report(&mut self.client.account);
             }
             self.begin_content(channel, Lead::GetOk { left }, tag, taken, &queue);
             self.held = InputHold::Content;
@@ -125,7 +124,7 @@ impl Session {
         encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &properties);
         encode_content_body(out, channel, &content.body, frame_max);
         if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.report(&mut self.client.account);
+            entry.unsettled.report(&mut self.client.account);
         }
         Ok(())
     }

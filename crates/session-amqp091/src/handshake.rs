@@ -1,6 +1,6 @@
 //! From the protocol header to `connection.open-ok` (specification 2.2.4).
 
-use leveret_amqp091::{FieldTable, Method, ReplyCode, ShortStr, Value, encode_method, method::connection};
+use leveret_amqp091::{Method, ReplyCode, ShortStr, Value, encode_method, method::connection};
 use leveret_model::{Action, authorize};
 
 use super::arguments;
@@ -133,6 +133,3 @@ impl Session {
         Ok(())
     }
 }
-
-/// The part of a client's properties that is kept for listings, bounded in size.
-pub(crate) type ClientProperties = FieldTable;

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use leveret_queue::Run;
 
-use super::channel::{ByQueue, Settled};
-use super::deliver::Consumer;
+use super::by_queue::ByQueue;
+use super::consumer::Consumer;
 use super::error::precondition;
 use super::session::Session;
+use super::unsettled::Settled;
 use leveret_broker::log_lines::overdue::Overdue;
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::turn_budget::CONSUMER;
@@ -21,9 +22,9 @@ impl Session {
         let (looks, budget) = (&mut self.client.looks, &mut self.client.budget);
         let Some(channel) = self.channels.get_mut(&number).filter(|channel| !channel.closing) else { return };
         if is_settling {
-            return channel.watch_later(number, now.monotonic, looks);
+            return channel.unsettled.watch_later(number, now.monotonic, looks);
         }
-        let found = channel.look(number, node_ms, now.monotonic, looks, budget);
+        let found = channel.unsettled.look(number, node_ms, now.monotonic, looks, budget);
         for (source, age) in found.late {
             self.log_overdue(number, source, age, None, now);
         }
@@ -41,7 +42,7 @@ impl Session {
             self.client.budget.spend(CONSUMER);
             self.log_overdue(number, source, 0, Some(runs.iter().map(Run::count).sum()), now);
             let Some(channel) = self.channels.get_mut(&number) else { return };
-            let of = channel.source(source).clone();
+            let of = channel.unsettled.source(source).clone();
             by_queue.add(&of, runs);
             let consumer = of.consumer.and_then(|id| self.forget_consumer(id.0));
             if let Some(consumer) = consumer {
@@ -66,9 +67,11 @@ impl Session {
 
     /// Logs that a delivery of a source is late, or that `taken_back` ones were.
     fn log_overdue(&mut self, number: u16, index: u32, age: Nanos, taken_back: Option<u64>, now: Now) {
-        let Some(mut lines) = self.channels.get_mut(&number).map(|channel| *channel.lines(index)) else { return };
+        let Some(mut lines) = self.channels.get_mut(&number).map(|channel| *channel.unsettled.lines(index)) else {
+            return;
+        };
         let Some(channel) = self.channels.get(&number) else { return };
-        let source = channel.source(index);
+        let source = channel.unsettled.source(index);
         let Some(timeout) = source.timeout else { return };
         let tag: Option<Arc<[u8]>> = source.consumer.and_then(|id| Some(self.consumers.get(&id.0)?.tag.clone()));
         let tag = tag.as_deref().map(String::from_utf8_lossy);
@@ -85,7 +88,7 @@ impl Session {
             Some(count) => overdue.timed_out(count, self.told(), &mut lines, now.monotonic),
         }
         if let Some(channel) = self.channels.get_mut(&number) {
-            *channel.lines(index) = lines;
+            *channel.unsettled.lines(index) = lines;
         }
     }
 }

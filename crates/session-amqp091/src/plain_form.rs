@@ -13,7 +13,7 @@ use leveret_model::{Arguments, Refused, RefusedKind, Value};
 
 use super::field_tables;
 use super::protocol::Amqp091Protocol;
-use super::publish::DELIVERY_MODE_PERSISTENT;
+use super::run::DELIVERY_MODE_PERSISTENT;
 
 impl PlainForm for Amqp091Protocol {
     fn encode(&self, broker: &Broker, user: &str, properties: &Arguments, now: Now) -> Result<Encoded, Refused> {

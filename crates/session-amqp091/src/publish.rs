@@ -3,8 +3,6 @@
 //! A run ends when the queues change, the read's frames are used up, or another method comes. A client's later methods
 //! therefore see all of its earlier publishes.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use leveret_amqp091::{
     ContentHeader, HEADER_OVERHEAD, Method, Properties, ReplyCode, delivery_mode, encode_content_body, encode_header,
@@ -13,131 +11,31 @@ use leveret_amqp091::{
 use leveret_message::headers::{Headers, PropertiesAt};
 use leveret_message::incoming::{FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
-use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, StoredMessage};
+use leveret_message::{Batch, Encoding, Envelope, StoredMessage};
 use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
+use super::encode::{CLASS_BASIC, short};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::held::InputHold;
+use super::run::{Arriving, BodyRef, DELIVERY_MODE_PERSISTENT, Prepared, Returned, RunOnItsWay, TakenRun};
 use super::session::{Phase, Session};
 use super::unfinished::Unfinished;
-use leveret_broker::bodies::BodyFile;
 use leveret_broker::expiration::time_to_live_ms;
 use leveret_broker::headers::MessageHeaders;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::route::{self, Publisher, Route};
+use leveret_broker::route::{self, Publisher};
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::client_connection::WAIT_SHOWN_MAX;
-use leveret_session::fan_out::{self, FanOut, FannedOut};
+use leveret_session::fan_out::{FanOut, FannedOut};
 
-/// Class of all content (specification 1.8).
-const CLASS_BASIC: u16 = 60;
 /// Property flags (4.2.6.1): bit 15 is content-type.
 const FLAG_USER_ID: u16 = 1 << 4;
 const FLAG_EXPIRATION: u16 = 1 << 8;
 const FLAG_REPLY_TO: u16 = 1 << 9;
 const FLAG_HEADERS: u16 = 1 << 13;
-pub(super) const DELIVERY_MODE_PERSISTENT: u8 = 2;
-
-/// A body that lies in the read buffer, that was assembled, or whose bytes are on their way to a file or were dropped.
-pub(crate) enum BodyRef<'a> {
-    Slice(&'a [u8]),
-    Whole(Bytes),
-    File(Box<BodyFile>),
-    Dropped(u64),
-}
-
-impl BodyRef<'_> {
-    /// The size of the body in bytes, wherever it is.
-    fn length(&self) -> u64 {
-        match self {
-            BodyRef::File(file) => file.length(),
-            BodyRef::Dropped(bytes) => *bytes,
-            body => body.bytes().len() as u64,
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match self {
-            BodyRef::Slice(bytes) => bytes,
-            BodyRef::Whole(bytes) => bytes,
-            BodyRef::File(_) | BodyRef::Dropped(_) => &[],
-        }
-    }
-}
-
-/// A message on its way in, except for its body: a `basic.publish` with its properties.
-#[derive(Clone, Copy)]
-pub(crate) struct Arriving<'a> {
-    pub channel: u16,
-    pub exchange: &'a [u8],
-    pub routing_key: &'a [u8],
-    pub mandatory: bool,
-    pub properties: &'a [u8],
-}
-
-/// A checked and routed publish, except for its body.
-pub(crate) struct Prepared {
-    route: Arc<Route>,
-    persistent: bool,
-    expiry_ms: u64,
-    overlay: Vec<u8>,
-    /// The properties, if they aren't kept as they came.
-    rewritten: Option<Vec<u8>>,
-}
-
-/// A message that is returned to its publisher.
-#[derive(Clone, Copy)]
-pub(super) struct Returned<'a> {
-    pub exchange: &'a [u8],
-    pub routing_key: &'a [u8],
-    pub properties: &'a [u8],
-    pub body: &'a [u8],
-}
-
-/// Messages of one channel and [way](Route::is_same_way) that are collected to be handed on together.
-#[derive(Default)]
-pub(crate) struct PublishRun {
-    builder: BatchBuilder,
-    route: Option<Arc<Route>>,
-    channel: u16,
-    persistent: bool,
-    /// Number of messages at which the run is handed on.
-    messages_max: usize,
-    /// Indexes in the run of messages that are returned if they reach no queue.
-    mandatory: Vec<u32>,
-    /// The body file of its only message, if that is a large one.
-    file: Option<BodyFile>,
-}
-
-/// The state of a run while its queues get it.
-pub(crate) struct RunOnItsWay {
-    channel: u16,
-    mandatory: Vec<u32>,
-}
-
-impl PublishRun {
-    /// Whether a message of this connection was ever routed to a queue.
-    pub(crate) fn has_route(&self) -> bool {
-        self.route.is_some()
-    }
-
-    /// Whether it waits for its body file.
-    pub(crate) fn is_pending(&self) -> bool {
-        self.file.as_ref().is_some_and(BodyFile::is_pending)
-    }
-
-    /// Stops waiting for the body file. A message whose body isn't stored anywhere else is lost; its publisher left
-    /// without a confirm.
-    pub(crate) fn give_up_file(&mut self) {
-        if self.file.take().is_some() && self.builder.has_files() {
-            self.builder.finish();
-            self.mandatory.clear();
-        }
-    }
-}
 
 impl Session {
     /// Begins a publish; its header and body follow in frames of their own.
@@ -339,37 +237,29 @@ impl Session {
         if to_file {
             self.flush_run(now);
         }
-        let run = &self.run;
-        let same = run.channel == channel
-            && run.persistent == persistent
-            && run.route.as_ref().is_some_and(|other| other.is_same_way(&route));
-        if !same {
+        if !self.run.is_of(channel, persistent, &route) {
             self.flush_run(now);
-            self.run.messages_max = fan_out::messages_max(&route);
-            self.run.route = Some(route.clone());
-            self.run.channel = channel;
-            self.run.persistent = persistent;
+            self.run.turn_to(channel, persistent, route.clone());
         }
         if mandatory {
-            self.run.mandatory.push(self.run.builder.len() as u32);
+            self.run.next_is_mandatory();
         }
         match body {
             BodyRef::File(file) => {
-                self.run.builder.push_file(&message, file.body(bytes::Bytes::new()));
-                self.run.file = Some(*file);
+                self.run.push_file(&message, *file);
                 self.hold(InputHold::Body, now);
             }
             BodyRef::Whole(bytes) if bytes.len() >= leveret_message::batch::INLINE_BELOW => {
+                let file = to_file.then(|| self.client.broker.bodies.write(&bytes, &self.client.outbox));
+                self.run.push_large(&message, bytes, file);
                 if to_file {
-                    self.run.file = Some(self.client.broker.bodies.write(&bytes, &self.client.outbox));
                     self.hold(InputHold::Body, now);
                 }
-                self.run.builder.push_large(&message, bytes);
             }
-            body => self.run.builder.push_message(&StoredMessage { body: body.bytes(), ..message }),
+            body => self.run.push(&StoredMessage { body: body.bytes(), ..message }),
         }
         self.client.routes.keep(route);
-        if self.run.builder.len() >= self.run.messages_max.min(self.client.pace.burst()) || self.run.builder.is_full() {
+        if self.run.is_full(self.client.pace.burst()) {
             // If a body file is pending, this does nothing: the call is repeated when the file is written.
             self.flush_in_parts(now);
         }
@@ -440,16 +330,8 @@ impl Session {
 
     /// Takes out the collected run to hand it to its queues. None if nothing is collected, or if the run has to wait.
     fn take_run(&mut self, now: Now) -> Option<(RunOnItsWay, FanOut)> {
-        if self.run.builder.is_empty() || self.run.is_pending() {
-            return None;
-        }
-        let file = self.run.file.take();
-        let batch = Arc::new(self.run.builder.finish());
-        let mandatory = std::mem::take(&mut self.run.mandatory);
-        let count = batch.len() as u32;
-        let channel = self.run.channel;
-        let persistent = self.run.persistent;
-        let route = self.run.route.clone()?;
+        let TakenRun { route, batch, persistent, file, on_its_way } = self.run.take()?;
+        let (channel, count) = (on_its_way.channel, batch.len() as u32);
         if let Some(entry) = self.channels.get_mut(&channel) {
             entry.count_publishes(route.exchange(), u64::from(count), &self.client.counters, now.monotonic);
         }
@@ -459,7 +341,7 @@ impl Session {
             return None;
         }
         let fan_out = FanOut::new(&self.client, route, batch, persistent, file);
-        Some((RunOnItsWay { channel, mandatory }, fan_out))
+        Some((on_its_way, fan_out))
     }
 
     /// Finishes a run that all its queues were offered.
@@ -522,8 +404,7 @@ impl Session {
 
     /// The queues of this connection's last route that show its waits.
     pub(crate) fn published_to(&self) -> SmallVec<[QueueRef; 2]> {
-        let queues = self.run.route.iter().flat_map(|route| route.queues.iter());
-        queues.take(WAIT_SHOWN_MAX).cloned().collect()
+        self.run.queues().take(WAIT_SHOWN_MAX).cloned().collect()
     }
 
     /// Blocks input while publishes have to wait for the disk. If the log has no room, the queues of the connection's
@@ -541,11 +422,6 @@ impl Session {
 
 fn unexpected(received: &str, expected: &str) -> ProtocolError {
     ProtocolError::new(ReplyCode::UnexpectedFrame, format!("unexpected {received} frame, expected {expected}"))
-}
-
-/// A name that came over the wire as a short string, and so fits one again.
-pub(crate) fn short(bytes: &[u8]) -> leveret_amqp091::ShortStr<'_> {
-    leveret_amqp091::ShortStr::new(bytes).unwrap_or(leveret_amqp091::ShortStr::EMPTY)
 }
 
 /// The first word of property flags (4.2.6.1).

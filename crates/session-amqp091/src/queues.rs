@@ -7,11 +7,10 @@ use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, Destinatio
 use leveret_queue::DeleteIf;
 
 use super::arguments;
-use super::asked::{Declared, Question};
-use super::changes::AfterChange;
 use super::error::Result;
 use super::held::Answer;
-use super::reply_to::is_reply_name;
+use super::questions::{AfterChange, Declared, Question};
+use super::reply_consumer::is_reply_name;
 use super::session::Session;
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::registry::ChangeRequest;

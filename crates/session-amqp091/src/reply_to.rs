@@ -6,25 +6,14 @@ use leveret_amqp091::{Method, Properties, ReplyCode, ShortStr, encode_method, me
 use leveret_message::BatchPart;
 use leveret_model::Refused;
 
-use super::deliver::{Recipient, encode_delivery};
+use super::encode::{Recipient, encode_delivery, short};
 use super::error::{ProtocolError, Result, not_allowed, precondition};
-use super::publish::short;
+use super::reply_consumer::ReplyConsumer;
 use super::session::Session;
-use leveret_broker::reply_to::{REPLY_TO, Registration, is_volatile};
+use leveret_broker::reply_to::{REPLY_TO, is_volatile};
 use leveret_broker::settings::TURN_BYTES_MAX;
 use leveret_broker::time::Now;
 use leveret_message::deliver::Delivery;
-
-/// A channel's consumer of answers.
-pub(crate) struct ReplyConsumer {
-    pub tag: Arc<[u8]>,
-    registration: Registration,
-}
-
-/// Whether a queue name means direct reply-to.
-pub(crate) fn is_reply_name(name: &str) -> bool {
-    name == REPLY_TO || is_volatile(name.as_bytes())
-}
 
 impl Session {
     /// `basic.consume` from the pseudo queue.
@@ -39,7 +28,7 @@ impl Session {
         if !consume.no_ack {
             return Err(precondition("reply consumer cannot acknowledge"));
         }
-        entry.reply = Some(ReplyConsumer { tag: tag.clone(), registration: targets.register(outbox, key) });
+        entry.reply = Some(ReplyConsumer::new(tag.clone(), targets.register(outbox, key)));
         self.reply_channels.insert(key, channel);
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
@@ -71,7 +60,7 @@ impl Session {
         let Some(reply) = &self.channel(channel)?.reply else {
             return Err(precondition("fast reply consumer does not exist"));
         };
-        properties.reply_to = Some(short(reply.registration.target().name().as_bytes()));
+        properties.reply_to = Some(short(reply.target().name().as_bytes()));
         let mut out = Vec::with_capacity(raw.len() + 64);
         properties.encode(&mut out);
         Ok(Some(out))
@@ -128,7 +117,7 @@ impl Session {
 
     /// Removes a channel's consumer of answers that has ended.
     pub(super) fn forget_reply_consumer(&mut self, reply: &ReplyConsumer) {
-        self.reply_channels.remove(&reply.registration.target().key());
+        self.reply_channels.remove(&reply.target().key());
     }
 
     /// Encodes answers that have come, until the output holds one write's worth.
@@ -140,7 +129,7 @@ impl Session {
         {
             reply.done();
             let owner = |channel: &super::channel::Channel| {
-                channel.reply.as_ref().is_some_and(|own| own.registration.target().is_target_of(&reply))
+                channel.reply.as_ref().is_some_and(|own| own.target().is_target_of(&reply))
             };
             let key = reply.key;
             let Some(number) = self.reply_channels.get(&key).copied() else { continue };
@@ -154,13 +143,13 @@ impl Session {
             let out = self.contents.out(&mut self.client.output, number);
             for at in 0..reply.batch.len() {
                 let message = reply.batch.message(at).view();
-                if let Err(bytes) = encode_delivery(out, &to, channel.next_tag(), &message) {
+                if let Err(bytes) = encode_delivery(out, &to, channel.unsettled.next_tag(), &message) {
                     return self.fail(number, ProtocolError::header_too_large(bytes, frame_max), now);
                 }
             }
             let count = reply.batch.len() as u32;
             self.client.counters.delivered_replies.add(u64::from(count));
-            let name = channel.reply.as_ref().map(|own| own.registration.target().name().clone());
+            let name = channel.reply.as_ref().map(|own| own.target().name().clone());
             self.client.trace_delivered(
                 number,
                 &name.unwrap_or_default(),

@@ -3,20 +3,20 @@
 use std::collections::VecDeque;
 
 use leveret_amqp091::{
-    ContentHeader, Frame, FrameKind, HEADER_OVERHEAD, Method, ReplyCode, decode_frame, encode_heartbeat,
+    ContentHeader, FieldTable, Frame, FrameKind, HEADER_OVERHEAD, Method, ReplyCode, decode_frame, encode_heartbeat,
 };
 use leveret_queue::{Signal, WaitReason};
 use rustc_hash::FxHashMap;
 
-use super::asked::Questions;
-use super::channel::{ByQueue, Channel};
+use super::by_queue::ByQueue;
+use super::channel::Channel;
+use super::consumer::Consumer;
 use super::content::Incoming;
 use super::contents::Contents;
-use super::deliver::Consumer;
 use super::error::{ProtocolError, Result, no_channel};
-use super::handshake::ClientProperties;
 use super::held::InputHold;
-use super::publish::{Arriving, BodyRef, PublishRun};
+use super::questions::Questions;
+use super::run::{Arriving, BodyRef, PublishRun};
 use super::unfinished::Unfinished;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::reply::Reply;
@@ -50,7 +50,8 @@ pub(crate) enum Phase {
 pub(crate) struct Session {
     pub(crate) client: ClientConnection,
     pub(crate) phase: Phase,
-    pub(crate) client_properties: ClientProperties,
+    /// The part of the client's properties that is kept for listings, bounded in size.
+    pub(crate) client_properties: FieldTable,
     pub(crate) client_knows_cancel: bool,
     pub(crate) client_knows_blocked: bool,
     /// `connection.blocked` was sent, and `connection.unblocked` wasn't since.
@@ -88,7 +89,7 @@ impl Session {
         Self {
             client,
             phase: Phase::Start,
-            client_properties: ClientProperties::new(),
+            client_properties: FieldTable::new(),
             client_knows_cancel: false,
             client_knows_blocked: false,
             told_blocked: false,
@@ -360,8 +361,8 @@ impl Steps for Session {
         match signal {
             Signal::Scheduled(key) => self.client.scheduled.push_back(key),
             Signal::Cancelled(key) => self.cancelled(key),
-            Signal::Loaded(key) => self.loaded(key),
-            Signal::Answered(key) => self.answered(key),
+            Signal::Loaded(key) => self.questions.loaded(key),
+            Signal::Answered(key) => self.questions.answered(key),
             // Consumers of this protocol have no link credit.
             Signal::Drained { .. } | Signal::Activity { .. } => {}
         }

@@ -9,52 +9,21 @@ use leveret_amqp091::{Method, encode_method, method::tx};
 use leveret_message::Batch;
 
 use super::acknowledge::unknown_tag;
-use super::channel::{Channel, Delivery, Settled, by_source};
+use super::channel::Channel;
 use super::error::{ProtocolError, Result, precondition};
 use super::held::Answer;
-use super::publish::Returned;
+use super::run::Returned;
 use super::session::{Phase, Session};
+use super::tx::{Committing, Tx};
 use super::unfinished::Unfinished;
+use super::unsettled::{Delivery, Settled, by_source};
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::reply_to::ReplyTarget;
 use leveret_broker::route::Route;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::DELIVERY;
-use leveret_session::commit::{Commit, Committed};
-use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
-
-/// A channel's open transaction.
-#[derive(Default)]
-pub(crate) struct Tx {
-    transaction: Transaction,
-    /// Settlements in the order in which they came.
-    settled: Vec<(Settlement, Vec<Delivery>)>,
-    returns: Vec<UnroutedMessage>,
-    /// Answers to requesters of direct reply-to.
-    replies: Vec<(Arc<ReplyTarget>, Arc<Batch>)>,
-}
-
-/// Exchange, routing key, properties and body of a message that goes back to its publisher.
-struct UnroutedMessage([Box<[u8]>; 4]);
-
-impl UnroutedMessage {
-    fn bytes(&self) -> u64 {
-        self.0.iter().map(|part| part.len() as u64 + 16).sum()
-    }
-}
-
-/// A commit that is carried out in parts.
-pub(crate) struct Committing {
-    pub(super) channel: u16,
-    commit: Commit,
-    /// No target of its messages has stopped.
-    is_checked: bool,
-    /// Settlements that the commit doesn't have yet.
-    settled: IntoIter<(Settlement, Vec<Delivery>)>,
-    returns: Vec<UnroutedMessage>,
-    replies: Vec<(Arc<ReplyTarget>, Arc<Batch>)>,
-}
+use leveret_session::commit::Committed;
+use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX};
 
 /// Cost of a client's settlement that is added to a commit.
 const ADDED: u32 = 2;
@@ -62,25 +31,6 @@ const ADDED: u32 = 2;
 /// An error of `tx.commit`, which may be found in a later turn.
 fn in_commit(error: ProtocolError) -> ProtocolError {
     error.in_method(&Method::TxCommit(tx::Commit {}))
-}
-
-impl Tx {
-    /// Number of messages and of acknowledgements that wait.
-    pub(super) fn counts(&self) -> (usize, usize) {
-        let acknowledged = self.settled.iter().map(|(_, deliveries)| deliveries.len()).sum();
-        (self.transaction.message_count() + self.returns.len() + self.replies.len(), acknowledged)
-    }
-
-    /// The deliveries that it settles.
-    pub(super) fn deliveries_mut(&mut self) -> impl Iterator<Item = &mut Delivery> {
-        self.settled.iter_mut().flat_map(|(_, deliveries)| deliveries)
-    }
-
-    fn bytes(&self) -> u64 {
-        self.transaction.bytes()
-            + self.returns.iter().map(UnroutedMessage::bytes).sum::<u64>()
-            + self.replies.iter().map(|(_, batch)| batch.memory() as u64).sum::<u64>()
-    }
 }
 
 impl Session {
@@ -100,10 +50,7 @@ impl Session {
 
     /// `tx.commit`: the answer follows when all of the transaction is durable.
     pub(crate) fn tx_commit(&mut self, number: u16, now: Now) -> Result<()> {
-        let Tx { transaction, settled, returns, replies } = self.take_tx(number)?;
-        let commit = Commit::new(transaction, now);
-        let settled = settled.into_iter();
-        let committing = Committing { channel: number, commit, is_checked: false, settled, returns, replies };
+        let committing = self.take_tx(number)?.commit(number, now);
         self.begin_work(Unfinished::Commit(Box::new(committing)), now);
         Ok(())
     }
@@ -129,10 +76,10 @@ impl Session {
             // A channel ends after its commit.
             let Some(channel) = self.channels.get_mut(&number) else { return true };
             for Settled { source, runs } in by_source(deliveries) {
-                let source = channel.source(source);
+                let source = channel.unsettled.source(source);
                 commit.settle(&source.queue, source.consumer, runs, *settlement);
             }
-            channel.have_left(deliveries);
+            channel.unsettled.have_left(deliveries);
             self.client.budget.spend(ADDED + deliveries.len() as u32 * DELIVERY);
             settled.next();
         }
@@ -150,9 +97,8 @@ impl Session {
         now: Now,
     ) {
         if let Some(channel) = self.channels.get_mut(&number) {
-            channel.in_transaction = 0;
-            channel.restore(settled.flat_map(|(_, deliveries)| deliveries));
-            channel.watch_restored(number, &mut self.client.looks);
+            channel.unsettled.transaction_dropped(settled.flat_map(|(_, deliveries)| deliveries));
+            channel.unsettled.watch_restored(number, &mut self.client.looks);
         }
         if self.is_serving(number) {
             let text = format!(
@@ -180,11 +126,11 @@ impl Session {
             return;
         }
         if let Ok(channel) = self.channel(number) {
-            channel.in_transaction = 0;
+            channel.unsettled.transaction_committed();
         }
         self.settled_some(number, now);
-        for UnroutedMessage([exchange, routing_key, properties, body]) in &committing.returns {
-            self.return_message(number, &Returned { exchange, routing_key, properties, body });
+        for unrouted in &committing.returns {
+            self.return_message(number, &unrouted.returned());
         }
         if let Some(reason) = committed.refused {
             let text = format!("partial tx completion: {}", reason.text());
@@ -196,10 +142,9 @@ impl Session {
     /// `tx.rollback`: messages are dropped, deliveries are unsettled again.
     pub(crate) fn tx_rollback(&mut self, number: u16) -> Result<()> {
         let tx = self.take_tx(number)?;
-        self.channel(number)?.in_transaction = 0;
         if let Some(channel) = self.channels.get_mut(&number) {
-            channel.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
-            channel.watch_restored(number, &mut self.client.looks);
+            channel.unsettled.transaction_dropped(tx.into_deliveries());
+            channel.unsettled.watch_restored(number, &mut self.client.looks);
         }
         encode_method(self.out(number), number, &Method::TxRollbackOk(tx::RollbackOk {}));
         Ok(())
@@ -216,9 +161,8 @@ impl Session {
     pub(super) fn tx_end(&mut self, channel: &mut Channel) {
         let Some(tx) = channel.tx.take() else { return };
         self.transactions -= 1;
-        channel.in_transaction = 0;
         self.transaction_bytes -= tx.bytes();
-        channel.restore(tx.settled.into_iter().flat_map(|(_, deliveries)| deliveries));
+        channel.unsettled.transaction_dropped(tx.into_deliveries());
     }
 
     /// Refuses a message that would make a transaction too large.
@@ -231,7 +175,7 @@ impl Session {
                  is {TRANSACTION_BYTES_MAX}; commit more often"
             )));
         }
-        let written = tx.transaction.log_bytes() + body as u64 * queues as u64;
+        let written = tx.log_bytes() + body as u64 * queues as u64;
         if written > TRANSACTION_LOG_BYTES_MAX {
             return Err(precondition(format!(
                 "transaction too large: its messages would write {written} bytes for all their queues, the limit is \
@@ -244,11 +188,7 @@ impl Session {
     /// Keeps messages for the commit. False when the channel isn't transactional.
     pub(super) fn tx_publish(&mut self, number: u16, route: &Route, batch: &Arc<Batch>, persistent: bool) -> bool {
         let Some(tx) = self.channels.get_mut(&number).and_then(|channel| channel.tx.as_mut()) else { return false };
-        let before = tx.transaction.bytes();
-        tx.transaction.publish(&route.queues, batch.clone(), persistent);
-        tx.replies.extend(route.replies.iter().map(|reply| (reply.clone(), batch.clone())));
-        let answers = route.replies.len() as u64 * batch.memory() as u64;
-        self.transaction_bytes += tx.transaction.bytes() - before + answers;
+        self.transaction_bytes += tx.publish(route, batch, persistent);
         self.client.counters.routed.add(batch.len() as u64);
         self.client.counters.enqueued.add(batch.len() as u64 * route.queues.len() as u64);
         true
@@ -258,11 +198,7 @@ impl Session {
     pub(super) fn tx_return(&mut self, number: u16, returned: &Returned<'_>) -> Result<bool> {
         self.check_transaction(number, returned.body.len(), 0)?;
         let Some(tx) = self.channel(number)?.tx.as_mut() else { return Ok(false) };
-        let Returned { exchange, routing_key, properties, body } = *returned;
-        let unrouted = UnroutedMessage([exchange, routing_key, properties, body].map(Into::into));
-        let bytes = unrouted.bytes();
-        tx.returns.push(unrouted);
-        self.transaction_bytes += bytes;
+        self.transaction_bytes += tx.give_back(returned);
         Ok(true)
     }
 
@@ -277,11 +213,9 @@ impl Session {
         if entry.tx.is_none() {
             return Ok(false);
         }
-        let deliveries = entry.take(tag, multiple).ok_or_else(|| unknown_tag(tag))?;
-        entry.in_transaction += deliveries.len();
-        if let Some(tx) = &mut entry.tx {
-            tx.settled.push((settlement, deliveries));
+        match entry.settle_in_transaction(tag, multiple, settlement) {
+            true => Ok(true),
+            false => Err(unknown_tag(tag)),
         }
-        Ok(true)
     }
 }

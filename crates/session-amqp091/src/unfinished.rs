@@ -1,23 +1,15 @@
-//! Work on many things at once, done in parts: see [`leveret_broker::turn_budget`].
-//!
-//! Until the last part is done, no input is read and nothing is delivered, so that neither the client nor a queue sees
-//! it half done. The answer is sent when all of it is done.
+//! Work on many things at once that was begun and isn't finished.
 
 use std::collections::{btree_map, hash_map};
 use std::sync::Arc;
 
-use leveret_amqp091::{Method, encode_method, method::basic};
 use leveret_model::QueueId;
 
-use super::channel::{ByQueue, Channel, OfQueue, Settled};
+use super::channel::Channel;
 use super::held::Answer;
-use super::publish::RunOnItsWay;
-use super::session::{Phase, Session};
-use super::transaction::Committing;
-use leveret_broker::quota::Kind;
+use super::run::RunOnItsWay;
+use super::tx::Committing;
 use leveret_broker::settlement::Settlement;
-use leveret_broker::time::Now;
-use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
 use leveret_session::fan_out::FanOut;
 use leveret_session::gone::GoneAt;
 
@@ -47,208 +39,27 @@ pub(crate) struct Settling {
 /// A channel that is ending and that frames no longer reach: its consumers are removed, its deliveries requeued in
 /// place.
 pub(crate) struct EndingChannel {
-    channel: Box<Channel>,
+    pub(super) channel: Box<Channel>,
     /// Keys of its consumers.
-    consumers: btree_map::IntoIter<Arc<[u8]>, u64>,
+    pub(super) consumers: btree_map::IntoIter<Arc<[u8]>, u64>,
     /// The time from which on the queues that are deleted with it are gone.
-    gone_at: GoneAt,
+    pub(super) gone_at: GoneAt,
     /// The answer to the client. None if the broker closed the channel, as its close was sent already.
-    answer: Option<Answer>,
+    pub(super) answer: Option<Answer>,
 }
 
 /// A connection that is ending with everything that it owns.
 pub(crate) struct EndingConnection {
-    answer: Option<Answer>,
-    gone_at: GoneAt,
+    pub(super) answer: Option<Answer>,
+    pub(super) gone_at: GoneAt,
     /// None until earlier unfinished work is done.
-    left: Option<Remains>,
+    pub(super) left: Option<Remains>,
 }
 
-struct Remains {
+pub(super) struct Remains {
     /// The channel that is being ended.
-    channel: Option<EndingChannel>,
-    channels: hash_map::IntoIter<u16, Box<Channel>>,
+    pub(super) channel: Option<EndingChannel>,
+    pub(super) channels: hash_map::IntoIter<u16, Box<Channel>>,
     /// The first id of the exclusive queues that are left; none if no more are.
-    exclusive_queues: Option<QueueId>,
-}
-
-impl Session {
-    /// Begins the work and does as much of it as this turn allows.
-    pub(super) fn begin_work(&mut self, unfinished: Unfinished, now: Now) {
-        self.unfinished.push_back(unfinished);
-        self.continue_work(now);
-    }
-
-    /// Continues unfinished work, as much as this turn allows.
-    pub(super) fn continue_work(&mut self, now: Now) {
-        while !self.client.budget.is_spent()
-            && let Some(mut unfinished) = self.unfinished.pop_front()
-        {
-            let is_done = match &mut unfinished {
-                Unfinished::FanOut(_, fan_out) => fan_out.part(&mut self.client, now.monotonic),
-                Unfinished::Settling(settling) => self.settle_part(settling, now),
-                Unfinished::Commit(committing) => self.commit_part(committing, now),
-                Unfinished::Channel(ending) => self.end_channel_part(ending, now),
-                Unfinished::Connection(ending) => self.end_connection_part(ending, now),
-            };
-            if !is_done {
-                self.unfinished.push_front(unfinished);
-                return;
-            }
-            let (gone_at, answer) = match unfinished {
-                Unfinished::FanOut(run, fan_out) => {
-                    self.fanned_out(run, *fan_out, now);
-                    continue;
-                }
-                Unfinished::Settling(settling) => {
-                    if settling.recover_ok && self.phase == Phase::Running {
-                        let answer = Method::BasicRecoverOk(basic::RecoverOk {});
-                        encode_method(self.out(settling.channel), settling.channel, &answer);
-                    }
-                    continue;
-                }
-                Unfinished::Commit(_) => continue,
-                Unfinished::Channel(EndingChannel { gone_at, answer, .. })
-                | Unfinished::Connection(EndingConnection { gone_at, answer, .. }) => (gone_at, answer),
-            };
-            if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.client.gone) {
-                let number = answer.ends().unwrap_or(0);
-                self.answer_when_gone(number, gone_at, answer);
-            }
-        }
-    }
-
-    /// Whether deliveries of a channel are being settled, or its transaction is being committed.
-    pub(super) fn is_settling(&self, number: u16) -> bool {
-        let is_its = |unfinished: &Unfinished| match unfinished {
-            Unfinished::Settling(settling) => settling.channel == number,
-            Unfinished::Commit(committing) => committing.channel == number,
-            _ => false,
-        };
-        self.unfinished.iter().any(is_its)
-    }
-
-    /// Finishes a channel's settlements at once, since the channel ends.
-    fn finish_settling(&mut self, number: u16, now: Now) {
-        let is_its = |other: &Unfinished| matches!(other, Unfinished::Settling(other) if other.channel == number);
-        while let Some(at) = self.unfinished.iter().position(is_its)
-            && let Some(Unfinished::Settling(mut settling)) = self.unfinished.remove(at)
-        {
-            let budget = std::mem::replace(&mut self.client.budget, TurnBudget::unlimited());
-            self.settle_part(&mut settling, now);
-            self.client.budget = budget;
-        }
-    }
-
-    /// Settles deliveries, the lowest tags first. True if none is left.
-    fn settle_part(&mut self, settling: &mut Settling, now: Now) -> bool {
-        let Settling { channel, up_to, settlement, .. } = *settling;
-        let Some(entry) = self.channels.get_mut(&channel) else { return true };
-        let (settled, is_done) = entry.settle_part(up_to, &mut self.client.budget);
-        self.settled(channel, settled, settlement, now);
-        self.flush_acks(now);
-        is_done
-    }
-
-    /// Takes a channel out of the connection and begins to end it. The answer is sent when it has ended.
-    pub(super) fn begin_end_of_channel(&mut self, number: u16, answer: Option<Answer>, now: Now) {
-        self.finish_settling(number, now);
-        self.requeue_unsent(Some(number), now);
-        let Some(channel) = self.channels.remove(&number) else { return };
-        let ending = self.ending_channel(number, channel, answer);
-        self.begin_work(Unfinished::Channel(ending), now);
-    }
-
-    fn ending_channel(&mut self, number: u16, mut channel: Box<Channel>, answer: Option<Answer>) -> EndingChannel {
-        channel.watch_no_more(number, &mut self.client.looks);
-        self.tx_end(&mut channel);
-        if let Some(reply) = channel.reply.take() {
-            self.forget_reply_consumer(&reply);
-        }
-        if channel.has_published() {
-            self.client.counters.publishers_closed.increment();
-        }
-        // A channel whose close the client hasn't answered was already counted when it was closed.
-        if !channel.closing {
-            self.client.account.give(Kind::Channels, 1);
-            self.client.channel_closed(number, channel.consumers.len());
-        }
-        let consumers = std::mem::take(&mut channel.consumers).into_iter();
-        EndingChannel { channel, consumers, gone_at: GoneAt::default(), answer }
-    }
-
-    /// Requeues deliveries and removes consumers, each queue's in one step. True if none is left.
-    fn end_channel_part(&mut self, ending: &mut EndingChannel, now: Now) -> bool {
-        let mut by_queue = ByQueue::default();
-        let (settled, mut is_done) = ending.channel.settle_part(u64::MAX, &mut self.client.budget);
-        for Settled { source, runs } in settled {
-            by_queue.add(ending.channel.source(source), runs);
-        }
-        ending.channel.report(&mut self.client.account);
-        while is_done && let Some((_, key)) = ending.consumers.next() {
-            if let Some(consumer) = self.consumers.remove(&key) {
-                self.client.account.give(Kind::Consumers, 1);
-                self.client.consumer_closed(&consumer.event());
-                by_queue.of(&consumer.queue).ended.push(consumer.id);
-            }
-            self.client.budget.spend(CONSUMER);
-            is_done = !self.client.budget.is_spent();
-        }
-        for OfQueue { queue, settled, ended } in by_queue.take() {
-            // As RabbitMQ counts: a delivery that the client got and never settled has failed.
-            let left = queue.leave(&ended, &settled, true, now.monotonic);
-            ending.gone_at.and(self.client.delete_if_unused(&queue, left, now));
-        }
-        is_done
-    }
-
-    /// Begins to end the connection and everything that it owns.
-    pub(super) fn begin_end(&mut self, answer: Option<Answer>, now: Now) {
-        self.run.give_up_file();
-        self.flush_run(now);
-        self.flush_acks(now);
-        self.abandon_questions(now);
-        self.begin_work(
-            Unfinished::Connection(EndingConnection { answer, gone_at: GoneAt::default(), left: None }),
-            now,
-        );
-    }
-
-    fn end_connection_part(&mut self, ending: &mut EndingConnection, now: Now) -> bool {
-        if ending.left.is_none() {
-            self.confirming.clear();
-            self.requeue_unsent(None, now);
-            self.contents.clear();
-            self.client.scheduled.clear();
-            self.replies.clear();
-            self.client.starved.clear();
-            let exclusive_queues = self.client.has_exclusive_queues.then_some(QueueId(0));
-            let channels = std::mem::take(&mut self.channels).into_iter();
-            ending.left = Some(Remains { channel: None, channels, exclusive_queues });
-        }
-        let Some(left) = &mut ending.left else { return true };
-        while !self.client.budget.is_spent() {
-            let next = left.channel.take().or_else(|| {
-                self.client.budget.spend(CONSUMER);
-                left.channels.next().map(|(number, channel)| self.ending_channel(number, channel, None))
-            });
-            let Some(mut channel) = next else { break };
-            let is_done = self.end_channel_part(&mut channel, now);
-            ending.gone_at.and(std::mem::take(&mut channel.gone_at));
-            left.channel = Some(channel).filter(|_| !is_done);
-        }
-        while !self.client.budget.is_spent()
-            && let Some(next) = &mut left.exclusive_queues
-        {
-            match self.client.delete_exclusive_queues(next, now) {
-                Some(gone_at) => ending.gone_at.and(gone_at),
-                None => left.exclusive_queues = None,
-            }
-        }
-        if left.channel.is_some() || left.channels.len() > 0 || left.exclusive_queues.is_some() {
-            return false;
-        }
-        self.client.left();
-        true
-    }
+    pub(super) exclusive_queues: Option<QueueId>,
 }

@@ -43,11 +43,11 @@ impl Session {
         ChannelView {
             number,
             prefetch: channel.prefetch,
-            shared_prefetch: channel.shared.as_ref().map_or(0, |shared| shared.limit),
+            shared_prefetch: channel.unsettled.shared().map_or(0, |shared| shared.limit),
             confirms: channel.confirms.is_some(),
             transactional: channel.tx.is_some(),
             consumers: channel.consumers.len() + usize::from(channel.reply.is_some()),
-            unacknowledged: channel.unacknowledged(),
+            unacknowledged: channel.unsettled.unacknowledged(),
             unconfirmed: channel.confirms.as_ref().map_or(0, leveret_session::confirms::Confirms::unanswered),
             uncommitted: messages,
             acks_uncommitted: acks,

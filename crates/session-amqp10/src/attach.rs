@@ -19,10 +19,10 @@ use super::consumer::{Activity, Consumer};
 use super::deferral;
 use super::error::{Failure, Result, Scope};
 use super::filters;
-use super::flow::INITIAL_DELIVERY_COUNT;
 use super::grant::Grant;
 use super::held::InputHold;
 use super::link::Link;
+use super::link_state::INITIAL_DELIVERY_COUNT;
 use super::publisher::{Destination, PublishRun, Publisher};
 use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
@@ -66,6 +66,7 @@ impl Connection {
                 format!("handle {handle} is already associated with a link"),
             ));
         }
+        self.forget_declaring(|link| link != (session.channel, handle));
         let attached = check(attach).and_then(|()| self.attach_counted(session, attach, now));
         if attached.is_err() || !matches!(self.held, InputHold::Again { .. } | InputHold::Change) {
             // The queue that was declared for this link is none of the next one's.
@@ -117,13 +118,15 @@ impl Connection {
         let mut destination_name = None;
         let destination = if target.dynamic {
             let capable = target.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
-            let Some(queue) = self.dynamic_queue(attach, target.address.is_some(), capable, now)? else {
+            let Some(queue) = self.dynamic_queue(session.channel, attach, target.address.is_some(), capable, now)?
+            else {
                 return Ok(());
             };
             destination_name = Some(super::dynamic::address(queue.info()));
             Destination::Queue(queue)
         } else {
-            let Some(destination) = self.destination(target, now)? else { return Ok(()) };
+            let link = (session.channel, attach.handle);
+            let Some(destination) = self.destination(link, target, now)? else { return Ok(()) };
             destination
         };
         let to_stream = matches!(&destination, Destination::Queue(queue) if queue.is_stream());
@@ -187,7 +190,7 @@ impl Connection {
     }
 
     /// The link's destination. None while a queue is being declared for it: the attach is handled again then.
-    fn destination(&mut self, target: &Target<'_>, now: Now) -> Result<Option<Destination>> {
+    fn destination(&mut self, link: (u16, u32), target: &Target<'_>, now: Now) -> Result<Option<Destination>> {
         let Some(address) = target.address else { return Ok(Some(Destination::Anonymous)) };
         let version_1 = self.client.broker.settings.amqp_address_v1;
         let parsed =
@@ -204,7 +207,7 @@ impl Connection {
             address::Target::Queue(name) => Destination::Queue(self.target_queue(&name)?),
             address::Target::DeclaredQueue(name) => {
                 let durable = is_durable(target.durable);
-                let Some(queue) = self.declared_queue(&name, durable, now)? else { return Ok(None) };
+                let Some(queue) = self.declared_queue(link, &name, durable, now)? else { return Ok(None) };
                 Destination::Queue(queue)
             }
         };
@@ -257,13 +260,15 @@ impl Connection {
         let mut dynamic_name = None;
         let queue = if source.dynamic {
             let capable = source.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
-            let Some(queue) = self.dynamic_queue(attach, source.address.is_some(), capable, now)? else {
+            let Some(queue) = self.dynamic_queue(session.channel, attach, source.address.is_some(), capable, now)?
+            else {
                 return Ok(());
             };
             dynamic_name = Some(super::dynamic::address(queue.info()));
             queue
         } else {
-            let Some(queue) = self.source_queue(source, now)? else { return Ok(()) };
+            let link = (session.channel, attach.handle);
+            let Some(queue) = self.source_queue(link, source, now)? else { return Ok(()) };
             queue
         };
         let filters = filters::in_effect(source, attach, queue.info(), now.wall_ms)?;
@@ -375,7 +380,7 @@ impl Connection {
     }
 
     /// The queue of a source. None while a queue is being declared for it: the attach is handled again then.
-    fn source_queue(&mut self, source: &Source<'_>, now: Now) -> Result<Option<QueueRef>> {
+    fn source_queue(&mut self, link: (u16, u32), source: &Source<'_>, now: Now) -> Result<Option<QueueRef>> {
         let Some(address) = source.address else {
             return Err(bad_address("undefined"));
         };
@@ -385,13 +390,13 @@ impl Connection {
         let name = match parsed {
             address::Source::Queue(name) => name,
             address::Source::DeclaredQueue(name) => {
-                if self.declared_queue(&name, is_durable(source.durable), now)?.is_none() {
+                if self.declared_queue(link, &name, is_durable(source.durable), now)?.is_none() {
                     return Ok(None);
                 }
                 name
             }
             address::Source::Bound { exchange, key } => {
-                match self.bound_queue(&exchange, &key, is_durable(source.durable), now)? {
+                match self.bound_queue(link, &exchange, &key, is_durable(source.durable), now)? {
                     Some(name) => name,
                     None => return Ok(None),
                 }
@@ -448,7 +453,7 @@ fn is_for_management(attach: &Attach<'_>) -> bool {
         (Role::Receiver, _, Some(source)) => source.address,
         _ => None,
     };
-    address == Some(super::management::ADDRESS)
+    address == Some(super::pairs::ADDRESS)
 }
 
 fn is_durable(durability: TerminusDurability) -> bool {

@@ -11,6 +11,7 @@ use super::connection::{Connection, Phase};
 use super::consumer::Consumer;
 use super::error::{Failure, Result, Scope};
 use super::held::InputHold;
+use super::leaving::FailedLink;
 use super::link::Link;
 use super::pending::Pending;
 use super::rejection::with_error;
@@ -23,13 +24,6 @@ use leveret_session::gone::GoneAt;
 
 /// How long a client may take to answer our `close`.
 const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
-
-/// A link that we detach, and the error that is sent when it has ended.
-pub(super) struct FailedLink {
-    channel: u16,
-    handle: u32,
-    failure: Failure,
-}
 
 impl Connection {
     /// Ends the connection with an error.
@@ -264,6 +258,7 @@ impl Connection {
     ) -> GoneAt {
         self.count_link_gone(session.channel, &link);
         self.questions.forget(session.channel, handle);
+        self.forget_declaring(|link| link == (session.channel, handle));
         let mut gone_at = GoneAt::default();
         match link {
             Link::Publisher(mut publisher) => {
@@ -300,7 +295,7 @@ impl Connection {
             }
             Link::Coordinator(coordinator) => self.leave_coordinator(&coordinator, now),
             Link::Replies(replies) => {
-                self.links.remove(&replies.registration.target().key());
+                self.links.remove(&replies.target().key());
                 session.pending.retain(|pending| !pending.is_for(handle));
             }
             Link::Requests(_) | Link::Left | Link::Detached => {}

@@ -12,21 +12,20 @@ use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
 use super::answers::Answers;
-use super::asked::Questions;
-use super::closing::FailedLink;
-use super::coordinator::Transactions;
-use super::deliver::Waking;
-use super::disposition::Settlements;
-use super::dynamic::Declaring;
+use super::declaring::Declaring;
 use super::error::{Failure, Result, Scope};
 use super::held::InputHold;
-use super::leaving::Leaving;
+use super::leaving::{FailedLink, Leaving};
 use super::link::Link;
-use super::management::Waiting;
+use super::pairs::Waiting;
 use super::publisher::WideRun;
+use super::questions::Questions;
 use super::session::Session;
 use super::sessions::Sessions;
+use super::settlements::Settlements;
+use super::transactions::Transactions;
 use super::unconfirmed::Due;
+use super::waking::Waking;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::TURN_BYTES_MAX;
@@ -383,7 +382,7 @@ impl Steps for Connection {
     }
 
     fn transaction_bytes(&self) -> u64 {
-        self.transactions.bytes
+        self.transactions.bytes()
     }
 
     fn has_published(&self) -> bool {
@@ -395,8 +394,11 @@ impl Steps for Connection {
         // A link whose question is forgotten, since it failed, is asked nothing any more.
         let is_asked_in_vain =
             matches!(self.held, InputHold::Asked { channel, handle } if !self.questions.hold(channel, handle));
+        // A removal may be answered at the end of the read that it came with.
+        let is_removed = self.held == InputHold::Removal && !self.is_removing();
         self.held == InputHold::NextTurn
             || is_asked_in_vain
+            || is_removed
             || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
             || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
             || (!self.client.starved.is_empty() && self.client.output.is_empty())

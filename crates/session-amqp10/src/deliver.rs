@@ -9,25 +9,24 @@ use leveret_queue::{Portion, Taken, TurnEnd};
 use super::connection::Connection;
 use super::consumer::Consumer;
 use super::error::Failure;
-use super::flow::LinkState;
 use super::large;
 use super::link::Link;
+use super::link_state::LinkState;
 use super::pending::{Pending, Rest};
 use super::session::Session;
+use super::unsettled::Sent;
+use super::waking::Waking;
 use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::traffic::counted_as;
 use leveret_broker::turn_budget::{CONSUMER, FILTER, WOKEN_FIRST, WOKEN_MAX};
 
-/// A session whose parked consumers are being woken.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Waking {
-    channel: u16,
-    /// Number of consumers that are woken next.
-    next: usize,
-    /// Number of consumers that haven't been woken yet.
-    left: usize,
+/// A message among those that were taken.
+#[derive(Clone, Copy)]
+struct TakenMessage<'t> {
+    taken: &'t Taken,
+    at: u32,
 }
 
 impl Connection {
@@ -173,7 +172,8 @@ impl Connection {
             if !session.pending.is_empty() || session.window.room() == 0 {
                 break;
             }
-            failure = self.encode_message(session, (handle, now.monotonic), consumer, &taken, encoded, &mut run);
+            let message = TakenMessage { taken: &taken, at: encoded };
+            failure = self.encode_message(session, (handle, now.monotonic), consumer, message, &mut run);
             if failure.is_some() {
                 break;
             }
@@ -200,8 +200,7 @@ impl Connection {
         session: &mut Session,
         (handle, now): (u32, Nanos),
         consumer: &mut Consumer,
-        taken: &'t Taken,
-        at: u32,
+        TakenMessage { taken, at }: TakenMessage<'t>,
         run: &mut Amqp10Run<'t>,
     ) -> Option<Failure> {
         let message = taken.batch.message((taken.index + at) as usize);
@@ -234,7 +233,8 @@ impl Connection {
         if !consumer.settled {
             let number = taken.first + u64::from(at);
             let bytes = taken.batch.body_length((taken.index + at) as usize);
-            session.unsettled.add(delivery_id, handle, number, bytes, taken.durable, now);
+            let sent = Sent { id: delivery_id, handle, number, bytes, durable: taken.durable };
+            session.unsettled.add(sent, now);
         }
         if out.len() - before <= self.frame_max_out as usize {
             end_frame(out, start);

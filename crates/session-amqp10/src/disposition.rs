@@ -7,8 +7,7 @@ use leveret_amqp10::{
 };
 use leveret_log::Wait;
 use leveret_message::{Added, TooManyAdded};
-use leveret_queue::{ConsumerId, Deliveries, Departure, QueueState, Run, push_sized};
-use rustc_hash::FxHashMap;
+use leveret_queue::{Deliveries, Departure, QueueState, Run};
 
 use super::answers::Answer;
 use super::connection::Connection;
@@ -16,103 +15,13 @@ use super::error::{Failure, Result};
 use super::held::InputHold;
 use super::link::Link;
 use super::session::Session;
+use super::settlements::{Asked, LinkSettlement};
 use super::transacted::Settled;
-use leveret_broker::queue_handle::{QueueRef, Reason};
+use leveret_broker::queue_handle::Reason;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
 use leveret_broker::wait_for::WaitFor;
-
-/// Deliveries of one link with the same settlement, collected until the read's frames are used up.
-pub(crate) struct LinkSettlement {
-    queue: QueueRef,
-    consumer: ConsumerId,
-    settlement: Settlement,
-    /// Annotations that messages get that go back.
-    added: Option<Arc<Added>>,
-    runs: Vec<Run>,
-    /// The deliveries for which the client waits for our answer.
-    asked: Asked,
-}
-
-/// Deliveries of one link that the client didn't settle itself. Our answer settles them when their settlement is
-/// durable.
-#[derive(Debug, Clone)]
-pub(crate) struct Asked {
-    pub channel: u16,
-    pub handle: u32,
-    /// First and last of each run.
-    pub ids: Vec<(Serial, Serial)>,
-    /// The state that the answer repeats.
-    pub state: DeliveryState<'static>,
-}
-
-impl Asked {
-    /// Whether they belong to this link.
-    pub(crate) fn is_of(&self, channel: u16, handle: u32) -> bool {
-        self.channel == channel && self.handle == handle
-    }
-
-    /// Whether both belong to the same link and have the same answer.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
-        self.is_of(other.channel, other.handle) && self.state == other.state
-    }
-
-    /// Adds the other's deliveries.
-    pub(crate) fn extend(&mut self, other: Self) {
-        for (first, last) in other.ids {
-            match self.ids.last_mut().filter(|(_, before)| before.next() == first) {
-                Some((_, before)) => *before = last,
-                None => self.ids.push((first, last)),
-            }
-        }
-    }
-
-    /// Requeues the deliveries in place.
-    pub(crate) fn release(&mut self) {
-        self.state = DeliveryState::Released;
-    }
-
-    /// Removes all deliveries.
-    pub(crate) fn clear(&mut self) {
-        self.ids.clear();
-    }
-}
-
-/// Settlements, ordered by the first one of each consumer.
-#[derive(Default)]
-pub(crate) struct Settlements {
-    all: Vec<LinkSettlement>,
-    /// Index of the last settlement of each consumer.
-    last: FxHashMap<ConsumerId, usize>,
-}
-
-impl Settlements {
-    fn add(&mut self, added: LinkSettlement) {
-        let LinkSettlement { consumer, settlement, .. } = added;
-        let last = match self.all.last() {
-            Some(last) if last.consumer == consumer => Some(self.all.len() - 1),
-            _ => self.last.get(&consumer).copied(),
-        };
-        if let Some(same) = last.map(|at| &mut self.all[at])
-            && same.settlement == settlement
-            && same.added.is_none()
-            && added.added.is_none()
-            && same.asked.state == added.asked.state
-        {
-            added.runs.into_iter().for_each(|run| push_sized(&mut same.runs, run));
-            same.asked.extend(added.asked);
-            return;
-        }
-        self.last.insert(consumer, self.all.len());
-        self.all.push(added);
-    }
-
-    fn take(&mut self) -> Vec<LinkSettlement> {
-        self.last.clear();
-        std::mem::take(&mut self.all)
-    }
-}
 
 impl Connection {
     /// Handles a disposition of the client.
@@ -127,7 +36,7 @@ impl Connection {
             Some(DeliveryState::Transactional { txn_id, outcome }) => (outcome.map(DeliveryState::from), Some(txn_id)),
             state => (state, None),
         };
-        if transaction.is_some_and(|id| !self.is_open_transaction(id)) {
+        if transaction.is_some_and(|id| !self.transactions.is_open(id)) {
             return Err(Failure::session(
                 condition::TRANSACTION_UNKNOWN_ID,
                 "disposition in a transaction that was never declared, or is discharged",
@@ -194,7 +103,7 @@ impl Connection {
             }
             if let Some(transaction) = transaction {
                 let settled = Settled { queue, consumer: id, runs: part.runs, settlement, asked };
-                self.settle_in_transaction(transaction, settled)?;
+                self.transactions.settle(transaction, settled)?;
                 continue;
             }
             let added = added.clone().filter(|_| !matches!(settlement, Settlement::Reject { .. }));

@@ -33,6 +33,7 @@ impl Connection {
             InputHold::Upload => self.client.unwritten.is_low(),
             InputHold::Body { channel, handle } => self.body_is_written(channel, handle, now),
             InputHold::Asked { channel, handle } => !self.questions.hold(channel, handle),
+            InputHold::Removal => !self.is_removing(),
             InputHold::No | InputHold::NextTurn | InputHold::Change => false,
         };
         if goes_on {

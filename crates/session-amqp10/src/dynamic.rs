@@ -12,14 +12,14 @@ use leveret_model::{Action, Arguments, Bind, Command, DeclareQueue, DestinationN
 
 use super::address::percent_encode;
 use super::connection::Connection;
+use super::declaring::{Declaring, Step};
 use super::error::{Failure, Result};
 use super::held::InputHold;
 use leveret_queue::DeleteIf;
 
-use leveret_broker::asked::{Later, NowOrLater};
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
-use leveret_broker::ticket::Ticket;
+use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 use leveret_session::gone::GoneAt;
 
@@ -29,32 +29,25 @@ const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new(TEMPORARY_QUEUE)];
 /// Bytes in a dynamic queue's name that come from the names of container and link.
 const NAME_PART_MAX: usize = 64;
 
-/// The queue that the attach at the head of the input needs, on its way.
-pub(crate) struct Declaring {
-    name: Arc<str>,
-    declared: Step,
-    /// The binding, if it has one.
-    bound: Step,
-}
-
-/// A change that an attach needs.
-enum Step {
-    Unasked,
-    Asked(Later<ChangeOutcome>),
-    /// It is durable with this ticket.
-    Made(Ticket),
-}
-
-impl Declaring {
-    fn new(name: Arc<str>) -> Self {
-        Self { name, declared: Step::Unasked, bound: Step::Unasked }
-    }
+/// A queue that a link needs.
+struct Needed<'a> {
+    /// Channel and handle of the link.
+    link: (u16, u32),
+    name: &'a Arc<str>,
+    durable: bool,
+    exclusive: bool,
 }
 
 impl Connection {
+    /// Forgets the queue that is being declared for the held attach, if that is an attach of such a link.
+    pub(crate) fn forget_declaring(&mut self, is_meant: impl FnOnce((u16, u32)) -> bool) {
+        self.declaring.take_if(|declaring| is_meant(declaring.link));
+    }
+
     /// The exclusive queue of a dynamic terminus. None while it is being declared.
     pub(crate) fn dynamic_queue(
         &mut self,
+        channel: u16,
         attach: &Attach<'_>,
         addressed: bool,
         capable: bool,
@@ -82,29 +75,30 @@ impl Connection {
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
         self.authorize(Action::Consume(&name))?;
-        self.ensure_queue(permit, &name, false, true, now)
+        let link = (channel, attach.handle);
+        self.ensure_queue(permit, &Needed { link, name: &name, durable: false, exclusive: true }, now)
     }
 
     /// A queue that is declared by name if it doesn't exist. None while it is being declared.
-    pub(crate) fn declared_queue(&mut self, name: &Arc<str>, durable: bool, now: Now) -> Result<Option<QueueRef>> {
+    pub(crate) fn declared_queue(
+        &mut self,
+        link: (u16, u32),
+        name: &Arc<str>,
+        durable: bool,
+        now: Now,
+    ) -> Result<Option<QueueRef>> {
         let permit = self.authorize(Action::DeclareQueue { queue: name, dead_letter_exchange: None })?;
         if let Ok(queue) = self.usable_queue(name, None) {
             return Ok(Some(queue));
         }
-        self.ensure_queue(permit, name, durable, false, now)
+        self.ensure_queue(permit, &Needed { link, name, durable, exclusive: false }, now)
     }
 
-    fn ensure_queue(
-        &mut self,
-        permit: Permit,
-        name: &Arc<str>,
-        durable: bool,
-        exclusive: bool,
-        now: Now,
-    ) -> Result<Option<QueueRef>> {
+    fn ensure_queue(&mut self, permit: Permit, needed: &Needed<'_>, now: Now) -> Result<Option<QueueRef>> {
+        let &Needed { link, name, durable, exclusive } = needed;
         let declaring = self.declaring.take();
         if declaring.is_some() || self.client.broker.registry.snapshot().queue(&self.client.vhost, name).is_none() {
-            let mut declaring = declaring.unwrap_or_else(|| Declaring::new(name.clone()));
+            let mut declaring = declaring.unwrap_or_else(|| Declaring::new(link, name.clone()));
             let declared = DeclareQueue {
                 vhost: self.client.vhost.clone(),
                 name: name.clone(),
@@ -156,6 +150,7 @@ impl Connection {
     /// The name of a queue of the link's own, bound to an exchange. None while it is being declared.
     pub(crate) fn bound_queue(
         &mut self,
+        link: (u16, u32),
         exchange: &Arc<str>,
         key: &str,
         durable: bool,
@@ -169,7 +164,7 @@ impl Connection {
             None => self.client.broker.names.next("amq.gen-").into(),
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
-        if self.ensure_queue(permit, &name, durable, false, now)?.is_none() {
+        if self.ensure_queue(permit, &Needed { link, name: &name, durable, exclusive: false }, now)?.is_none() {
             return Ok(None);
         }
         let destination = Resource::Queue(&name);
@@ -182,7 +177,7 @@ impl Connection {
             arguments: Arguments::default(),
             connection: Some(self.client.id),
         };
-        let mut declaring = self.declaring.take().unwrap_or_else(|| Declaring::new(name.clone()));
+        let mut declaring = self.declaring.take().unwrap_or_else(|| Declaring::new(link, name.clone()));
         let is_made = self.is_made(&mut declaring.bound, ChangeRequest::new(permit, Command::Bind(bind)), now);
         self.declaring = Some(declaring);
         Ok(is_made?.then_some(name))

@@ -3,48 +3,19 @@
 use leveret_amqp10::{Performative, Serial, condition, encode_performative, performative::Flow, value::EncodedMap};
 use leveret_queue::CreditState;
 
-use super::asked::{Granting, Question};
 use super::connection::Connection;
 use super::deferral;
 use super::error::{Failure, Result};
 use super::link::Link;
-use super::management::ResponseGrant;
+use super::link_state::{INITIAL_DELIVERY_COUNT, LinkState};
+use super::pairs::ResponseGrant;
+use super::questions::{Granting, Question};
 use super::session::Session;
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::time::Now;
 
-/// The link part of a flow that we send as the link's sender.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LinkState {
-    pub handle: u32,
-    pub delivery_count: u32,
-    pub link_credit: u32,
-    pub available: u32,
-    pub drain: bool,
-    /// Whether the receiver is active, if it has to be told.
-    pub active: Option<bool>,
-}
-
 /// The property of a link's state that tells a receiver whether it is the single active one, as in RabbitMQ 4.3.
 const ACTIVE: &str = "rabbitmq:active";
-
-impl LinkState {
-    fn new(handle: u32, state: &CreditState, drain: bool) -> Self {
-        Self {
-            handle,
-            delivery_count: state.delivery_count,
-            link_credit: state.credit,
-            available: state.available,
-            drain,
-            active: None,
-        }
-    }
-
-    /// The state that tells a receiver whether it is active.
-    pub(crate) fn of_activity(handle: u32, state: &CreditState, active: bool) -> Self {
-        Self { active: Some(active), ..Self::new(handle, state, false) }
-    }
-}
 
 impl Connection {
     /// Handles a flow of the client.
@@ -235,6 +206,3 @@ impl Connection {
         }
     }
 }
-
-/// The delivery-count that a receiver's first flow is compared with: every link of ours begins at 0.
-pub(crate) const INITIAL_DELIVERY_COUNT: Serial = Serial(0);

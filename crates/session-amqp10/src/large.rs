@@ -10,8 +10,10 @@ use super::connection::Connection;
 use super::consumer::Consumer;
 use super::error::Failure;
 use super::link::Link;
+use super::on_link::OnLink;
 use super::pending::{Pending, Rest};
 use super::session::Session;
+use super::unsettled::Sent;
 use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Now;
@@ -35,7 +37,9 @@ impl Connection {
         let Some(Pending::Large { handle, taken, reader }) = session.pending.pop_front() else { return true };
         let Some(mut link) = session.take(handle) else { return true };
         let result = match &mut *link {
-            Link::Consumer(consumer) => self.begin_delivery(session, handle, consumer, taken, reader, now),
+            Link::Consumer(consumer) => {
+                self.begin_delivery(&mut OnLink { session, handle, link: consumer }, taken, reader, now)
+            }
             _ => Ok(true),
         };
         session.put(handle, link);
@@ -63,44 +67,45 @@ impl Connection {
 
     fn begin_delivery(
         &mut self,
-        session: &mut Session,
-        handle: u32,
-        consumer: &mut Consumer,
+        on: &mut OnLink<'_, Consumer>,
         taken: Taken,
         reader: BodyReader,
         now: Now,
     ) -> Result<bool, Failure> {
         let (payload, body) = match read_start(reader, &taken, self.client.broker.settings.sent_time, now)
-            .map_err(|reason| unreadable(&consumer.queue, &reason))?
+            .map_err(|reason| unreadable(&on.link.queue, &reason))?
         {
             Begun::Yes(payload, body) => (payload, body),
             Begun::No(reader) => {
-                session.pending.push_front(Pending::Large { handle, taken, reader });
+                on.session.pending.push_front(Pending::Large { handle: on.handle, taken, reader });
                 return Ok(false);
             }
         };
         let size = payload.len() as u64 + body.as_ref().map_or(0, Pieces::left);
-        if consumer.max_message_size > 0 && size > consumer.max_message_size {
+        if on.link.max_message_size > 0 && size > on.link.max_message_size {
             // The message is returned untouched when the link ends.
-            session.pending.push_front(Pending::Run { handle, taken });
+            on.session.pending.push_front(Pending::Run { handle: on.handle, taken });
             return Err(Failure::link(
                 condition::MESSAGE_SIZE_EXCEEDED,
-                format!("message size ({size} bytes) > maximum message size ({} bytes)", consumer.max_message_size),
+                format!("message size ({size} bytes) > maximum message size ({} bytes)", on.link.max_message_size),
             ));
         }
-        let tag = consumer.next_tag.to_be_bytes();
-        consumer.next_tag = consumer.next_tag.wrapping_add(1);
-        let delivery_id = session.next_delivery_id.advance();
-        if !consumer.settled {
+        let tag = on.link.next_tag.to_be_bytes();
+        on.link.next_tag = on.link.next_tag.wrapping_add(1);
+        let delivery_id = on.session.next_delivery_id.advance();
+        if !on.link.settled {
             let bytes = taken.batch.body_length(taken.index as usize);
-            session.unsettled.add(delivery_id, handle, taken.first, bytes, taken.durable, now.monotonic);
-            let place = (session.channel, self.client.broker.consumer_timeout_ms());
-            consumer.sent(1, &mut session.unsettled, place, now.monotonic, &mut self.client.looks);
-            session.unsettled.report(&mut self.client.account);
+            on.session.unsettled.add(
+                Sent { id: delivery_id, handle: on.handle, number: taken.first, bytes, durable: taken.durable },
+                now.monotonic,
+            );
+            let place = (on.session.channel, self.client.broker.consumer_timeout_ms());
+            on.link.sent(1, &mut on.session.unsettled, place, now.monotonic, &mut self.client.looks);
+            on.session.unsettled.report(&mut self.client.account);
         }
-        let body = body.map(|pieces| (pieces, consumer.queue.clone()));
-        let rest = Rest { handle, delivery_id, tag, settled: consumer.settled, payload, sent: 0, body };
-        session.pending.push_front(Pending::Rest(rest));
+        let body = body.map(|pieces| (pieces, on.link.queue.clone()));
+        let rest = Rest { handle: on.handle, delivery_id, tag, settled: on.link.settled, payload, sent: 0, body };
+        on.session.pending.push_front(Pending::Rest(rest));
         Ok(true)
     }
 }

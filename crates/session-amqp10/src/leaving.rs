@@ -1,17 +1,8 @@
-//! The end of a session or the connection with everything that it owns, in parts: see [`leveret_broker::turn_budget`].
-//!
-//! Until the last part is done, no input is read and nothing is delivered, so that neither the client nor a queue sees
-//! it half done. A client's `end` or `close` stays at the head of the input until then.
+//! The progress of ends that take several turns.
 
 use leveret_model::QueueId;
-use leveret_queue::Deliveries;
 
-use super::connection::Connection;
-use super::link::Link;
-use super::session::Session;
-use leveret_broker::quota::Kind;
-use leveret_broker::time::Now;
-use leveret_broker::turn_budget::CONSUMER;
+use super::error::Failure;
 
 /// The progress of a connection's end.
 #[derive(Default)]
@@ -31,129 +22,9 @@ impl Leaving {
     }
 }
 
-impl Connection {
-    /// Ends as much of what a session owns as the turn may. True if nothing is left; then [`Connection::gone_at`] has
-    /// the time from which on its queues are gone.
-    pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) -> bool {
-        if session.left {
-            return true;
-        }
-        if !std::mem::replace(&mut session.leaving, true) {
-            self.flush_settlements(now);
-            session.parked.clear();
-            session.unsettled.watch_no_more(session.channel, &mut self.client.looks);
-        }
-        let has_left = self.leave_session_part(session, now);
-        // No frame may follow on its channel after `end`, and the channel may get another session. The end of a
-        // coordinator answers the settlements of its transactions.
-        self.answers.forget_session(session.channel);
-        self.transactions.forget_channel(session.channel);
-        has_left
-    }
-
-    fn leave_session_part(&mut self, session: &mut Session, now: Now) -> bool {
-        let (settled, is_done) = session.unsettled.settle_oldest(&mut self.client.budget);
-        for part in settled {
-            if let Some(Link::Consumer(consumer)) = session.link(part.handle)
-                && !consumer.browses
-                && !part.runs.is_empty()
-            {
-                consumer.queue.requeue(Deliveries::of(Some(consumer.id), &part.runs), true, now.monotonic);
-            }
-        }
-        if !is_done {
-            return false;
-        }
-        while !self.client.budget.is_spent() {
-            let Some((handle, link)) = session.pop() else {
-                session.pending.clear();
-                session.left = true;
-                self.client.account.give(Kind::Channels, 1);
-                self.client.channel_closed(session.channel, 0);
-                return true;
-            };
-            self.client.budget.spend(2 * CONSUMER);
-            let gone_at = self.leave_link(session, handle, *link, Vec::new(), now);
-            self.gone_at.and(gone_at);
-        }
-        false
-    }
-
-    /// Ends as much of what the connection owns as the turn may. True if nothing is left; then [`Connection::gone_at`]
-    /// has the time from which on its queues are gone.
-    pub(crate) fn leave(&mut self, now: Now) -> bool {
-        self.flush_runs(now);
-        if !self.leaving.is_under_way() {
-            self.leaving = Leaving::Sessions { next: 0 };
-        }
-        if !(self.go_on_fanning_out(now) && self.go_on_committing(now) && self.go_on_failing_links(now)) {
-            return false;
-        }
-        self.flush_settlements(now);
-        while let Leaving::Sessions { next } = self.leaving {
-            if self.client.budget.is_spent() {
-                return false;
-            }
-            self.client.budget.spend(CONSUMER);
-            let Some(slot) = self.sessions.slot(next) else {
-                self.begin_end_of_queues();
-                break;
-            };
-            if let Some(mut session) = slot.take()
-                && !self.leave_session(&mut session, now)
-            {
-                self.sessions.put(session);
-                return false;
-            }
-            self.leaving = Leaving::Sessions { next: next + 1 };
-        }
-        while !self.client.budget.is_spent() {
-            let Leaving::Queues { mut next } = self.leaving else { break };
-            let Some(gone_at) = self.client.delete_exclusive_queues(&mut next, now) else {
-                self.client.left();
-                self.leaving = Leaving::No;
-                return true;
-            };
-            self.leaving = Leaving::Queues { next };
-            self.gone_at.and(gone_at);
-        }
-        false
-    }
-
-    /// Begins with the exclusive queues, after the last session.
-    fn begin_end_of_queues(&mut self) {
-        self.ended.clear();
-        self.client.scheduled.clear();
-        self.client.starved.clear();
-        self.answers = Default::default();
-        self.responses.clear();
-        self.leaving = Leaving::Queues { next: QueueId(0) };
-    }
-
-    /// Continues to end links, sessions and the connection, in the order in which we began.
-    pub(super) fn go_on_ending(&mut self, now: Now) {
-        if !(self.go_on_fanning_out(now) && self.go_on_committing(now) && self.go_on_failing_links(now)) {
-            return;
-        }
-        while !self.client.budget.is_spent()
-            && let Some((channel, failure)) = self.ended.pop_front()
-        {
-            let Some(mut session) = self.sessions.take(channel) else { continue };
-            let has_left = self.leave_session(&mut session, now);
-            self.sessions.put(session);
-            if !has_left {
-                self.ended.push_front((channel, failure));
-                return;
-            }
-            self.send_end(channel, Some(&failure));
-        }
-        if self.leaving.is_under_way()
-            && !self.client.budget.is_spent()
-            && self.leave(now)
-            && let Some(failure) = self.close_due.take()
-            && !self.client.gone
-        {
-            self.close_with(&failure, now);
-        }
-    }
+/// A link that we detach, and the error that is sent when it has ended.
+pub(super) struct FailedLink {
+    pub(super) channel: u16,
+    pub(super) handle: u32,
+    pub(super) failure: Failure,
 }

@@ -5,6 +5,9 @@
 //! credit by [`grant`] and its messages' outcomes from [`unconfirmed`], a [`consumer`]'s credit lives in its queue.
 //! [`attach`] makes links out of [`address`]es, [`transfer`] publishes, by the short way of [`plain`] what it can,
 //! [`deliver`] sends, [`disposition`] settles. [`management`] serves requests that declare, bind and delete.
+//!
+//! The parts of a connection stand below it, with their own fields: [`sessions`] with their [`link`]s, open [`transactions`],
+//! [`settlements`], [`questions`] that are answered later, link [`pairs`] of management with the responses that wait.
 
 mod address;
 mod answers;
@@ -16,6 +19,7 @@ mod connection;
 mod consumer;
 mod coordinator;
 mod credit_loop;
+mod declaring;
 mod deferral;
 mod deliver;
 mod disposition;
@@ -27,27 +31,37 @@ mod flow;
 mod grant;
 mod held;
 mod large;
+mod leave;
 mod leaving;
 mod link;
+mod link_state;
 mod log_lines;
 mod management;
+mod on_link;
 mod open;
 mod overdue;
+mod pairs;
 mod pending;
 mod plain;
 mod protocol;
+mod publish_waits;
 mod publisher;
+mod questions;
 mod rejection;
 mod replies;
+mod requester;
 mod sasl;
 mod send;
 mod session;
 mod sessions;
+mod settlements;
 mod transacted;
+mod transactions;
 mod transfer;
 mod unconfirmed;
 mod unsettled;
 mod view;
+mod waking;
 mod window;
 
 pub use protocol::Amqp10Protocol;

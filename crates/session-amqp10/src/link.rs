@@ -1,10 +1,10 @@
 //! A link endpoint on the broker's side (specification 2.6).
 
 use super::consumer::Consumer;
-use super::coordinator::Coordinator;
-use super::management::{Requests, Responses};
+use super::pairs::{Requests, Responses};
 use super::publisher::Publisher;
-use super::replies::Replies;
+use super::requester::Replies;
+use super::transactions::Coordinator;
 
 /// The role of the broker's end of a link.
 pub(crate) enum Link {

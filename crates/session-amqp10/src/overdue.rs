@@ -5,9 +5,9 @@ use leveret_amqp10::{DeliveryState, Performative, Role, Serial, encode_performat
 use leveret_queue::{Run, Taken};
 
 use super::connection::Connection;
-use super::disposition::Asked;
 use super::link::Link;
 use super::session::Session;
+use super::settlements::Asked;
 use super::unsettled::{Late, Settled};
 use leveret_broker::log_lines::overdue::Overdue;
 use leveret_broker::time::{Nanos, Now};

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use leveret_amqp10::Serial;
 use leveret_queue::{CreditState, Taken};
 
-use super::flow::LinkState;
+use super::link_state::LinkState;
 use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::queue_handle::QueueRef;
 

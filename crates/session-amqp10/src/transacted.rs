@@ -4,7 +4,7 @@ use leveret_queue::{ConsumerId, Run, push_sized};
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::disposition::Asked;
+use super::settlements::Asked;
 use leveret_broker::settlement::Settlement;
 
 /// Deliveries of one link with the same settlement and the same answer.

@@ -15,9 +15,10 @@ use super::connection::Connection;
 use super::error::{Failure, Result, Scope};
 use super::held::InputHold;
 use super::link::Link;
+use super::on_link::OnLink;
 use super::publisher::{Collected, Destination, PublishRun, Publisher, WideRun};
 use super::session::Session;
-use super::unconfirmed::PublishOutcome;
+use super::unconfirmed::{Alike, PublishOutcome};
 use leveret_broker::headers::MessageHeaders;
 use leveret_broker::route::{self, Route};
 use leveret_broker::time::Now;
@@ -113,7 +114,8 @@ impl Connection {
         };
         // The destination is read while the publisher's run changes.
         let destination = std::mem::replace(&mut publisher.destination, Destination::Anonymous);
-        let published = self.publish(session, transfer.handle, publisher, &destination, &mut complete, now);
+        let mut on = OnLink { session, handle: transfer.handle, link: publisher };
+        let published = self.publish(&mut on, &destination, &mut complete, now);
         publisher.destination = destination;
         published
     }
@@ -147,16 +149,14 @@ impl Connection {
     /// Handles a complete message.
     fn publish(
         &mut self,
-        session: &mut Session,
-        handle: u32,
-        publisher: &mut Publisher,
+        on: &mut OnLink<'_, Publisher>,
         destination: &Destination,
         complete: &mut Complete<'_>,
         now: Now,
     ) -> Result<()> {
-        publisher.grant.received(complete.size as u64);
+        on.link.grant.received(complete.size as u64);
         if let Payload::Large(_) = complete.payload {
-            return self.publish_large(session, handle, publisher, complete, now);
+            return self.publish_large(on, complete, now);
         }
         let bytes = complete.payload.bytes();
         self.client.counters.published(bytes.len() as u64);
@@ -168,89 +168,82 @@ impl Connection {
         let (exchange, key) = match address_of(destination, &message) {
             Ok(found) => found,
             Err(failure) if matches!(destination, Destination::Anonymous) => {
-                return self.misaddressed(session, handle, publisher, complete, failure, now);
+                return self.misaddressed(on, complete, failure, now);
             }
             Err(failure) => return Err(failure),
         };
         let (exchange, key) = (exchange.as_bytes(), key.as_bytes());
         let generation = self.client.broker.registry.generation();
-        let goes_on = complete.transaction.is_none() && publisher.run.goes_on_with(&message, generation);
+        let goes_on = complete.transaction.is_none() && on.link.run.goes_on_with(&message, generation);
         if !goes_on {
             let arriving = Arriving { destination, exchange, key, complete, message: &message, generation };
-            if !self.turn_to(session, handle, publisher, &arriving, now)? {
+            if !self.turn_to(on, &arriving, now)? {
                 return Ok(());
             }
         }
-        let Some(route) = &publisher.run.route else { return Ok(()) };
+        let Some(route) = &on.link.run.route else { return Ok(()) };
         let to_file = route.wants_file(&self.client.broker.shared, message.durable, bytes.len());
         if to_file {
-            self.flush_run(session, handle, publisher, now);
+            self.flush_run(on.session, on.handle, on.link, now);
         }
-        if publisher.run.messages.is_empty() {
-            self.collecting.push((session.channel, handle));
+        if on.link.run.messages.is_empty() {
+            self.collecting.push((on.session.channel, on.handle));
         }
         let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
         if to_file && stored.body.len() >= leveret_message::batch::INLINE_BELOW {
             let body = bytes::Bytes::copy_from_slice(stored.body);
             let file = self.client.broker.bodies.write(&body, &self.client.outbox);
-            let route = publisher.run.route.as_ref();
+            let route = on.link.run.route.as_ref();
             match route.is_some_and(|route| route.streams(&self.client.broker.shared, true, body.len())) {
                 true => {
                     // A slice would keep the whole body in memory.
                     let fields = fields_length(stored.body).map_or(&[][..], |length| &stored.body[..length]);
                     let fields = bytes::Bytes::copy_from_slice(fields);
-                    publisher.run.builder.push_file(&stored, file.body(fields));
+                    on.link.run.builder.push_file(&stored, file.body(fields));
                 }
-                false => publisher.run.builder.push_large(&stored, body),
+                false => on.link.run.builder.push_large(&stored, body),
             }
-            publisher.run.file = Some(Box::new(file));
-            self.held = InputHold::Body { channel: session.channel, handle };
+            on.link.run.file = Some(Box::new(file));
+            self.held = InputHold::Body { channel: on.session.channel, handle: on.handle };
         } else {
-            publisher.run.builder.push_message(&stored);
+            on.link.run.builder.push_message(&stored);
         }
-        publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
-        if publisher.run.is_full() {
-            self.flush_run_in_parts(session, handle, publisher, now);
+        on.link.run.messages.push(Collected { id: complete.id, settled: complete.settled });
+        if on.link.run.is_full() {
+            self.flush_run_in_parts(on.session, on.handle, on.link, now);
         }
         Ok(())
     }
 
     /// Finds the way of a message that doesn't simply follow the one before it, and makes the link's run take it. False
     /// if the message is finished by that: it was refused, reached no queue, or waits in its transaction.
-    fn turn_to(
-        &mut self,
-        session: &mut Session,
-        handle: u32,
-        publisher: &mut Publisher,
-        arriving: &Arriving<'_>,
-        now: Now,
-    ) -> Result<bool> {
+    fn turn_to(&mut self, on: &mut OnLink<'_, Publisher>, arriving: &Arriving<'_>, now: Now) -> Result<bool> {
         let Arriving { destination, exchange, key, complete, message, generation } = *arriving;
         let route = match self.route(exchange, key, message) {
             Ok(route) => route,
             Err(failure) if matches!(destination, Destination::Anonymous) && !self.ends_session(exchange) => {
-                self.misaddressed(session, handle, publisher, complete, failure, now)?;
+                self.misaddressed(on, complete, failure, now)?;
                 return Ok(false);
             }
             Err(failure) => {
                 if !complete.settled && !self.ends_session(exchange) {
-                    self.send_outcome(session.channel, complete.id, complete.id, &PublishOutcome::Released);
+                    self.send_outcome(on.session.channel, complete.id, complete.id, &PublishOutcome::Released);
                 }
                 return Err(failure);
             }
         };
         if let Err(refused) = route.check(|| MessageHeaders(message.headers)) {
-            self.misaddressed(session, handle, publisher, complete, refused.into(), now)?;
+            self.misaddressed(on, complete, refused.into(), now)?;
             return Ok(false);
         }
         if let Some(transaction) = &complete.transaction {
-            self.flush_run(session, handle, publisher, now);
+            self.flush_run(on.session, on.handle, on.link, now);
             let overlay = self.overlay_of(message, now);
             let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
             let id = (complete.id, complete.settled);
-            self.client.trace_single(session.channel, &route, &stored, now);
-            self.publish_in_transaction(session.channel, transaction, id, &route, &stored)?;
+            self.client.trace_single(on.session.channel, &route, &stored, now);
+            self.publish_in_transaction(on.session.channel, transaction, id, &route, &stored)?;
             return Ok(false);
         }
         if route.is_unroutable() {
@@ -258,7 +251,7 @@ impl Connection {
             if self.client.shows_unroutable(&route) {
                 let overlay = self.overlay_of(message, now);
                 let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
-                self.client.trace_single(session.channel, &route, &stored, now);
+                self.client.trace_single(on.session.channel, &route, &stored, now);
             }
             if complete.settled {
                 self.client.counters.unroutable_dropped.add(1);
@@ -266,32 +259,30 @@ impl Connection {
                 self.client.counters.unroutable_returned.add(1);
             }
             // Earlier messages keep their place in the order of outcomes.
-            self.flush_run(session, handle, publisher, now);
+            self.flush_run(on.session, on.handle, on.link, now);
             let (id, settled) = (complete.id, complete.settled);
-            publisher.unconfirmed.add(id, 1, settled, WaitFor::default(), &PublishOutcome::Released, now.monotonic);
-            session.note_confirming(handle);
+            on.link.unconfirmed.add(
+                Alike::one(id, settled),
+                WaitFor::default(),
+                &PublishOutcome::Released,
+                now.monotonic,
+            );
+            on.session.note_confirming(on.handle);
             return Ok(false);
         }
-        let same = publisher.run.persistent == message.durable
-            && publisher.run.route.as_ref().is_some_and(|other| other.is_same_way(&route));
+        let same = on.link.run.persistent == message.durable
+            && on.link.run.route.as_ref().is_some_and(|other| other.is_same_way(&route));
         if !same {
-            self.flush_run(session, handle, publisher, now);
+            self.flush_run(on.session, on.handle, on.link, now);
         }
         let leads_on =
             destination.fixed().is_some() && !message.has_further_keys() && route.leads_on(!message.headers.is_empty());
-        publisher.run.turn_to(route, if leads_on { generation } else { 0 }, message.durable);
+        on.link.run.turn_to(route, if leads_on { generation } else { 0 }, message.durable);
         Ok(true)
     }
 
     /// Handles a large message whose body is on its way to its file.
-    fn publish_large(
-        &mut self,
-        session: &mut Session,
-        handle: u32,
-        publisher: &mut Publisher,
-        complete: &mut Complete<'_>,
-        now: Now,
-    ) -> Result<()> {
+    fn publish_large(&mut self, on: &mut OnLink<'_, Publisher>, complete: &mut Complete<'_>, now: Now) -> Result<()> {
         let Payload::Large(large) = std::mem::replace(&mut complete.payload, Payload::Slice(&[])) else {
             return Ok(());
         };
@@ -301,16 +292,16 @@ impl Connection {
         self.has_published = true;
         let message =
             incoming::amqp10_sections(&start).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
-        self.flush_run(session, handle, publisher, now);
-        publisher.run.turn_to(route, 0, true);
-        self.collecting.push((session.channel, handle));
+        self.flush_run(on.session, on.handle, on.link, now);
+        on.link.run.turn_to(route, 0, true);
+        self.collecting.push((on.session.channel, on.handle));
         let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
         let fields = bytes::Bytes::copy_from_slice(stored.body);
-        publisher.run.builder.push_file(&stored, file.body(fields));
-        publisher.run.file = Some(Box::new(file));
-        publisher.run.messages.push(Collected { id: complete.id, settled: complete.settled });
-        self.held = InputHold::Body { channel: session.channel, handle };
+        on.link.run.builder.push_file(&stored, file.body(fields));
+        on.link.run.file = Some(Box::new(file));
+        on.link.run.messages.push(Collected { id: complete.id, settled: complete.settled });
+        self.held = InputHold::Body { channel: on.session.channel, handle: on.handle };
         Ok(())
     }
 
@@ -344,9 +335,7 @@ impl Connection {
     /// rejected; if the client settled it, so that it would never know, the link ends instead (anonymous terminus, 2.2.2).
     fn misaddressed(
         &mut self,
-        session: &mut Session,
-        handle: u32,
-        publisher: &mut Publisher,
+        on: &mut OnLink<'_, Publisher>,
         complete: &Complete<'_>,
         mut failure: Failure,
         now: Now,
@@ -358,10 +347,10 @@ impl Connection {
             failure.delivery_tag = Some(complete.tag.to_vec());
             return Err(failure);
         }
-        self.flush_run(session, handle, publisher, now);
+        self.flush_run(on.session, on.handle, on.link, now);
         let outcome = PublishOutcome::Unroutable(Arc::new(failure));
-        publisher.unconfirmed.add(complete.id, 1, false, WaitFor::default(), &outcome, now.monotonic);
-        session.note_confirming(handle);
+        on.link.unconfirmed.add(Alike::one(complete.id, false), WaitFor::default(), &outcome, now.monotonic);
+        on.session.note_confirming(on.handle);
         Ok(())
     }
 
@@ -487,7 +476,8 @@ impl Connection {
                 if !first.settled {
                     self.client.counters.published_with_confirm.add(u64::from(count));
                 }
-                publisher.unconfirmed.add(first.id, count, first.settled, wait.clone(), outcome, now.monotonic);
+                let alike = Alike { first: first.id, count, settled: first.settled };
+                publisher.unconfirmed.add(alike, wait.clone(), outcome, now.monotonic);
             }
         }
     }

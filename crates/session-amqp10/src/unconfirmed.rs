@@ -49,6 +49,21 @@ pub(crate) struct Due {
     pub outcome: PublishOutcome,
 }
 
+/// Messages with delivery-ids that follow each other and the same settlement.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Alike {
+    pub first: Serial,
+    pub count: u32,
+    pub settled: bool,
+}
+
+impl Alike {
+    /// One message.
+    pub(crate) fn one(id: Serial, settled: bool) -> Self {
+        Self { first: id, count: 1, settled }
+    }
+}
+
 /// The messages of one link that wait.
 #[derive(Debug, Default)]
 pub(crate) struct Unconfirmed {
@@ -67,12 +82,10 @@ impl Unconfirmed {
         self.runs.firsts().map(|run| run.since).min()
     }
 
-    /// Notes `count` messages from the delivery-id `first` on.
+    /// Notes messages that came together.
     pub(crate) fn add(
         &mut self,
-        first: Serial,
-        count: u32,
-        settled: bool,
+        Alike { first, count, settled }: Alike,
         wait: WaitFor,
         outcome: &PublishOutcome,
         now: Nanos,
@@ -149,9 +162,7 @@ mod tests {
         let mut due = Vec::new();
         for at in 0..10 {
             link.add(
-                Serial(u32::MAX - 4).add(at),
-                1,
-                false,
+                Alike::one(Serial(u32::MAX - 4).add(at), false),
                 durable(5 + u64::from(at / 5)),
                 &PublishOutcome::Accepted,
                 100,
@@ -171,10 +182,15 @@ mod tests {
     fn messages_are_noted_together_as_one_by_one() {
         let (mut together, mut single) = (Unconfirmed::default(), Unconfirmed::default());
         for (first, count, place) in [(u32::MAX - 1, 3, 1), (1, 2, 1), (3, 4, 2), (10, 2, 2)] {
-            together.add(Serial(first), count, false, durable(place), &PublishOutcome::Accepted, 0);
+            together.add(
+                Alike { first: Serial(first), count, settled: false },
+                durable(place),
+                &PublishOutcome::Accepted,
+                0,
+            );
             for at in 0..count {
                 let id = Serial(first).add(at);
-                single.add(id, 1, false, durable(place), &PublishOutcome::Accepted, 0);
+                single.add(Alike::one(id, false), durable(place), &PublishOutcome::Accepted, 0);
             }
         }
         assert_eq!((together.count(), together.runs.len()), (single.count(), single.runs.len()));
@@ -190,9 +206,9 @@ mod tests {
         let (mut a, mut b) = (Unconfirmed::default(), Unconfirmed::default());
         for at in 0..10 {
             let link = if at % 2 == 0 { &mut a } else { &mut b };
-            link.add(Serial(at), 1, at == 4, durable(1), &PublishOutcome::Accepted, 0);
+            link.add(Alike::one(Serial(at), at == 4), durable(1), &PublishOutcome::Accepted, 0);
         }
-        b.add(Serial(10), 1, false, WaitFor::default(), &PublishOutcome::Released, 0);
+        b.add(Alike::one(Serial(10), false), WaitFor::default(), &PublishOutcome::Released, 0);
         let mut due = Vec::new();
         a.take_due(&at(1), 0, &mut due);
         b.take_due(&at(1), 0, &mut due);
@@ -206,7 +222,7 @@ mod tests {
         let mut due = Vec::new();
         let mut link = Unconfirmed::default();
         for at in 0..1000u32 {
-            link.add(Serial(at.wrapping_mul(0x5555_5555)), 1, false, durable(1), &PublishOutcome::Accepted, 0);
+            link.add(Alike::one(Serial(at.wrapping_mul(0x5555_5555)), false), durable(1), &PublishOutcome::Accepted, 0);
         }
         link.take_due(&at(1), 0, &mut due);
         merge(&mut due);

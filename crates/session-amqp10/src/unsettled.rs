@@ -19,6 +19,17 @@ const GAPS_MIN: usize = 1024;
 /// Below this number of ranges of a link, none is checked before the link ends.
 const RANGES_MIN: usize = 32;
 
+/// A delivery that is sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub id: Serial,
+    pub handle: u32,
+    /// The message's number in its queue.
+    pub number: u64,
+    pub bytes: u32,
+    pub durable: bool,
+}
+
 #[derive(Debug, Clone, Copy)]
 struct Delivery {
     id: Serial,
@@ -131,8 +142,10 @@ impl Unsettled {
         self.open as usize
     }
 
-    /// Notes a delivery that is sent now; `id` comes after all known ones.
-    pub(crate) fn add(&mut self, id: Serial, handle: u32, number: u64, bytes: u32, durable: bool, now: Nanos) {
+    /// Notes a delivery that is sent now; its id comes after all known ones.
+    #[inline]
+    pub(crate) fn add(&mut self, sent: Sent, now: Nanos) {
+        let Sent { id, handle, number, bytes, durable } = sent;
         self.deliveries.push_back(Delivery { id, handle, number, bytes, durable, state: OPEN | now });
         self.sequence += u64::from(id.since(self.last()));
         self.open += 1;
@@ -431,7 +444,16 @@ mod tests {
     fn filled_by_link(from: u32, count: u32) -> (Unsettled, [Delivered; 2]) {
         let (mut unsettled, mut delivered) = (Unsettled::default(), <[Delivered; 2]>::default());
         for at in 0..count {
-            unsettled.add(Serial(from.wrapping_add(at)), at % 2, u64::from(at / 2), 1, true, 0);
+            unsettled.add(
+                Sent {
+                    id: Serial(from.wrapping_add(at)),
+                    handle: at % 2,
+                    number: u64::from(at / 2),
+                    bytes: 1,
+                    durable: true,
+                },
+                0,
+            );
             delivered[at as usize % 2].note(1, &unsettled);
         }
         (unsettled, delivered)
@@ -496,7 +518,7 @@ mod tests {
     fn deliveries_settled_together_keep_their_sizes() {
         let mut unsettled = Unsettled::default();
         for (id, bytes) in (0..).zip([7, 7, 100, 100, 3]) {
-            unsettled.add(Serial(id), 0, u64::from(id), bytes, true, 0);
+            unsettled.add(Sent { id: Serial(id), handle: 0, number: u64::from(id), bytes, durable: true }, 0);
         }
         let settled = settle(&mut unsettled, Serial(0), Serial(4));
         let runs = settled[0].runs.iter().map(|run| (run.first, run.last, run.bytes));
@@ -507,10 +529,10 @@ mod tests {
     fn one_open_delivery_keeps_no_memory_of_later_ones() {
         let mut unsettled = Unsettled::default();
         let (mut delivered, mut others) = (Delivered::default(), Delivered::default());
-        unsettled.add(Serial(0), 9, 0, 1, true, 0);
+        unsettled.add(Sent { id: Serial(0), handle: 9, number: 0, bytes: 1, durable: true }, 0);
         delivered.note(1, &unsettled);
         for id in 1..1_000_000 {
-            unsettled.add(Serial(id), id % 2, u64::from(id), 1, true, 0);
+            unsettled.add(Sent { id: Serial(id), handle: id % 2, number: u64::from(id), bytes: 1, durable: true }, 0);
             if id % 2 == 0 {
                 others.note(1, &unsettled);
             }
@@ -556,7 +578,8 @@ mod tests {
         let mut id = 0;
         for _ in 0..20_000 {
             for _ in 0..next(4) {
-                unsettled.add(Serial(id), id % 3, u64::from(id), 1, true, 0);
+                unsettled
+                    .add(Sent { id: Serial(id), handle: id % 3, number: u64::from(id), bytes: 1, durable: true }, 0);
                 open.insert(id, id % 3);
                 id += 1;
             }
@@ -596,18 +619,18 @@ mod tests {
     fn a_link_spares_deliveries_with_its_ids_after_a_wraparound() {
         let mut unsettled = Unsettled::default();
         let mut delivered = Delivered::default();
-        unsettled.add(Serial(5), 0, 1, 1, true, 0);
+        unsettled.add(Sent { id: Serial(5), handle: 0, number: 1, bytes: 1, durable: true }, 0);
         delivered.note(1, &unsettled);
         settle(&mut unsettled, Serial(5), Serial(5));
         // This is the only place where the ids of a session advance by more than one.
         for id in [SPAN_MAX, 2 * SPAN_MAX, 5] {
-            unsettled.add(Serial(id), 1, 2, 1, true, 0);
+            unsettled.add(Sent { id: Serial(id), handle: 1, number: 2, bytes: 1, durable: true }, 0);
             if id != 5 {
                 settle(&mut unsettled, Serial(id), Serial(id));
             }
         }
         assert!(settle_link(&mut unsettled, &mut delivered).is_empty(), "it is another link's");
-        unsettled.add(Serial(6), 0, 3, 1, true, 0);
+        unsettled.add(Sent { id: Serial(6), handle: 0, number: 3, bytes: 1, durable: true }, 0);
         delivered.note(1, &unsettled);
         assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
         assert_eq!(unsettled.len(), 1);
@@ -618,13 +641,13 @@ mod tests {
     fn a_link_takes_its_last_delivery_after_half_of_the_numbers() {
         let (mut unsettled, mut delivered) = (Unsettled::default(), Delivered::default());
         for id in [1, 2] {
-            unsettled.add(Serial(id), 0, 1, 1, true, 0);
+            unsettled.add(Sent { id: Serial(id), handle: 0, number: 1, bytes: 1, durable: true }, 0);
             delivered.note(1, &unsettled);
             settle(&mut unsettled, Serial(id), Serial(id));
         }
         delivered.ranges = [(1, u64::from(SPAN_MAX) + 10)].into();
         unsettled.sequence = u64::from(SPAN_MAX) + 9;
-        unsettled.add(Serial(SPAN_MAX + 10), 0, 7, 1, true, 0);
+        unsettled.add(Sent { id: Serial(SPAN_MAX + 10), handle: 0, number: 7, bytes: 1, durable: true }, 0);
         delivered.note(1, &unsettled);
         assert_eq!(settle_link(&mut unsettled, &mut delivered).len(), 1);
     }

@@ -12,7 +12,7 @@ use leveret_broker::views::{ConnectionView, IncomingView, OutgoingView, SessionV
 
 /// The part of a client's properties that can be shown.
 pub(super) fn arguments(properties: MapRef<'_>) -> Arguments {
-    super::management::shown(properties)
+    super::pairs::arguments::shown(properties)
 }
 
 impl Connection {

@@ -15,9 +15,9 @@ impl Session {
         if self.client.scheduled.is_empty() && self.client.starved.is_empty() {
             return;
         }
-        let (subscriptions, ids) = (&mut self.subscriptions, &self.subscription_ids);
+        let subscriptions = &mut self.subscriptions;
         let takes_more = self.client.tell_room(|key, has_room| {
-            let Some(subscription) = ids.get(&key).and_then(|id| subscriptions.get_mut(id)) else { return false };
+            let Some((_, subscription)) = subscriptions.by_key_mut(key) else { return false };
             subscription.starved = !has_room;
             subscription.queue.set_room(subscription.id, has_room, now.monotonic);
             true
@@ -33,8 +33,7 @@ impl Session {
     }
 
     fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
-        let Some(id) = self.subscription_ids.get(&key).copied() else { return TurnEnd::Done };
-        let Some(subscription) = self.subscriptions.get_mut(&id) else { return TurnEnd::Done };
+        let Some((id, subscription)) = self.subscriptions.by_key_mut(key) else { return TurnEnd::Done };
         let bytes = TURN_BYTES_MAX.saturating_sub(self.client.output.len()) as u64;
         let turn = subscription.queue.take_chunks(subscription.id, bytes, now.monotonic, &mut self.taken);
         let mut messages = 0;

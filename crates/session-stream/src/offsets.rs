@@ -8,9 +8,9 @@ use leveret_model::Action;
 use leveret_queue::KeptOffset;
 use leveret_stream_protocol::{OffsetSpec, Pairs, ResponseCode, answers};
 
+use super::commands::{filter_of, start_of};
 use super::publishers::REFERENCE_BYTES_MAX;
 use super::session::Session;
-use super::subscriptions::{filter_of, start_of};
 
 impl Session {
     /// `StoreOffset`, which has no answer.

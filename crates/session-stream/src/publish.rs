@@ -12,25 +12,13 @@ use leveret_session::driven::Steps as _;
 use leveret_stream_protocol::{DecodeError, Publish, PublishedMessage, ResponseCode};
 use smallvec::SmallVec;
 
-use super::confirms::{Confirming, PublishingIds};
+use super::confirming::{Confirming, PublishingIds, Run};
 use super::session::Session;
 
 /// A chunk gets no further messages from this many bytes on: it is read and sent as a whole.
 const CHUNK_BYTES: usize = 1 << 20;
 /// Nor from this number of entries on, as in RabbitMQ: clients count the credit that they give by chunks.
 const CHUNK_MESSAGES: usize = 4096;
-
-/// Messages of a publisher that are becoming a chunk.
-pub(crate) struct Run {
-    publisher: u8,
-    serial: u64,
-    /// The ids of the chunk's entries.
-    ids: PublishingIds,
-    /// Messages that only have to be confirmed: they are in the stream already, by their numbers.
-    known: PublishingIds,
-    /// The same behind entries of the chunk: they may be in the chunk itself, and aren't safe before it is.
-    repeated: PublishingIds,
-}
 
 impl Session {
     /// `Publish`. False if it has to wait: nothing was done.
@@ -46,7 +34,7 @@ impl Session {
             return Ok(false);
         }
         let id = publish.publisher;
-        let Some(publisher) = self.publishers.get_mut(&id) else {
+        let Some(publisher) = self.publishers.get_mut(id) else {
             let ids: Vec<u64> = publish.messages().map_while(Result::ok).map(|message| message.id).collect();
             self.refuse_publishes(id, ResponseCode::PublisherDoesNotExist, ids.into_iter());
             return Ok(true);
@@ -56,11 +44,12 @@ impl Session {
         if let Some(name) = publisher.reference.as_ref().filter(|_| publisher.last.is_none()) {
             publisher.last = publisher.queue.writer_sequence(name);
         }
+        let filter_bytes = publisher.filter_bytes;
         if self.run.as_ref().is_some_and(|run| run.publisher != id || run.serial != serial) {
             self.flush_run(now);
         }
         if self.run.is_none() {
-            self.builder.set_filter_bytes(self.publishers[&id].filter_bytes);
+            self.builder.set_filter_bytes(filter_bytes);
         }
         if self.builder.has_sub_batches() {
             // Sub-batches aren't in one chunk with what other frames have: some clients read no more of it than the first one.
@@ -112,7 +101,7 @@ impl Session {
 
     /// Whether a named publisher's message is in the stream already. If not, it is its last one from now on.
     fn is_known(&mut self, publisher: u8, id: u64) -> bool {
-        let Some(publisher) = self.publishers.get_mut(&publisher) else { return false };
+        let Some(publisher) = self.publishers.get_mut(publisher) else { return false };
         let is_known = publisher.last.is_some_and(|last| id <= last);
         if !is_known {
             publisher.last = Some(id);
@@ -122,7 +111,7 @@ impl Session {
 
     fn refuse(&mut self, publisher: u8, code: ResponseCode, id: u64) {
         self.unconfirmed -= 1;
-        if let Some(publisher) = self.publishers.get_mut(&publisher) {
+        if let Some(publisher) = self.publishers.get_mut(publisher) {
             publisher.errored += 1;
         }
         self.refuse_publishes(publisher, code, [id].into_iter());
@@ -171,7 +160,7 @@ impl Session {
     /// Publishes what the last frames have collected.
     pub(crate) fn flush_run(&mut self, now: Now) {
         let Some(Run { publisher: id, serial, ids, known, repeated }) = self.run.take() else { return };
-        let Some(publisher) = self.publishers.get_mut(&id).filter(|publisher| publisher.serial == serial) else {
+        let Some(publisher) = self.publishers.same(id, serial) else {
             // Its stream was deleted meanwhile, which the client was told.
             self.builder.finish();
             self.unconfirmed -= ids.len() + known.len() + repeated.len();
@@ -205,7 +194,7 @@ impl Session {
     fn refuse_run(&mut self, refused: &Confirming) {
         let (id, count) = (refused.publisher, refused.ids.len());
         self.unconfirmed -= count;
-        if let Some(publisher) = self.publishers.get_mut(&id) {
+        if let Some(publisher) = self.publishers.get_mut(id) {
             publisher.errored += count;
             // They may be sent again.
             publisher.last = None;

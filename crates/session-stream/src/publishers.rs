@@ -1,14 +1,10 @@
-//! `DeclarePublisher`, `DeletePublisher`, `QueryPublisherSequence`.
+//! The publishers of a connection.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::time::Now;
-use leveret_model::{Action, RefusedKind, Resource};
-use leveret_stream_protocol::{ResponseCode, answers, key};
-
-use super::held::DurableAnswer;
-use super::session::Session;
+use rustc_hash::FxHashMap;
 
 /// Longest name of a publisher or a consumer, in bytes. RabbitMQ allows 255 characters.
 pub(crate) const REFERENCE_BYTES_MAX: usize = leveret_message::chunk::WRITER_NAME_BYTES_MAX;
@@ -30,101 +26,104 @@ pub(crate) struct DeclaredPublisher {
     pub errored: u64,
 }
 
-impl Session {
-    /// A stream that this connection may use for `action`.
-    pub(crate) fn stream(&self, name: &str, action: Action<'_>) -> Result<QueueRef, ResponseCode> {
-        let queue = self.client.known_queue(name, action).map_err(|refused| match refused.kind {
-            // An exclusive queue of another connection isn't a stream: none is exclusive.
-            RefusedKind::ResourceLocked => ResponseCode::StreamDoesNotExist,
-            _ => super::refusal::code_of(&refused),
-        })?;
-        if !queue.is_stream() {
-            return Err(ResponseCode::StreamDoesNotExist);
-        }
-        queue.check_runs().map_err(|_| ResponseCode::StreamNotAvailable)?;
-        Ok(queue)
-    }
-
-    /// `DeclarePublisher`.
-    pub(crate) fn declare_publisher(&mut self, correlation: u32, id: u8, reference: &str, stream: &str, _now: Now) {
-        let code = match self.new_publisher(id, reference, stream) {
-            Ok(()) => ResponseCode::Ok,
-            Err(code) => code,
-        };
-        self.respond(key::DECLARE_PUBLISHER, correlation, code);
-    }
-
-    fn new_publisher(&mut self, id: u8, reference: &str, stream: &str) -> Result<(), ResponseCode> {
-        if self.alarm {
-            return Err(ResponseCode::PreconditionFailed);
-        }
-        self.client
-            .authorize(Action::Write(Resource::Queue(stream)))
-            .map_err(|refused| super::refusal::code_of(&refused))?;
-        let same =
-            |known: &DeclaredPublisher| &*known.stream == stream && known.reference.as_deref() == Some(reference);
-        if reference.len() > REFERENCE_BYTES_MAX
-            || self.publishers.contains_key(&id)
-            || self.publishers.values().any(same)
-        {
-            return Err(ResponseCode::PreconditionFailed);
-        }
-        let queue = self.stream(stream, Action::Write(Resource::Queue(stream)))?;
-        let stream: Arc<str> = stream.into();
-        self.watch(&stream, &queue);
-        let reference: Option<Arc<str>> = (!reference.is_empty()).then(|| reference.into());
-        self.serials += 1;
-        let serial = self.serials;
+impl DeclaredPublisher {
+    /// A publisher to a stream, by this name.
+    pub(crate) fn new(stream: Arc<str>, queue: QueueRef, reference: Option<Arc<str>>) -> Self {
         let filter_bytes = queue.effective().options(queue.info()).stream_filter_bytes;
         let (published, confirmed, errored) = (0, 0, 0);
-        let publisher = DeclaredPublisher {
-            stream,
-            queue,
-            reference,
-            serial,
-            last: None,
-            filter_bytes,
-            published,
-            confirmed,
-            errored,
-        };
-        self.publishers.insert(id, publisher);
-        self.client.counters.publishers_opened.increment();
-        Ok(())
+        Self { stream, queue, reference, serial: 0, last: None, filter_bytes, published, confirmed, errored }
+    }
+}
+
+/// Publishers by their ids.
+#[derive(Default)]
+pub(crate) struct Publishers {
+    known: BTreeMap<u8, DeclaredPublisher>,
+    /// Number of publishers so far.
+    serials: u64,
+}
+
+impl Publishers {
+    /// Adds a publisher.
+    pub(crate) fn insert(&mut self, id: u8, publisher: DeclaredPublisher) {
+        self.serials += 1;
+        self.known.insert(id, DeclaredPublisher { serial: self.serials, ..publisher });
     }
 
-    /// `DeletePublisher`.
-    pub(crate) fn delete_publisher(&mut self, correlation: u32, id: u8, now: Now) {
-        self.flush_run(now);
-        let code = match self.forget_publisher(id) {
-            true => ResponseCode::Ok,
-            false => ResponseCode::PublisherDoesNotExist,
-        };
-        self.respond(key::DELETE_PUBLISHER, correlation, code);
+    /// Removes a publisher.
+    pub(crate) fn remove(&mut self, id: u8) -> Option<DeclaredPublisher> {
+        self.known.remove(&id)
     }
 
-    /// Removes a publisher. False if there is none with this id.
-    pub(crate) fn forget_publisher(&mut self, id: u8) -> bool {
-        let Some(publisher) = self.publishers.remove(&id) else { return false };
-        self.client.counters.publishers_closed.increment();
-        self.unwatch(&publisher.stream, &publisher.queue);
+    /// The publisher with this id.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, id: u8) -> Option<&mut DeclaredPublisher> {
+        self.known.get_mut(&id)
+    }
+
+    /// The publisher with this id, if it is still the one with this serial number.
+    pub(crate) fn same(&mut self, id: u8, serial: u64) -> Option<&mut DeclaredPublisher> {
+        self.known.get_mut(&id).filter(|known| known.serial == serial)
+    }
+
+    /// Whether there is one with this id, or one of the stream with this name.
+    pub(crate) fn has(&self, id: u8, stream: &str, reference: &str) -> bool {
+        let same =
+            |known: &DeclaredPublisher| &*known.stream == stream && known.reference.as_deref() == Some(reference);
+        self.known.contains_key(&id) || self.known.values().any(same)
+    }
+
+    /// Whether there ever was one.
+    pub(crate) fn have_been(&self) -> bool {
+        self.serials > 0
+    }
+
+    /// All ids.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = &u8> {
+        self.known.keys()
+    }
+
+    /// All publishers.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &DeclaredPublisher> {
+        self.known.values()
+    }
+
+    /// All publishers with their ids.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&u8, &DeclaredPublisher)> {
+        self.known.iter()
+    }
+}
+
+/// Streams that the client publishes to: the key of the registration, and the number of publishers.
+#[derive(Default)]
+pub(crate) struct Watched(FxHashMap<Arc<str>, (u64, usize)>);
+
+impl Watched {
+    /// Counts a publisher of a stream. False if the stream isn't watched yet.
+    pub(crate) fn add(&mut self, stream: &str) -> bool {
+        let Some((_, count)) = self.0.get_mut(stream) else { return false };
+        *count += 1;
         true
     }
 
-    /// `QueryPublisherSequence`.
-    pub(crate) fn query_sequence(&mut self, correlation: u32, reference: &str, stream: &str, now: Now) {
-        self.flush_run(now);
-        let found = self.stream(stream, Action::Read(Resource::Queue(stream)));
-        match found {
-            Ok(queue) => {
-                // In this order: what is waited for has the message with this number.
-                let sequence = queue.writer_sequence(reference).unwrap_or(0);
-                self.answer_when_durable(queue.awaited(), DurableAnswer::Sequence { correlation, sequence });
-            }
-            Err(code) => {
-                self.refused.count(code);
-                answers::sequence(self.client.output.buffer(), correlation, code, 0);
-            }
+    /// Watches a stream for its first publisher.
+    pub(crate) fn begin(&mut self, stream: Arc<str>, key: u64) {
+        self.0.insert(stream, (key, 1));
+    }
+
+    /// A publisher of a stream is gone. If it was the last one, the key of the registration, which ends.
+    pub(crate) fn remove(&mut self, stream: &str) -> Option<u64> {
+        let (key, count) = self.0.get_mut(stream)?;
+        *count -= 1;
+        let (key, is_last) = (*key, *count == 0);
+        if is_last {
+            self.0.remove(stream);
         }
+        is_last.then_some(key)
+    }
+
+    /// The stream whose registration has this key.
+    pub(crate) fn stream(&self, key: u64) -> Option<Arc<str>> {
+        self.0.iter().find(|(_, (watched, _))| *watched == key).map(|(stream, _)| stream.clone())
     }
 }

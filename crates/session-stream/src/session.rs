@@ -1,6 +1,5 @@
 //! A connection's states and the dispatch of its frames.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leveret_broker::alarms::AlarmSource;
@@ -16,18 +15,16 @@ use leveret_queue::{Signal, TakenChunk, WaitReason};
 use leveret_session::client_connection::ClientConnection;
 use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 use leveret_stream_protocol::{FrameError, Request, ResponseCode, answers, key, next_frame};
-use rustc_hash::FxHashMap;
 
 use super::closing::RefusedLogin;
-use super::confirms::Confirming;
+use super::commands::{CreateSuperStream, Subscribe};
+use super::confirming::{Confirming, Run};
 use super::held::InputHold;
 use super::open_connections::{Counted, OpenConnections};
-use super::publish::Run;
-use super::publishers::DeclaredPublisher;
+use super::publishers::{Publishers, Watched};
 use super::refused::RefusedCounts;
 use super::settings::StreamSettings;
-use super::subscriptions::{ActivityUpdate, Subscribe, Subscription, UPDATE_SECONDS};
-use super::super_streams::CreateSuperStream;
+use super::subscriptions::{Subscriptions, UPDATE_SECONDS};
 
 /// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,20 +64,9 @@ pub(crate) struct Session {
     pub(crate) deliver_version: u16,
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
-    /// Publishers by their ids.
-    pub(crate) publishers: BTreeMap<u8, DeclaredPublisher>,
-    /// Number of publishers so far.
-    pub(crate) serials: u64,
-    /// Subscriptions by their ids.
-    pub(crate) subscriptions: BTreeMap<u8, Subscription>,
-    /// Ids of subscriptions by the keys of their consumers.
-    pub(crate) subscription_ids: FxHashMap<u64, u8>,
-    /// Changes of activity that the client hasn't answered.
-    pub(crate) updates: FxHashMap<u32, ActivityUpdate>,
-    /// Number of changes of activity that it was told, which is the next correlation id.
-    pub(crate) updates_sent: u32,
-    /// Streams that the client publishes to: the key of the registration, and the number of publishers.
-    pub(crate) watched: FxHashMap<Arc<str>, (u64, usize)>,
+    pub(crate) publishers: Publishers,
+    pub(crate) subscriptions: Subscriptions,
+    pub(crate) watched: Watched,
     /// The messages that become the next chunk.
     pub(crate) run: Option<Run>,
     pub(crate) builder: ChunkBuilder,
@@ -112,13 +98,9 @@ impl Session {
             properties: Vec::new(),
             heartbeat_s: 0,
             deliver_version: 1,
-            publishers: BTreeMap::new(),
-            serials: 0,
-            subscriptions: BTreeMap::new(),
-            subscription_ids: FxHashMap::default(),
-            updates: FxHashMap::default(),
-            updates_sent: 0,
-            watched: FxHashMap::default(),
+            publishers: Publishers::default(),
+            subscriptions: Subscriptions::default(),
+            watched: Watched::default(),
             run: None,
             builder: ChunkBuilder::new(FILTER_BYTES_DEFAULT),
             confirming: InOrder::default(),
@@ -253,7 +235,7 @@ impl Steps for Session {
     }
 
     fn has_published(&self) -> bool {
-        self.serials > 0
+        self.publishers.have_been()
     }
 
     fn has_work(&self) -> bool {

@@ -120,32 +120,25 @@ impl Session {
 
     /// Registers to be told when a stream that this connection publishes to is gone.
     pub(crate) fn watch(&mut self, stream: &Arc<str>, queue: &QueueRef) {
-        if let Some((_, count)) = self.watched.get_mut(stream) {
-            *count += 1;
+        if self.watched.add(stream) {
             return;
         }
         let key = self.client.broker.fresh_id();
         queue.watch(key, self.client.outbox.clone());
-        self.watched.insert(stream.clone(), (key, 1));
+        self.watched.begin(stream.clone(), key);
     }
 
     /// The registration isn't needed by one publisher any more.
     pub(crate) fn unwatch(&mut self, stream: &Arc<str>, queue: &QueueRef) {
-        let Some((key, count)) = self.watched.get_mut(stream) else { return };
-        *count -= 1;
-        if *count == 0 {
-            queue.unwatch(*key);
-            self.watched.remove(stream);
+        if let Some(key) = self.watched.remove(stream) {
+            queue.unwatch(key);
         }
     }
 
     /// A stream with this key of a subscription or a registration is gone.
     pub(crate) fn stream_gone(&mut self, key: u64) {
-        let of_subscription =
-            self.subscription_ids.get(&key).and_then(|id| self.subscriptions.get(id)).map(|known| known.stream.clone());
-        let watched =
-            || self.watched.iter().find(|(_, (watched, _))| *watched == key).map(|(stream, _)| stream.clone());
-        if let Some(stream) = of_subscription.or_else(watched) {
+        let of_subscription = self.subscriptions.by_key(key).map(|known| known.stream.clone());
+        if let Some(stream) = of_subscription.or_else(|| self.watched.stream(key)) {
             self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
         }
     }

@@ -9,9 +9,10 @@ use leveret_broker::route;
 use leveret_broker::time::Now;
 use leveret_model::super_stream::{PlannedSuperStream, deletion, is_super_stream, partitions};
 use leveret_model::{Action, Resource, Value, without_line_ends};
-use leveret_stream_protocol::{Pairs, ResponseCode, Strings, answers, key};
+use leveret_stream_protocol::{ResponseCode, answers, key};
 
 use super::changes::Changing;
+use super::commands::CreateSuperStream;
 use super::refusal::code_of;
 use super::session::Session;
 use super::streams::is_name;
@@ -21,15 +22,6 @@ const LEADER_LOCATOR: &str = "x-queue-leader-locator";
 
 /// A partition of a super stream, and its routing key.
 type Partition = (Arc<str>, Box<[u8]>);
-
-/// A command to create a super stream.
-pub(crate) struct CreateSuperStream<'a> {
-    pub correlation: u32,
-    pub name: &'a str,
-    pub partitions: Strings<'a>,
-    pub binding_keys: Strings<'a>,
-    pub arguments: Pairs<'a>,
-}
 
 impl Session {
     /// The partitions of a super stream in their order, each with its routing key; `None` if there is no exchange of this name.

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use leveret_amqp10::value::{OwnedMap, OwnedValue};
-use leveret_model::{Action, Arguments, Bind, Binding, Command, DestinationName, Permit, Resource, Topology};
+use leveret_model::{
+    Action, Arguments, Bind, Binding, Command, ConnectionId, DestinationName, Permit, Resource, Topology,
+};
 
-use super::arguments;
-use super::changes::{Changing, Served};
-use super::fields::{self, Taken};
-use super::location::{self, End, Location};
-use super::names;
-use super::path::Path;
-use super::refusal::{Refusal, Result, Status};
-use super::request;
-use super::response::{Body, Done};
 use crate::connection::Connection;
+use crate::pairs::arguments;
+use crate::pairs::fields::{self, Taken};
+use crate::pairs::location::{self, End, Location};
+use crate::pairs::names;
+use crate::pairs::path::Path;
+use crate::pairs::refusal::{Refusal, Result, Status};
+use crate::pairs::request;
+use crate::pairs::response::{Body, Done};
+use crate::pairs::{Changing, Served};
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
@@ -50,6 +52,15 @@ impl Declaration {
     }
 }
 
+impl From<End> for DestinationName {
+    fn from(end: End) -> Self {
+        match end {
+            End::Queue(name) => Self::Queue(name.into()),
+            End::Exchange(name) => Self::Exchange(name.into()),
+        }
+    }
+}
+
 impl End {
     fn name(&self) -> &str {
         match self {
@@ -82,22 +93,31 @@ impl Connection {
             }
         };
         let permit = self.check_binding(&source, &destination, key.as_bytes())?;
-        let bind = self.bind_command(&source, &destination, key.as_bytes(), arguments);
+        let bind = Bind {
+            vhost: self.client.vhost.clone(),
+            source: source.into(),
+            destination: destination.into(),
+            routing_key: key.as_bytes().into(),
+            arguments,
+            connection: Some(self.client.id),
+        };
         self.change(Changing::Bind, ChangeRequest::new(permit, Command::Bind(bind)), now)
     }
 
     /// DELETE of a binding. One that doesn't exist counts as deleted.
     pub(super) fn remove_binding(&mut self, segment: &str, now: Now) -> Result<Served> {
         let location = Location::parse(segment)?;
-        let permit = self.check_binding(&location.source, &location.destination, location.key.as_bytes())?;
+        let permit = self.check_location(&location)?;
         let snapshot = self.client.broker.registry.snapshot_full();
-        let bindings = between(&snapshot.topology, &self.client.vhost, &location.source, &location.destination);
-        let Some(binding) = bindings.into_iter().find(|binding| location.is_of(binding)) else {
-            return Ok(Done::no_content(WaitFor::default()).into());
-        };
-        let arguments = binding.arguments.clone();
-        let unbind = self.bind_command(&location.source, &location.destination, &binding.routing_key, arguments);
-        self.change(Changing::Unbind, ChangeRequest::new(permit, Command::Unbind(unbind)), now)
+        match unbind(&snapshot.topology, &self.client.vhost, self.client.id, location) {
+            Some(unbind) => self.change(Changing::Unbind, ChangeRequest::new(permit, unbind), now),
+            None => Ok(Done::no_content(WaitFor::default()).into()),
+        }
+    }
+
+    /// Checks that the user may remove the binding at this location.
+    pub(super) fn check_location(&self, location: &Location) -> Result<Permit> {
+        self.check_binding(&location.source, &location.destination, location.key.as_bytes())
     }
 
     /// GET of the bindings between two ends with a key.
@@ -129,20 +149,25 @@ impl Connection {
         names::check_text(destination.name())?;
         self.permit(Action::Bind { source, destination: destination.resource(), routing_key: key })
     }
+}
 
-    fn bind_command(&self, source: &str, destination: &End, key: &[u8], arguments: Arguments) -> Bind {
-        Bind {
-            vhost: self.client.vhost.clone(),
-            source: source.into(),
-            destination: match destination {
-                End::Queue(name) => DestinationName::Queue(name.as_str().into()),
-                End::Exchange(name) => DestinationName::Exchange(name.as_str().into()),
-            },
-            routing_key: key.into(),
-            arguments,
-            connection: Some(self.client.id),
-        }
-    }
+/// The command that removes the binding at this location. `None` if there is none.
+pub(super) fn unbind(
+    topology: &Topology,
+    vhost: &Arc<str>,
+    connection: ConnectionId,
+    location: Location,
+) -> Option<Command> {
+    let bindings = between(topology, vhost, &location.source, &location.destination);
+    let binding = bindings.into_iter().find(|binding| location.is_of(binding))?;
+    Some(Command::Unbind(Bind {
+        vhost: vhost.clone(),
+        source: location.source.into(),
+        destination: location.destination.into(),
+        routing_key: binding.routing_key.clone(),
+        arguments: binding.arguments.clone(),
+        connection: Some(connection),
+    }))
 }
 
 /// The bindings from `source` to `destination`.

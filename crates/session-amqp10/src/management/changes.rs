@@ -1,39 +1,15 @@
 //! Requests that change the control plane: they are asked for, and the response is made of their outcome.
 
-use leveret_broker::asked::{Later, NowOrLater};
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
 use leveret_broker::streams::Waiter;
 use leveret_broker::time::Now;
 use leveret_model::CommandOutcome;
 
-use super::queues::describe;
-use super::refusal::{Refusal, Result, Status};
-use super::response::{Body, Done};
 use crate::connection::Connection;
-
-/// The request whose change was asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Changing {
-    DeclareQueue,
-    DeleteQueue,
-    DeclareExchange,
-    DeleteExchange,
-    Bind,
-    Unbind,
-}
-
-/// A request that was served.
-pub(super) enum Served {
-    Done(Done),
-    /// The outcome of its change comes later.
-    Asked(Changing, Later<ChangeOutcome>),
-}
-
-impl From<Done> for Served {
-    fn from(done: Done) -> Self {
-        Self::Done(done)
-    }
-}
+use crate::pairs::refusal::{Refusal, Result, Status};
+use crate::pairs::response::{Body, Done};
+use crate::pairs::{Changing, Served, describe};
 
 impl Connection {
     /// Asks for the change of a request.

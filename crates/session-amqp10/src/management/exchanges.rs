@@ -2,12 +2,12 @@
 
 use leveret_model::{Action, Arguments, Command, DeclareExchange, DeleteExchange, ExchangeType};
 
-use super::changes::{Changing, Served};
-use super::fields::{self, Taken};
-use super::names;
-use super::refusal::{Refusal, Result};
-use super::request::Body;
 use crate::connection::Connection;
+use crate::pairs::fields::{self, Taken};
+use crate::pairs::names;
+use crate::pairs::refusal::{Refusal, Result};
+use crate::pairs::request::Body;
+use crate::pairs::{Changing, Served};
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 

@@ -1,47 +1,29 @@
 //! Attaching the halves of a link pair: two links of the same name between the same two nodes (link pair, 2.1).
 
-use std::sync::Arc;
-
 use leveret_amqp10::{
     ReceiverSettleMode, Role, SenderSettleMode, Serial, TargetArchetype, condition,
     performative::Attach,
     value::{EncodedMap, Value},
 };
 
-use super::{Requests, Responses};
 use crate::connection::Connection;
 use crate::error::{Failure, Result};
-use crate::flow::INITIAL_DELIVERY_COUNT;
 use crate::link::Link;
+use crate::link_state::INITIAL_DELIVERY_COUNT;
+use crate::pairs::ADDRESS;
+use crate::pairs::{PairName, Requests, Responses};
 use crate::session::Session;
 
-/// The address of the management node.
-pub(crate) const ADDRESS: &str = "/management";
 const PAIRED: &str = "paired";
 /// Largest size in bytes of the address of the client's end, which is kept as long as a half exists.
 const CLIENT_ADDRESS_MAX: usize = 1024;
-
-/// The identity of a pair, which both halves share.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PairName {
-    /// The name of both links.
-    name: Arc<str>,
-    /// The client's address in both links.
-    client: Option<Arc<str>>,
-}
-
-impl PairName {
-    fn new(attach: &Attach<'_>, client: Option<&str>) -> Self {
-        Self { name: attach.name.into(), client: client.map(Into::into) }
-    }
-}
 
 impl Link {
     /// The pair that the link is half of, and the client's role on this half.
     fn pair(&self) -> Option<(&PairName, Role)> {
         match self {
-            Link::Requests(requests) => Some((&requests.pair, Role::Sender)),
-            Link::Responses(responses) => Some((&responses.pair, Role::Receiver)),
+            Link::Requests(requests) => Some((requests.pair(), Role::Sender)),
+            Link::Responses(responses) => Some((responses.pair(), Role::Receiver)),
             Link::Publisher(_)
             | Link::Consumer(_)
             | Link::Coordinator(_)
@@ -144,12 +126,12 @@ fn check_paired(attach: &Attach<'_>) -> Result<()> {
 fn check_other_half(session: &mut Session, pair: &PairName, role: Role) -> Result<()> {
     for handle in session.handles() {
         let Some((other, other_role)) = session.link(handle).and_then(|link| link.pair()) else { continue };
-        if other.name == pair.name && (other_role == role || other != pair) {
+        if other.name() == pair.name() && (other_role == role || other != pair) {
             let text = format!(
                 "received invalid attach for management link pair '{}': the name has {} with client address {:?}",
-                pair.name,
+                pair.name(),
                 if other_role == role { "this half already" } else { "its other half" },
-                other.client.as_deref().unwrap_or_default(),
+                other.client().unwrap_or_default(),
             );
             return Err(Failure::link(condition::PRECONDITION_FAILED, text));
         }

@@ -1,19 +1,22 @@
 //! `/queues/:queue` and `/queues/:queue/messages`.
 
 use leveret_amqp10::value::{OwnedArray, OwnedMap, OwnedValue};
-use leveret_model::{Action, Arguments, Command, DeclareQueue, DeleteQueue, Permit, Queue, RefusedKind, Resource};
+use leveret_model::{
+    Action, Arguments, Command, ConnectionId, DeclareQueue, DeleteQueue, Permit, RefusedKind, Resource,
+};
 use leveret_queue::DeleteIf;
 
-use super::arguments;
-use super::changes::{Changing, Served};
-use super::fields::{self, Taken};
-use super::names;
-use super::refusal::{Refusal, Result, Status};
-use super::request;
-use super::response::{Body, Done, message_count};
 use crate::connection::Connection;
+use crate::pairs::arguments;
+use crate::pairs::fields::{self, Taken};
+use crate::pairs::names;
+use crate::pairs::refusal::{Refusal, Result, Status};
+use crate::pairs::request;
+use crate::pairs::response::{Body, Done, message_count};
+use crate::pairs::{Changing, Served, describe};
 use leveret_broker::asked::NowOrLater;
-use leveret_broker::registry::ChangeRequest;
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::registry::{ChangeRequest, Snapshot};
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
@@ -106,34 +109,23 @@ impl Connection {
 
     /// DELETE of a queue's messages.
     pub(super) fn purge_queue(&mut self, name: &str, now: Now) -> Result<Done> {
-        self.permit(Action::Consume(name))?;
+        self.check_purge(name)?;
         if self.is_live_requester(name) {
             // The answers that wait belong to the requester's connection already.
             return Ok(Done { status: Status::Ok, body: Body::Value(message_count(0)), wait: WaitFor::default() });
         }
         let snapshot = self.client.broker.registry.snapshot();
-        let info =
-            snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id)).map_err(|refused| {
-                match refused.kind {
-                    RefusedKind::NotFound => Refusal::Answer(Status::NotFound, refused.text),
-                    _ => Refusal::of_model(refused),
-                }
-            })?;
-        let Some(queue) = snapshot.queues.get(&info.id) else {
-            return Err(Refusal::Answer(
-                Status::NotFound,
-                format!("no queue '{name}' in vhost '{}'", self.client.vhost),
-            ));
-        };
-        if queue.is_stream() {
-            let text = format!("purge not supported by queue '{name}' in vhost '{}'", self.client.vhost);
-            return Err(Refusal::bad_request(text));
-        }
+        let queue = purgeable(&snapshot, &self.client.vhost, self.client.id, name)?;
         let (body, ticket) = match queue.purge(now.monotonic) {
             NowOrLater::Now((count, ticket)) => (Body::Value(message_count(count)), ticket),
             NowOrLater::Later(answer) => (Body::Purged(answer), Ticket::default()),
         };
         Ok(Done { status: Status::Ok, body, wait: ticket.into() })
+    }
+
+    /// Checks that the user may purge this queue.
+    pub(super) fn check_purge(&self, name: &str) -> Result<()> {
+        self.permit(Action::Consume(name)).map(|_| ())
     }
 
     /// Whether a requester waits for answers under this name (direct reply-to).
@@ -158,20 +150,22 @@ impl Connection {
     }
 }
 
-/// A queue of the node with this name, and its numbers of ready messages and consumers.
-pub(super) fn describe(node: &str, queue: &Queue, (messages, consumers): (u64, usize)) -> OwnedValue {
-    let replicas = OwnedArray::new(vec![OwnedValue::from(node)]).expect("items of one type");
-    let mut map = OwnedMap::default();
-    map.push("leader", node)
-        .push("message_count", messages)
-        .push("consumer_count", u32::try_from(consumers).unwrap_or(u32::MAX))
-        .push("name", &*queue.name)
-        .push("vhost", &*queue.vhost)
-        .push("durable", queue.durable)
-        .push("auto_delete", queue.auto_delete)
-        .push("exclusive", queue.is_exclusive())
-        .push("type", queue.queue_type().name())
-        .push("arguments", arguments::to_map(&queue.arguments))
-        .push("replicas", OwnedValue::Array(replicas));
-    OwnedValue::Map(map)
+/// A queue whose messages this connection may delete.
+pub(super) fn purgeable<'a>(
+    snapshot: &'a Snapshot,
+    vhost: &str,
+    connection: ConnectionId,
+    name: &str,
+) -> Result<&'a QueueRef> {
+    let info = snapshot.topology.usable_queue(vhost, name, Some(connection)).map_err(|refused| match refused.kind {
+        RefusedKind::NotFound => Refusal::Answer(Status::NotFound, refused.text),
+        _ => Refusal::of_model(refused),
+    })?;
+    let Some(queue) = snapshot.queues.get(&info.id) else {
+        return Err(Refusal::Answer(Status::NotFound, format!("no queue '{name}' in vhost '{vhost}'")));
+    };
+    match queue.is_stream() {
+        true => Err(Refusal::bad_request(format!("purge not supported by queue '{name}' in vhost '{vhost}'"))),
+        false => Ok(queue),
+    }
 }

@@ -2,65 +2,19 @@
 
 use std::fmt;
 
-use leveret_amqp10::{Role, SenderSettleMode, Serial, condition, performative::Transfer};
+use leveret_amqp10::{Role, condition, performative::Transfer};
 
-use super::pair::PairName;
-use super::refusal::Refusal;
-use super::request::Request;
-use super::response::Response;
-use super::responses::Waiting;
-use crate::asked::Question;
-use crate::assembly::Assembly;
 use crate::connection::Connection;
 use crate::error::{Failure, Result};
-use crate::grant::Grant;
+use crate::held::InputHold;
 use crate::link::Link;
+use crate::pairs::refusal::Refusal;
+use crate::pairs::request::Request;
+use crate::pairs::response::Response;
+use crate::pairs::{Requests, Waiting};
+use crate::questions::Question;
 use crate::session::Session;
-use leveret_broker::partial::PartialMessages;
-use leveret_broker::settings::LinkCredit;
 use leveret_broker::time::Now;
-
-/// Number of requests that the client may send ahead, as in RabbitMQ.
-pub(super) const CREDIT: LinkCredit =
-    LinkCredit { start: 8, adaptive: false, unconfirmed_messages_max: 8, unconfirmed_bytes_max: u64::MAX };
-
-/// The receiving endpoint of the request half.
-pub(crate) struct Requests {
-    pub(super) pair: PairName,
-    pub(crate) grant: Grant,
-    /// The client has to be sent a flow with its credit.
-    pub(crate) flow_due: bool,
-    assembly: Assembly,
-    /// Number of requests whose response wasn't sent yet.
-    unanswered: u32,
-}
-
-impl Requests {
-    pub(super) fn new(pair: PairName, initial: Serial, partial: PartialMessages) -> Self {
-        Self {
-            pair,
-            grant: Grant::new(CREDIT, initial),
-            flow_due: true,
-            assembly: Assembly::new(SenderSettleMode::Settled, partial),
-            unanswered: 0,
-        }
-    }
-
-    /// Notes that responses were sent, which makes room for more requests.
-    pub(super) fn answered(&mut self, count: u32) {
-        self.unanswered -= count.min(self.unanswered);
-        self.top_up();
-    }
-
-    /// Forgets unanswered requests: the client detached the other half, so no response will be sent.
-    pub(super) fn forget_unanswered(&mut self) {
-        self.answered(self.unanswered);
-    }
-
-    fn top_up(&mut self) {
-        self.flow_due |= self.grant.top_up_fixed(self.unanswered);
-    }
-}
 
 impl Connection {
     /// Handles a transfer on the request half.
@@ -73,8 +27,8 @@ impl Connection {
         now: Now,
     ) -> Result<()> {
         let size_max = self.client.broker.settings.max_message_size;
-        if let Some(complete) = requests.assembly.receive(transfer, payload, size_max, &mut requests.grant)? {
-            let Some(handle) = session.half(&requests.pair, Role::Receiver) else {
+        if let Some(complete) = requests.receive(transfer, payload, size_max)? {
+            let Some(handle) = session.half(requests.pair(), Role::Receiver) else {
                 return Err(Failure::link(
                     condition::PRECONDITION_FAILED,
                     "received transfer on half open management link pair: attach its receiving half first",
@@ -95,8 +49,13 @@ impl Connection {
                 asks = Some((session.channel, transfer.handle));
             }
             let renews_token = std::mem::take(&mut self.renews_token);
-            self.responses.push_back(Waiting { key, asks, response, renews_token });
-            requests.unanswered += 1;
+            let removes = request.removes();
+            let waiting = Waiting { key, asks, response, removes, renews_token };
+            if removes && !waiting.is_due(&self.client.broker.streams) {
+                self.held = InputHold::Removal;
+            }
+            self.responses.push_back(waiting);
+            requests.asked();
         }
         requests.top_up();
         if requests.flow_due {

@@ -1,83 +1,29 @@
 //! The half of a pair on which responses go out: in the order of the requests, as the client's credit allows.
 
-use std::collections::VecDeque;
+use leveret_amqp10::{Role, condition};
 
-use leveret_amqp10::{Role, Serial, condition};
-
-use super::pair::PairName;
-use super::request::Request;
-use super::requests::CREDIT;
-use super::response::Response;
 use crate::connection::Connection;
 use crate::error::{Failure, Result, Scope};
-use crate::flow::{INITIAL_DELIVERY_COUNT, LinkState};
 use crate::link::Link;
+use crate::pairs::PairName;
+use crate::pairs::request::Request;
+use crate::pairs::response::Response;
+use crate::pairs::{Requests, ResponseGrant, Responses, UNANSWERED_MAX, Waiting};
 use crate::pending::{Pending, Rest};
 use crate::session::Session;
-use leveret_broker::streams::Streams;
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
-
-/// The sending endpoint of the response half.
-pub(crate) struct Responses {
-    pub(super) pair: PairName,
-    /// The key of the link in responses that wait for the disk.
-    pub(crate) key: u64,
-    /// The largest message in bytes that the client takes; 0 for no limit.
-    max_message_size: u64,
-    delivery_count: Serial,
-    credit: u32,
-    /// Messages that wait for credit. The other half's credit bounds them.
-    ready: VecDeque<Vec<u8>>,
-}
-
-/// A response that waits for the disk, or for earlier responses.
-pub(crate) struct Waiting {
-    /// [`Responses::key`] of its link.
-    pub key: u64,
-    /// The channel and handle of the request's link, which takes no other request before the queue has answered that this
-    /// one asked.
-    pub asks: Option<(u16, u32)>,
-    pub response: Response,
-    /// Whether the links of the connection have to be checked when it has been sent.
-    pub renews_token: bool,
-}
-
-impl Waiting {
-    fn is_due(&mut self, streams: &Streams) -> bool {
-        self.asks.is_none() && streams.have(&self.response.wait)
-    }
-}
-
-impl Responses {
-    pub(super) fn new(pair: PairName, key: u64, max_message_size: u64) -> Self {
-        Self { pair, key, max_message_size, delivery_count: INITIAL_DELIVERY_COUNT, credit: 0, ready: VecDeque::new() }
-    }
-
-    /// Takes over the receiver's view of the link's state (2.6.7).
-    fn set_credit(&mut self, seen: Serial, credit: u32) {
-        let sent = self.delivery_count.since(seen);
-        self.credit = credit.saturating_sub(sent);
-    }
-
-    fn state(&self, handle: u32, drain: bool) -> LinkState {
-        let available = self.ready.len() as u32;
-        LinkState {
-            handle,
-            delivery_count: self.delivery_count.0,
-            link_credit: self.credit,
-            available,
-            drain,
-            active: None,
-        }
-    }
-}
 
 impl Connection {
     /// The position that the first response waits for.
     pub(crate) fn next_response_awaited(&self) -> Option<Awaited> {
         let streams = &self.client.broker.streams;
         self.responses.front()?.response.wait.next_awaited(&|stream| streams.reached(stream))
+    }
+
+    /// Whether a request that removes messages or a binding isn't answered.
+    pub(crate) fn is_removing(&self) -> bool {
+        self.responses.iter().any(|waiting| waiting.removes)
     }
 
     /// Refuses a new request half if too many responses wait. A new half brings credit, while responses to an earlier
@@ -87,8 +33,8 @@ impl Connection {
         let on_their_way = session.pending.count(handle);
         let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
         let waiting = self.responses.iter().filter(|waiting| waiting.key == responses.key).count();
-        match waiting + responses.ready.len() + on_their_way {
-            unanswered if unanswered < CREDIT.start as usize => Ok(()),
+        match waiting + responses.unsent() + on_their_way {
+            unanswered if unanswered < UNANSWERED_MAX => Ok(()),
             unanswered => Err(Failure::link(
                 condition::PRECONDITION_FAILED,
                 format!("{unanswered} responses of this management link pair wait: grant credit for them first"),
@@ -143,11 +89,12 @@ impl Connection {
     /// Sends the responses whose changes became durable.
     pub(crate) fn answer_requests(&mut self, now: Now) {
         let streams = self.client.broker.streams.clone();
-        let (mut published, mut renews_token) = (false, false);
+        let mut renews_token = false;
         loop {
             self.serve_next(now);
             let Some(waiting) = self.responses.pop_front_if(|waiting| waiting.is_due(&streams)) else { break };
-            if !waiting.response.wait.is_nothing() && !std::mem::replace(&mut published, true) {
+            if !waiting.response.wait.is_nothing() {
+                // For each one: the log goes on meanwhile, so the change of the next one may have become durable only now.
                 self.client.broker.registry.publish();
             }
             renews_token |= waiting.renews_token;
@@ -172,7 +119,7 @@ impl Connection {
             }
         };
         let Some(Link::Responses(responses)) = session.link(handle) else { return };
-        responses.ready.push_back(message);
+        responses.push(message);
         if let Err(failure) = self.send_responses(session, handle, now) {
             self.fail_link(session, handle, failure, now);
         }
@@ -191,9 +138,7 @@ impl Connection {
         self.send_responses(session, handle, now)?;
         let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
         if grant.drain {
-            // Nothing is left to send, so the drain uses up the rest of the credit.
-            responses.delivery_count = Serial(responses.delivery_count.0.wrapping_add(responses.credit));
-            responses.credit = 0;
+            responses.drain();
         }
         if grant.drain || grant.echo {
             let state = responses.state(handle, grant.drain);
@@ -206,19 +151,8 @@ impl Connection {
     fn send_responses(&mut self, session: &mut Session, handle: u32, now: Now) -> Result<()> {
         let mut taken = false;
         while let Some(Link::Responses(responses)) = session.link(handle)
-            && responses.credit > 0
-            && let Some(payload) = responses.ready.pop_front()
+            && let Some((payload, tag)) = responses.next()?
         {
-            let (size, most) = (payload.len() as u64, responses.max_message_size);
-            if most > 0 && size > most {
-                return Err(Failure::link(
-                    condition::MESSAGE_SIZE_EXCEEDED,
-                    format!("message size ({size} bytes) > maximum message size ({most} bytes)"),
-                ));
-            }
-            let tag = responses.delivery_count.0.to_be_bytes();
-            responses.credit -= 1;
-            responses.delivery_count.advance();
             let delivery_id = session.next_delivery_id;
             session.next_delivery_id.advance();
             session.pending.push_back(Pending::Rest(Rest {
@@ -242,7 +176,7 @@ impl Connection {
     /// that waits for the client's window or socket doesn't count as sent yet.
     pub(crate) fn response_sent(&mut self, session: &mut Session, handle: u32) {
         let Some(Link::Responses(responses)) = session.link(handle) else { return };
-        let pair = responses.pair.clone();
+        let pair = responses.pair().clone();
         self.with_requests(session, &pair, |requests| requests.answered(1));
     }
 
@@ -250,10 +184,10 @@ impl Connection {
     pub(crate) fn leave_responses(&mut self, session: &mut Session, handle: u32, responses: &Responses) {
         self.links.remove(&responses.key);
         session.pending.retain(|pending| !pending.is_for(handle));
-        self.with_requests(session, &responses.pair, super::Requests::forget_unanswered);
+        self.with_requests(session, responses.pair(), Requests::forget_unanswered);
     }
 
-    fn with_requests(&mut self, session: &mut Session, pair: &PairName, call: impl FnOnce(&mut super::Requests)) {
+    fn with_requests(&mut self, session: &mut Session, pair: &PairName, call: impl FnOnce(&mut Requests)) {
         let Some(handle) = session.half(pair, Role::Sender) else { return };
         let Some(Link::Requests(requests)) = session.link(handle) else { return };
         call(requests);
@@ -261,13 +195,4 @@ impl Connection {
             session.granted.push(handle);
         }
     }
-}
-
-/// The link part of a flow of the client.
-pub(crate) struct ResponseGrant {
-    /// The client's delivery-count.
-    pub seen: Serial,
-    pub credit: u32,
-    pub drain: bool,
-    pub echo: bool,
 }

@@ -1,10 +1,10 @@
 //! The dispatch of requests by path and method.
 
-use super::changes::Served;
-use super::path::{Path, decode};
-use super::refusal::{Refusal, Result, Status};
-use super::request::{Body, Request};
 use crate::connection::Connection;
+use crate::pairs::Served;
+use crate::pairs::path::{Path, decode};
+use crate::pairs::refusal::{Refusal, Result, Status};
+use crate::pairs::request::{Body, Request};
 use leveret_broker::time::Now;
 
 impl Connection {

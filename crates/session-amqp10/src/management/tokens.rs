@@ -3,12 +3,12 @@
 use leveret_amqp10::value::Value;
 use leveret_model::{Action, Refused};
 
-use super::refusal::{Refusal, Result};
-use super::request::Body;
-use super::response::Done;
 use crate::connection::Connection;
 use crate::error::{Failure, Scope};
 use crate::link::Link;
+use crate::pairs::refusal::{Refusal, Result};
+use crate::pairs::request::Body;
+use crate::pairs::response::Done;
 use crate::publisher::Destination;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
@@ -43,7 +43,7 @@ impl Connection {
     fn no_longer(&self, link: &Link) -> Option<Refused> {
         let action = match link {
             Link::Consumer(consumer) => Action::Consume(&consumer.queue.info().name),
-            Link::Replies(replies) => Action::Consume(replies.registration.target().name()),
+            Link::Replies(replies) => Action::Consume(replies.target().name()),
             Link::Publisher(publisher) => match &publisher.destination {
                 Destination::Exchange { exchange, .. } => Action::Publish(exchange),
                 Destination::Queue(_) => Action::Publish(""),

@@ -62,6 +62,13 @@ impl Client10 {
         panic!("the connection never comes to rest");
     }
 
+    /// Has the connection read what the client sends, and nothing else.
+    pub(crate) fn read(&mut self, stage: &Stage) {
+        self.unread.append(self.client.output());
+        let used = self.connection.receive(&self.unread, stage.now);
+        self.unread.drain(..used);
+    }
+
     /// Runs one read and one turn of the connection, then the client's read. True if more is to be done.
     pub(crate) fn step(&mut self, stage: &mut Stage) -> bool {
         let input = std::mem::take(self.client.output());
@@ -98,7 +105,7 @@ impl Client10 {
     }
 
     /// Attaches a receiver to a source that the broker makes, with these capabilities.
-    pub(crate) fn attach_dynamic(&mut self, name: &str, handle: u32, capabilities: &[Symbol<'_>]) {
+    pub(crate) fn attach_dynamic(&mut self, channel: u16, name: &str, handle: u32, capabilities: &[Symbol<'_>]) {
         let source = Source {
             durable: TerminusDurability::None,
             expiry_policy: ExpiryPolicy::LinkDetach,
@@ -115,7 +122,7 @@ impl Client10 {
             target: Some(TargetArchetype::Target(Target::default())),
             ..Attach::default()
         };
-        self.client.attach(CHANNEL, &attach);
+        self.client.attach(channel, &attach);
     }
 
     /// The condition with which a link or session was ended, if one was.

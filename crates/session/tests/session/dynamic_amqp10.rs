@@ -1,7 +1,10 @@
 //! Queues that links of AMQP 1.0 declare.
 
 use leveret_amqp10::Symbol;
+use leveret_amqp10::value::OwnedMap;
 use leveret_broker::Settings;
+use leveret_model::{Command, SetPermissions};
+use leveret_strict_client::amqp10::{Client, SessionOptions};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::Stage;
@@ -10,7 +13,7 @@ const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new("temporary-queue")];
 
 /// Attaches a receiver to a queue of its own. Returns its address.
 fn attach_dynamic(client: &mut Client10, stage: &mut Stage) -> Option<String> {
-    client.attach_dynamic("own", 1, &CAPABILITIES);
+    client.attach_dynamic(CHANNEL, "own", 1, &CAPABILITIES);
     client.run(stage);
     stage.settle();
     client.run(stage);
@@ -39,6 +42,41 @@ fn a_queue_that_one_link_declared_is_not_the_next_link_s_own() {
         let names: Vec<String> = snapshot.queues_of(["/"]).iter().map(|queue| queue.info().name.to_string()).collect();
         assert_eq!(names, ["shared"]);
     }
+}
+
+/// Lets `guest` configure queues by these names only.
+fn restrict(stage: &mut Stage, configure: &str) {
+    stage.command(Command::SetPermissions(SetPermissions {
+        user: "guest".into(),
+        vhost: "/".into(),
+        configure: configure.into(),
+        write: ".*".into(),
+        read: ".*".into(),
+    }));
+}
+
+#[test]
+fn an_ended_session_s_queue_is_not_the_next_link_s_own() {
+    let mut stage = Stage::new();
+    restrict(&mut stage, "own|amq.*");
+    let mut client = Client10::connect(&mut stage, "guest");
+    client.client.begin(1, SessionOptions::default());
+    client.client.attach_management(CHANNEL, 2);
+    client.run(&mut stage);
+    // The session ends with the second request's answer, which waits for the first one's: the attach is held until then.
+    for (id, path) in [(1, "/queues/own"), (2, "/queues/forbidden")] {
+        let declaration = Client::queue_to_declare(true, false, false, OwnedMap::default());
+        client.client.request(CHANNEL, 2, id, "PUT", path, &declaration);
+    }
+    client.attach_dynamic(CHANNEL, "first", 1, &CAPABILITIES);
+    client.run(&mut stage);
+    assert_eq!(client.refusal().as_deref(), Some("amqp:unauthorized-access"));
+    client.attach_dynamic(1, "second", 1, &CAPABILITIES);
+    client.run(&mut stage);
+    stage.settle();
+    client.run(&mut stage);
+    let own = client.address.as_deref().expect("the broker's choice");
+    assert!(own.contains("second"), "{own}");
 }
 
 #[test]

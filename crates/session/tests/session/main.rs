@@ -37,6 +37,7 @@ mod publishing_amqp10;
 mod reads;
 mod receiving_amqp10;
 mod recent_history;
+mod removals_amqp10;
 mod renewal;
 mod reply_to;
 mod reply_to_amqp10;

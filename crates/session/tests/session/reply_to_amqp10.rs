@@ -11,7 +11,7 @@ const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new("rabbitmq:volatile-queue
 impl Client10 {
     /// The error with which the link is refused, if it is.
     fn attach_replies(&mut self, stage: &mut Stage) -> Option<String> {
-        self.attach_dynamic("replies", 0, &CAPABILITIES);
+        self.attach_dynamic(CHANNEL, "replies", 0, &CAPABILITIES);
         self.run(stage);
         self.refusal()
     }

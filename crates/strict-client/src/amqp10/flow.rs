@@ -5,6 +5,7 @@ use leveret_amqp10::{MapRef, Serial, encode_performative};
 
 use super::event::Event;
 use super::link::{Link, LinkEnd, LinkState, ReceiverEnd, SenderEnd};
+use super::send::Frames;
 use super::session::{Session, SessionState, Surroundings};
 use crate::{Rule, Violation};
 
@@ -17,7 +18,7 @@ type Broken = (Rule, String);
 impl Session {
     pub(crate) fn on_flow(&mut self, flow: &Flow<'_>, around: &mut Surroundings<'_>) -> Result<(), Violation> {
         self.take_windows(flow).map_err(|(rule, why)| self.refuse(rule, format!("flow {why}")))?;
-        self.pump(around.out, around.max_frame_size);
+        self.pump(&mut Frames { out: around.out, size_max: around.max_frame_size });
         let Some(remote) = flow.handle else {
             let of_link = [flow.delivery_count, flow.link_credit, flow.available];
             if of_link.iter().any(Option::is_some) || flow.drain {

@@ -12,7 +12,7 @@ use super::client::{Client, ConnectionState};
 use super::flow::Granted;
 use super::link::{Grants, Link, LinkEnd, LinkState, ReceiverEnd, SenderEnd};
 use super::options::SessionOptions;
-use super::send::Send;
+use super::send::{Frames, Send};
 use super::session::{Session, SessionState};
 
 impl Client {
@@ -229,9 +229,9 @@ impl Client {
         payload: &[u8],
         options: &Send<'_>,
     ) -> Option<Serial> {
-        let max_frame_size = self.remote_max_frame_size;
+        let size_max = self.remote_max_frame_size;
         let (session, out) = self.session_and_output(channel);
-        session.send(handle, tag, payload, options, out, max_frame_size)
+        session.send(handle, tag, payload, options, &mut Frames { out, size_max })
     }
 
     /// Writes one transfer unchanged, regardless of credit and window, and counts it: for partial and aborted

@@ -19,6 +19,13 @@ pub struct Send<'a> {
     pub batchable: bool,
 }
 
+/// The output that frames to the peer are written to.
+pub(crate) struct Frames<'a> {
+    pub(crate) out: &'a mut Vec<u8>,
+    /// The largest frame that the peer takes, in bytes.
+    pub(crate) size_max: u32,
+}
+
 /// The rest of a message that didn't fit into the session's window.
 #[derive(Debug)]
 pub(crate) struct Pending {
@@ -37,8 +44,7 @@ impl Session {
         tag: &[u8],
         payload: &[u8],
         options: &Send<'_>,
-        out: &mut Vec<u8>,
-        max_frame_size: u32,
+        frames: &mut Frames<'_>,
     ) -> Option<Serial> {
         if self.remote_window == 0 || !self.pending.is_empty() || self.state != SessionState::Begun {
             return None;
@@ -59,22 +65,22 @@ impl Session {
             batchable: options.batchable,
             ..Transfer::default()
         };
-        let sent = self.transfer_part(&first, payload, out, max_frame_size);
+        let sent = self.transfer_part(&first, payload, frames);
         if sent < payload.len() {
             self.pending.push_back(Pending { handle, rest: payload[sent..].to_vec(), sent: 0 });
-            self.pump(out, max_frame_size);
+            self.pump(frames);
         }
         Some(delivery_id)
     }
 
     /// Continues sending the rest of a message.
-    pub(crate) fn pump(&mut self, out: &mut Vec<u8>, max_frame_size: u32) {
+    pub(crate) fn pump(&mut self, frames: &mut Frames<'_>) {
         while self.remote_window > 0
             && self.state == SessionState::Begun
             && let Some(mut pending) = self.pending.pop_front()
         {
             let next = Transfer { handle: pending.handle, ..Transfer::default() };
-            pending.sent += self.transfer_part(&next, &pending.rest[pending.sent..], out, max_frame_size);
+            pending.sent += self.transfer_part(&next, &pending.rest[pending.sent..], frames);
             if pending.sent < pending.rest.len() {
                 self.pending.push_front(pending);
             }
@@ -83,24 +89,20 @@ impl Session {
 
     /// Writes one transfer with as much of `payload` as fits. Returns the number of bytes.
     #[inline]
-    fn transfer_part(
-        &mut self,
-        transfer: &Transfer<'_>,
-        payload: &[u8],
-        out: &mut Vec<u8>,
-        max_frame_size: u32,
-    ) -> usize {
+    fn transfer_part(&mut self, transfer: &Transfer<'_>, payload: &[u8], frames: &mut Frames<'_>) -> usize {
+        let Frames { out, size_max } = frames;
+        let size_max = *size_max;
         let start = out.len();
         self.transfer(transfer, payload, out);
-        if out.len() - start <= max_frame_size as usize {
+        if out.len() - start <= size_max as usize {
             return payload.len();
         }
         // Too large for a frame: written again with `more` and only the part that fits after the performative.
         out.truncate(start);
         let transfer = Transfer { more: true, ..*transfer };
         encode_transfer(out, self.channel, &transfer, &[]);
-        let room = (max_frame_size as usize).saturating_sub(out.len() - start);
-        assert!(room > 0, "a frame of {max_frame_size} bytes has no room behind {FRAME_HEADER_SIZE} and the transfer");
+        let room = (size_max as usize).saturating_sub(out.len() - start);
+        assert!(room > 0, "a frame of {size_max} bytes has no room behind {FRAME_HEADER_SIZE} and the transfer");
         out.truncate(start);
         encode_transfer(out, self.channel, &transfer, &payload[..room]);
         // The first attempt was counted already; only the delivery isn't complete yet.

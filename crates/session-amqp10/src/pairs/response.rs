@@ -8,9 +8,9 @@ use leveret_amqp10::{
 };
 use leveret_model::{Queue, Refused};
 
-use super::changes::{Changing, Served};
-use super::queues::describe;
+use super::described::describe;
 use super::refusal::{Refusal, Result, Status};
+use super::served::{Changing, Served};
 use leveret_broker::asked::Later;
 use leveret_broker::outbox::Outbox;
 use leveret_broker::queue_handle::QueueRef;
@@ -22,7 +22,7 @@ const VERSION_KEY: &str = "http:response";
 const VERSION: &str = "1.1";
 
 /// The result of a request.
-pub(super) struct Done {
+pub(crate) struct Done {
     pub status: Status,
     pub body: Body,
     /// The position that the response waits for.
@@ -30,7 +30,7 @@ pub(super) struct Done {
 }
 
 /// The body of a response.
-pub(super) enum Body {
+pub(crate) enum Body {
     Value(OwnedValue),
     /// The number of messages that these queues had when they were deleted, known once the deletion is durable.
     Deleted(Vec<QueueRef>),
@@ -46,7 +46,7 @@ pub(super) enum Body {
 
 impl Done {
     /// A result without a body.
-    pub(super) fn no_content(wait: WaitFor) -> Self {
+    pub(crate) fn no_content(wait: WaitFor) -> Self {
         Self { status: Status::NoContent, body: Body::Value(OwnedValue::Null), wait }
     }
 }
@@ -86,7 +86,7 @@ impl Content {
 }
 
 impl Response {
-    pub(super) fn new(id: Option<MessageId<'_>>, result: Result<Served>) -> Self {
+    pub(crate) fn new(id: Option<MessageId<'_>>, result: Result<Served>) -> Self {
         let mut response =
             Self { wait: WaitFor::default(), id: id.map(OwnedMessageId::from), content: Content::nothing() };
         match result {
@@ -98,12 +98,12 @@ impl Response {
     }
 
     /// The place of a request that is served later.
-    pub(super) fn unserved(request: &[u8]) -> Self {
+    pub(crate) fn unserved(request: &[u8]) -> Self {
         Self { wait: WaitFor::default(), id: None, content: Content::Unserved(request.into()) }
     }
 
     /// The request, if it isn't served.
-    pub(super) fn take_unserved(&mut self) -> Option<Box<[u8]>> {
+    pub(crate) fn take_unserved(&mut self) -> Option<Box<[u8]>> {
         match std::mem::replace(&mut self.content, Content::nothing()) {
             Content::Unserved(request) => Some(request),
             other => {
@@ -114,15 +114,23 @@ impl Response {
     }
 
     /// The change that was asked for.
-    pub(super) fn asked(&self) -> Option<(Changing, &Later<ChangeOutcome>)> {
+    pub(crate) fn asked(&self) -> Option<(Changing, &Later<ChangeOutcome>)> {
         match &self.content {
             Content::Asked(changing, answer) => Some((*changing, answer)),
             _ => None,
         }
     }
 
+    /// The change that was asked for and isn't made, or the condition that it waits for.
+    pub(crate) fn into_awaited(self) -> core::result::Result<WaitFor, Later<ChangeOutcome>> {
+        match self.content {
+            Content::Asked(_, answer) => Err(answer),
+            _ => Ok(self.wait),
+        }
+    }
+
     /// Becomes the response with this result.
-    pub(super) fn be(&mut self, result: Result<Done>) {
+    pub(crate) fn be(&mut self, result: Result<Done>) {
         (self.content, self.wait) = match result {
             Ok(done) => (Content::Message(done.status, done.body), done.wait),
             Err(refusal) => (Content::of(refusal), WaitFor::default()),
@@ -130,7 +138,7 @@ impl Response {
     }
 
     /// Whether it waits for nobody's answer any more. The answer of a queue becomes part of it.
-    pub(super) fn is_answered(&mut self) -> bool {
+    pub(crate) fn is_answered(&mut self) -> bool {
         let body = match &mut self.content {
             Content::Message(_, body) => body,
             Content::Access(_) => return true,
@@ -152,7 +160,7 @@ impl Response {
     }
 
     /// Has `outbox` signalled when the answer is there that it waits for.
-    pub(super) fn notify(&self, outbox: &Arc<Outbox>, key: u64) {
+    pub(crate) fn notify(&self, outbox: &Arc<Outbox>, key: u64) {
         match &self.content {
             Content::Message(_, Body::Purged(answer)) => answer.notify(outbox.clone(), key),
             Content::Message(_, Body::Declared { answer, .. }) => answer.notify(outbox.clone(), key),
@@ -165,7 +173,7 @@ impl Response {
     ///
     /// # Errors
     /// The refusal that ends the session instead.
-    pub(super) fn into_message(self) -> core::result::Result<Vec<u8>, Refused> {
+    pub(crate) fn into_message(self) -> core::result::Result<Vec<u8>, Refused> {
         let (status, body) = match self.content {
             Content::Message(status, body) => (status, body),
             Content::Access(refused) => return Err(refused),
@@ -189,7 +197,7 @@ impl Response {
 }
 
 /// The body with the number of messages that were deleted.
-pub(super) fn message_count(count: u64) -> OwnedValue {
+pub(crate) fn message_count(count: u64) -> OwnedValue {
     let mut map = OwnedMap::default();
     map.push("message_count", count);
     OwnedValue::Map(map)

@@ -9,7 +9,7 @@ use crate::address::percent_encode;
 
 /// The binding that a path segment names.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Location {
+pub(crate) struct Location {
     pub source: String,
     pub destination: End,
     pub key: String,
@@ -19,7 +19,7 @@ pub(super) struct Location {
 
 /// The destination of a binding, by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum End {
     Queue(String),
     Exchange(String),
 }
@@ -29,7 +29,7 @@ impl Location {
     ///
     /// # Errors
     /// 400 if it is no location.
-    pub(super) fn parse(segment: &str) -> Result<Self> {
+    pub(crate) fn parse(segment: &str) -> Result<Self> {
         let bad = || Refusal::bad_request(format!("bad binding path segment '{segment}'"));
         let mut parts = segment.splitn(4, ';');
         let mut part = |key: &str, empty: bool| {
@@ -50,13 +50,13 @@ impl Location {
     }
 
     /// Whether this binding has the key and the arguments.
-    pub(super) fn is_of(&self, binding: &Binding) -> bool {
+    pub(crate) fn is_of(&self, binding: &Binding) -> bool {
         *binding.routing_key == *self.key.as_bytes() && hash(&binding.arguments) == self.hash
     }
 }
 
 /// The address of a binding, as clients get it. None if its key isn't UTF-8: such a binding has no address.
-pub(super) fn of(binding: &Binding) -> Option<String> {
+pub(crate) fn of(binding: &Binding) -> Option<String> {
     let kind = match binding.destination {
         Destination::Queue { .. } => 'q',
         Destination::Exchange { .. } => 'e',

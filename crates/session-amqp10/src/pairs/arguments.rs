@@ -14,7 +14,7 @@ const SECOND_MS: i64 = 1000;
 ///
 /// # Errors
 /// 400 if a key is no text or a value has no counterpart.
-pub(super) fn from_map(map: MapRef<'_>) -> Result<model::Arguments> {
+pub(crate) fn from_map(map: MapRef<'_>) -> Result<model::Arguments> {
     let mut pairs: Vec<(Arc<str>, model::Value)> = Vec::new();
     for (key, value) in map {
         let Some(name) = key.as_text() else {
@@ -72,7 +72,7 @@ fn from_value(name: &str, value: Value<'_>) -> Result<model::Value> {
 }
 
 /// Arguments as a map. Its keys are strings; the keys of inner tables are symbols.
-pub(super) fn to_map(arguments: &model::Arguments) -> OwnedValue {
+pub(crate) fn to_map(arguments: &model::Arguments) -> OwnedValue {
     OwnedValue::Map(OwnedMap(
         arguments.iter().map(|(key, value)| (OwnedValue::String(key.to_owned()), to_value(value))).collect(),
     ))

@@ -6,10 +6,11 @@ use leveret_amqp10::{
     value::Value,
 };
 
+use super::path::Path;
 use crate::error::{Failure, Result};
 
 /// A parsed request.
-pub(super) struct Request<'a> {
+pub(crate) struct Request<'a> {
     /// The message-id, which is repeated as the response's correlation-id.
     pub id: Option<MessageId<'a>>,
     /// `subject`: the HTTP method.
@@ -23,7 +24,7 @@ pub(super) struct Request<'a> {
 
 /// The body of a request.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Body<'a> {
+pub(crate) enum Body<'a> {
     /// No body, or `null`.
     Nothing,
     /// An amqp-value.
@@ -34,16 +35,18 @@ pub(super) enum Body<'a> {
 
 impl<'a> Request<'a> {
     /// The address of the sender's own pair (link pair, 2.1).
-    pub(super) const REPLY_TO: &'static str = "$me";
+    pub(crate) const REPLY_TO: &'static str = "$me";
 
     /// Whether it looks at what earlier requests may have changed: it is served once these are answered.
-    pub(super) fn looks(&self) -> bool {
-        let target = self.target.unwrap_or_default();
-        match self.method {
-            Some("GET") => true,
-            Some("DELETE") => target.starts_with("/bindings/") || target.ends_with("/messages"),
-            _ => false,
-        }
+    pub(crate) fn looks(&self) -> bool {
+        self.method == Some("GET") || self.removes()
+    }
+
+    /// Whether it removes what it finds: messages or a binding. What its connection publishes from then on is handled after that.
+    pub(crate) fn removes(&self) -> bool {
+        let path = self.target.and_then(|target| Path::parse(target).ok());
+        self.method == Some("DELETE")
+            && path.is_some_and(|path| matches!(path.segments(), ["bindings", _] | ["queues", _, "messages"]))
     }
 
     /// Parses a message. Its sections may come in any order, as in RabbitMQ: clients send the body first (Python
@@ -51,7 +54,7 @@ impl<'a> Request<'a> {
     ///
     /// # Errors
     /// The message is no request. A response would have nothing to refer to, so the link ends.
-    pub(super) fn parse(message: &'a [u8]) -> Result<Self> {
+    pub(crate) fn parse(message: &'a [u8]) -> Result<Self> {
         let malformed = |error: DecodeError| Failure::link(error.condition(), error.to_string());
         let mut properties = None;
         let mut body = Body::Nothing;

@@ -11,7 +11,7 @@ const SEGMENTS_MAX: usize = 4;
 
 /// A target that was split.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Path<'a> {
+pub(crate) struct Path<'a> {
     segments: [&'a str; SEGMENTS_MAX],
     count: usize,
     query: &'a str,
@@ -22,7 +22,7 @@ impl<'a> Path<'a> {
     ///
     /// # Errors
     /// 400 if it isn't one, or is too long.
-    pub(super) fn parse(target: &'a str) -> Result<Self> {
+    pub(crate) fn parse(target: &'a str) -> Result<Self> {
         if target.len() > TARGET_BYTES_MAX {
             return Err(Refusal::bad_request(format!(
                 "request target has {} bytes, at most {TARGET_BYTES_MAX} are allowed",
@@ -43,7 +43,7 @@ impl<'a> Path<'a> {
     }
 
     /// The segments as received, percent-encoded.
-    pub(super) fn segments(&self) -> &[&'a str] {
+    pub(crate) fn segments(&self) -> &[&'a str] {
         &self.segments[..self.count]
     }
 
@@ -51,7 +51,7 @@ impl<'a> Path<'a> {
     ///
     /// # Errors
     /// 400 for a bad escape.
-    pub(super) fn query(&self, key: &str) -> Result<Option<String>> {
+    pub(crate) fn query(&self, key: &str) -> Result<Option<String>> {
         let value = self.query.split('&').rev().find_map(|pair| {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             (name == key).then_some(value)
@@ -65,7 +65,7 @@ impl<'a> Path<'a> {
 ///
 /// # Errors
 /// 400 for a bad escape or bytes that aren't UTF-8.
-pub(super) fn decode(segment: &str) -> Result<String> {
+pub(crate) fn decode(segment: &str) -> Result<String> {
     percent_decode(segment).ok_or_else(|| {
         Refusal::bad_request(format!("failed to normalize URI '{segment}': invalid percent encoding, or not UTF-8"))
     })
@@ -74,7 +74,7 @@ pub(super) fn decode(segment: &str) -> Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::management::refusal::Status;
+    use crate::pairs::refusal::Status;
 
     #[test]
     fn segments_keep_their_escapes_and_names_lose_them() {

@@ -6,7 +6,7 @@ use leveret_model::{Refused, RefusedKind};
 
 /// Status codes (RFC 9110, 15).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Status {
+pub(crate) enum Status {
     Ok,
     Created,
     NoContent,
@@ -20,7 +20,7 @@ pub(super) enum Status {
 
 impl Status {
     /// The `subject` of a response.
-    pub(super) fn code(self) -> &'static str {
+    pub(crate) fn code(self) -> &'static str {
         match self {
             Status::Ok => "200",
             Status::Created => "201",
@@ -37,23 +37,23 @@ impl Status {
 
 /// A refused request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     /// A response with this status, and a text as body.
     Answer(Status, String),
     /// The user has no permission: the session ends, as clients of RabbitMQ expect.
     Access(Refused),
 }
 
-pub(super) type Result<T> = core::result::Result<T, Refusal>;
+pub(crate) type Result<T> = core::result::Result<T, Refusal>;
 
 impl Refusal {
-    pub(super) fn bad_request(text: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(text: impl Into<String>) -> Self {
         Self::Answer(Status::BadRequest, text.into())
     }
 
     /// The refusal for an error of the model, which checks no permissions. RabbitMQ's rule: a conflict with an existing
     /// object, or a bad argument, is 409. Everything else is 400, even if the object doesn't exist.
-    pub(super) fn of_model(refused: Refused) -> Self {
+    pub(crate) fn of_model(refused: Refused) -> Self {
         let status = match refused.kind {
             RefusedKind::PreconditionFailed | RefusedKind::Protected | RefusedKind::AlreadyExists => Status::Conflict,
             RefusedKind::AccessRefused | RefusedKind::LimitReached => Status::Forbidden,
@@ -70,7 +70,7 @@ impl Refusal {
     }
 
     /// The refusal for an error of the model, where RabbitMQ knows no conflict.
-    pub(super) fn without_conflict(refused: Refused) -> Self {
+    pub(crate) fn without_conflict(refused: Refused) -> Self {
         match Self::of_model(refused) {
             Self::Answer(Status::Conflict, text) => Self::Answer(Status::BadRequest, text),
             other => other,

@@ -13,7 +13,7 @@ use super::request::Body;
 ///
 /// # Errors
 /// 400 if the body is no map, or `take` doesn't know a field with this name and type.
-pub(super) fn each<'a>(
+pub(crate) fn each<'a>(
     body: Body<'a>,
     kind: &str,
     mut take: impl FnMut(&'a str, Value<'a>) -> Result<Taken>,
@@ -49,27 +49,27 @@ pub(super) fn each<'a>(
 
 /// Whether a field is known and of the right type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(crate) enum Taken {
     Yes,
     No,
 }
 
 /// Takes a boolean.
-pub(super) fn flag(field: &mut bool, value: Value<'_>) -> Result<Taken> {
+pub(crate) fn flag(field: &mut bool, value: Value<'_>) -> Result<Taken> {
     let Some(flag) = value.as_bool() else { return Ok(Taken::No) };
     *field = flag;
     Ok(Taken::Yes)
 }
 
 /// Takes a string.
-pub(super) fn text<'a>(field: &mut impl From<&'a str>, value: Value<'a>) -> Result<Taken> {
+pub(crate) fn text<'a>(field: &mut impl From<&'a str>, value: Value<'a>) -> Result<Taken> {
     let Value::String(text) = value else { return Ok(Taken::No) };
     *field = text.into();
     Ok(Taken::Yes)
 }
 
 /// Takes a map of arguments.
-pub(super) fn table(field: &mut Arguments, value: Value<'_>) -> Result<Taken> {
+pub(crate) fn table(field: &mut Arguments, value: Value<'_>) -> Result<Taken> {
     let Value::Map(map) = value else { return Ok(Taken::No) };
     *field = arguments::from_map(map)?;
     Ok(Taken::Yes)
@@ -79,7 +79,7 @@ pub(super) fn table(field: &mut Arguments, value: Value<'_>) -> Result<Taken> {
 ///
 /// # Errors
 /// 400 if it is no string.
-pub(super) fn exchange_name(arguments: &Arguments, key: &str) -> Result<Option<Arc<str>>> {
+pub(crate) fn exchange_name(arguments: &Arguments, key: &str) -> Result<Option<Arc<str>>> {
     let Some(value) = arguments.get(key) else { return Ok(None) };
     match value.as_str() {
         Some(name) => Ok(Some(name.into())),

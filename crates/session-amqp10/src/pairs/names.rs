@@ -6,7 +6,7 @@ use super::refusal::{Refusal, Result, Status};
 const NAME_BYTES_MAX: usize = 255;
 
 /// Refuses a name that can't be declared at all.
-pub(super) fn check_text(name: &str) -> Result<()> {
+pub(crate) fn check_text(name: &str) -> Result<()> {
     if name.contains(['\n', '\r']) {
         return Err(Refusal::bad_request(format!(
             "Bad name '{name}': line feed and carriage return characters not allowed"
@@ -22,7 +22,7 @@ pub(super) fn check_text(name: &str) -> Result<()> {
 }
 
 /// Refuses a name that is reserved for the broker.
-pub(super) fn check_not_reserved(kind: &str, vhost: &str, name: &str) -> Result<()> {
+pub(crate) fn check_not_reserved(kind: &str, vhost: &str, name: &str) -> Result<()> {
     if name.starts_with("amq.") {
         return Err(Refusal::Answer(
             Status::Forbidden,
@@ -33,7 +33,7 @@ pub(super) fn check_not_reserved(kind: &str, vhost: &str, name: &str) -> Result<
 }
 
 /// Refuses to change the default exchange.
-pub(super) fn check_not_default(exchange: &str) -> Result<()> {
+pub(crate) fn check_not_default(exchange: &str) -> Result<()> {
     if exchange.is_empty() {
         return Err(Refusal::Answer(Status::Forbidden, "operation not permitted on the default exchange".to_owned()));
     }

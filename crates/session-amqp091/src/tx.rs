@@ -1,0 +1,111 @@
+//! A channel's open transaction.
+
+use std::sync::Arc;
+use std::vec::IntoIter;
+
+use leveret_message::Batch;
+
+use super::run::Returned;
+use super::unsettled::Delivery;
+use leveret_broker::reply_to::ReplyTarget;
+use leveret_broker::route::Route;
+use leveret_broker::settlement::Settlement;
+use leveret_broker::time::Now;
+use leveret_session::commit::Commit;
+use leveret_session::transaction::Transaction;
+
+/// A channel's open transaction.
+#[derive(Default)]
+pub(crate) struct Tx {
+    transaction: Transaction,
+    /// Settlements in the order in which they came.
+    settled: Vec<(Settlement, Vec<Delivery>)>,
+    returns: Vec<UnroutedMessage>,
+    /// Answers to requesters of direct reply-to.
+    replies: Vec<(Arc<ReplyTarget>, Arc<Batch>)>,
+}
+
+/// Exchange, routing key, properties and body of a message that goes back to its publisher.
+pub(super) struct UnroutedMessage([Box<[u8]>; 4]);
+
+impl UnroutedMessage {
+    pub(super) fn returned(&self) -> Returned<'_> {
+        let [exchange, routing_key, properties, body] = &self.0;
+        Returned { exchange, routing_key, properties, body }
+    }
+
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|part| part.len() as u64 + 16).sum()
+    }
+}
+
+/// A commit that is carried out in parts.
+pub(crate) struct Committing {
+    pub(super) channel: u16,
+    pub(super) commit: Commit,
+    /// No target of its messages has stopped.
+    pub(super) is_checked: bool,
+    /// Settlements that the commit doesn't have yet.
+    pub(super) settled: IntoIter<(Settlement, Vec<Delivery>)>,
+    pub(super) returns: Vec<UnroutedMessage>,
+    pub(super) replies: Vec<(Arc<ReplyTarget>, Arc<Batch>)>,
+}
+
+impl Tx {
+    /// Number of messages and of acknowledgements that wait.
+    pub(super) fn counts(&self) -> (usize, usize) {
+        let acknowledged = self.settled.iter().map(|(_, deliveries)| deliveries.len()).sum();
+        (self.transaction.message_count() + self.returns.len() + self.replies.len(), acknowledged)
+    }
+
+    /// Keeps a settlement for the commit.
+    pub(super) fn settle(&mut self, settlement: Settlement, deliveries: Vec<Delivery>) {
+        self.settled.push((settlement, deliveries));
+    }
+
+    /// The deliveries that it settles.
+    pub(super) fn deliveries_mut(&mut self) -> impl Iterator<Item = &mut Delivery> {
+        self.settled.iter_mut().flat_map(|(_, deliveries)| deliveries)
+    }
+
+    /// Keeps messages for the commit. Returns the bytes of memory that they take.
+    pub(super) fn publish(&mut self, route: &Route, batch: &Arc<Batch>, persistent: bool) -> u64 {
+        let before = self.transaction.bytes();
+        self.transaction.publish(&route.queues, batch.clone(), persistent);
+        self.replies.extend(route.replies.iter().map(|reply| (reply.clone(), batch.clone())));
+        self.transaction.bytes() - before + route.replies.len() as u64 * batch.memory() as u64
+    }
+
+    /// Keeps a message that is returned at the commit. Returns the bytes of memory that it takes.
+    pub(super) fn give_back(&mut self, returned: &Returned<'_>) -> u64 {
+        let Returned { exchange, routing_key, properties, body } = *returned;
+        let unrouted = UnroutedMessage([exchange, routing_key, properties, body].map(Into::into));
+        let bytes = unrouted.bytes();
+        self.returns.push(unrouted);
+        bytes
+    }
+
+    /// Begins its commit.
+    pub(super) fn commit(self, channel: u16, now: Now) -> Committing {
+        let Self { transaction, settled, returns, replies } = self;
+        let commit = Commit::new(transaction, now);
+        Committing { channel, commit, is_checked: false, settled: settled.into_iter(), returns, replies }
+    }
+
+    /// Drops it. Returns the deliveries that it would have settled.
+    pub(super) fn into_deliveries(self) -> impl Iterator<Item = Delivery> {
+        self.settled.into_iter().flat_map(|(_, deliveries)| deliveries)
+    }
+
+    /// Bytes that its commit writes to the log.
+    pub(super) fn log_bytes(&self) -> u64 {
+        self.transaction.log_bytes()
+    }
+
+    /// Bytes of memory that it takes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.transaction.bytes()
+            + self.returns.iter().map(UnroutedMessage::bytes).sum::<u64>()
+            + self.replies.iter().map(|(_, batch)| batch.memory() as u64).sum::<u64>()
+    }
+}

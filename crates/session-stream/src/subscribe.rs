@@ -1,0 +1,173 @@
+//! `Subscribe`, `Unsubscribe`, `Credit`.
+
+use leveret_broker::queue_handle::NoConsumer;
+use leveret_broker::quota::Kind;
+use leveret_broker::time::Now;
+use leveret_model::{Action, Arguments, Value};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, GroupMember, StreamOptions};
+use leveret_stream_protocol::{OffsetSpec, ResponseCode, answers, key};
+
+use super::commands::{Subscribe, filter_of, start_of};
+use super::publishers::REFERENCE_BYTES_MAX;
+use super::session::{Session, StreamPhase};
+use super::subscriptions::Subscription;
+
+impl Session {
+    /// `Subscribe`.
+    pub(crate) fn subscribe(&mut self, subscribe: Subscribe<'_>, now: Now) {
+        let code = match self.new_subscription(&subscribe, now) {
+            Ok(()) => ResponseCode::Ok,
+            Err(code) => code,
+        };
+        self.respond(key::SUBSCRIBE, subscribe.correlation, code);
+        if code == ResponseCode::Ok {
+            self.grant(subscribe.id, subscribe.credit, now);
+        }
+    }
+
+    fn new_subscription(&mut self, subscribe: &Subscribe<'_>, now: Now) -> Result<(), ResponseCode> {
+        let Subscribe { id, stream, properties, .. } = *subscribe;
+        let name = properties.get("name");
+        if name.is_some_and(|name| name.len() > REFERENCE_BYTES_MAX) {
+            return Err(ResponseCode::PreconditionFailed);
+        }
+        let queue = self.stream(stream, Action::Consume(stream))?;
+        if self.subscriptions.has(id) {
+            return Err(ResponseCode::SubscriptionIdAlreadyExists);
+        }
+        let group = match (properties.get("single-active-consumer"), name) {
+            (Some("true"), None) => {
+                self.tell_refused("Subscribe", "a single active consumer must have a name");
+                return Err(ResponseCode::PreconditionFailed);
+            }
+            (Some("true"), Some(name)) => {
+                let partition =
+                    properties.get("super-stream").and_then(|super_stream| self.partition(super_stream, stream));
+                Some(GroupMember { name: name.into(), partition })
+            }
+            _ => None,
+        };
+        if let Err(refused) = self.client.account.take(Kind::Consumers) {
+            self.tell_refused("Subscribe", &refused.to_string());
+            return Err(ResponseCode::PreconditionFailed);
+        }
+        let consumer = ConsumerId(self.client.broker.fresh_id());
+        let key = consumer.0;
+        let stream_options = StreamOptions {
+            start: start_of(subscribe.start),
+            filter: filter_of(properties),
+            tracking: None,
+            whole_chunks: true,
+            // TLS encrypts what it sends, and so has to read it.
+            chunks_in_files: self.client.peer.encryption.is_none(),
+            group,
+        };
+        let shown = properties.iter().map(|(name, value)| (name, Value::from(value)));
+        let options = ConsumerOptions {
+            link: self.client.outbox.clone(),
+            key,
+            tag: format!("stream.subid-{id}").into(),
+            channel: self.client.name.clone(),
+            automatic_ack: true,
+            flow: ConsumerFlow::Credit { delivery_count: 0 },
+            priority: 0,
+            exclusive: false,
+            mode: ConsumerMode::Move,
+            filter: None,
+            stream: Some(Box::new(stream_options)),
+            timeout_ms: None,
+            user: self.client.user.clone(),
+            arguments: Arguments::from_iter(shown),
+        };
+        if let Err(reason) = queue.add_consumer(consumer, options, now.monotonic) {
+            self.client.account.give(Kind::Consumers, 1);
+            return Err(match reason {
+                NoConsumer::Gone | NoConsumer::Converted => ResponseCode::StreamDoesNotExist,
+                NoConsumer::OtherPartition => {
+                    self.tell_refused("Subscribe", "its group is one of another super stream, or of none");
+                    ResponseCode::PreconditionFailed
+                }
+                NoConsumer::TooManyNames | NoConsumer::Exclusive => ResponseCode::PreconditionFailed,
+            });
+        }
+        self.client.counters.consumers_opened.increment();
+        let subscription = Subscription {
+            stream: stream.into(),
+            queue,
+            id: consumer,
+            credit: 0,
+            sent: 0,
+            consumed: 0,
+            starved: false,
+            told: 0,
+        };
+        self.subscriptions.insert(id, subscription);
+        Ok(())
+    }
+
+    /// `Credit`: further chunks may be sent.
+    pub(crate) fn credit(&mut self, id: u8, credit: u16, now: Now) {
+        if !self.subscriptions.has(id) {
+            let code = ResponseCode::SubscriptionIdDoesNotExist;
+            self.refused.count(code);
+            return answers::credit_refused(self.client.output.buffer(), code, id);
+        }
+        self.grant(id, credit, now);
+    }
+
+    fn grant(&mut self, id: u8, credit: u16, now: Now) {
+        let Some(subscription) = self.subscriptions.get_mut(id) else { return };
+        subscription.credit = subscription.credit.saturating_add(credit.into());
+        let Subscription { queue, id, sent, credit, .. } = subscription;
+        // Its state isn't needed here, so a queue that answers later needs no place for the answer.
+        let _state = queue.grant(*id, *sent, *credit, false, now.monotonic);
+    }
+
+    /// A stream tells a member of a group whether it is active; `change` numbers what it tells.
+    pub(crate) fn activity(&mut self, key: u64, active: bool, change: u32, now: Now) {
+        let told = self.subscriptions.activity_changed(key, active, change, now.monotonic);
+        let Some((correlation, id)) = told else { return };
+        self.note_updates();
+        answers::consumer_update(self.client.output.buffer(), correlation, id, active);
+    }
+
+    /// The client's answer to that.
+    pub(crate) fn updated(&mut self, correlation: u32, start: OffsetSpec, now: Now) {
+        let Some((subscription, active)) = self.subscriptions.take_update(correlation) else { return };
+        if let Some(Subscription { queue, id, .. }) = subscription {
+            match active {
+                true => queue.activated(*id, (start != OffsetSpec::None).then(|| start_of(start)), now.monotonic),
+                false => queue.stepped_down(*id),
+            }
+        }
+        self.note_updates();
+    }
+
+    /// Notes when the client is late with its next answer. The group of a consumer that became active rests until it comes.
+    fn note_updates(&mut self) {
+        self.client.deadline = self.subscriptions.next_deadline();
+    }
+
+    /// `Unsubscribe`.
+    pub(crate) fn unsubscribe(&mut self, correlation: u32, id: u8, now: Now) {
+        let code = match self.forget_subscription(id) {
+            Some(subscription) => {
+                let _left = subscription.queue.cancel(subscription.id, now.monotonic);
+                ResponseCode::Ok
+            }
+            None => ResponseCode::SubscriptionIdDoesNotExist,
+        };
+        self.respond(key::UNSUBSCRIBE, correlation, code);
+    }
+
+    /// Removes a subscription, but not from its stream.
+    pub(crate) fn forget_subscription(&mut self, id: u8) -> Option<Subscription> {
+        let subscription = self.subscriptions.remove(id)?;
+        if self.phase == StreamPhase::Open {
+            self.note_updates();
+        }
+        self.client.account.give(Kind::Consumers, 1);
+        self.client.counters.consumers_closed.increment();
+        Some(subscription)
+    }
+}
