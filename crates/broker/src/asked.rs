@@ -60,7 +60,7 @@ impl<T> NowOrLater<T> {
         }
     }
 
-    /// What `function` makes of the answer, when it is there.
+    /// The value that `function` makes of the answer, when it is there.
     pub(crate) fn map<U: Default + Send + 'static>(
         self,
         function: impl FnOnce(T) -> U + Send + 'static,
