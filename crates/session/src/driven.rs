@@ -155,6 +155,21 @@ pub trait Steps: Send {
 pub struct Driven<S>(pub S);
 
 impl<S: Steps> Driven<S> {
+    /// Applies publishes that became durable, and sends the confirms and answers that are due. False if the turn ends before all are
+    /// applied.
+    fn answer_durable(&mut self, now: Now) -> bool {
+        let client = self.0.client_mut();
+        if client.gone {
+            return true;
+        }
+        let is_applied = client.apply_durable();
+        if is_applied {
+            client.end_await_publishes(now);
+            self.0.durable(now);
+        }
+        is_applied
+    }
+
     fn event(&mut self, event: Event, now: Now) {
         let steps = &mut self.0;
         match event {
@@ -296,6 +311,11 @@ impl<S: Steps> Session for Driven<S> {
             && let Some(event) = self.0.client_mut().events.pop_front()
         {
             self.0.client_mut().budget.spend(EVENT);
+            // The answer to a deletion comes before the cancels of the queue's consumers, as from RabbitMQ.
+            if matches!(event, Event::Queue(Signal::Cancelled(_))) && !self.answer_durable(now) {
+                self.0.client_mut().events.push_front(event);
+                break;
+            }
             self.event(event, now);
         }
         let client = self.0.client_mut();
@@ -310,10 +330,7 @@ impl<S: Steps> Session for Driven<S> {
             return;
         }
         // If some are left to apply, the rest follows in the next turn: the position that it waits for has been reached.
-        if client.apply_durable() {
-            client.end_await_publishes(now);
-            self.0.durable(now);
-        }
+        self.answer_durable(now);
         if delivers {
             self.0.deliver(now);
         }

@@ -1,12 +1,12 @@
-//! Changes whose askers are gone before they are durable.
+//! Changes that are published without their askers, who may be gone.
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
 use leveret_broker::registry::ChangeRequest;
 use leveret_model::{Arguments, Command, DeclareQueue, Permit};
-use leveret_strict_client::amqp091::QueueDeclare;
+use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, Told};
 
 fn stage(answers_late: bool) -> Stage {
     Stage::with(Settings { answers_late, ..Settings::default() })
@@ -49,5 +49,28 @@ fn changes_are_published_although_nobody_waits_for_them() {
             stage.settle();
             assert_eq!(stage.broker.registry.snapshot().queues.len(), 3 * (part + 1), "answers late: {answers_late}");
         }
+    }
+}
+
+#[test]
+fn a_deletion_is_answered_before_its_consumers_are_cancelled() {
+    for answers_late in [false, true] {
+        let mut stage = stage(answers_late);
+        let link = stage.connect();
+        stage.settle();
+        let client = &mut stage.links[link].client;
+        let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };
+        client.declare_queue(1, b"q", durable, &FieldTable::new());
+        client.consume(1, b"q", b"tag", Consume::default(), &FieldTable::new());
+        stage.settle();
+        stage.links[link].told();
+        stage.links[link].client.delete_queue(1, b"q");
+        stage.settle();
+        let told = stage.links[link].told().into_iter().filter_map(|told| match told {
+            Told::Event(Event::Removed { method, .. }) => Some(method),
+            Told::Event(Event::ConsumerCancelled { .. }) => Some("cancelled"),
+            _ => None,
+        });
+        assert_eq!(told.collect::<Vec<_>>(), ["queue.delete-ok", "cancelled"], "answers late: {answers_late}");
     }
 }

@@ -1,17 +1,15 @@
 //! Queues that answer later, as those of another node do: flows, ends of links and management over AMQP 1.0.
 
-use std::sync::Arc;
-
 use leveret_amqp10::message::write_data;
 use leveret_amqp10::value::{OwnedMap, OwnedValue};
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
 use leveret_model::{Command, DeleteQueue};
 use leveret_strict_client::amqp10::{Client, Event, Send};
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::QueueDeclare;
 
 use crate::client_amqp10::{CHANNEL, Client10};
-use crate::stage::{CallsOnce, Stage};
+use crate::stage::Stage;
 
 const RECEIVER: u32 = 0;
 const SENDER: u32 = 1;
@@ -214,39 +212,6 @@ fn a_request_sees_what_those_before_it_changed() {
         let statuses: Vec<u16> = client.responses.iter().map(|one| one.status).collect();
         assert_eq!(statuses, [201, 200, 200, 404, 201]);
     }
-}
-
-/// The declaration becomes durable after the deletion before it was found to be, and before its own response is looked at.
-#[test]
-fn a_look_sees_every_change_whose_response_came_before_it() {
-    let mut stage = Stage::new();
-    let wake = Arc::new(CallsOnce::default());
-    stage.wake = wake.clone();
-    let link = stage.connect();
-    let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };
-    stage.links[link].client.declare_queue(1, b"a", durable, &FieldTable::new());
-    stage.links[link].client.consume(1, b"a", b"c", Consume::default(), &FieldTable::new());
-    stage.settle();
-    let mut client = Client10::connect(&mut stage, "guest");
-    client.client.attach_management(CHANNEL, MANAGEMENT);
-    client.run(&mut stage);
-    client.client.request(CHANNEL, MANAGEMENT, 1, "DELETE", "/queues/a", &OwnedValue::Null);
-    client.read(&stage);
-    // It is written, and then synced.
-    stage.next_log_job()();
-    let sync = stage.next_log_job();
-    let declaration = Client::queue_to_declare(true, false, false, OwnedMap::default());
-    client.client.request(CHANNEL, MANAGEMENT, 2, "PUT", "/queues/new", &declaration);
-    client.client.request(CHANNEL, MANAGEMENT, 3, "GET", "/queues/new", &OwnedValue::Null);
-    client.read(&stage);
-    sync();
-    // The end of its queue is signalled to the consumer, in the middle of what the connection does.
-    *wake.0.lock().expect("no thread panics") = Some(stage.later_log_work());
-    client.connection.turn(stage.now);
-    assert!(wake.0.lock().expect("no thread panics").is_none());
-    client.run(&mut stage);
-    let statuses: Vec<u16> = client.responses.iter().map(|one| one.status).collect();
-    assert_eq!(statuses, [200, 201, 200]);
 }
 
 #[test]

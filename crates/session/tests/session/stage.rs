@@ -1,5 +1,5 @@
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::ticket::StreamId;
@@ -19,19 +19,6 @@ pub(crate) struct Nobody;
 
 impl Wake for Nobody {
     fn wake(&self) {}
-}
-
-/// A notifier that calls a function, once.
-#[derive(Default)]
-pub(crate) struct CallsOnce(pub(crate) Mutex<Option<Box<dyn FnOnce() + Send>>>);
-
-impl Wake for CallsOnce {
-    fn wake(&self) {
-        let call = self.0.lock().expect("no thread panics").take();
-        if let Some(call) = call {
-            call();
-        }
-    }
 }
 
 /// A message that a client received. Bytes that the client only lends are copied.
@@ -120,9 +107,7 @@ pub(crate) struct Stage {
     pub(crate) reads: usize,
     /// Whether queues' late answers wait, and all other work that is left for their home core.
     pub(crate) holds_answers: bool,
-    /// The notifier of the next connections.
-    pub(crate) wake: Arc<dyn Wake>,
-    disk: Arc<MemoryDisk>,
+    disk: MemoryDisk,
     peers: u16,
 }
 
@@ -133,27 +118,18 @@ impl Stage {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
-        let disk = Arc::new(MemoryDisk::new());
+        let disk = MemoryDisk::new();
         let now = Now { monotonic: 1_000_000_000, wall_ms: 1_700_000_000_000 };
         let counters = vec![Arc::new(Counters::default())];
         let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)];
         let (broker, _) = Broker::recover(
-            &*disk,
+            &disk,
             Options::default(),
             Setup { settings, protocols, authenticator: Arc::new(Anybody), counters },
             now,
         )
         .expect("an empty disk");
-        let mut stage = Self {
-            broker,
-            now,
-            links: Vec::new(),
-            reads: 0,
-            holds_answers: false,
-            wake: Arc::new(Nobody),
-            disk,
-            peers: 0,
-        };
+        let mut stage = Self { broker, now, links: Vec::new(), reads: 0, holds_answers: false, disk, peers: 0 };
         stage.command(Command::CreateVhost { name: "/".into() });
         stage.user("guest");
         stage
@@ -201,7 +177,7 @@ impl Stage {
         self.peers += 1;
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = Peer::new(address(40_000 + self.peers), address(5672));
-        let connection = self.broker.accept(&self.broker.protocols, peer, self.wake.clone(), 0, self.now);
+        let connection = self.broker.accept(&self.broker.protocols, peer, Arc::new(Nobody), 0, self.now);
         self.links.push(Link {
             client: Client::new(options),
             connection,
@@ -249,47 +225,42 @@ impl Stage {
         self.log_work() | self.other_work()
     }
 
-    /// Carries out everything that the log has to do.
-    pub(crate) fn log_work(&mut self) -> bool {
-        log_work(&self.broker, &self.disk, &mut self.now)
-    }
-
-    /// Carries out the log's next job, which is complete when the returned function is called.
-    pub(crate) fn next_log_job(&mut self) -> impl FnOnce() + Send + use<> {
-        let (id, job) = loop {
-            match self.broker.next_job(StreamId::LOCAL, Lane::Commit, self.now).expect("the log works") {
-                Next::Run(id, job) => break (id, job),
-                Next::At(at) => self.now.monotonic = at,
-                Next::Idle => panic!("the log has nothing to do"),
+    fn log_work(&mut self) -> bool {
+        let mut worked = false;
+        for lane in [Lane::Commit, Lane::Background] {
+            loop {
+                match self.broker.next_job(StreamId::LOCAL, lane, self.now).expect("the log works") {
+                    Next::Run(id, job) => {
+                        let result = job.run(&self.disk);
+                        self.broker.complete(StreamId::LOCAL, id, result, self.now).expect("the log works");
+                        worked = true;
+                    }
+                    // The log waits a moment to coalesce writes, unnoticed by anything else.
+                    Next::At(at) if at < self.now.monotonic + 10_000_000 => {
+                        self.now.monotonic = self.now.monotonic.max(at);
+                    }
+                    Next::At(_) | Next::Idle => break,
+                }
             }
-        };
-        let (broker, result, now) = (self.broker.clone(), job.run(&*self.disk), self.now);
-        move || broker.complete(StreamId::LOCAL, id, result, now).expect("the log works")
-    }
-
-    /// A function that does what [`log_work`](Self::log_work) does.
-    pub(crate) fn later_log_work(&self) -> Box<dyn FnOnce() + Send> {
-        let (broker, disk, mut now) = (self.broker.clone(), self.disk.clone(), self.now);
-        Box::new(move || {
-            log_work(&broker, &disk, &mut now);
-        })
+        }
+        worked
     }
 
     /// Carries out the oldest waiting read, and nothing else.
     #[track_caller]
     pub(crate) fn read_one(&mut self) {
-        self.broker.next_read().expect("one waits").run(&*self.disk, self.now);
+        self.broker.next_read().expect("one waits").run(&self.disk, self.now);
     }
 
     /// Runs the broker's other work while its log is in the middle of a write.
     pub(crate) fn other_work(&mut self) -> bool {
         let mut worked = false;
         while let Some(job) = self.broker.next_body_job() {
-            job.run(&*self.disk).expect("the disk works");
+            job.run(&self.disk).expect("the disk works");
             worked = true;
         }
         while let Some(job) = self.broker.next_read() {
-            job.run(&*self.disk, self.now);
+            job.run(&self.disk, self.now);
             self.reads += 1;
             worked = true;
         }
@@ -299,25 +270,4 @@ impl Stage {
         }
         worked
     }
-}
-
-fn log_work(broker: &Broker, disk: &MemoryDisk, now: &mut Now) -> bool {
-    let mut worked = false;
-    for lane in [Lane::Commit, Lane::Background] {
-        loop {
-            match broker.next_job(StreamId::LOCAL, lane, *now).expect("the log works") {
-                Next::Run(id, job) => {
-                    let result = job.run(disk);
-                    broker.complete(StreamId::LOCAL, id, result, *now).expect("the log works");
-                    worked = true;
-                }
-                // The log waits a moment to coalesce writes, unnoticed by anything else.
-                Next::At(at) if at < now.monotonic + 10_000_000 => {
-                    now.monotonic = now.monotonic.max(at);
-                }
-                Next::At(_) | Next::Idle => break,
-            }
-        }
-    }
-    worked
 }
