@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::errors::RaftError;
-use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest};
+use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeaderRequest, VoteRequest, VoteResponse};
 use openraft::{AsyncRuntime, SnapshotMeta, StoredMembership};
 
 use crate::frame::{Reply, Request, SnapshotFrame};
 use crate::machine::{Machine, Saved};
 use crate::network::Host;
 use crate::placement::Placement;
-use crate::types::Types;
+use crate::types::{LogId, Types, VoteOfRaft};
 use crate::vetting::Vetted;
 
 impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
@@ -51,24 +51,10 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
                 })
             }
             Request::Vote { vote, last, is_transfer } => {
-                let mut request = VoteRequest::new(vote, last);
-                request.leadership_transfer = is_transfer;
-                let reply = self.raft.vote(request).await;
-                reply.map(|reply| Reply::Voted {
-                    vote: reply.vote,
-                    is_granted: reply.vote_granted,
-                    last: reply.last_log_id,
-                })
+                self.raft.vote(vote_request(vote, last, is_transfer)).await.map(voted)
             }
             Request::PreVote { vote, last, is_transfer } => {
-                let mut request = VoteRequest::new(vote, last);
-                request.leadership_transfer = is_transfer;
-                let reply = self.raft.pre_vote(request).await;
-                reply.map(|reply| Reply::Voted {
-                    vote: reply.vote,
-                    is_granted: reply.vote_granted,
-                    last: reply.last_log_id,
-                })
+                self.raft.pre_vote(vote_request(vote, last, is_transfer)).await.map(voted)
             }
             Request::Snapshot(SnapshotFrame { vote, last, members_at, members, clock, state }) => {
                 let meta =
@@ -87,4 +73,14 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
             }
         }
     }
+}
+
+fn vote_request<R: AsyncRuntime>(vote: VoteOfRaft, last: Option<LogId>, is_transfer: bool) -> VoteRequest<Types<R>> {
+    let mut request = VoteRequest::new(vote, last);
+    request.leadership_transfer = is_transfer;
+    request
+}
+
+fn voted<R: AsyncRuntime>(reply: VoteResponse<Types<R>>) -> Reply {
+    Reply::Voted { vote: reply.vote, is_granted: reply.vote_granted, last: reply.last_log_id }
 }

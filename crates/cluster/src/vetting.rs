@@ -92,7 +92,7 @@ impl Vetted<'_> {
     /// Whether the engine may see this request.
     ///
     /// # Errors
-    /// What no member that follows the protocol would have sent.
+    /// The fault of a request that no member which follows the protocol would have sent.
     pub(crate) fn check(&self, request: &Request) -> Checked {
         match request {
             Request::Append { vote, previous, committed, entries } => {
@@ -150,7 +150,7 @@ impl AskedOf {
     /// Whether the engine may see this answer.
     ///
     /// # Errors
-    /// What no member that follows the protocol would have answered.
+    /// The fault of an answer that no member which follows the protocol would have given.
     pub(crate) fn check(&self, reply: &Reply) -> Checked {
         let (previous, last) = &self.sent;
         match reply {
