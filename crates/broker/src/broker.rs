@@ -50,6 +50,7 @@ use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
 use crate::unowned::{Unowned, UnownedLog};
 use crate::views::Client;
+use crate::wait_for::WaitFor;
 
 /// The reason why a broker can't start.
 #[derive(Debug, Error)]
@@ -366,6 +367,19 @@ impl Broker {
         self.registry.publish_when_durable();
         self.streams.announce();
         Ok(())
+    }
+
+    /// Has the first core make a call once a condition is reached, although no connection waits for it: disk threads only pass
+    /// on that it is.
+    pub fn call_after(self: &Arc<Self>, wait: WaitFor, call: impl FnOnce(&Arc<Self>) + Send + 'static) {
+        // Not the broker itself: a call that is never made would keep it.
+        let (broker, deferred) = (Arc::downgrade(self), self.deferred.clone());
+        let call = Box::new(move || {
+            if let Some(broker) = broker.upgrade() {
+                call(&broker);
+            }
+        });
+        self.streams.when_reached(wait, Box::new(move || deferred.ask(None, call)));
     }
 
     /// Deletes a queue together with its link, its last consumer or its connection, if `condition` holds. The queue is gone

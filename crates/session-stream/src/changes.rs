@@ -93,7 +93,7 @@ impl Session {
             Ok(changed) if changing.key == key::CREATE && changed.outcome != CommandOutcome::Created => {
                 self.respond(changing.key, changing.correlation, ResponseCode::StreamAlreadyExists);
             }
-            // Somebody else deleted it first.
+            // Another client deleted it first.
             Ok(changed) if changed.outcome == CommandOutcome::Absent => {
                 self.respond(changing.key, changing.correlation, ResponseCode::StreamDoesNotExist);
             }

@@ -113,7 +113,7 @@ pub(crate) async fn change(call: &Call, permit: Permit, command: Command) -> Res
     };
     let outcome = call.api.submit(permit, command).await?;
     if outcome == CommandOutcome::Absent {
-        // Somebody else deleted it first.
+        // Another request deleted it first.
         return Err(Error::NotFound);
     }
     call.api.policies_apply().await?;

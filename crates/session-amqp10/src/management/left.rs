@@ -39,14 +39,14 @@ impl Removal {
         match self.what {
             Removed::Messages { queue } => {
                 if let Ok(queue) = purgeable(&snapshot, &self.vhost, self.connection, &queue) {
-                    // Nobody waits for the number of messages.
+                    // The number of messages is told to nobody.
                     drop(queue.purge(self.now.monotonic));
                 }
             }
             Removed::Binding { location, permit } => {
                 let unbind = unbind(&snapshot.topology, &self.vhost, self.connection, location);
                 if let Some(unbind) = unbind {
-                    // Nobody waits for its outcome.
+                    // The outcome is told to nobody.
                     drop(broker.registry.change(ChangeRequest::new(permit, unbind), self.now.monotonic));
                 }
             }
@@ -105,13 +105,11 @@ fn remove_after(
     removals: Vec<Removal>,
 ) {
     let Some(answer) = answers.pop() else {
-        let of = broker.clone();
-        let remove = move || {
-            of.registry.publish();
-            removals.into_iter().for_each(|removal| removal.carry_out(&of));
-            of.streams.announce();
-        };
-        return broker.streams.when_reached(WaitFor::all(waits), Box::new(remove));
+        return broker.call_after(WaitFor::all(waits), move |broker| {
+            broker.registry.publish();
+            removals.into_iter().for_each(|removal| removal.carry_out(broker));
+            broker.streams.announce();
+        });
     };
     // Not the broker itself: a question that is never asked would keep it.
     let broker = Arc::downgrade(broker);
