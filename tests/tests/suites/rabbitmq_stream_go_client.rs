@@ -19,6 +19,11 @@ const DROPS_EARLY: &str = "pkg/ha/ha_super_stream_publisher_test.go";
 const WAITS_FOR_CONFIRMS: &str =
     "Eventually(func() int32 { return atomic.LoadInt32(&confirmed) }, 10*time.Second).Should(Equal(int32(200)))";
 
+/// Specs that wait until a producer has connected again, or has given up. The client waits twice before it asks for the stream, 3 to 11
+/// seconds at random each time: in three runs of a hundred that is longer than these specs wait, with any broker.
+const WAITS_FOR_RECONNECTIONS: &str = "pkg/ha/ha_publisher_test.go";
+const RECONNECTS_WITHIN: &str = ".WithTimeout(20 * time.Second)";
+
 /// Specs whose outcome is left to chance. A consumer stores the offset at which it was told to begin, if it was told before it closes,
 /// which is a matter of microseconds; and messages that are sent in several frames are in one chunk if the broker reads them at once.
 const OF_CHANCE: [&str; 2] = [
@@ -50,6 +55,7 @@ fn every_spec_of_the_module_passes_or_is_listed() {
         let drop = "connectionToDrop := \"\"";
         text.replace(drop, &format!("{WAITS_FOR_CONFIRMS}\n\t\t{drop}"))
     });
+    module.edit(WAITS_FOR_RECONNECTIONS, |text| text.replace(RECONNECTS_WITHIN, ".WithTimeout(40 * time.Second)"));
 
     let folders = PACKAGES.map(|(package, _)| format!("./pkg/{package}"));
     let skip = format!("-ginkgo.skip={}", OF_CHANCE.join("|"));
