@@ -10,8 +10,9 @@ use std::sync::Arc;
 
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::authenticate::Anybody;
+use leveret_broker::streams::StoreId;
 use leveret_broker::streams::{Placing, Streams};
-use leveret_broker::ticket::StreamId;
+use leveret_broker::ticket::{StreamId, Ticket};
 use leveret_broker::{Broker, Peer, Protocol, Settings, Setup};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
@@ -91,7 +92,7 @@ pub struct World {
     /// The lanes, [`LANES`] of each log.
     lanes: Vec<DiskLane>,
     /// A stalled commit stream: its disk lanes do nothing.
-    pub still: Option<StreamId>,
+    pub still: Option<StoreId>,
     reads: ReadLane,
     bodies: BodyLane,
     /// Number of steps of disk lanes in a row that didn't change the disk.
@@ -197,11 +198,10 @@ impl World {
         let is_gentle = random.below(4) == 0;
         let is_rarely_synced = random.below(4) == 0;
         let mut lanes = Vec::new();
-        for stream in broker.streams.all().iter().map(|stream| stream.id()) {
-            let commit = DiskLane::new(stream, Lane::Commit, slowness);
+        for log in broker.logs() {
+            let commit = DiskLane::new(log.store_id(), Lane::Commit, slowness);
             let small_writes = DiskLane::small_writes(&commit);
-            let background = DiskLane::new(stream, Lane::Background, slowness);
-            let log = broker.log(stream);
+            let background = DiskLane::new(log.store_id(), Lane::Background, slowness);
             log.set_wake(Lane::Commit, commit.wake.clone());
             log.set_wake(Lane::Background, background.wake.clone());
             log.set_small_write_wake(small_writes.wake.clone());
@@ -293,7 +293,7 @@ impl World {
             .bootstrap(commands, self.clock.now())
             .map(|()| self.broker.streams.local().appended())
             .map_err(|error| Failure::new(Check::Runs, error.to_string()))?;
-        while !self.broker.streams.reached(StreamId::LOCAL).have(wanted, false) {
+        while !self.broker.streams.is_durable(Ticket::new(StreamId::LOCAL, wanted)) {
             if !self.step()? {
                 return Err(Failure::new(Check::Answered, "the first user never became durable"));
             }
@@ -419,7 +419,7 @@ impl World {
             }
         }
         let now = self.clock.nanos();
-        let still = self.still.map(|stream| usize::from(stream.0));
+        let still = self.still.map(|log| usize::from(log.0));
         let due = |lane: &usize| still != Some(lane / LANES) && self.lanes[*lane].due().is_some_and(|at| at <= now);
         actions.extend((0..self.lanes.len()).filter(due).map(Action::Lane));
         if self.reads.is_due() {
@@ -435,7 +435,7 @@ impl World {
 
     /// The time of the clock at which something is due; `None` if nothing is, without a client.
     pub(crate) fn next_time(&self) -> Option<u64> {
-        let still = self.still.map(|stream| usize::from(stream.0));
+        let still = self.still.map(|log| usize::from(log.0));
         let lanes = self.lanes.iter().enumerate().filter(|(lane, _)| still != Some(lane / LANES));
         let lanes = lanes.filter_map(|(_, lane)| lane.due());
         let queues = (0..CORES).filter_map(|core| self.broker.deferred.next_deadline(core));
@@ -548,8 +548,8 @@ impl World {
 
     /// Adds the log's counters.
     pub fn count_log(&mut self) {
-        for stream in self.broker.streams.all() {
-            let statistics = self.broker.log(stream.id()).inspect(|log| log.statistics().clone());
+        for log in self.broker.logs() {
+            let statistics = log.inspect(|log| log.statistics().clone());
             self.tally.add("retirements", statistics.retirements);
             self.tally.add("WAL files that became segments", statistics.files_kept);
             self.tally.add("segments rewritten", statistics.segments_rewritten);

@@ -41,9 +41,9 @@ use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
-use crate::streams::{CommitStream, LocalStream, Placing, StreamRef, Streams};
+use crate::streams::{LocalStream, Placing, Store as _, StoreId, Streams};
 use crate::taps::Taps;
-use crate::ticket::{StreamId, Ticket};
+use crate::ticket::Ticket;
 use crate::time::Now;
 use crate::traffic::CoreCounters;
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
@@ -180,15 +180,14 @@ impl Broker {
             let mut state = Recovered::default();
             let (log, report) = leveret_log::recover(disk, options, &mut state, now.monotonic)?;
             state.check()?;
-            let log = Arc::new(LocalStream::new(StreamId(id), log));
+            let log = Arc::new(LocalStream::new(StoreId(id), log));
             log.set_time(now.monotonic);
             logs.push(log);
             states.push(state);
             reports.push(report);
         }
         let commit = logs[0].clone();
-        let streams: Vec<StreamRef> = logs.iter().map(|log| log.clone() as StreamRef).collect();
-        let streams = Arc::new(Streams::new(streams, placing));
+        let streams = Arc::new(Streams::new(&logs, placing));
         let reads = Arc::new(Reads::default());
         let notices = Arc::new(Notices::new(settings.node_name.clone(), settings.notice_vhosts.clone()));
         let deferred = Arc::new(Deferred::new(counters.len()));
@@ -213,7 +212,7 @@ impl Broker {
         let registry = Arc::new(Registry::new(
             model,
             |queue| {
-                let at = usize::from(placing(queue).0);
+                let at = placing(queue).0 as usize;
                 states[at].take(queue.id, &queue.earlier_priorities, reports[at].clean)
             },
             Services {
@@ -249,7 +248,7 @@ impl Broker {
             shared.restored(&found);
         }
         for (log, report) in logs.iter().zip(&reports) {
-            report.damaged.iter().for_each(|damage| stop_damaged(&registry, log.id(), damage));
+            report.damaged.iter().for_each(|damage| stop_damaged(&registry, log.store_id(), damage));
         }
         let others: Vec<_> = reports.split_off(1).into_iter().flat_map(|report| report.damaged).collect();
         let mut report = reports.remove(0);
@@ -369,7 +368,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Has the first core make a call once a condition is reached, although no connection waits for it: disk threads only pass
+    /// Has the first core make a call once a condition has ended, however, although no connection waits for it: disk threads only pass
     /// on that it is.
     pub fn call_after(self: &Arc<Self>, wait: WaitFor, call: impl FnOnce(&Arc<Self>) + Send + 'static) {
         // Not the broker itself: a call that is never made would keep it.
@@ -379,7 +378,7 @@ impl Broker {
                 call(&broker);
             }
         });
-        self.streams.when_reached(wait, Box::new(move || deferred.ask(None, call)));
+        self.streams.when_over(wait, Box::new(move |_| deferred.ask(None, call)));
     }
 
     /// Deletes a queue together with its link, its last consumer or its connection, if `condition` holds. The queue is gone
@@ -670,20 +669,25 @@ impl Broker {
         self.reads.set_wake(wake);
     }
 
-    /// A log of this disk, by its stream. The node's own is [`StreamId::LOCAL`].
+    /// The logs of this disk, in the order of their ids.
+    pub fn logs(&self) -> &[Arc<LocalStream>] {
+        &self.logs
+    }
+
+    /// A log of this disk.
     ///
     /// # Panics
-    /// If that stream isn't a log here.
-    pub fn log(&self, stream: StreamId) -> &Arc<LocalStream> {
-        &self.logs[usize::from(stream.0)]
+    /// If there is none with this id.
+    pub fn log(&self, store: StoreId) -> &Arc<LocalStream> {
+        &self.logs[usize::from(store.0)]
     }
 
     /// The next disk job of a lane of a log. Questions about live messages are answered here; the result is for the disk.
     ///
     /// # Errors
     /// [`StorageError`] when the node has to stop.
-    pub fn next_job(&self, stream: StreamId, lane: Lane, now: Now) -> Result<Next, StorageError> {
-        let log = self.log(stream);
+    pub fn next_job(&self, store: StoreId, lane: Lane, now: Now) -> Result<Next, StorageError> {
+        let log = self.log(store);
         log.set_time(now.monotonic);
         loop {
             if log.is_broken() {
@@ -692,7 +696,7 @@ impl Broker {
             match log.next_job(lane, now.monotonic) {
                 Next::Run(id, Job::Live { logs }) => {
                     let live = self.live_states(log, &logs)?;
-                    self.complete(stream, id, Ok(Done::Live(live)), now)?;
+                    self.complete(store, id, Ok(Done::Live(live)), now)?;
                 }
                 next => return Ok(next),
             }
@@ -705,19 +709,19 @@ impl Broker {
     /// [`StorageError`] when the node has to stop: the exact text is for the operator.
     pub fn complete(
         &self,
-        stream: StreamId,
+        store: StoreId,
         id: JobId,
         result: Result<Done, DiskError>,
         now: Now,
     ) -> Result<(), StorageError> {
-        let log = self.log(stream);
+        let log = self.log(store);
         log.set_time(now.monotonic);
         if log.is_broken() {
             return Err(StorageError::Panicked);
         }
         for error in log.complete(id, result, now.monotonic)? {
             for queue in self.registry.staged_snapshot().queues.values() {
-                if queue.stream().id() == stream && queue.reads_from(error.log) {
+                if queue.store().id() == store && queue.reads_from(error.log) {
                     queue.fail(error.to_string());
                 }
             }
@@ -727,8 +731,8 @@ impl Broker {
 
     /// A small amount that only has to be written to a log. A core writes it in less time than it takes to wake the commit lane
     /// and to be woken by it. If there is none, the commit lane has to be woken instead.
-    pub fn next_small_write(&self, stream: StreamId, now: Now) -> Option<(JobId, Job)> {
-        let log = self.log(stream);
+    pub fn next_small_write(&self, store: StoreId, now: Now) -> Option<(JobId, Job)> {
+        let log = self.log(store);
         log.set_time(now.monotonic);
         log.next_small_write(now.monotonic)
     }
@@ -737,13 +741,13 @@ impl Broker {
     ///
     /// # Errors
     /// An owner doesn't know its state. Leaving it out would delete its messages.
-    fn live_states(&self, stream: &LocalStream, logs: &[LogId]) -> Result<Vec<LiveState>, StorageError> {
+    fn live_states(&self, store: &LocalStream, logs: &[LogId]) -> Result<Vec<LiveState>, StorageError> {
         // The durable place of the log itself: sessions may not have been notified yet.
-        let durable = Place::new(stream.inspect(leveret_log::Log::durable));
+        let durable = Place::new(store.inspect(leveret_log::Log::durable));
         let staged = self.registry.staged_snapshot();
         // A queue whose deletion isn't durable still serves its consumers.
         let published = self.registry.snapshot_full();
-        let is_local = stream.id() == StreamId::LOCAL;
+        let is_local = store.store_id() == StoreId::FIRST;
         let state_of = |log: &LogId| {
             if *log == LogId::METADATA && is_local {
                 let (state, place) = self.registry.model_snapshot();
@@ -755,7 +759,7 @@ impl Broker {
             }
             let id = QueueId(log.0);
             let queue = staged.queues.get(&id).or_else(|| published.queues.get(&id));
-            match queue.filter(|queue| queue.stream().id() == stream.id()) {
+            match queue.filter(|queue| queue.store().id() == store.store_id()) {
                 Some(queue) => match queue.live_state(durable) {
                     LiveAnswer::Live(state) => Ok(Some(state)),
                     LiveAnswer::Deleted => Ok(None),
@@ -798,11 +802,11 @@ impl Broker {
     }
 }
 
-/// Fails the queues of a stream that lost messages because its log was damaged.
-fn stop_damaged(registry: &Registry, stream: StreamId, damage: &Damage) {
+/// Fails the queues that lost messages because their log was damaged.
+fn stop_damaged(registry: &Registry, store: StoreId, damage: &Damage) {
     let reason = format!("{} bytes {:?}: {}", damage.file, damage.range, damage.reason);
     tracing::error!(reason, "data directory is damaged; the queues it hit are stopped");
-    for queue in registry.snapshot_full().queues.values().filter(|queue| queue.stream().id() == stream) {
+    for queue in registry.snapshot_full().queues.values().filter(|queue| queue.store().id() == store) {
         let hit = match &damage.logs {
             Hit::Logs(logs) => logs.iter().any(|log| queue.reads_from(*log)),
             Hit::Any => queue.info().is_logged(),

@@ -2,6 +2,8 @@
 //!
 //! Every queue has a home core, by its id. A caller that finds work for a queue leaves the queue there, and the core handles it
 //! between its connections' turns, a bounded piece at a time.
+//!
+//! Work that would write to a commit stream without room is set aside until that stream has room again. All other work goes on.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +23,7 @@ use crate::history_copy::HistoryCopy;
 use crate::outbox::Wake;
 use crate::policy_walk::PolicyWalk;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
+use crate::ticket::StreamId;
 use crate::time::Nanos;
 use crate::turn_budget::DELETED_QUEUES;
 
@@ -105,6 +108,21 @@ pub(crate) enum Work {
     Policies,
 }
 
+impl Work {
+    /// The queue whose stream needs room for it. None if it writes nothing that could wait: a group that is open mustn't wait for
+    /// anything, and settles and deletions make room.
+    pub(crate) fn needs_room_of(&self) -> Option<&LocalQueue> {
+        match self {
+            Self::DeadLetters(queue) | Self::Due(queue) => Some(queue),
+            Self::Refused(refused) => Some(&refused.queue),
+            Self::Moving(moving) => moving.group.is_none().then_some(&moving.queue),
+            // It looks at the streams of its targets itself.
+            Self::History(_) => None,
+            Self::Ended(_) | Self::Deleted(_) | Self::Asked(_) | Self::Policies => None,
+        }
+    }
+}
+
 /// A call that answers its asker.
 pub(crate) type Question = Box<dyn FnOnce() + Send>;
 
@@ -118,8 +136,10 @@ struct Waiting {
     deleted: Vec<QueueRef>,
     asked: VecDeque<Question>,
     histories: VecDeque<Box<HistoryCopy>>,
-    /// Whether no work can be done before the core is woken.
-    blocked: bool,
+    /// Queues whose timers are due again, since their stream has room.
+    due: VecDeque<LocalQueue>,
+    /// Work that waits for room in a stream.
+    set_aside: FxHashMap<StreamId, Vec<Work>>,
     /// Whether the last turn was for policies: other work alternates with them, too.
     policies_last: bool,
     /// Whether the last turn was for timers: timers and other work alternate, so that neither starves.
@@ -129,7 +149,7 @@ struct Waiting {
 impl Waiting {
     fn has_any(&self) -> bool {
         let is_empty = self.queues.is_empty() && self.refused.is_empty() && self.ended.is_empty();
-        let is_empty = is_empty && self.deleted.is_empty() && self.histories.is_empty();
+        let is_empty = is_empty && self.deleted.is_empty() && self.histories.is_empty() && self.due.is_empty();
         !(is_empty && self.moving.is_empty() && self.asked.is_empty())
     }
 }
@@ -174,15 +194,12 @@ impl Deferred {
     /// Sets the wake-up for a core's work.
     pub fn set_wake(&self, core: usize, wake: Arc<dyn Wake>) {
         *self.cores[core].wake.write() = Some(wake);
-        self.wake(core);
+        self.wake_if_able(core);
     }
 
     /// Whether a core has work, this or `other`.
     pub(crate) fn has_work(&self, core: usize, other: bool, now: Nanos) -> bool {
         let waiting = self.cores[core].waiting.lock();
-        if waiting.blocked {
-            return false;
-        }
         if waiting.has_any() || self.has_policies(core) || other {
             return true;
         }
@@ -217,11 +234,6 @@ impl Deferred {
     /// Leaves the rest of a move for a core's next turn: no other move begins there before.
     pub(crate) fn move_more(&self, core: usize, moving: Box<Moving>) {
         self.cores[core].waiting.lock().moving.push_front(moving);
-    }
-
-    /// Whether a core has a move whose group is open. It mustn't wait for anything, since confirms wait for it.
-    pub(crate) fn has_open_move(&self, core: usize) -> bool {
-        self.cores[core].waiting.lock().moving.front().is_some_and(|moving| moving.group.is_some())
     }
 
     /// Has many consumers of `queue` notified that it is gone.
@@ -323,11 +335,8 @@ impl Deferred {
         self.cores[self.home(queue.info().id)].timers.lock().remove(queue.info().id);
     }
 
-    /// The next time when a core has work: it is woken for anything sooner, and when it is no longer blocked.
+    /// The next time when a core has work: it is woken for anything sooner.
     pub fn next_deadline(&self, core: usize) -> Option<Nanos> {
-        if self.cores[core].waiting.lock().blocked {
-            return None;
-        }
         self.cores[core].timers.lock().queues.first_key_value().map(|(first, _)| first.0)
     }
 
@@ -346,19 +355,53 @@ impl Deferred {
 
     /// Whether refused messages still wait, or dead letters are being moved.
     pub(crate) fn has_letters(&self) -> bool {
-        let has_any = |waiting: &Waiting| !(waiting.refused.is_empty() && waiting.moving.is_empty());
+        let is_letter = |work: &Work| matches!(work, Work::Refused(_) | Work::Moving(_));
+        let has_any = |waiting: &Waiting| {
+            let set_aside = waiting.set_aside.values().flatten().any(is_letter);
+            set_aside || !(waiting.refused.is_empty() && waiting.moving.is_empty())
+        };
         self.cores.iter().any(|core| has_any(&core.waiting.lock()))
     }
 
-    /// Unblocks a core and wakes it.
-    pub(crate) fn wake(&self, core: usize) {
-        self.cores[core].waiting.lock().blocked = false;
-        self.wake_if_able(core);
+    /// Whether work of a core waits for room in this stream. Further work for it waits behind that.
+    pub(crate) fn is_set_aside(&self, core: usize, stream: StreamId) -> bool {
+        self.cores[core].waiting.lock().set_aside.contains_key(&stream)
     }
 
-    /// Blocks a core until [`Deferred::wake`].
-    pub(crate) fn block(&self, core: usize) {
-        self.cores[core].waiting.lock().blocked = true;
+    /// Sets work aside until [`Deferred::take_up`]. Returns whether it is the first of this stream.
+    pub(crate) fn set_aside(&self, core: usize, stream: StreamId, work: Work) -> bool {
+        let mut waiting = self.cores[core].waiting.lock();
+        if let Work::Refused(refused) = &work {
+            waiting.refused_bytes += refused.bytes();
+        }
+        let all = waiting.set_aside.entry(stream).or_default();
+        all.push(work);
+        all.len() == 1
+    }
+
+    /// Takes up the work that waited for room in this stream.
+    pub(crate) fn take_up(&self, core: usize, stream: StreamId) {
+        let mut waiting = self.cores[core].waiting.lock();
+        let all = waiting.set_aside.remove(&stream).unwrap_or_default();
+        // In their order, and before what came later. A move whose group is open stays the first.
+        let open = waiting.moving.pop_front_if(|moving| moving.group.is_some());
+        for work in all.into_iter().rev() {
+            match work {
+                Work::DeadLetters(queue) => waiting.queues.push_front(queue),
+                Work::Due(queue) => waiting.due.push_front(queue),
+                Work::Refused(refused) => waiting.refused.push_front(refused),
+                Work::Moving(moving) => waiting.moving.push_front(moving),
+                Work::History(copy) => waiting.histories.push_front(copy),
+                Work::Ended(_) | Work::Deleted(_) | Work::Asked(_) | Work::Policies => {
+                    unreachable!("it needs no room")
+                }
+            }
+        }
+        if let Some(open) = open {
+            waiting.moving.push_front(open);
+        }
+        drop(waiting);
+        self.wake_if_able(core);
     }
 
     fn has_policies(&self, core: usize) -> bool {
@@ -400,6 +443,9 @@ impl Deferred {
         }
         if let Some(copy) = waiting.histories.pop_front() {
             return Some(Work::History(copy));
+        }
+        if let Some(queue) = waiting.due.pop_front() {
+            return Some(Work::Due(queue));
         }
         let others_first = waiting.timers_last && !(waiting.refused.is_empty() && waiting.queues.is_empty());
         waiting.timers_last = !others_first;

@@ -1,5 +1,5 @@
 //! Messages that the broker itself publishes, to exchanges of its own. No client waits for their confirms or is held back for them:
-//! they are dropped while the log is full, and copies of clients' messages also while publishing is blocked.
+//! they are dropped where the log is full, and copies of clients' messages also while publishing is blocked.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -44,7 +44,7 @@ impl Broker {
 
     /// Whether messages of the broker itself may be published now; those that are `urgent`, despite alarms.
     fn takes_own_messages(&self, urgent: bool) -> bool {
-        (urgent || !self.alarms.publishing_blocked()) && self.streams.all().iter().all(|stream| stream.has_room())
+        urgent || !self.alarms.publishing_blocked()
     }
 }
 
@@ -107,9 +107,14 @@ impl<'b> OwnRun<'b> {
             return;
         }
         let batch = Arc::new(self.builder.finish());
-        match self.broker.takes_own_messages(self.is_urgent) {
-            true => drop(self.broker.hand_over(&self.queues, &batch, self.persistent, self.now)),
-            false => drop(self.broker.own_dropped.fetch_add(batch.len() as u64, Ordering::Relaxed)),
+        // A queue whose log is full gets none. The others do.
+        let roomy = self.queues.clone().filter(|queue| queue.stream().has_room());
+        let is_taken = self.broker.takes_own_messages(self.is_urgent) && !roomy.is_empty();
+        if is_taken {
+            self.broker.hand_over(&roomy, &batch, self.persistent, self.now);
+        }
+        if !is_taken || roomy.len() < self.queues.len() {
+            self.broker.own_dropped.fetch_add(batch.len() as u64, Ordering::Relaxed);
         }
     }
 }

@@ -32,6 +32,8 @@ pub enum Bug {
     DischargeEarly,
     /// A message is confirmed that is in its queue behind one of a group that isn't durable yet.
     ConfirmBehindGroup,
+    /// Messages that a stream left with count as durable.
+    ConfirmGone,
     /// Connections aren't notified that the log has room again.
     LoseRoom,
     /// The log doesn't say that messages left for another queue.

@@ -4,9 +4,9 @@
 
 use leveret_queue::{Place, Watermarks};
 
-/// One of the node's commit streams.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct StreamId(pub u16);
+/// One of the node's commit streams. The node's own log is 0; other logs of the same disk, which only tests have, follow it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
 
 impl StreamId {
     /// The node's own log.
@@ -115,6 +115,21 @@ impl Awaited {
             _ => Self { place: self.place.or_later(other.place), written: self.written && other.written, ..self },
         }
     }
+}
+
+/// How a wait ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitEnd {
+    /// Every place is reached.
+    Reached,
+    /// A stream left before its place was reached: it isn't known whether what was waited for will survive.
+    Gone,
+}
+
+impl WaitEnd {
+    /// The text for clients whose wait ended with [`WaitEnd::Gone`].
+    pub const GONE_TEXT: &'static str =
+        "the log that it was written to is no longer on this node, so that it isn't known whether it is kept";
 }
 
 impl From<Ticket> for Awaited {

@@ -5,7 +5,13 @@ use std::sync::Arc;
 use leveret_queue::{GroupPlace, Place, Watermarks};
 use parking_lot::Mutex;
 
-use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::planted::{Bug, is_planted};
+use crate::ticket::{Awaited, StreamId, Ticket, WaitEnd};
+
+/// How far streams have got: a function that says it of each, and returns `None` for one that is gone.
+pub trait Reached: Fn(StreamId) -> Option<Watermarks> {}
+
+impl<F: Fn(StreamId) -> Option<Watermarks>> Reached for F {}
 
 /// A condition. It nearly always has one stream; cloning is cheap then, however many moves it has.
 #[derive(Debug, Clone, Default)]
@@ -190,26 +196,47 @@ impl WaitFor {
         std::iter::once(&self.first).chain(&self.others).any(|part| part.awaited().is_none())
     }
 
-    /// Whether the place of its first stream is reached.
+    /// Whether it waits no longer in the list of its first stream, which has reached this; `None` if that stream is gone.
     #[inline]
-    pub fn is_first_reached(&self, reached: Watermarks) -> bool {
-        self.first.is_reached(reached)
+    pub fn is_first_over(&self, reached: Option<Watermarks>) -> bool {
+        reached.is_none_or(|reached| self.first.is_reached(reached))
     }
 
-    /// The rest of the condition, once the place of its first stream is reached: `None` if the others are, too.
+    /// The rest of the condition, once it waits no longer for its first stream: `None` if it is over.
     #[inline]
-    pub fn rest(mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<Self> {
+    pub fn rest(mut self, reached: &impl Reached) -> Option<Self> {
         while let Some(part) = self.others.pop() {
-            if !part.is_reached(reached(part.stream())) {
+            if reached(part.stream()).is_some_and(|reached| !part.is_reached(reached)) {
                 return Some(Self { first: part, others: self.others });
             }
         }
         None
     }
 
+    /// How it ended; `None` if it hasn't. The end of one stream ends it, whatever the others will reach.
+    #[inline]
+    pub fn end(&self, reached: &impl Reached) -> Option<WaitEnd> {
+        match reached(self.stream()) {
+            Some(first) if self.others.is_empty() => self.first.is_reached(first).then_some(WaitEnd::Reached),
+            None => Some(gone()),
+            Some(first) => self.end_of_many(self.first.is_reached(first), reached),
+        }
+    }
+
+    #[cold]
+    fn end_of_many(&self, mut is_reached: bool, reached: &impl Reached) -> Option<WaitEnd> {
+        for part in &self.others {
+            match reached(part.stream()) {
+                None => return Some(WaitEnd::Gone),
+                Some(reached) => is_reached &= part.is_reached(reached),
+            }
+        }
+        is_reached.then_some(WaitEnd::Reached)
+    }
+
     /// Whether all of it is reached.
-    pub fn is_reached(&self, reached: &impl Fn(StreamId) -> Watermarks) -> bool {
-        std::iter::once(&self.first).chain(&self.others).all(|part| part.is_reached(reached(part.stream())))
+    pub fn is_reached(&self, reached: &impl Reached) -> bool {
+        self.end(reached) == Some(WaitEnd::Reached)
     }
 
     /// The place of the first stream, to register for; `None` while a move there hasn't been written.
@@ -219,13 +246,16 @@ impl WaitFor {
 
     /// A place to register for: one that isn't reached, if there is any. `None` while a move that it waits for hasn't been
     /// written.
-    pub fn next_awaited(&self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<Awaited> {
-        let others = self.others.iter().find(|part| !part.is_reached(reached(part.stream())));
-        match self.first.is_reached(reached(self.stream())) {
-            true => others.unwrap_or(&self.first).awaited(),
-            false => self.first.awaited(),
-        }
+    pub fn next_awaited(&self, reached: &impl Reached) -> Option<Awaited> {
+        let waits = |part: &&Part| reached(part.stream()).is_some_and(|reached| !part.is_reached(reached));
+        std::iter::once(&self.first).chain(&self.others).find(waits).unwrap_or(&self.first).awaited()
     }
+}
+
+/// The end of what waits for a stream that left.
+#[cold]
+fn gone() -> WaitEnd {
+    if is_planted(Bug::ConfirmGone) { WaitEnd::Reached } else { WaitEnd::Gone }
 }
 
 impl From<Awaited> for WaitFor {
@@ -252,8 +282,8 @@ mod tests {
         Ticket::new(StreamId::LOCAL, Place::new(number)).into()
     }
 
-    fn durable(number: u64) -> impl Fn(StreamId) -> Watermarks {
-        move |_| Watermarks::synced(Place::new(number))
+    fn durable(number: u64) -> impl Reached {
+        move |_| Some(Watermarks::synced(Place::new(number)))
     }
 
     fn moved(group: &Arc<GroupPlace>) -> WaitFor {
@@ -297,7 +327,7 @@ mod tests {
         wait.and(Awaited::durable(other));
         wait.and(Awaited::durable(Ticket::new(StreamId(1), Place::NOTHING)));
         let reached = |local, other| {
-            move |stream| Watermarks::synced(Place::new(if stream == StreamId::LOCAL { local } else { other }))
+            move |stream| Some(Watermarks::synced(Place::new(if stream == StreamId::LOCAL { local } else { other })))
         };
         assert!(
             !wait.is_reached(&reached(9, 2)) && !wait.is_reached(&reached(4, 9)) && wait.is_reached(&reached(5, 3))

@@ -3,6 +3,7 @@
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::registry::{ChangeRequest, ChangeRequests};
 use leveret_broker::streams::Waiter;
+use leveret_broker::ticket::WaitEnd;
 use leveret_broker::wait_for::WaitFor;
 use leveret_model::{Command, CommandOutcome, Permit, Refused};
 use tokio::sync::oneshot;
@@ -123,15 +124,17 @@ impl Api {
     pub(crate) async fn durable(&self, wait: impl Into<WaitFor>) -> Result<(), Error> {
         let (streams, wait) = (&self.broker().streams, wait.into());
         streams.announce();
-        if !streams.have(&wait) {
-            let (done, reached) = oneshot::channel();
-            streams.when_reached(
-                wait,
-                Box::new(move || {
-                    let _ = done.send(());
-                }),
-            );
-            reached.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))?;
+        let (done, ended) = oneshot::channel();
+        streams.when_over(
+            wait,
+            Box::new(move |end| {
+                let _ = done.send(end);
+            }),
+        );
+        match ended.await {
+            Ok(WaitEnd::Reached) => {}
+            Ok(WaitEnd::Gone) => return Err(Error::Unavailable(WaitEnd::GONE_TEXT.to_owned())),
+            Err(_) => return Err(Error::Unavailable("the node stops".to_owned())),
         }
         self.broker().registry.publish();
         Ok(())

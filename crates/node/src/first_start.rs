@@ -121,7 +121,7 @@ fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: Clock) -> Resu
     let local = broker.streams.local();
     let all = Ticket::new(local.id(), local.appended());
     // The receiver is only gone if the node has failed meanwhile, so a failed send doesn't matter.
-    broker.streams.when_reached(all, Box::new(move || sender.send(()).unwrap_or_default()));
+    broker.streams.when_over(all, Box::new(move |_| sender.send(()).unwrap_or_default()));
     if durable.recv().is_ok() {
         broker.registry.publish();
     }

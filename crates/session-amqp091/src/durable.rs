@@ -1,15 +1,17 @@
 //! Work that waits for the disk: runs to be applied, confirms, answers.
 
 use leveret_amqp091::{
-    Method, encode_method,
+    Method, ReplyCode, encode_method,
     method::{basic, channel, exchange, queue, tx},
 };
 use leveret_queue::{WaitReason, Watermarks};
 
 use super::encode::short;
+use super::error::ProtocolError;
 use super::held::{Answer, InputHold};
 use super::session::{Phase, Session};
 use leveret_broker::planted::{Bug, is_planted};
+use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::driven::Steps;
@@ -18,10 +20,15 @@ impl Session {
     /// Answers, or unblocks input, if what it waits for has been reached.
     pub(crate) fn end_reached_hold(&mut self, now: Now) {
         match &self.held {
-            InputHold::Durable { wait, .. } if wait.is_reached(&self.client.applied()) => {
+            InputHold::Durable { wait, .. } if let Some(end) = wait.end(&self.client.applied()) => {
                 let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
-                self.client.broker.registry.publish();
-                self.answer(answer);
+                match end {
+                    WaitEnd::Reached => {
+                        self.client.broker.registry.publish();
+                        self.answer(answer);
+                    }
+                    WaitEnd::Gone => self.answer_is_lost(&answer, now),
+                }
             }
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
                 self.end_hold();
@@ -46,7 +53,7 @@ impl Session {
         let streams = &self.client.broker.streams;
         let applied = self.client.applied();
         let reached = |stream| match is_planted(Bug::ConfirmWhenWritten) {
-            true => Watermarks::synced(streams.reached(stream).written),
+            true => streams.reached(stream).map(|reached| Watermarks::synced(reached.written)),
             false => applied(stream),
         };
         let (channels, output, counters) = (&mut self.channels, &mut self.client.output, &self.client.counters);
@@ -95,6 +102,14 @@ impl Session {
             self.answer(answer);
         } else {
             self.held = InputHold::Durable { wait, answer };
+        }
+    }
+
+    /// The log left that an answer waited for. Without one the client would wait for ever, and a wrong one would be worse.
+    fn answer_is_lost(&mut self, answer: &Answer, now: Now) {
+        match answer {
+            Answer::TxCommitOk { channel } => self.commit_is_lost(*channel, now),
+            _ => self.fail(0, ProtocolError::new(ReplyCode::InternalError, WaitEnd::GONE_TEXT), now),
         }
     }
 

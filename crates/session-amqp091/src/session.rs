@@ -443,7 +443,7 @@ impl Steps for Session {
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => (None, true),
             _ => (None, false),
         };
-        self.client.register(awaited, wants_room || self.client.waits_for_room);
+        self.client.register(awaited, wants_room);
     }
 
     fn cut_off(&mut self, now: Now) {

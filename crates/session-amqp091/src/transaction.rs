@@ -20,6 +20,7 @@ use super::unsettled::{Delivery, Settled, by_source};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::settlement::Settlement;
+use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::DELIVERY;
 use leveret_session::commit::Committed;
@@ -137,6 +138,12 @@ impl Session {
             return self.fail(number, in_commit(precondition(text)), now);
         }
         self.answer_when_durable(committed.wait, Answer::TxCommitOk { channel: number });
+    }
+
+    /// The log of a queue of a commit left before it was durable there.
+    pub(crate) fn commit_is_lost(&mut self, number: u16, now: Now) {
+        let text = format!("partial tx completion: {}", WaitEnd::GONE_TEXT);
+        self.fail(number, in_commit(precondition(text)), now);
     }
 
     /// `tx.rollback`: messages are dropped, deliveries are unsettled again.

@@ -21,6 +21,7 @@ use super::transactions::{Committing, Coordinator, Discharged, Open, REQUEST_BYT
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
+use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::commit::{Commit, Committed};
@@ -195,11 +196,17 @@ impl Connection {
         }
         let (streams, applied) = (self.client.broker.streams.clone(), self.client.applied());
         let reached = |stream| match is_planted(Bug::DischargeEarly) {
-            true => Watermarks::synced(streams.get(stream).appended()),
+            true => streams.get(stream).map(|stream| Watermarks::synced(stream.appended())),
             false => applied(stream),
         };
-        while let Some(done) = self.transactions.next_durable(&reached) {
-            self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted);
+        while let Some((done, end)) = self.transactions.next_durable(&reached) {
+            match end {
+                WaitEnd::Reached => self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted),
+                WaitEnd::Gone => {
+                    let text = format!("partial transaction completion: {}", WaitEnd::GONE_TEXT);
+                    self.send_rolled_back(done.channel, done.id, &text);
+                }
+            }
         }
     }
 

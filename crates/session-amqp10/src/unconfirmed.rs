@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use leveret_amqp10::Serial;
-use leveret_queue::Watermarks;
 
 use super::credit_loop::Confirmed;
 use super::error::Failure;
 use leveret_broker::streams::waits::InOrder;
-use leveret_broker::ticket::StreamId;
+use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Nanos;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{Reached, WaitFor};
 
 /// The outcome of a published message (3.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +27,15 @@ pub(crate) enum PublishOutcome {
     },
     /// Its `to` names no destination (anonymous terminus).
     Unroutable(Arc<Failure>),
+    /// The log of one of its queues left before it was durable there.
+    Lost,
+}
+
+impl PublishOutcome {
+    /// The outcome when its wait has ended: what may be lost isn't accepted.
+    fn ended(self, end: WaitEnd) -> Self {
+        if end == WaitEnd::Gone && self == Self::Accepted { Self::Lost } else { self }
+    }
 }
 
 /// Consecutive delivery-ids with the same outcome.
@@ -105,20 +113,15 @@ impl Unconfirmed {
     }
 
     /// Takes the answers that are due out into `out`.
-    pub(crate) fn take_due(
-        &mut self,
-        reached: &impl Fn(StreamId) -> Watermarks,
-        now: Nanos,
-        out: &mut Vec<Due>,
-    ) -> Option<Confirmed> {
+    pub(crate) fn take_due(&mut self, reached: &impl Reached, now: Nanos, out: &mut Vec<Due>) -> Option<Confirmed> {
         let mut confirmed: Option<Confirmed> = None;
-        while let Some(run) = self.runs.pop(reached) {
+        while let Some((run, end)) = self.runs.pop(reached) {
             self.count -= run.count;
             let took = now.saturating_sub(run.since);
             let all = confirmed.get_or_insert(Confirmed { count: 0, took, newest: run.since });
             (all.count, all.newest) = (all.count + run.count, all.newest.max(run.since));
             if !run.settled {
-                out.push(Due { first: run.first, last: run.first.add(run.count - 1), outcome: run.outcome });
+                out.push(Due { first: run.first, last: run.first.add(run.count - 1), outcome: run.outcome.ended(end) });
             }
         }
         confirmed
@@ -143,17 +146,17 @@ pub(crate) fn merge(due: &mut Vec<Due>) {
 
 #[cfg(test)]
 mod tests {
-    use leveret_queue::Place;
+    use leveret_queue::{Place, Watermarks};
 
     use super::*;
-    use leveret_broker::ticket::Ticket;
+    use leveret_broker::ticket::{StreamId, Ticket};
 
     fn durable(number: u64) -> WaitFor {
         Ticket::new(StreamId::LOCAL, Place::new(number)).into()
     }
 
-    fn at(number: u64) -> impl Fn(StreamId) -> Watermarks {
-        move |_| Watermarks::synced(Place::new(number))
+    fn at(number: u64) -> impl Reached {
+        move |_| Some(Watermarks::synced(Place::new(number)))
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Confirms: of every message of a publisher, once the disk has it.
 
+use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
 use leveret_stream_protocol::{Confirms, ResponseCode, answers};
 
@@ -25,9 +26,20 @@ impl Session {
         };
         let mut open: Option<(u8, Confirms, usize)> = None;
         let out = self.client.output.buffer();
-        while let Some(Confirming { publisher, serial, ids }) = self.confirming.pop(&applied) {
+        while let Some((Confirming { publisher, serial, ids }, end)) = self.confirming.pop(&applied) {
             let count = ids.len();
             self.unconfirmed -= count;
+            if end == WaitEnd::Gone {
+                if let Some((_, confirms, _)) = open.take() {
+                    confirms.end(out);
+                }
+                if self.publishers.same(publisher, serial).is_some() {
+                    let code = ResponseCode::StreamNotAvailable;
+                    self.refused.count(code);
+                    answers::publish_error(out, publisher, code, ids.iter());
+                }
+                continue;
+            }
             self.client.counters.confirmed.add(count);
             // A publisher that is gone doesn't want to know.
             let Some(known) = self.publishers.same(publisher, serial) else {

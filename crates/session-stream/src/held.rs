@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_broker::alarms::AlarmSource;
 use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_queue::WaitReason;
@@ -47,12 +48,26 @@ impl Session {
     /// Answers now, or blocks input until what the answer tells is durable.
     pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: DurableAnswer) {
         let wait = wait.into();
-        match self.client.broker.streams.have(&wait) {
-            true => {
+        match self.client.broker.streams.end(&wait) {
+            Some(end) => self.answer_at_end(answer, end),
+            None => self.held = InputHold::Durable { wait, answer },
+        }
+    }
+
+    /// Answers when its wait is over.
+    fn answer_at_end(&mut self, answer: DurableAnswer, end: WaitEnd) {
+        match (end, answer) {
+            (WaitEnd::Reached, answer) => {
                 self.client.broker.registry.publish();
                 self.answer(answer);
             }
-            false => self.held = InputHold::Durable { wait, answer },
+            (WaitEnd::Gone, DurableAnswer::Changed { key, correlation, .. }) => {
+                self.respond(key, correlation, ResponseCode::InternalError);
+            }
+            (WaitEnd::Gone, DurableAnswer::Sequence { correlation, .. }) => {
+                let code = ResponseCode::StreamNotAvailable;
+                answers::sequence(self.client.output.buffer(), correlation, code, 0);
+            }
         }
     }
 
@@ -73,10 +88,9 @@ impl Session {
     /// Answers, or unblocks input, if what it waits for has been reached.
     pub(crate) fn end_reached_hold(&mut self) {
         match &self.held {
-            InputHold::Durable { wait, .. } if self.client.broker.streams.have(wait) => {
+            InputHold::Durable { wait, .. } if let Some(end) = self.client.broker.streams.end(wait) => {
                 let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
-                self.client.broker.registry.publish();
-                self.answer(answer);
+                self.answer_at_end(answer, end);
             }
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
                 self.end_hold();

@@ -16,6 +16,8 @@ use crate::transaction::{Publishing, SETTLED_RUN, Settling, Transaction};
 use leveret_broker::group::{Group, TakenSlot};
 use leveret_broker::queue_handle::{PublishedIn, QueueRef, RECORD_RUNS_MAX, Reason};
 use leveret_broker::settlement::Settlement;
+use leveret_broker::streams::StreamRef;
+use leveret_broker::ticket::StreamId;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::{ENQUEUE, QUEUE_LOOK, QUEUE_RUN, TurnBudget};
 use leveret_broker::wait_for::WaitFor;
@@ -56,6 +58,8 @@ pub struct Commit {
     transaction: Transaction,
     /// Number of publishes, and of queues of the next one, that were checked.
     checked: (usize, usize),
+    /// The streams of the queues that were checked.
+    streams: SmallVec<[StreamRef; 1]>,
     publishes: std::vec::IntoIter<Publishing>,
     /// Settlements that are part of the groups.
     settles: std::vec::IntoIter<Settling>,
@@ -94,6 +98,7 @@ impl Commit {
             begun_ms: now.wall_ms,
             transaction,
             checked: (0, 0),
+            streams: SmallVec::new(),
             publishes: Vec::new().into_iter(),
             settles: Vec::new().into_iter(),
             later: Vec::new().into_iter(),
@@ -129,6 +134,9 @@ impl Commit {
                 if matches!(queue.state(), QueueState::Failed(_)) {
                     return Some(Err(queue.clone()));
                 }
+                if self.streams.iter().all(|stream| stream.id() != queue.stream().id()) {
+                    self.streams.push(queue.stream().clone());
+                }
                 *next += 1;
                 budget.spend(QUEUE_LOOK);
             }
@@ -145,9 +153,8 @@ impl Commit {
             let work = *self.work.get_or_insert_with(|| self.transaction.work());
             let is_short = work <= client.budget.share();
             // The log had room when the client requested the commit. Others may have used it while this one was in line.
-            let has_room = self.transaction.publishes.is_empty() || client.broker.streams.have_room();
-            client.waits_for_room = !(is_short || has_room || client.gone);
-            if client.waits_for_room {
+            client.waits_for_room = if is_short || client.gone { None } else { self.full_stream() };
+            if client.waits_for_room.is_some() {
                 return None;
             }
             if !is_short {
@@ -173,6 +180,11 @@ impl Commit {
             let wait = WaitFor::all(waits.into_iter().chain([std::mem::take(&mut self.wait)]));
             Committed { wait, refused: self.refused }
         })
+    }
+
+    /// A stream without room among those that it publishes to.
+    fn full_stream(&self) -> Option<StreamId> {
+        self.streams.iter().find(|stream| !stream.has_room()).map(|stream| stream.id())
     }
 
     /// Whether the turn is over for a commit whose groups are open: one without the slot has to close them in this turn.

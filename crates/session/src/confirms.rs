@@ -3,18 +3,23 @@
 
 use std::collections::BTreeMap;
 
-use leveret_queue::Watermarks;
-
 use leveret_broker::streams::waits::InOrder;
-use leveret_broker::ticket::StreamId;
+use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Nanos;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{Reached, WaitFor};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ConfirmRun {
     first: u64,
     last: u64,
     accepted: bool,
+}
+
+impl ConfirmRun {
+    /// The run when its wait has ended: what may be lost isn't confirmed.
+    fn ended(self, end: WaitEnd) -> Self {
+        Self { accepted: self.accepted && end == WaitEnd::Reached, ..self }
+    }
 }
 
 /// One confirm: `basic.ack` or `basic.nack` (specification of the confirm extension).
@@ -79,11 +84,10 @@ impl Confirms {
     }
 
     /// A paced publish whose time has come.
-    fn pop_paced(&mut self, reached: &impl Fn(StreamId) -> Watermarks, now: Nanos) -> Option<ConfirmRun> {
+    fn pop_paced(&mut self, reached: &impl Reached, now: Nanos) -> Option<ConfirmRun> {
         let mut due = self.paced.iter().take_while(|((at, _), _)| *at <= now).take(DUE_LOOKED_AT);
-        let (key, _) = due.find(|(_, (wait, _))| wait.is_reached(reached))?;
-        let key = *key;
-        self.paced.remove(&key).map(|(_, run)| run)
+        let (key, end) = due.find_map(|(key, (wait, _))| Some((*key, wait.end(reached)?)))?;
+        self.paced.remove(&key).map(|(_, run)| run.ended(end))
     }
 
     /// The number of unanswered publishes.
@@ -92,15 +96,16 @@ impl Confirms {
     }
 
     /// The next answer that is due.
-    pub fn next(&mut self, reached: &impl Fn(StreamId) -> Watermarks, now: Nanos) -> Option<Confirm> {
+    pub fn next(&mut self, reached: &impl Reached, now: Nanos) -> Option<Confirm> {
         let mut run = match self.one_by_one.take().or_else(|| self.pop_paced(reached, now)) {
             Some(run) => run,
             None => {
-                let mut run = self.waits.pop(reached)?;
+                let (run, end) = self.waits.pop(reached)?;
+                let mut run = run.ended(end);
                 let joins = |run: ConfirmRun| {
-                    move |next: &ConfirmRun| next.first == run.last + 1 && next.accepted == run.accepted
+                    move |next: &ConfirmRun, end| next.first == run.last + 1 && next.ended(end).accepted == run.accepted
                 };
-                while let Some(next) = self.waits.pop_if(reached, joins(run)) {
+                while let Some((next, _)) = self.waits.pop_if(reached, joins(run)) {
                     run.last = next.last;
                 }
                 run
@@ -133,10 +138,10 @@ impl Confirms {
 
 #[cfg(test)]
 mod tests {
-    use leveret_queue::Place;
+    use leveret_queue::{Place, Watermarks};
 
     use super::*;
-    use leveret_broker::ticket::{Awaited, Ticket};
+    use leveret_broker::ticket::{Awaited, StreamId, Ticket};
 
     fn ticket(number: u64) -> Ticket {
         Ticket::new(StreamId::LOCAL, Place::new(number))
@@ -150,11 +155,11 @@ mod tests {
         Awaited::written(ticket(number)).into()
     }
 
-    fn reached(written: u64, durable: u64) -> impl Fn(StreamId) -> Watermarks {
-        move |_| Watermarks { written: Place::new(written), durable: Place::new(durable) }
+    fn reached(written: u64, durable: u64) -> impl Reached {
+        move |_| Some(Watermarks { written: Place::new(written), durable: Place::new(durable) })
     }
 
-    fn at(number: u64) -> impl Fn(StreamId) -> Watermarks {
+    fn at(number: u64) -> impl Reached {
         reached(number, number)
     }
 
@@ -219,7 +224,7 @@ mod tests {
     fn a_stalled_stream_delays_no_confirm_of_another_stream() {
         let other = |number| WaitFor::from(Ticket::new(StreamId(1), Place::new(number)));
         let both = |first, second| {
-            move |stream| Watermarks::synced(Place::new(if stream == StreamId::LOCAL { first } else { second }))
+            move |stream| Some(Watermarks::synced(Place::new(if stream == StreamId::LOCAL { first } else { second })))
         };
         let mut confirms = Confirms::default();
         confirms.publish(2, durable(5), true);

@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use leveret_queue::Watermarks;
-
 use leveret_broker::allowance::Allowance;
 use leveret_broker::queue_handle::{Published, QueueRef};
 use leveret_broker::streams::Streams;
 use leveret_broker::streams::waits::RunsByStream;
 use leveret_broker::ticket::{Awaited, StreamId};
 use leveret_broker::turn_budget::TurnBudget;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{Reached, WaitFor};
 
 /// The weight of a message to a queue that is behind, within the limit on a connection's bytes on their way to the
 /// disk. At this weight a publisher sends between an eighth and a quarter of a megabyte between two syncs, which is
@@ -74,7 +72,7 @@ impl Undurable {
 
     /// Applies the runs whose position has been reached, or as many as the turn allows. False if more are left: no
     /// answer that waits for them is sent before all are in their queues.
-    pub fn apply(&mut self, reached: &impl Fn(StreamId) -> Watermarks, budget: &mut TurnBudget) -> bool {
+    pub fn apply(&mut self, reached: &impl Reached, budget: &mut TurnBudget) -> bool {
         let before = self.bytes;
         let (bytes, is_all) = self.runs.apply(reached, budget);
         self.bytes -= bytes;
@@ -94,7 +92,8 @@ impl Undurable {
         self.runs.awaited()
     }
 
-    /// The streams that the connection has published to; only the node's own log if it hasn't published.
+    /// The streams that the connection publishes to; only the node's own log if it doesn't publish.
+    #[inline]
     pub fn streams(&self) -> impl Iterator<Item = StreamId> {
         let none = self.runs.streams().next().is_none();
         self.runs.streams().chain(none.then_some(StreamId::LOCAL))
@@ -115,7 +114,7 @@ impl Undurable {
 
 #[cfg(test)]
 mod tests {
-    use leveret_queue::{Place, PublishSlot};
+    use leveret_queue::{Place, PublishSlot, Watermarks};
 
     use super::*;
     use crate::fixture::queue;
@@ -129,8 +128,8 @@ mod tests {
         written(number).synced()
     }
 
-    fn reached(written: u64, durable: u64) -> impl Fn(StreamId) -> Watermarks {
-        move |_| Watermarks { written: Place::new(written), durable: Place::new(durable) }
+    fn reached(written: u64, durable: u64) -> impl Reached {
+        move |_| Some(Watermarks { written: Place::new(written), durable: Place::new(durable) })
     }
 
     /// The next positions that have to be written, and durable.

@@ -36,7 +36,7 @@ use crate::reads::{Purpose, Reads};
 use crate::records::reason_of;
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
-use crate::streams::{Apply, Record, StreamRef};
+use crate::streams::{Apply, Record, StoreRef, StreamRef};
 use crate::taps::Taps;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
@@ -86,6 +86,8 @@ pub(crate) struct QueueHandle {
     durability: Durability,
     /// The stream that its records are appended to.
     stream: StreamRef,
+    /// The log that has its messages.
+    store: StoreRef,
     pub(crate) reads: Arc<Reads>,
     deferred: Arc<Deferred>,
     shared: Arc<SharedMessages>,
@@ -140,7 +142,7 @@ impl QueueHandle {
     fn with_machine(info: Arc<QueueInfo>, effective: EffectiveQueue, queue: Queue, services: &Services) -> LocalQueue {
         let log_id = LogId(info.id.0);
         let Services { reads, deferred, shared, taps, .. } = services.clone();
-        let stream = services.streams.of(&info).clone();
+        let (stream, store) = services.streams.of(&info);
         let durability = info.durability(services.durability);
         if durability == Durability::Os {
             stream.defer_syncs();
@@ -158,6 +160,7 @@ impl QueueHandle {
             inner: Mutex::new(queue),
             last_record: LatestPlace::new(stream.watermarks().durable),
             stream,
+            store,
             reads,
             deferred,
             shared,
@@ -180,6 +183,11 @@ impl QueueHandle {
     /// The commit stream that it belongs to.
     pub(crate) fn stream(&self) -> &StreamRef {
         &self.stream
+    }
+
+    /// The log of the disk that has its messages.
+    pub(crate) fn store(&self) -> &StoreRef {
+        &self.store
     }
 
     /// Its log.
@@ -869,8 +877,8 @@ impl ReadOwner for QueueHandle {
         self.log_id
     }
 
-    fn stream(&self) -> &StreamRef {
-        &self.stream
+    fn store(&self) -> &StoreRef {
+        &self.store
     }
 
     fn shared_place(&self, number: u64) -> Option<SharedPlace> {

@@ -27,7 +27,7 @@ use crate::group::Group;
 use crate::outbox::Outbox;
 use crate::reads::Purpose;
 use crate::services::Services;
-use crate::streams::{StreamRef, Waiter, waits};
+use crate::streams::{StoreRef, StreamRef, Waiter, waits};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
 use crate::wait_for::WaitFor;
@@ -147,6 +147,11 @@ impl QueueRef {
     #[inline]
     pub fn stream(&self) -> &StreamRef {
         pass!(self, queue => queue.stream())
+    }
+
+    /// The log of the disk that has its messages.
+    pub(crate) fn store(&self) -> &StoreRef {
+        pass!(self, queue => queue.store())
     }
 
     /// Offers a chunk to a stream; `writer` is its publisher if that has a name.
@@ -540,7 +545,7 @@ impl QueueRef {
         pass!(self, queue => {
             queue.delete();
             if queue.info().is_logged() {
-                queue.stream().forget(queue.log_id());
+                queue.store().forget(queue.log_id());
             }
         });
     }

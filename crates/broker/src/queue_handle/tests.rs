@@ -26,7 +26,7 @@ use crate::recovered_shared::RecoveredShared;
 use crate::recovery::Recovered;
 use crate::services::Services;
 use crate::shared_messages::{SharedLimits, SharedMessages};
-use crate::streams::{CommitStream as _, LocalStream, Streams};
+use crate::streams::{CommitStream as _, LocalStream, StoreId, Streams};
 use crate::ticket::{StreamId, Ticket};
 use crate::time::Now;
 
@@ -54,7 +54,7 @@ impl Fixture {
         let disk = MemoryDisk::new();
         let (log, _) =
             leveret_log::recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("an empty disk");
-        let commit = Arc::new(LocalStream::new(StreamId::LOCAL, log));
+        let commit = Arc::new(LocalStream::new(StoreId::FIRST, log));
         let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
         let options = QueueOptions { dead_letter, ..QueueOptions::default() };
         let info = Queue {
@@ -79,7 +79,7 @@ impl Fixture {
         let bodies = Bodies::new(BodyFiles::new(0, 0), 1);
         let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies.clone(), limits));
         let services = Services {
-            streams: Arc::new(Streams::new(vec![commit.clone()], Streams::by_home)),
+            streams: Arc::new(Streams::new(&[commit.clone()], Streams::by_home)),
             reads: reads.clone(),
             deferred,
             budget,

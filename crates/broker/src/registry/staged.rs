@@ -213,7 +213,7 @@ impl Registry {
         self.publish();
         for copy in histories {
             let (deferred, copy) = (self.services.deferred.clone(), Box::new(copy));
-            self.services.streams.when_reached(ticket, Box::new(move || deferred.copy_history(copy)));
+            self.services.streams.when_over(ticket, Box::new(move |_| deferred.copy_history(copy)));
         }
         deleted
     }

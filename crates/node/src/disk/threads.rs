@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use leveret_broker::ticket::StreamId;
+use leveret_broker::streams::StoreId;
 use leveret_broker::{Broker, Wake};
 use leveret_log::{Disk, Job, Lane, Next};
 
@@ -135,7 +135,7 @@ struct Jobs {
 impl Jobs {
     fn run(&self, signal: &Signal, draining: &AtomicBool, fatal: &Fatal) {
         let ended = loop {
-            match self.broker.next_job(StreamId::LOCAL, self.lane, self.clock.now()) {
+            match self.broker.next_job(StoreId::FIRST, self.lane, self.clock.now()) {
                 Ok(Next::Run(id, job)) => {
                     let result = job.run(&*self.disk);
                     if matches!(job, Job::Sync { .. }) && !self.sync_delay.is_zero() {
@@ -143,7 +143,7 @@ impl Jobs {
                     }
                     // The log reuses the memory of written data.
                     drop(job);
-                    if let Err(error) = self.broker.complete(StreamId::LOCAL, id, result, self.clock.now()) {
+                    if let Err(error) = self.broker.complete(StoreId::FIRST, id, result, self.clock.now()) {
                         break error;
                     }
                 }

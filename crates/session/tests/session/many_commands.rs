@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use leveret_broker::registry::{ChangeRequest, ChangeRequests};
+use leveret_broker::streams::StoreId;
 use leveret_broker::ticket::{StreamId, Ticket};
 use leveret_model::{Command, CommandOutcome, DeclareQueue, Permit, RefusedKind};
 use leveret_queue::Place;
@@ -33,7 +34,7 @@ fn commands_in_one_record_survive_a_crash_all_or_none() {
     stage.settle();
     let registry = &stage.broker.registry;
     // The log's second copies of earlier commands may not be durable yet.
-    let before = Place::new(stage.broker.log(StreamId::LOCAL).inspect(|log| log.appended()));
+    let before = Place::new(stage.broker.log(StoreId::FIRST).inspect(|log| log.appended()));
     let change = |requests| registry.change_all(requests, stage.now.monotonic).now().expect("answers come at once");
     let changed = change(all((0..100).map(|n| declare(format!("q{n}"), true)))).expect("all are taken");
     assert_eq!(changed.outcomes, [CommandOutcome::Created; 100]);
