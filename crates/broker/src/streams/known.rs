@@ -1,6 +1,7 @@
 //! The commit streams that a node knows at the moment.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use leveret_model::{Home, Queue};
@@ -33,6 +34,8 @@ pub struct Streams {
     log: Arc<LocalStream>,
     /// The others, in the order of their ids.
     others: ArcSwap<Vec<Known>>,
+    /// Whether there were ever others: where there weren't, none are looked for.
+    has_others: AtomicBool,
     /// Held while `others` changes.
     changing: Mutex<()>,
     placing: Placing,
@@ -48,7 +51,14 @@ impl Streams {
         let log = logs.first().expect("a node has a log").clone();
         let local = known(&log);
         assert_eq!(local.id, StreamId::LOCAL, "the first one is the node's own");
-        let streams = Self { local, log, others: ArcSwap::default(), changing: Mutex::default(), placing };
+        let streams = Self {
+            local,
+            log,
+            others: ArcSwap::default(),
+            has_others: AtomicBool::new(false),
+            changing: Mutex::default(),
+            placing,
+        };
         logs[1..].iter().for_each(|log| streams.join(log.clone(), log.clone()));
         streams
     }
@@ -71,6 +81,7 @@ impl Streams {
         let at = at.expect_err("an id is given once");
         others.insert(at, Known { id, stream, store });
         self.others.store(others.into());
+        self.has_others.store(true, Ordering::Release);
     }
 
     /// Removes a stream: who waits for one of its places is notified, and finds that it is gone.
@@ -184,7 +195,14 @@ impl Streams {
 
     /// Starts the processing of appended records in each stream.
     pub fn announce(&self) {
-        self.local.stream.announce();
+        self.log.announce();
+        if self.has_others.load(Ordering::Acquire) {
+            self.announce_others();
+        }
+    }
+
+    #[cold]
+    fn announce_others(&self) {
         self.others.load().iter().for_each(|known| known.stream.announce());
     }
 }
