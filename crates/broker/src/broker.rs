@@ -41,6 +41,7 @@ use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
+use crate::streams::LateStream;
 use crate::streams::{LocalStream, Placing, Store as _, StoreId, Streams};
 use crate::taps::Taps;
 use crate::ticket::Ticket;
@@ -188,6 +189,8 @@ impl Broker {
         }
         let commit = logs[0].clone();
         let streams = Arc::new(Streams::new(&logs, placing));
+        let late = settings.answers_late.then(|| Arc::new(LateStream::new(commit.clone())));
+        late.iter().for_each(|late| streams.join(late.clone(), commit.clone()));
         let reads = Arc::new(Reads::default());
         let notices = Arc::new(Notices::new(settings.node_name.clone(), settings.notice_vhosts.clone()));
         let deferred = Arc::new(Deferred::new(counters.len()));
@@ -228,7 +231,7 @@ impl Broker {
                 first_number: settings.first_number,
                 strict_compat: settings.strict_compat,
                 standing_delay_target: settings.standing_delay_target,
-                answers_late: settings.answers_late,
+                late,
             },
             replies.clone(),
             notices.clone(),

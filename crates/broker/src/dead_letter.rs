@@ -27,13 +27,13 @@ use crate::deferred::{Deferred, LetterRun, Moving, Refused, Targets, Wide, Work,
 use crate::group::Group;
 use crate::headers::{MessageHeaders, ReleasedHeaders};
 use crate::log_lines::category;
-use crate::queue_handle::{Audience, LocalQueue, QueueRef};
+use crate::queue_handle::{Acceptance, Audience, LocalQueue, QueueRef};
 use crate::registry::Snapshot;
 use crate::streams::{StreamRef, Waiter};
-use crate::ticket::{Awaited, Ticket, WaitEnd};
+use crate::ticket::{Awaited, Ticket};
 use crate::time::Now;
 use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget, targets_max};
-use crate::wait_for::WaitFor;
+use crate::wait_for::{WaitEnd, WaitFor};
 
 impl Broker {
     /// Does a piece of a core's deferred work. Returns true if more can be done at once.
@@ -188,14 +188,17 @@ impl Broker {
             moving.is_elsewhere = true;
             let wait = self.publish_elsewhere(&mut moving, now);
             match self.streams.end(&wait) {
-                Some(WaitEnd::Reached) => {}
-                Some(WaitEnd::Gone) => return moving.begin_again(&self.deferred),
+                Some(end) => match moving.arrived_elsewhere(end, &self.deferred) {
+                    Some(going_on) => moving = going_on,
+                    None => return,
+                },
                 None => {
                     // Until then the queue has no other turn.
                     let deferred = self.deferred.clone();
-                    let go_on = move |end| match end {
-                        WaitEnd::Reached => deferred.go_on(moving),
-                        WaitEnd::Gone => moving.begin_again(&deferred),
+                    let go_on = move |end| {
+                        if let Some(moving) = moving.arrived_elsewhere(end, &deferred) {
+                            deferred.go_on(moving);
+                        }
                     };
                     return self.streams.when_over(wait, Box::new(go_on));
                 }
@@ -225,9 +228,14 @@ impl Broker {
                 let count = batch.len() as u32;
                 let published =
                     target.publish(BatchPart::of(batch, 0, count), *persistent, Audience::Unpaced(None), now.monotonic);
-                moving.is_refused |= is_kept && (published.accepted < count || published.is_gone);
                 let synced = published.awaited.synced();
-                wait.and(synced);
+                match published.acceptance {
+                    Acceptance::Known(accepted) => {
+                        moving.is_refused |= is_kept && (accepted < count || published.is_gone);
+                        wait.and(synced);
+                    }
+                    Acceptance::Later(fate) => wait.and_fate(synced, fate),
+                }
                 if !synced.is_nothing() {
                     self.streams.notify(synced, target.waiter());
                 }
@@ -254,7 +262,7 @@ impl Broker {
                     }
                     false => {
                         let published =
-                            target.publish_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
+                            target.move_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
                         let has_failed = || matches!(target.state(), QueueState::Failed(_));
                         moving.is_refused |= published.accepted < count && has_failed();
                         published.ticket
@@ -581,13 +589,21 @@ impl Moving {
         targets.filter(|stream| stream.id() != here).find(|stream| !stream.has_room()).cloned()
     }
 
-    /// A stream left that had targets of its dead letters: they are routed anew, since those queues are gone. Messages that a queue
-    /// refused have been offered once.
-    fn begin_again(self: Box<Self>, deferred: &Deferred) {
-        if self.is_of_queue {
-            self.queue.dead_stay();
-            deferred.request(&self.queue);
+    /// The targets in other streams have answered. `None` if it doesn't go on: a stream left that had targets of its dead letters.
+    /// These are routed anew, since those queues are gone. Messages that a queue refused have been offered once.
+    fn arrived_elsewhere(mut self: Box<Self>, end: WaitEnd, deferred: &Deferred) -> Option<Box<Self>> {
+        match end {
+            WaitEnd::Reached => {}
+            WaitEnd::Refused(_) | WaitEnd::Unrouted => self.is_refused |= self.keeps_letters(),
+            WaitEnd::Gone => {
+                if self.is_of_queue {
+                    self.queue.dead_stay();
+                    deferred.request(&self.queue);
+                }
+                return None;
+            }
         }
+        Some(self)
     }
 
     /// Whether their queue keeps the dead letters until others take them.

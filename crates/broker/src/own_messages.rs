@@ -8,7 +8,7 @@ use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope, StoredMessage};
 
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
-use crate::queue_handle::Audience;
+use crate::queue_handle::{Acceptance, Audience};
 use crate::registry::Snapshot;
 use crate::route::{self, RouteQueues};
 use crate::time::Now;
@@ -33,9 +33,13 @@ impl Broker {
             let came =
                 queue.publish(BatchPart::of(batch, 0, count), persistent, Audience::Unpaced(shared), now.monotonic);
             offered.gone += usize::from(came.is_gone);
-            if !came.awaited.is_nothing() {
-                offered.wait.and(came.awaited.synced());
-                self.streams.notify(came.awaited.synced(), queue.waiter());
+            let synced = came.awaited.synced();
+            match came.acceptance {
+                Acceptance::Known(_) => offered.wait.and(synced),
+                Acceptance::Later(fate) => offered.wait.and_fate(synced, fate),
+            }
+            if !synced.is_nothing() {
+                self.streams.notify(synced, queue.waiter());
             }
         }
         self.streams.announce();

@@ -34,6 +34,8 @@ pub enum Bug {
     ConfirmBehindGroup,
     /// Messages that a stream left with count as durable.
     ConfirmGone,
+    /// A publish that a queue refused is confirmed, if the queue answers later.
+    ConfirmRefused,
     /// Connections aren't notified that the log has room again.
     LoseRoom,
     /// The log doesn't say that messages left for another queue.

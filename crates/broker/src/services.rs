@@ -10,6 +10,7 @@ use crate::deferred::Deferred;
 use crate::queue_metrics::QueueMetrics;
 use crate::reads::Reads;
 use crate::shared_messages::SharedMessages;
+use crate::streams::LateStream;
 use crate::streams::Streams;
 use crate::taps::Taps;
 use crate::time::Nanos;
@@ -41,6 +42,6 @@ pub struct Services {
     pub strict_compat: bool,
     /// See [`crate::Settings::standing_delay_target`].
     pub standing_delay_target: Nanos,
-    /// See [`crate::Settings::answers_late`].
-    pub answers_late: bool,
+    /// The stream that says later what became of publishes, see [`crate::Settings::answers_late`].
+    pub late: Option<Arc<LateStream>>,
 }

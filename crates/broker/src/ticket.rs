@@ -117,21 +117,6 @@ impl Awaited {
     }
 }
 
-/// How a wait ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitEnd {
-    /// Every place is reached.
-    Reached,
-    /// A stream left before its place was reached: it isn't known whether what was waited for will survive.
-    Gone,
-}
-
-impl WaitEnd {
-    /// The text for clients whose wait ended with [`WaitEnd::Gone`].
-    pub const GONE_TEXT: &'static str =
-        "the log that it was written to is no longer on this node, so that it isn't known whether it is kept";
-}
-
 impl From<Ticket> for Awaited {
     fn from(ticket: Ticket) -> Self {
         Self::durable(ticket)

@@ -84,7 +84,7 @@ pub use status::{
 pub use stream::{ChunkSubmission, ChunkTurn, OfferedChunk, Scan, TakenChunk};
 pub use stream_start::{GroupMember, StreamOptions, StreamStart};
 pub use stream_state::{
-    NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, StreamState, Stretches, Tracking, WriterRun, Writers,
+    NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, PublishingIds, StreamState, Stretches, Tracking, WriterRun, Writers,
 };
 pub use surroundings::Surroundings;
 pub use timing::{Expiry, ExpiryStateError};

@@ -11,9 +11,9 @@ use super::error::ProtocolError;
 use super::held::{Answer, InputHold};
 use super::session::{Phase, Session};
 use leveret_broker::planted::{Bug, is_planted};
-use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{WaitEnd, WaitFor};
+use leveret_session::commit::PartialReason;
 use leveret_session::driven::Steps;
 
 impl Session {
@@ -22,13 +22,7 @@ impl Session {
         match &self.held {
             InputHold::Durable { wait, .. } if let Some(end) = wait.end(&self.client.applied()) => {
                 let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
-                match end {
-                    WaitEnd::Reached => {
-                        self.client.broker.registry.publish();
-                        self.answer(answer);
-                    }
-                    WaitEnd::Gone => self.answer_is_lost(&answer, now),
-                }
+                self.answer_at_end(answer, &end, now);
             }
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
                 self.end_hold();
@@ -46,8 +40,15 @@ impl Session {
 
     /// Sends the confirms that are due.
     pub(crate) fn confirm_durable(&mut self, now: Now) {
-        if self.confirming.is_empty() || self.phase != Phase::Running {
+        if self.phase != Phase::Running {
             // Nothing may follow the broker's `connection.close`.
+            return;
+        }
+        if self.late_returns.is_some() {
+            // Before their confirms.
+            self.return_late();
+        }
+        if self.confirming.is_empty() {
             return;
         }
         let streams = &self.client.broker.streams;
@@ -105,11 +106,16 @@ impl Session {
         }
     }
 
-    /// The log left that an answer waited for. Without one the client would wait for ever, and a wrong one would be worse.
-    fn answer_is_lost(&mut self, answer: &Answer, now: Now) {
-        match answer {
-            Answer::TxCommitOk { channel } => self.commit_is_lost(*channel, now),
-            _ => self.fail(0, ProtocolError::new(ReplyCode::InternalError, WaitEnd::GONE_TEXT), now),
+    /// Answers when its wait is over.
+    fn answer_at_end(&mut self, answer: Answer, end: &WaitEnd, now: Now) {
+        match (answer, PartialReason::of(end)) {
+            (answer, None) => {
+                self.client.broker.registry.publish();
+                self.answer(answer);
+            }
+            (Answer::TxCommitOk { channel }, Some(reason)) => self.commit_is_partial(channel, reason, now),
+            // The log left that it waited for. Without an answer the client would wait for ever, and a wrong one would be worse.
+            (_, Some(_)) => self.fail(0, ProtocolError::new(ReplyCode::InternalError, WaitEnd::GONE_TEXT), now),
         }
     }
 

@@ -20,10 +20,9 @@ use super::unsettled::{Delivery, Settled, by_source};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::settlement::Settlement;
-use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::DELIVERY;
-use leveret_session::commit::Committed;
+use leveret_session::commit::{Committed, PartialReason};
 use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX};
 
 /// Cost of a client's settlement that is added to a commit.
@@ -134,15 +133,14 @@ impl Session {
             self.return_message(number, &unrouted.returned());
         }
         if let Some(reason) = committed.refused {
-            let text = format!("partial tx completion: {}", reason.text());
-            return self.fail(number, in_commit(precondition(text)), now);
+            return self.commit_is_partial(number, reason, now);
         }
         self.answer_when_durable(committed.wait, Answer::TxCommitOk { channel: number });
     }
 
-    /// The log of a queue of a commit left before it was durable there.
-    pub(crate) fn commit_is_lost(&mut self, number: u16, now: Now) {
-        let text = format!("partial tx completion: {}", WaitEnd::GONE_TEXT);
+    /// A queue didn't get all of its messages of a commit.
+    pub(crate) fn commit_is_partial(&mut self, number: u16, reason: PartialReason, now: Now) {
+        let text = format!("partial tx completion: {}", reason.text());
         self.fail(number, in_commit(precondition(text)), now);
     }
 

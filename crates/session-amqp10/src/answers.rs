@@ -6,8 +6,8 @@ use leveret_amqp10::{DeliveryState, Serial};
 use rustc_hash::FxHashMap;
 
 use leveret_broker::streams::waits::InOrder;
-use leveret_broker::ticket::{Awaited, WaitEnd};
-use leveret_broker::wait_for::{Reached, WaitFor};
+use leveret_broker::ticket::Awaited;
+use leveret_broker::wait_for::{Reached, WaitEnd, WaitFor};
 
 /// Delivery-ids of one link that are answered together.
 #[derive(Debug, Clone)]
@@ -56,12 +56,12 @@ impl Answers {
     /// its queue is gone.
     pub(crate) fn take_due(&mut self, reached: &impl Reached) -> Vec<Answer> {
         let mut due: Vec<Answer> = Vec::new();
-        let answered = |(answer, end)| (end == WaitEnd::Reached).then_some(answer);
+        let answered = |(answer, end): (Answer, WaitEnd)| end.is_reached().then_some(answer);
         due.extend(std::iter::from_fn(|| self.placed.pop(reached)).filter_map(answered));
         due.extend(std::iter::from_fn(|| self.discharged.pop(reached)).filter_map(answered));
         self.moving.retain(|_, answers| {
             while let Some(end) = answers.front().and_then(|answer| answer.wait.end(reached)) {
-                due.extend(answers.pop_front().filter(|_| end == WaitEnd::Reached));
+                due.extend(answers.pop_front().filter(|_| end.is_reached()));
             }
             !answers.is_empty()
         });

@@ -21,14 +21,18 @@ use super::transactions::{Committing, Coordinator, Discharged, Open, REQUEST_BYT
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
-use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
-use leveret_session::commit::{Commit, Committed};
+use leveret_session::commit::{Commit, Committed, PartialReason};
 
 const ROLLED_BACK: &str = "a part of the transaction was refused, so that it was rolled back as a whole";
 const CAPABILITIES: [Symbol<'static>; 2] =
     [Symbol::new("amqp:local-transactions"), Symbol::new("amqp:multi-txns-per-ssn")];
+
+/// The text of a discharge of which a queue didn't get all messages.
+fn partial(reason: PartialReason) -> String {
+    format!("partial transaction completion: {}", reason.text())
+}
 
 impl Connection {
     /// Handles the attach of a link that controls transactions.
@@ -150,7 +154,7 @@ impl Connection {
         };
         committing.answers.iter().for_each(|asked| self.answer(asked, &wait));
         let outcome = match refused {
-            Some(reason) => Err(format!("partial transaction completion: {}", reason.text())),
+            Some(reason) => Err(partial(reason)),
             None => Ok(wait),
         };
         self.end_discharge(&committing, outcome);
@@ -200,12 +204,9 @@ impl Connection {
             false => applied(stream),
         };
         while let Some((done, end)) = self.transactions.next_durable(&reached) {
-            match end {
-                WaitEnd::Reached => self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted),
-                WaitEnd::Gone => {
-                    let text = format!("partial transaction completion: {}", WaitEnd::GONE_TEXT);
-                    self.send_rolled_back(done.channel, done.id, &text);
-                }
+            match PartialReason::of(&end) {
+                None => self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted),
+                Some(reason) => self.send_rolled_back(done.channel, done.id, &partial(reason)),
             }
         }
     }

@@ -13,8 +13,8 @@ use super::rejection;
 use super::session::Session;
 use super::unconfirmed::{Due, PublishOutcome, merge};
 use leveret_broker::planted::{Bug, is_planted};
-use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitEnd;
 use leveret_session::driven::Steps;
 
 impl Connection {

@@ -13,8 +13,8 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::settings::LinkCredit;
 use leveret_broker::streams::waits::InOrder;
-use leveret_broker::ticket::{Awaited, WaitEnd};
-use leveret_broker::wait_for::{Reached, WaitFor};
+use leveret_broker::ticket::Awaited;
+use leveret_broker::wait_for::{Reached, WaitEnd, WaitFor};
 use leveret_session::commit::Commit;
 use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 

@@ -1,6 +1,5 @@
 //! Confirms: of every message of a publisher, once the disk has it.
 
-use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
 use leveret_stream_protocol::{Confirms, ResponseCode, answers};
 
@@ -29,11 +28,15 @@ impl Session {
         while let Some((Confirming { publisher, serial, ids }, end)) = self.confirming.pop(&applied) {
             let count = ids.len();
             self.unconfirmed -= count;
-            if end == WaitEnd::Gone {
+            if !end.is_reached() {
+                // The stream refused them, or its log left.
                 if let Some((_, confirms, _)) = open.take() {
                     confirms.end(out);
                 }
-                if self.publishers.same(publisher, serial).is_some() {
+                if let Some(known) = self.publishers.same(publisher, serial) {
+                    known.errored += count;
+                    // They may be sent again.
+                    known.last = None;
                     let code = ResponseCode::StreamNotAvailable;
                     self.refused.count(code);
                     answers::publish_error(out, publisher, code, ids.iter());

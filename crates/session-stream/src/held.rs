@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use leveret_broker::alarms::AlarmSource;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_queue::WaitReason;
@@ -49,22 +48,22 @@ impl Session {
     pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: DurableAnswer) {
         let wait = wait.into();
         match self.client.broker.streams.end(&wait) {
-            Some(end) => self.answer_at_end(answer, end),
+            Some(end) => self.answer_at_end(answer, end.is_reached()),
             None => self.held = InputHold::Durable { wait, answer },
         }
     }
 
     /// Answers when its wait is over.
-    fn answer_at_end(&mut self, answer: DurableAnswer, end: WaitEnd) {
-        match (end, answer) {
-            (WaitEnd::Reached, answer) => {
+    fn answer_at_end(&mut self, answer: DurableAnswer, is_reached: bool) {
+        match (is_reached, answer) {
+            (true, answer) => {
                 self.client.broker.registry.publish();
                 self.answer(answer);
             }
-            (WaitEnd::Gone, DurableAnswer::Changed { key, correlation, .. }) => {
+            (false, DurableAnswer::Changed { key, correlation, .. }) => {
                 self.respond(key, correlation, ResponseCode::InternalError);
             }
-            (WaitEnd::Gone, DurableAnswer::Sequence { correlation, .. }) => {
+            (false, DurableAnswer::Sequence { correlation, .. }) => {
                 let code = ResponseCode::StreamNotAvailable;
                 answers::sequence(self.client.output.buffer(), correlation, code, 0);
             }
@@ -90,7 +89,7 @@ impl Session {
         match &self.held {
             InputHold::Durable { wait, .. } if let Some(end) = self.client.broker.streams.end(wait) => {
                 let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
-                self.answer_at_end(answer, end);
+                self.answer_at_end(answer, end.is_reached());
             }
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
                 self.end_hold();

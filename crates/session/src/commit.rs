@@ -14,20 +14,21 @@ use smallvec::SmallVec;
 use crate::client_connection::ClientConnection;
 use crate::transaction::{Publishing, SETTLED_RUN, Settling, Transaction};
 use leveret_broker::group::{Group, TakenSlot};
-use leveret_broker::queue_handle::{PublishedIn, QueueRef, RECORD_RUNS_MAX, Reason};
+use leveret_broker::queue_handle::{Acceptance, Published, QueueRef, RECORD_RUNS_MAX, Reason, RefusalReason};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::StreamRef;
 use leveret_broker::ticket::StreamId;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::{ENQUEUE, QUEUE_LOOK, QUEUE_RUN, TurnBudget};
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{WaitEnd, WaitFor};
 
 /// The result of a commit.
 #[derive(Debug, Clone)]
 pub struct Committed {
     /// The position that the answer waits for.
     pub wait: WaitFor,
-    /// The reason why a queue didn't get all of its messages; all else has taken effect.
+    /// The reason why a queue didn't get all of its messages, if that is known already: otherwise the wait ends with it. All else has
+    /// taken effect.
     pub refused: Option<PartialReason>,
 }
 
@@ -38,6 +39,23 @@ pub enum PartialReason {
     Limit,
     /// It stopped after the commit had begun.
     Stopped,
+    /// Its log left before it had the messages for good.
+    Gone,
+}
+
+impl PartialReason {
+    /// The reason why a queue didn't get all of its messages, by the end of a commit's wait; `None` if all queues got them.
+    pub fn of(end: &WaitEnd) -> Option<Self> {
+        match end {
+            // To a queue that is being deleted they came before the deletion.
+            WaitEnd::Reached | WaitEnd::Unrouted => None,
+            WaitEnd::Gone => Some(Self::Gone),
+            WaitEnd::Refused(refusal) => Some(match refusal.reason {
+                RefusalReason::Limit => Self::Limit,
+                RefusalReason::Stopped => Self::Stopped,
+            }),
+        }
+    }
 }
 
 impl PartialReason {
@@ -46,6 +64,7 @@ impl PartialReason {
         match self {
             PartialReason::Limit => "a queue refused a message (x-overflow=reject-publish)",
             PartialReason::Stopped => "a queue stopped while its messages were published",
+            PartialReason::Gone => WaitEnd::GONE_TEXT,
         }
     }
 }
@@ -207,16 +226,22 @@ impl Commit {
             if let Some(queue) = queues.get(self.next) {
                 let count = batch.len() as u32;
                 let group = self.groups.of(queue);
-                let PublishedIn { accepted, ticket } =
+                let Published { acceptance, awaited, .. } =
                     queue.publish_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
-                if accepted < count {
-                    let has_stopped = matches!(queue.state(), QueueState::Failed(_));
-                    self.refused = Some(if has_stopped { PartialReason::Stopped } else { PartialReason::Limit });
+                match acceptance {
+                    Acceptance::Known(accepted) => {
+                        if accepted < count {
+                            let has_stopped = matches!(queue.state(), QueueState::Failed(_));
+                            self.refused =
+                                Some(if has_stopped { PartialReason::Stopped } else { PartialReason::Limit });
+                        }
+                        self.wait.and(awaited);
+                    }
+                    Acceptance::Later(fate) => self.wait.and_fate(awaited, fate),
                 }
-                if !ticket.is_nothing() {
+                if !awaited.is_nothing() {
                     // The memory of a batch is counted once, spread over its queues.
-                    client.undurable.note(ticket.into(), queue, batch.memory() as u64 / queues.len() as u64);
-                    self.wait.and(ticket.into());
+                    client.undurable.note(awaited, queue, batch.memory() as u64 / queues.len() as u64);
                 }
                 self.next += 1;
                 client.budget.spend(QUEUE_RUN + count * ENQUEUE);

@@ -1,12 +1,11 @@
 //! Publisher confirms: each publish of a channel is answered once, when the position it waits for has been reached.
 //! Confirms are in order within a commit stream and independent of other streams.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use leveret_broker::streams::waits::InOrder;
-use leveret_broker::ticket::WaitEnd;
 use leveret_broker::time::Nanos;
-use leveret_broker::wait_for::{Reached, WaitFor};
+use leveret_broker::wait_for::{Reached, WaitEnd, WaitFor};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ConfirmRun {
@@ -16,9 +15,20 @@ struct ConfirmRun {
 }
 
 impl ConfirmRun {
-    /// The run when its wait has ended: what may be lost isn't confirmed.
-    fn ended(self, end: WaitEnd) -> Self {
-        Self { accepted: self.accepted && end == WaitEnd::Reached, ..self }
+    /// The run when its wait has ended, and the rest that is answered differently: what may be lost, or was refused, isn't
+    /// confirmed.
+    fn ended(self, end: &WaitEnd) -> (Self, Option<Self>) {
+        let accepted = match end {
+            // A message that is routed nowhere is confirmed.
+            WaitEnd::Reached | WaitEnd::Unrouted => return (self, None),
+            WaitEnd::Refused(refusal) if self.accepted => u64::from(refusal.accepted).min(self.last + 1 - self.first),
+            WaitEnd::Refused(_) | WaitEnd::Gone => 0,
+        };
+        let others = Self { first: self.first + accepted, accepted: false, ..self };
+        match accepted {
+            0 => (others, None),
+            _ => (Self { last: others.first - 1, ..self }, (others.first <= self.last).then_some(others)),
+        }
     }
 }
 
@@ -45,8 +55,9 @@ pub struct Confirms {
     /// Answered publishes beyond `answered`, by the first of each range.
     ahead: BTreeMap<u64, u64>,
     count_ahead: u64,
-    /// The rest of a run that is answered one by one, since some publishes before it are unanswered.
-    one_by_one: Option<ConfirmRun>,
+    /// Runs that are answered next: the rest of one that is answered one by one, since some publishes before it are unanswered, and of
+    /// one that wasn't accepted as a whole.
+    left: VecDeque<ConfirmRun>,
     waits: InOrder<ConfirmRun>,
     /// Publishes to a queue whose publishers are paced, by the time from which they may be answered.
     paced: BTreeMap<(Nanos, u64), (WaitFor, ConfirmRun)>,
@@ -84,10 +95,17 @@ impl Confirms {
     }
 
     /// A paced publish whose time has come.
-    fn pop_paced(&mut self, reached: &impl Reached, now: Nanos) -> Option<ConfirmRun> {
+    fn pop_paced(&mut self, reached: &impl Reached, now: Nanos) -> Option<(ConfirmRun, WaitEnd)> {
         let mut due = self.paced.iter().take_while(|((at, _), _)| *at <= now).take(DUE_LOOKED_AT);
         let (key, end) = due.find_map(|(key, (wait, _))| Some((*key, wait.end(reached)?)))?;
-        self.paced.remove(&key).map(|(_, run)| run.ended(end))
+        self.paced.remove(&key).map(|(_, run)| (run, end))
+    }
+
+    /// The part of a run that is answered first; the other one follows it.
+    fn begin(&mut self, run: ConfirmRun, end: &WaitEnd) -> ConfirmRun {
+        let (run, rest) = run.ended(end);
+        self.left.extend(rest);
+        run
     }
 
     /// The number of unanswered publishes.
@@ -97,19 +115,26 @@ impl Confirms {
 
     /// The next answer that is due.
     pub fn next(&mut self, reached: &impl Reached, now: Nanos) -> Option<Confirm> {
-        let mut run = match self.one_by_one.take().or_else(|| self.pop_paced(reached, now)) {
+        let mut run = match self.left.pop_front() {
             Some(run) => run,
-            None => {
-                let (run, end) = self.waits.pop(reached)?;
-                let mut run = run.ended(end);
-                let joins = |run: ConfirmRun| {
-                    move |next: &ConfirmRun, end| next.first == run.last + 1 && next.ended(end).accepted == run.accepted
-                };
-                while let Some((next, _)) = self.waits.pop_if(reached, joins(run)) {
-                    run.last = next.last;
+            None => match self.pop_paced(reached, now) {
+                Some((run, end)) => self.begin(run, &end),
+                None => {
+                    let (run, end) = self.waits.pop(reached)?;
+                    let mut run = self.begin(run, &end);
+                    while self.left.is_empty()
+                        && let Some((next, end)) = self.waits.pop_if(reached, |next, _| next.first == run.last + 1)
+                    {
+                        let next = self.begin(next, &end);
+                        if next.accepted != run.accepted {
+                            self.left.push_front(next);
+                            break;
+                        }
+                        run.last = next.last;
+                    }
+                    run
                 }
-                run
-            }
+            },
         };
         let accepted = run.accepted;
         if run.first == self.answered + 1 {
@@ -131,7 +156,9 @@ impl Confirms {
         }
         self.count_ahead += 1;
         run.first += 1;
-        self.one_by_one = Some(run).filter(|run| run.first <= run.last);
+        if run.first <= run.last {
+            self.left.push_front(run);
+        }
         Some(Confirm { sequence, multiple: false, accepted })
     }
 }

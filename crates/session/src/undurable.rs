@@ -39,8 +39,8 @@ impl Undurable {
     /// Notes a run of this connection, with this many bytes of memory, that was published to `queue`. If the queue is
     /// behind, the run counts until it is durable. This holds even if the queue's durability is `os`: its confirms only
     /// wait for the write, which would slow down no publisher.
-    pub fn note_published(&mut self, published: Published, queue: &QueueRef, bytes: u64) {
-        let Published { awaited, is_behind, .. } = published;
+    pub fn note_published(&mut self, published: &Published, queue: &QueueRef, bytes: u64) {
+        let &Published { awaited, is_behind, .. } = published;
         match is_behind {
             false => self.note(awaited, queue, bytes),
             true => {
@@ -118,6 +118,7 @@ mod tests {
 
     use super::*;
     use crate::fixture::queue;
+    use leveret_broker::queue_handle::Acceptance;
     use leveret_broker::ticket::Ticket;
 
     fn written(number: u64) -> Awaited {
@@ -146,17 +147,17 @@ mod tests {
         let os = queue();
         let mut undurable = Undurable::new(Arc::default());
         let published = |position, is_behind| Published {
-            accepted: 1,
+            acceptance: Acceptance::Known(1),
             awaited: written(position),
             is_behind,
             is_gone: false,
             slot: PublishSlot::default(),
         };
-        undurable.note_published(published(10, false), &os, 300 << 10);
+        undurable.note_published(&published(10, false), &os, 300 << 10);
         assert!(!undurable.is_full());
         assert!(undurable.apply(&reached(10, 0), &mut TurnBudget::unlimited()));
         assert!(undurable.is_empty(), "it has to be written only");
-        undurable.note_published(published(11, true), &os, 300 << 10);
+        undurable.note_published(&published(11, true), &os, 300 << 10);
         assert!(undurable.is_full());
         assert_eq!(next(&undurable), (Some(11), Some(11)));
         assert!(undurable.apply(&reached(11, 10), &mut TurnBudget::unlimited()));

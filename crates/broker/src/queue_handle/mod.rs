@@ -31,12 +31,14 @@ use crate::log_lines::category;
 use crate::moves;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
+use crate::published::{NotTaken, PublishedHere};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
 use crate::records::reason_of;
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Apply, Record, StoreRef, StreamRef};
+use crate::streams::{CarriedOut, LateStream};
 use crate::taps::Taps;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
@@ -58,7 +60,8 @@ mod transfer;
 
 pub use crate::moves::Reason;
 pub(crate) use crate::moves::Waiting;
-pub use crate::published::{Audience, ChunkPublished, Published};
+pub use crate::offered_chunk::Numbered;
+pub use crate::published::{Acceptance, Audience, Fate, Published, Refusal, RefusalReason};
 pub(crate) use checkpoint::LiveAnswer;
 pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;
@@ -94,8 +97,8 @@ pub(crate) struct QueueHandle {
     taps: Arc<Taps>,
     /// Whether it is in the list of its home core.
     is_deferred: AtomicBool,
-    /// See [`crate::Settings::answers_late`].
-    answers_late: bool,
+    /// The stream that says later what became of publishes, see [`crate::Settings::answers_late`].
+    late: Option<Arc<LateStream>>,
     moves: moves::Moves,
     deleted_messages: AtomicU64,
     /// The ticket of its deletion, once it is closed; written under its lock.
@@ -166,7 +169,7 @@ impl QueueHandle {
             shared,
             taps,
             is_deferred: AtomicBool::new(false),
-            answers_late: services.answers_late,
+            late: services.late.clone(),
             moves: moves::Moves::default(),
             deleted_messages: AtomicU64::new(0),
             closed_at: Mutex::default(),
@@ -373,7 +376,7 @@ impl QueueHandle {
         persistent: bool,
         audience: Audience,
         now: Nanos,
-    ) -> Published {
+    ) -> PublishedHere {
         if self.is_stream() {
             return self.publish_as_chunk(part, now);
         }
@@ -396,10 +399,10 @@ impl QueueHandle {
             let Some(submission) = queue.submit(part, now) else {
                 // It was routed before the deletion was known: it counts as published later, when it would have found no queue.
                 let awaited = Awaited::durable(*self.closed_at.lock());
-                return Published { accepted: count, awaited, is_gone: true, ..Published::none() };
+                return PublishedHere { accepted: count, awaited, is_gone: true, ..PublishedHere::none() };
             };
             if submission.accepted == 0 {
-                return Published::none();
+                return PublishedHere::none();
             }
             let is_logged = self.is_durable() && (persistent || self.spills(queue, part.first(submission.accepted)));
             let written = self.durability == Durability::Os && !queue.awaits_group();
@@ -435,9 +438,9 @@ impl QueueHandle {
                 Audience::Alone | Audience::Several(_) => queue.slot(accepted, now),
                 Audience::Unpaced(_) => PublishSlot::default(),
             };
-            Published { accepted, awaited, is_behind, is_gone: false, slot }
+            PublishedHere { accepted, awaited, is_behind, is_gone: false, slot }
         });
-        let published = published.unwrap_or_else(Published::none);
+        let published = published.unwrap_or_else(PublishedHere::none);
         if published.is_gone
             && let Some(successor) = self.successor()
         {
@@ -846,7 +849,36 @@ impl QueueHandle {
 
     /// Whether it answers all calls later that a queue elsewhere would answer later.
     pub(crate) fn answers_late(&self) -> bool {
-        self.answers_late
+        self.late.is_some()
+    }
+
+    /// What the publisher of `count` messages is told now.
+    #[inline]
+    pub(crate) fn told(self: &Arc<Self>, published: PublishedHere, count: u32) -> Published {
+        match &self.late {
+            None => published.into(),
+            Some(late) => self.told_later(late, published, count),
+        }
+    }
+
+    #[cold]
+    fn told_later(self: &Arc<Self>, late: &Arc<LateStream>, published: PublishedHere, count: u32) -> Published {
+        let PublishedHere { accepted, awaited, is_behind, is_gone, slot } = published;
+        let not_taken = match is_gone {
+            true => Some(NotTaken::Gone),
+            false => (accepted < count).then(|| NotTaken::Refused(self.refusal(accepted).into())),
+        };
+        let carried_out = CarriedOut { stream: self.stream.clone(), awaited, queue: self.clone(), not_taken };
+        let queue = self.clone();
+        let (awaited, fate) = late.number(carried_out, move |call| queue.deferred.ask(Some(&queue), call));
+        Published { acceptance: Acceptance::Later(fate), awaited, is_behind, is_gone: false, slot }
+    }
+
+    /// The refusal of all but the first messages.
+    fn refusal(&self, accepted: u32) -> Refusal {
+        let has_stopped = has_failed(&self.inner.lock());
+        let reason = if has_stopped { RefusalReason::Stopped } else { RefusalReason::Limit };
+        Refusal { accepted, queue: self.info.name.clone(), reason }
     }
 
     /// Makes a call in a turn of the home core, and answers then.

@@ -9,8 +9,8 @@ use leveret_queue::Watermarks;
 use parking_lot::Mutex;
 
 use super::{CommitStream as _, LocalStream, StoreRef, StreamRef, Waiter};
-use crate::ticket::{Awaited, StreamId, Ticket, WaitEnd};
-use crate::wait_for::WaitFor;
+use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::wait_for::{WaitEnd, WaitFor};
 
 /// Decides which stream a queue belongs to.
 pub type Placing = fn(&Queue) -> StreamId;
@@ -161,7 +161,7 @@ impl Streams {
 
     /// Whether a condition is reached. A condition that ended otherwise isn't, and never will be: see [`Streams::end`].
     pub fn have(&self, wait: &WaitFor) -> bool {
-        self.end(wait) == Some(WaitEnd::Reached)
+        self.end(wait).is_some_and(|end| end.is_reached())
     }
 
     /// Notifies `waiter` when the condition is reached, in this call if it is already or its stream has left.

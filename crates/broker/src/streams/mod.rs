@@ -8,6 +8,7 @@
 //! records are committed elsewhere.
 
 mod known;
+mod late;
 mod local;
 mod record;
 pub mod waits;
@@ -18,6 +19,8 @@ use leveret_log::{GroupId, JoinChunks, LogId, NewChunk, ReadPlan, Wait};
 use leveret_queue::{Place, WaitReason, Watermarks};
 
 pub use self::known::{Placing, Streams, WhenOver};
+pub(crate) use self::late::CarriedOut;
+pub use self::late::LateStream;
 pub use self::local::LocalStream;
 pub use self::record::Record;
 use crate::outbox::Outbox;

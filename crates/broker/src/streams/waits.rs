@@ -6,9 +6,9 @@ use std::collections::VecDeque;
 use leveret_queue::{Place, Watermarks};
 use smallvec::SmallVec;
 
-use crate::ticket::{Awaited, StreamId, Ticket, WaitEnd};
+use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::turn_budget::{APPLY, TurnBudget};
-use crate::wait_for::{Reached, WaitFor};
+use crate::wait_for::{Reached, WaitEnd, WaitFor};
 
 /// Maximum distance of places of runs of one queue that share an entry.
 const ENTRY_PLACES_MAX: u64 = 64;
@@ -87,7 +87,7 @@ impl<T> InOrder<T> {
 
     /// Removes and returns the next entry whose wait has ended, and how, if it `is_wanted`.
     #[inline]
-    pub fn pop_if(&mut self, reached: &impl Reached, is_wanted: impl Fn(&T, WaitEnd) -> bool) -> Option<(T, WaitEnd)> {
+    pub fn pop_if(&mut self, reached: &impl Reached, is_wanted: impl Fn(&T, &WaitEnd) -> bool) -> Option<(T, WaitEnd)> {
         let mut at = 0;
         while let Some((stream, list)) = self.lists.0.get_mut(at) {
             let marks = reached(*stream);
@@ -95,17 +95,13 @@ impl<T> InOrder<T> {
             let is_due = |(wait, entry): &mut (WaitFor, T)| {
                 wait.is_first_over(marks) && {
                     ended = wait.end(reached);
-                    ended.is_none_or(|end| is_wanted(entry, end))
+                    ended.as_ref().is_none_or(|end| is_wanted(entry, end))
                 }
             };
             match (list.pop_front_if(is_due), ended) {
                 (None, _) => at += 1,
                 (Some((_, entry)), Some(end)) => return Some((entry, end)),
-                (Some((wait, entry)), None) => match wait.rest(reached) {
-                    Some(rest) => self.push(rest, entry),
-                    // Its streams went on in between.
-                    None => return Some((entry, WaitEnd::Reached)),
-                },
+                (Some((wait, entry)), None) => self.push(wait.rest(reached), entry),
             }
         }
         None
@@ -401,8 +397,8 @@ mod tests {
     }
 
     fn due(waits: &mut InOrder<&'static str>, reached: &impl Reached) -> Vec<&'static str> {
-        let is_reached = |(entry, end)| {
-            assert_eq!(end, WaitEnd::Reached);
+        let is_reached = |(entry, end): (&'static str, WaitEnd)| {
+            assert!(end.is_reached());
             entry
         };
         std::iter::from_fn(|| waits.pop(reached).map(is_reached)).collect()
@@ -456,11 +452,12 @@ mod tests {
         waits.push(at(B, 8).into(), "b2");
         let b_is_gone = |a: u64| move |stream| (stream == A).then(|| Watermarks::synced(Place::new(a)));
         let gone: Vec<_> = std::iter::from_fn(|| waits.pop(&b_is_gone(4))).collect();
-        assert_eq!(gone, [("b1", WaitEnd::Gone), ("b2", WaitEnd::Gone)]);
-        assert_eq!(waits.pop(&b_is_gone(5)), Some(("both", WaitEnd::Gone)), "reaching the other isn't enough");
-        assert_eq!(waits.pop(&b_is_gone(5)), None);
-        assert_eq!(waits.pop(&b_is_gone(6)), Some(("a", WaitEnd::Reached)));
-        assert_eq!((both.end(&b_is_gone(0)), both.is_reached(&b_is_gone(9))), (Some(WaitEnd::Gone), false));
+        assert!(matches!(gone[..], [("b1", WaitEnd::Gone), ("b2", WaitEnd::Gone)]), "{gone:?}");
+        let both_ended = waits.pop(&b_is_gone(5));
+        assert!(matches!(both_ended, Some(("both", WaitEnd::Gone))), "reaching the other isn't enough: {both_ended:?}");
+        assert!(waits.pop(&b_is_gone(5)).is_none());
+        assert!(matches!(waits.pop(&b_is_gone(6)), Some(("a", WaitEnd::Reached))));
+        assert!(matches!(both.end(&b_is_gone(0)), Some(WaitEnd::Gone)) && !both.is_reached(&b_is_gone(9)));
     }
 
     #[test]

@@ -12,8 +12,9 @@ use crate::pairs::response::Response;
 use crate::pairs::{Requests, ResponseGrant, Responses, UNANSWERED_MAX, Waiting};
 use crate::pending::{Pending, Rest};
 use crate::session::Session;
-use leveret_broker::ticket::{Awaited, WaitEnd};
+use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitEnd;
 
 impl Connection {
     /// The position that the first response waits for.
@@ -95,7 +96,7 @@ impl Connection {
             self.serve_next(now);
             let Some(end) = self.responses.front().and_then(|waiting| waiting.end(&streams)) else { break };
             let Some(mut waiting) = self.responses.pop_front() else { break };
-            if end == WaitEnd::Gone {
+            if !end.is_reached() {
                 waiting.response.be(Err(Refusal::Answer(Status::InternalServerError, WaitEnd::GONE_TEXT.to_owned())));
             }
             if !waiting.response.wait.is_nothing() {

@@ -13,7 +13,7 @@ use crate::link_state::{INITIAL_DELIVERY_COUNT, LinkState};
 use leveret_broker::partial::PartialMessages;
 use leveret_broker::settings::LinkCredit;
 use leveret_broker::streams::Streams;
-use leveret_broker::ticket::WaitEnd;
+use leveret_broker::wait_for::WaitEnd;
 
 /// The identity of a pair, which both halves share.
 #[derive(Debug, Clone, PartialEq, Eq)]
