@@ -23,7 +23,7 @@ pub struct Published {
     pub slot: PublishSlot,
 }
 
-/// What is known about messages that were published together.
+/// The messages that were accepted of those that were published together, as far as that is known.
 #[derive(Debug, Clone)]
 pub enum Acceptance {
     /// So many were accepted, counted from the first one.
@@ -37,18 +37,18 @@ pub enum Acceptance {
 #[derive(Debug, Default)]
 pub struct Fate(OnceLock<NotTaken>);
 
-/// What became of messages that aren't in a queue.
+/// The reason why messages aren't in a queue.
 #[derive(Debug, Clone)]
 pub enum NotTaken {
     /// The queue didn't accept some of them.
-    Refused(Arc<Refusal>),
+    Refused(Arc<RefusedPublish>),
     /// The queue was deleted before they came: they are handled as if they had been routed a moment later.
     Gone,
 }
 
 /// A queue didn't accept all messages that were published together.
 #[derive(Debug, Clone)]
-pub struct Refusal {
+pub struct RefusedPublish {
     /// Number of accepted messages, counted from the first one.
     pub accepted: u32,
     /// The queue's name.
@@ -74,7 +74,7 @@ impl Fate {
         debug_assert!(is_first, "a publish was answered twice");
     }
 
-    /// What became of messages that aren't in the queue; `None` if all are, once the place is reached.
+    /// The reason why some messages aren't in the queue; `None` if all are, once the place is reached.
     pub fn told(&self) -> Option<&NotTaken> {
         self.0.get()
     }

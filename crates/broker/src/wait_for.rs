@@ -6,7 +6,7 @@ use leveret_queue::{GroupPlace, Place, Watermarks};
 use parking_lot::Mutex;
 
 use crate::planted::{Bug, is_planted};
-use crate::published::{Fate, NotTaken, Refusal};
+use crate::published::{Fate, NotTaken, RefusedPublish};
 use crate::ticket::{Awaited, StreamId, Ticket};
 
 /// How a wait ends.
@@ -15,7 +15,7 @@ pub enum WaitEnd {
     /// Every place is reached.
     Reached,
     /// Every place is reached, and a queue didn't accept all messages: the one that accepted the fewest.
-    Refused(Arc<Refusal>),
+    Refused(Arc<RefusedPublish>),
     /// Every place is reached, and all queues were deleted before the messages came: they count as routed nowhere.
     Unrouted,
     /// A stream left before its place was reached: it isn't known whether what was waited for will survive.
@@ -53,7 +53,7 @@ struct Part {
     more: More,
 }
 
-/// What is to be known besides the place.
+/// Things to be known besides the place.
 #[derive(Debug, Clone, Default)]
 enum More {
     #[default]
@@ -320,7 +320,7 @@ impl WaitFor {
     #[cold]
     fn told(&self) -> WaitEnd {
         let fates = std::iter::once(&self.first).chain(&self.others).flat_map(|part| part.more.fates());
-        let (mut refused, mut gone, mut all) = (None::<&Arc<Refusal>>, 0, 0);
+        let (mut refused, mut gone, mut all) = (None::<&Arc<RefusedPublish>>, 0, 0);
         for fate in fates {
             all += 1;
             match fate.told() {
@@ -457,7 +457,7 @@ mod tests {
         assert!(wait.end(&durable(8)).is_none(), "the last one isn't answered");
         assert!(wait.is_reached(&durable(9)));
         let refusal =
-            |accepted| Refusal { accepted, queue: "q".into(), reason: crate::published::RefusalReason::Limit };
+            |accepted| RefusedPublish { accepted, queue: "q".into(), reason: crate::published::RefusalReason::Limit };
         fates[0].tell(NotTaken::Gone);
         assert!(wait.is_reached(&durable(9)), "others have them");
         fates[2].tell(NotTaken::Refused(refusal(4).into()));

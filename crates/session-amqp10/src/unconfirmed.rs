@@ -6,7 +6,7 @@ use leveret_amqp10::Serial;
 
 use super::credit_loop::Confirmed;
 use super::error::Failure;
-use leveret_broker::queue_handle::{Refusal, RefusalReason};
+use leveret_broker::queue_handle::{RefusalReason, RefusedPublish};
 use leveret_broker::streams::waits::InOrder;
 use leveret_broker::time::Nanos;
 use leveret_broker::wait_for::{Reached, WaitEnd, WaitFor};
@@ -33,7 +33,7 @@ pub(crate) enum PublishOutcome {
 
 impl PublishOutcome {
     /// The outcome of messages that this queue refused.
-    pub(crate) fn refused(refusal: &Refusal) -> Self {
+    pub(crate) fn refused(refusal: &RefusedPublish) -> Self {
         let reason = match refusal.reason {
             RefusalReason::Limit => "maxlen",
             RefusalReason::Stopped => "unavailable",

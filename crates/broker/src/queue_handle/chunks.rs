@@ -61,7 +61,7 @@ impl QueueHandle {
             Offer::Taken(published) => published,
             Offer::Behind { last, awaited } => self.publish_rest(chunk, numbered, (last, awaited), now),
         };
-        // Those that were left out are there already.
+        // Messages that were left out are there already.
         PublishedHere { accepted: if published.accepted == 0 { 0 } else { count }, ..published }
     }
 

@@ -61,7 +61,7 @@ mod transfer;
 pub use crate::moves::Reason;
 pub(crate) use crate::moves::Waiting;
 pub use crate::offered_chunk::Numbered;
-pub use crate::published::{Acceptance, Audience, Fate, Published, Refusal, RefusalReason};
+pub use crate::published::{Acceptance, Audience, Fate, Published, RefusalReason, RefusedPublish};
 pub(crate) use checkpoint::LiveAnswer;
 pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;
@@ -852,7 +852,7 @@ impl QueueHandle {
         self.late.is_some()
     }
 
-    /// What the publisher of `count` messages is told now.
+    /// The answer to the publisher of `count` messages.
     #[inline]
     pub(crate) fn told(self: &Arc<Self>, published: PublishedHere, count: u32) -> Published {
         match &self.late {
@@ -875,10 +875,10 @@ impl QueueHandle {
     }
 
     /// The refusal of all but the first messages.
-    fn refusal(&self, accepted: u32) -> Refusal {
+    fn refusal(&self, accepted: u32) -> RefusedPublish {
         let has_stopped = has_failed(&self.inner.lock());
         let reason = if has_stopped { RefusalReason::Stopped } else { RefusalReason::Limit };
-        Refusal { accepted, queue: self.info.name.clone(), reason }
+        RefusedPublish { accepted, queue: self.info.name.clone(), reason }
     }
 
     /// Makes a call in a turn of the home core, and answers then.

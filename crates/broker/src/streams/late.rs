@@ -51,7 +51,7 @@ pub(crate) struct CarriedOut {
     pub awaited: Awaited,
     /// The queue.
     pub queue: Arc<dyn Apply>,
-    /// What became of messages that aren't in it.
+    /// The reason why some messages aren't in it.
     pub not_taken: Option<NotTaken>,
 }
 
@@ -80,7 +80,7 @@ impl LateStream {
             Place::new(publishes.count)
         };
         let fate = Arc::new(Fate::default());
-        // Whoever has gone needs no answer.
+        // A publisher that has gone needs no answer.
         let (late, asker) = (self.clone(), Arc::downgrade(&fate));
         let answer = move || {
             queue.apply();
