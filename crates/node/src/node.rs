@@ -18,6 +18,7 @@ use tracing::{info, warn};
 use crate::alarms::{self, AlarmLimits, AlarmMonitor, SharedLimits};
 use crate::authenticate::LoopbackUsers;
 use crate::clock::Clock;
+use crate::clock_follower;
 use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors::{self, Descriptors};
 use crate::disk::{DiskThreads, Fatal, FsDisk};
@@ -219,18 +220,20 @@ impl Node {
             Setup { settings, protocols: options.protocols, authenticator: options.authenticate, counters },
             clock.now(),
         )?;
+        let clock = clock.with_epoch(broker.wall.epoch());
         if let Some(shown) = first_start::cluster_id(&broker.registry.snapshot().topology) {
             identity.follow(shown, &*disk, &log_options).map_err(identity_error)?;
         }
         let fatal: Fatal = options.fatal;
-        let disk_threads = DiskThreads::start(&broker, &disk, clock, options.sync_delay, &fatal)?;
+        let disk_threads = DiskThreads::start(&broker, &disk, &clock, options.sync_delay, &fatal)?;
         let alarm_limits = SharedLimits::new(options.alarms);
         let alarm_monitor = AlarmMonitor::start(&broker, &data_directory, &alarm_limits)?;
-        first_start::begin(&broker, options.first_user.as_ref(), &vhost_defaults, &identity, clock)?;
+        first_start::begin(&broker, options.first_user.as_ref(), &vhost_defaults, &identity, &clock)?;
         tell_of_weaker_queues(&broker);
-        let running = (0..count).map(|index| RunningCore::start(index, clock)).collect::<io::Result<Vec<_>>>()?;
+        let running = (0..count).map(|index| RunningCore::start(index, &clock)).collect::<io::Result<Vec<_>>>()?;
         running.iter().for_each(|core| core.serve_queues(&broker));
         let side = SideRuntime::start()?;
+        side.spawn(clock_follower::follow(broker.clone(), clock.clone()));
         let (stop_sender, stop_signal) = signals::listen()?;
         let population: Arc<Population> = Arc::default();
         let inner = Inner {
@@ -289,7 +292,7 @@ impl Node {
             &self.inner.broker,
             &self.own_exchanges,
             &self.inner.vhost_defaults,
-            self.inner.clock,
+            &self.inner.clock,
         )?;
         self.side.spawn(watch(tls.clone()));
         // It is only set once, since a node accepts once.
@@ -326,7 +329,7 @@ impl Node {
     /// # Errors
     /// The model refuses the cluster's id.
     pub fn finish_first_start(&self) -> Result<(), StartError> {
-        first_start::finish(&self.inner.broker, &self.identity, self.inner.clock)
+        first_start::finish(&self.inner.broker, &self.identity, &self.inner.clock)
     }
 
     /// Registers the addresses of servers that are spawned on this node, for [`NodeHandle::listening`]. Has to be
@@ -447,8 +450,8 @@ impl NodeHandle {
 
     /// The node's clock.
     #[must_use]
-    pub fn clock(&self) -> Clock {
-        self.inner.clock
+    pub fn clock(&self) -> &Clock {
+        &self.inner.clock
     }
 
     /// The TLS of its listeners.
