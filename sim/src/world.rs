@@ -193,6 +193,7 @@ impl World {
             clock.now(),
         );
         let (broker, report) = recovered.map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
+        let clock = clock.with_epoch(broker.wall.epoch());
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
         let is_gentle = random.below(4) == 0;
         let is_rarely_synced = random.below(4) == 0;
@@ -386,6 +387,7 @@ impl World {
 
     /// Whether something can be done now.
     pub(crate) fn can_act(&mut self) -> bool {
+        self.clock.follow(&self.broker);
         self.look_for_actions();
         self.stopped.is_none() && !self.actions.is_empty()
     }
@@ -439,7 +441,8 @@ impl World {
         let lanes = self.lanes.iter().enumerate().filter(|(lane, _)| still != Some(lane / LANES));
         let lanes = lanes.filter_map(|(_, lane)| lane.due());
         let queues = (0..CORES).filter_map(|core| self.broker.deferred.next_deadline(core));
-        lanes.chain(self.links.iter().filter_map(|link| link.task.deadline())).chain(queues).min()
+        let others = queues.chain(self.clock.next_look(&self.broker));
+        lanes.chain(self.links.iter().filter_map(|link| link.task.deadline())).chain(others).min()
     }
 
     fn wake_expired(&mut self) {
