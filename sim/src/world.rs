@@ -15,7 +15,7 @@ use leveret_broker::ticket::StreamId;
 use leveret_broker::{Broker, Peer, Protocol, Settings, Setup};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
-use leveret_model::{Command, PutUser, SetPermissions};
+use leveret_model::{Command, MemberNumber, PutUser, SetPermissions};
 use leveret_queue::QueueState;
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
@@ -178,6 +178,8 @@ impl World {
             // Simulated time may jump by hours, and its clients don't expect their messages to be taken back meanwhile.
             consumer_timeout_ms: u64::MAX,
             first_number: [0, 65_535 - random.below(150)][random.below(2) as usize],
+            // A member of a cluster has greater ids.
+            member: MemberNumber([0, 32_767][(seed / 4 % 2) as usize]),
             // Half of the seeds, whatever their turns.
             answers_late: seed / 2 % 2 == 1,
             ..Settings::default()

@@ -262,6 +262,7 @@ impl Broker {
         let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let group_slots = counters.iter().map(|_| Arc::default()).collect();
+        let next_id = AtomicU64::new(settings.member.id(1));
         let channel_max = AtomicU16::new(settings.channel_max);
         let consumer_timeout_ms = AtomicU64::new(settings.consumer_timeout_ms);
         let protocols = Protocols::new(protocols);
@@ -294,7 +295,7 @@ impl Broker {
             protocols,
             clients: Clients::default(),
             vhosts: Mutex::default(),
-            next_id: AtomicU64::new(1),
+            next_id,
             in_maintenance: AtomicBool::new(false),
             names,
             notices,
@@ -485,7 +486,7 @@ impl Broker {
         });
     }
 
-    /// An id that no connection or consumer of this process has.
+    /// An id that no connection or consumer has, of this process or of another node: see [`ConnectionId`].
     pub fn fresh_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
