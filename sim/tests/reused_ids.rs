@@ -42,7 +42,7 @@ fn fill(world: &mut World, script: &Script, name: &str, messages: u64) -> Result
 
 /// A queue that isn't logged leaves nothing behind that a queue with its id could take for its own.
 #[test]
-fn a_queue_with_the_id_of_a_lost_transient_one_has_its_own_messages() {
+fn a_queue_with_the_id_of_a_lost_one_has_its_own_messages() {
     for seed in 0..8 {
         let run = || {
             let disk = Arc::new(SimDisk::new());

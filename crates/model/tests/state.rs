@@ -173,7 +173,7 @@ fn replay_and_snapshot_give_the_logged_state() {
     let next =
         |model: &mut Model| submit(model, Command::DeclareQueue(queue("new", true))).queue_declared().unwrap().id;
     let expected = next(&mut model);
-    assert_eq!(expected, QueueId(3));
+    assert_eq!(expected, QueueId(4));
     assert_eq!(next(&mut replayed), expected);
     assert_eq!(next(&mut restored), expected);
 }

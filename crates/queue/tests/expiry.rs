@@ -341,7 +341,7 @@ fn a_turn_expires_a_bounded_number_and_asks_for_the_next() {
 }
 
 #[test]
-fn messages_expire_by_the_clock_that_was_set_and_the_queue_doesnt() {
+fn messages_expire_by_a_clock_that_was_set_and_queues_dont() {
     let options = QueueOptions { message_ttl_ms: Some(60_000), expires_ms: Some(50_000), ..QueueOptions::default() };
     for by_ms in [30_000, -30_000] {
         let mut rig = Rig::with_options(options.clone());

@@ -102,7 +102,7 @@ impl<const N: usize> Past<N> {
         let mut values: Vec<f32> = lengths.iter().map(|length| *length as f32).collect();
         let rates = match self.last.replace((now.monotonic, counted)) {
             Some((then, before)) if now.monotonic > then => {
-                let seconds = (now.monotonic - then) as f32 / 1e9;
+                let seconds = ((now.monotonic - then) as f64 / 1e9) as f32;
                 std::array::from_fn(|at| counted[at].saturating_sub(before[at]) as f32 / seconds)
             }
             _ => [0.0; N],
