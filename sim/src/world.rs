@@ -16,7 +16,7 @@ use leveret_broker::ticket::{StreamId, Ticket};
 use leveret_broker::{Broker, Peer, Protocol, Settings, Setup};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
-use leveret_model::{Command, PutUser, SetPermissions};
+use leveret_model::{Command, MemberNumber, PutUser, SetPermissions};
 use leveret_queue::QueueState;
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
@@ -179,6 +179,8 @@ impl World {
             // Simulated time may jump by hours, and its clients don't expect their messages to be taken back meanwhile.
             consumer_timeout_ms: u64::MAX,
             first_number: [0, 65_535 - random.below(150)][random.below(2) as usize],
+            // A member of a cluster has greater ids.
+            member: MemberNumber([0, 32_767][(seed / 4 % 2) as usize]),
             // Half of the seeds, whatever their turns.
             answers_late: seed / 2 % 2 == 1,
             ..Settings::default()
@@ -194,6 +196,7 @@ impl World {
             clock.now(),
         );
         let (broker, report) = recovered.map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
+        let clock = clock.with_epoch(broker.wall.epoch());
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
         let is_gentle = random.below(4) == 0;
         let is_rarely_synced = random.below(4) == 0;
@@ -386,6 +389,7 @@ impl World {
 
     /// Whether something can be done now.
     pub(crate) fn can_act(&mut self) -> bool {
+        self.clock.follow(&self.broker);
         self.look_for_actions();
         self.stopped.is_none() && !self.actions.is_empty()
     }
@@ -439,7 +443,8 @@ impl World {
         let lanes = self.lanes.iter().enumerate().filter(|(lane, _)| still != Some(lane / LANES));
         let lanes = lanes.filter_map(|(_, lane)| lane.due());
         let queues = (0..CORES).filter_map(|core| self.broker.deferred.next_deadline(core));
-        lanes.chain(self.links.iter().filter_map(|link| link.task.deadline())).chain(queues).min()
+        let others = queues.chain(self.clock.next_look(&self.broker));
+        lanes.chain(self.links.iter().filter_map(|link| link.task.deadline())).chain(others).min()
     }
 
     fn wake_expired(&mut self) {

@@ -45,13 +45,14 @@ use crate::streams::LateStream;
 use crate::streams::{LocalStream, Placing, Store as _, StoreId, Streams};
 use crate::taps::Taps;
 use crate::ticket::Ticket;
-use crate::time::Now;
+use crate::time::{Nanos, Now};
 use crate::traffic::CoreCounters;
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
 use crate::unowned::{Unowned, UnownedLog};
 use crate::views::Client;
 use crate::wait_for::WaitFor;
+use crate::wall_time::{Reading, WallStep, WallTime};
 
 /// The reason why a broker can't start.
 #[derive(Debug, Error)]
@@ -83,6 +84,8 @@ pub struct Broker {
     pub reads: Arc<Reads>,
     /// Work that queues leave for their home cores.
     pub deferred: Arc<Deferred>,
+    /// Wall time, which follows the system's clock.
+    pub wall: WallTime,
     /// The right to a group that stays open, by core.
     group_slots: Box<[Arc<GroupSlot>]>,
     /// The check of passwords and certificates.
@@ -193,7 +196,8 @@ impl Broker {
         late.iter().for_each(|late| streams.join(late.clone(), commit.clone()));
         let reads = Arc::new(Reads::default());
         let notices = Arc::new(Notices::new(settings.node_name.clone(), settings.notice_vhosts.clone()));
-        let deferred = Arc::new(Deferred::new(counters.len()));
+        let wall = WallTime::new(now);
+        let deferred = Arc::new(Deferred::new(counters.len(), wall.epoch().clone()));
         let budget = Arc::new(
             MemoryBudget::new(settings.queue_memory_bytes).with_volatile_limit(settings.volatile_memory_bytes),
         );
@@ -223,6 +227,7 @@ impl Broker {
                 reads: reads.clone(),
                 deferred: deferred.clone(),
                 budget: budget.clone(),
+                epoch: wall.epoch().clone(),
                 shared: shared.clone(),
                 metrics: queue_metrics.clone(),
                 counters: counters[0].clone(),
@@ -259,6 +264,7 @@ impl Broker {
         let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let group_slots = counters.iter().map(|_| Arc::default()).collect();
+        let next_id = AtomicU64::new(settings.member.id(1));
         let channel_max = AtomicU16::new(settings.channel_max);
         let consumer_timeout_ms = AtomicU64::new(settings.consumer_timeout_ms);
         let protocols = Protocols::new(protocols);
@@ -273,6 +279,7 @@ impl Broker {
             logs,
             reads,
             deferred,
+            wall,
             group_slots,
             authenticator,
             budget,
@@ -290,7 +297,7 @@ impl Broker {
             protocols,
             clients: Clients::default(),
             vhosts: Mutex::default(),
-            next_id: AtomicU64::new(1),
+            next_id,
             in_maintenance: AtomicBool::new(false),
             names,
             notices,
@@ -330,6 +337,21 @@ impl Broker {
             self.commit.forget(log);
         }
         is_there
+    }
+
+    /// The time at which [`Broker::follow_clock`] is called next.
+    pub fn next_look_at_clock(&self) -> Nanos {
+        self.wall.next_turn()
+    }
+
+    /// Has wall time follow the system's clock, which `read` reads if it is time to. Returns a great difference that was taken. What is due
+    /// by the new time is due at once, and nothing else: heartbeats and all other timeouts go by the monotonic clock.
+    pub fn follow_clock(&self, now: Nanos, read: impl FnOnce() -> Reading) -> Option<WallStep> {
+        let (was_set, step) = self.wall.turn(now, read);
+        if was_set {
+            self.deferred.wall_time_was_set();
+        }
+        step
     }
 
     /// Number of messages of the broker itself, such as traces, that were dropped.
@@ -466,7 +488,7 @@ impl Broker {
         });
     }
 
-    /// An id that no connection or consumer of this process has.
+    /// An id that no connection or consumer has, of this process or of another node: see [`ConnectionId`].
     pub fn fresh_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }

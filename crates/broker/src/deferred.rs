@@ -5,14 +5,14 @@
 //!
 //! Work that would write to a commit stream without room is set aside until that stream has room again. All other work goes on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use imbl::OrdMap;
 use leveret_message::{Batch, Reason};
 use leveret_model::QueueId;
-use leveret_queue::Ended;
+use leveret_queue::{Deadlines, Ended, Epoch};
 use leveret_routing::Routes;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rustc_hash::FxHashMap;
@@ -161,17 +161,56 @@ struct CoreWork {
     wake: RwLock<Option<Arc<dyn Wake>>>,
 }
 
-/// Deadlines of a core's queues; each queue has at most one.
+/// Deadlines of a core's queues; each queue has at most one of each kind. Those in wall time stay what they are when that is set.
 #[derive(Default)]
 struct Timers {
-    queues: BTreeMap<(Nanos, QueueId), Weak<QueueHandle>>,
-    deadlines: FxHashMap<QueueId, Nanos>,
+    queues: FxHashMap<QueueId, (Deadlines, Weak<QueueHandle>)>,
+    monotonic: BTreeSet<(Nanos, QueueId)>,
+    wall_ms: BTreeSet<(u64, QueueId)>,
 }
 
 impl Timers {
-    fn remove(&mut self, id: QueueId) {
-        if let Some(deadline) = self.deadlines.remove(&id) {
-            self.queues.remove(&(deadline, id));
+    fn remove(&mut self, id: QueueId) -> Option<(Deadlines, Weak<QueueHandle>)> {
+        let (deadlines, queue) = self.queues.remove(&id)?;
+        self.monotonic.remove(&(deadlines.monotonic, id));
+        self.wall_ms.remove(&(deadlines.wall_ms, id));
+        Some((deadlines, queue))
+    }
+
+    /// Adds deadlines, unless sooner ones are known. Whether one of the queue's is the next of its kind now.
+    fn add(&mut self, deadlines: Deadlines, queue: &LocalQueue) -> bool {
+        let id = queue.info().id;
+        let known = self.queues.get(&id).map_or(Deadlines::NONE, |(known, _)| *known);
+        if deadlines.sooner_than(known).is_none() {
+            return false;
+        }
+        self.remove(id);
+        let deadlines = deadlines.and(known);
+        self.queues.insert(id, (deadlines, Arc::downgrade(queue)));
+        for (at, all) in [(deadlines.monotonic, &mut self.monotonic), (deadlines.wall_ms, &mut self.wall_ms)] {
+            if at != u64::MAX {
+                all.insert((at, id));
+            }
+        }
+        [&self.monotonic, &self.wall_ms].into_iter().any(|all| all.first().is_some_and(|(_, first)| *first == id))
+    }
+
+    fn next(&self) -> Deadlines {
+        let first = |all: &BTreeSet<(u64, QueueId)>| all.first().map_or(u64::MAX, |(at, _)| *at);
+        Deadlines { monotonic: first(&self.monotonic), wall_ms: first(&self.wall_ms) }
+    }
+
+    /// Removes and returns a queue with a deadline that has come.
+    fn due(&mut self, now: Nanos, epoch: &Epoch) -> Option<LocalQueue> {
+        let now_ms = epoch.wall_ms(now);
+        loop {
+            let monotonic = self.monotonic.first().filter(|(at, _)| *at <= now);
+            let (_, id) = *monotonic.or_else(|| self.wall_ms.first().filter(|(at, _)| *at <= now_ms))?;
+            // It announces the other one again when its timers have run.
+            let queue = self.remove(id).and_then(|(_, queue)| queue.upgrade());
+            if queue.is_some() {
+                return queue;
+            }
         }
     }
 }
@@ -179,16 +218,17 @@ impl Timers {
 /// Work of all cores.
 pub struct Deferred {
     cores: Box<[CoreWork]>,
+    epoch: Epoch,
     dropped: AtomicU64,
     /// Work of the first core.
     policies: Mutex<PolicyWalk>,
 }
 
 impl Deferred {
-    /// An instance for this many cores.
-    pub fn new(cores: usize) -> Self {
+    /// An instance for this many cores. `epoch` is that of the queues.
+    pub fn new(cores: usize, epoch: Epoch) -> Self {
         let cores = (0..cores.max(1)).map(|_| CoreWork::default()).collect();
-        Self { cores, dropped: AtomicU64::new(0), policies: Mutex::default() }
+        Self { cores, epoch, dropped: AtomicU64::new(0), policies: Mutex::default() }
     }
 
     /// Sets the wake-up for a core's work.
@@ -311,22 +351,21 @@ impl Deferred {
         }
     }
 
-    /// Sets a deadline for `queue`, unless an earlier one is set.
-    pub(crate) fn at(&self, deadline: Nanos, queue: &LocalQueue) {
+    /// Sets deadlines for `queue`, unless earlier ones are set.
+    pub(crate) fn at(&self, deadlines: Deadlines, queue: &LocalQueue) {
         let core = self.home(queue.info().id);
-        let id = queue.info().id;
-        let is_next = {
-            let mut timers = self.cores[core].timers.lock();
-            if timers.deadlines.get(&id).is_some_and(|sooner| *sooner <= deadline) {
-                return;
-            }
-            timers.remove(id);
-            timers.deadlines.insert(id, deadline);
-            timers.queues.insert((deadline, id), Arc::downgrade(queue));
-            timers.queues.first_key_value().is_some_and(|(first, _)| first.1 == id)
-        };
+        let is_next = self.cores[core].timers.lock().add(deadlines, queue);
         if is_next && let Some(wake) = &*self.cores[core].wake.read() {
             wake.wake();
+        }
+    }
+
+    /// Wall time was set: other deadlines may be the next ones, and each core looks at its own again.
+    pub(crate) fn wall_time_was_set(&self) {
+        for core in &self.cores {
+            if let Some(wake) = &*core.wake.read() {
+                wake.wake();
+            }
         }
     }
 
@@ -337,20 +376,12 @@ impl Deferred {
 
     /// The next time when a core has work: it is woken for anything sooner.
     pub fn next_deadline(&self, core: usize) -> Option<Nanos> {
-        self.cores[core].timers.lock().queues.first_key_value().map(|(first, _)| first.0)
+        self.cores[core].timers.lock().next().soonest(&self.epoch)
     }
 
     /// The next queue of a core with a due timer.
     fn due(&self, core: usize, now: Nanos) -> Option<LocalQueue> {
-        let mut timers = self.cores[core].timers.lock();
-        loop {
-            let entry = timers.queues.first_entry().filter(|first| first.key().0 <= now)?;
-            let ((_, id), queue) = entry.remove_entry();
-            timers.deadlines.remove(&id);
-            if let Some(queue) = queue.upgrade() {
-                return Some(queue);
-            }
-        }
+        self.cores[core].timers.lock().due(now, &self.epoch)
     }
 
     /// Whether refused messages still wait, or dead letters are being moved.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_metrics::Counters;
 use leveret_model::Durability;
-use leveret_queue::MemoryBudget;
+use leveret_queue::{Epoch, MemoryBudget};
 
 use crate::deferred::Deferred;
 use crate::queue_metrics::QueueMetrics;
@@ -26,6 +26,8 @@ pub struct Services {
     pub deferred: Arc<Deferred>,
     /// The memory that they share.
     pub budget: Arc<MemoryBudget>,
+    /// Wall time of monotonic zero.
+    pub epoch: Epoch,
     /// Messages that are stored once for several of them.
     pub shared: Arc<SharedMessages>,
     /// Their gauges, and counters of messages that died in them.

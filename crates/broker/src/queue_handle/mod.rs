@@ -115,28 +115,26 @@ pub(crate) struct QueueHandle {
 pub(crate) type LocalQueue = Arc<QueueHandle>;
 
 impl QueueHandle {
-    /// Creates a queue of the type that it was declared with, which begins with this replica. `epoch_ms` is the wall time of
-    /// monotonic zero, in milliseconds since the Unix epoch.
+    /// Creates a queue of the type that it was declared with, which begins with this replica.
     pub(crate) fn open(
         info: Arc<QueueInfo>,
         effective: EffectiveQueue,
         replica: Replica,
         services: &Services,
-        epoch_ms: u64,
         now: Nanos,
     ) -> LocalQueue {
         services.shared.restore(&replica.parts.references);
         // Messages from before a restart may exist although new ones aren't logged.
         let is_logged = info.durability(services.durability) != Durability::Memory || !replica.ledger.is_empty();
-        let surroundings = Self::surroundings(services, epoch_ms);
+        let surroundings = Self::surroundings(services);
         let queue = Queue::new(effective.options(&info).clone(), is_logged, replica, surroundings, now);
         Self::with_machine(info, effective, queue, services)
     }
 
-    fn surroundings(services: &Services, epoch_ms: u64) -> Surroundings {
+    fn surroundings(services: &Services) -> Surroundings {
         Surroundings {
             budget: services.budget.clone(),
-            epoch_ms,
+            epoch: services.epoch.clone(),
             strict_compat: services.strict_compat,
             standing_delay_target: services.standing_delay_target,
         }
@@ -296,7 +294,7 @@ impl QueueHandle {
                 if let Some(rare) = effects.rare() {
                     self.log_rare(&mut queue, rare);
                 }
-                effects.deadline = queue.announce_deadline();
+                effects.deadlines = queue.announce_deadlines();
                 result
             }));
             if result.is_err() {
@@ -319,8 +317,8 @@ impl QueueHandle {
         if let Some((from, numbers)) = effects.take_read() {
             self.reads.request(self.clone(), from, Purpose::Delivery(numbers));
         }
-        if let Some(deadline) = effects.deadline {
-            self.deferred.at(deadline, self);
+        if !effects.deadlines.is_none() {
+            self.deferred.at(effects.deadlines, self);
         }
         if let Some(rare) = effects.take_rare() {
             self.carry_out(*rare);

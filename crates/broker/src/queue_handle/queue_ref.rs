@@ -115,12 +115,11 @@ impl QueueRef {
     pub(crate) fn convert(
         &self,
         services: &Services,
-        epoch_ms: u64,
         now: Nanos,
         prepare: impl FnOnce(EarlierPriorities) -> Result<Option<Successor>, Refused>,
         log: Option<impl FnOnce(Option<&[u8]>) -> Ticket>,
     ) -> Result<Option<(Self, Ticket)>, Unconverted> {
-        pass!(self, queue => queue.convert(services, epoch_ms, now, prepare, log))
+        pass!(self, queue => queue.convert(services, now, prepare, log))
     }
 
     /// Its conversion is durable: notifies its consumers.

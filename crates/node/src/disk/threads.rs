@@ -43,19 +43,25 @@ impl DiskThreads {
     pub(crate) fn start(
         broker: &Arc<Broker>,
         disk: &Arc<dyn Disk>,
-        clock: Clock,
+        clock: &Clock,
         sync_delay: Duration,
         fatal: &Fatal,
     ) -> io::Result<Self> {
         let lane = |lane: Lane, sync_delay: Duration| {
-            let (broker, disk, fatal) = (broker.clone(), disk.clone(), fatal.clone());
+            let (broker, disk, clock, fatal) = (broker.clone(), disk.clone(), clock.clone(), fatal.clone());
             move |signal: &Signal, draining: &AtomicBool| {
                 Jobs { broker, disk, clock, lane, sync_delay }.run(signal, draining, &fatal);
             }
         };
         let commit = Worker::start("leveret-commit", fatal, lane(Lane::Commit, sync_delay))?;
         broker.set_lane_wake(Lane::Commit, commit.signal.clone());
-        broker.set_small_write_wake(Arc::new(SmallWrites::new(broker, disk, clock, commit.signal.clone(), fatal)));
+        broker.set_small_write_wake(Arc::new(SmallWrites::new(
+            broker,
+            disk,
+            clock.clone(),
+            commit.signal.clone(),
+            fatal,
+        )));
         let background = Worker::start("leveret-retire", fatal, lane(Lane::Background, Duration::ZERO))?;
         broker.set_lane_wake(Lane::Background, background.signal.clone());
         let (writing, body_disk, ends) = (broker.clone(), disk.clone(), fatal.clone());
@@ -70,7 +76,7 @@ impl DiskThreads {
             }
         })?;
         broker.set_body_wake(bodies.signal.clone());
-        let (reading, disk) = (broker.clone(), disk.clone());
+        let (reading, disk, clock) = (broker.clone(), disk.clone(), clock.clone());
         let read = Worker::start("leveret-read", fatal, move |signal, draining| {
             while !draining.load(Ordering::Acquire) {
                 while let Some(job) = reading.next_read() {
