@@ -79,7 +79,7 @@ impl Fixture {
         let bodies = Bodies::new(BodyFiles::new(0, 0), 1);
         let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies.clone(), limits));
         let services = Services {
-            streams: Arc::new(Streams::new(&[commit.clone()], Streams::by_home)),
+            streams: Arc::new(Streams::new(std::slice::from_ref(&commit), Streams::by_home)),
             reads: reads.clone(),
             deferred,
             budget,
