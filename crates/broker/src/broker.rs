@@ -192,8 +192,11 @@ impl Broker {
         }
         let commit = logs[0].clone();
         let streams = Arc::new(Streams::new(&logs, placing));
-        let late = settings.answers_late.then(|| Arc::new(LateStream::new(commit.clone())));
-        late.iter().for_each(|late| streams.join(late.clone(), commit.clone()));
+        let late: Vec<_> = match settings.answers_late {
+            true => logs.iter().map(|log| Arc::new(LateStream::new(log.clone(), &streams))).collect(),
+            false => Vec::new(),
+        };
+        late.iter().zip(&logs).for_each(|(late, log)| streams.join(late.clone(), log.clone()));
         let reads = Arc::new(Reads::default());
         let notices = Arc::new(Notices::new(settings.node_name.clone(), settings.notice_vhosts.clone()));
         let wall = WallTime::new(now);

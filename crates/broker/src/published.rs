@@ -44,6 +44,8 @@ pub enum NotTaken {
     Refused(Arc<RefusedPublish>),
     /// The queue was deleted before they came: they are handled as if they had been routed a moment later.
     Gone,
+    /// The log that they were written to left before their place was reached.
+    Lost,
 }
 
 /// A queue didn't accept all messages that were published together.

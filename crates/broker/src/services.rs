@@ -44,6 +44,6 @@ pub struct Services {
     pub strict_compat: bool,
     /// See [`crate::Settings::standing_delay_target`].
     pub standing_delay_target: Nanos,
-    /// The stream that says later what became of publishes, see [`crate::Settings::answers_late`].
-    pub late: Option<Arc<LateStream>>,
+    /// The streams that say later what became of publishes, one for each log; none without [`crate::Settings::answers_late`].
+    pub late: Vec<Arc<LateStream>>,
 }

@@ -328,6 +328,7 @@ impl WaitFor {
                     refused = Some(refusal);
                 }
                 Some(NotTaken::Gone) => gone += 1,
+                Some(NotTaken::Lost) => return self::gone(),
                 Some(NotTaken::Refused(_)) | None => {}
             }
         }

@@ -144,6 +144,7 @@ impl QueueHandle {
         let log_id = LogId(info.id.0);
         let Services { reads, deferred, shared, taps, .. } = services.clone();
         let (stream, store) = services.streams.of(&info);
+        let late = services.late.get(usize::from(store.id().0)).cloned();
         let durability = info.durability(services.durability);
         if durability == Durability::Os {
             stream.defer_syncs();
@@ -167,7 +168,7 @@ impl QueueHandle {
             shared,
             taps,
             is_deferred: AtomicBool::new(false),
-            late: services.late.clone(),
+            late,
             moves: moves::Moves::default(),
             deleted_messages: AtomicU64::new(0),
             closed_at: Mutex::default(),
@@ -866,7 +867,7 @@ impl QueueHandle {
             true => Some(NotTaken::Gone),
             false => (accepted < count).then(|| NotTaken::Refused(self.refusal(accepted).into())),
         };
-        let carried_out = CarriedOut { stream: self.stream.clone(), awaited, queue: self.clone(), not_taken };
+        let carried_out = CarriedOut { awaited, queue: self.clone(), not_taken };
         let queue = self.clone();
         let (awaited, fate) = late.number(carried_out, move |call| queue.deferred.ask(Some(&queue), call));
         Published { acceptance: Acceptance::Later(fate), awaited, is_behind, is_gone: false, slot }

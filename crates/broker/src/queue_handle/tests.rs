@@ -92,7 +92,7 @@ impl Fixture {
             first_number: 0,
             strict_compat: false,
             standing_delay_target: 0,
-            late: None,
+            late: Vec::new(),
         };
         let queue = QueueHandle::open(Arc::new(info), EffectiveQueue::default(), Replica::default(), &services, 0);
         Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }

@@ -189,7 +189,7 @@ impl Registry {
         change: impl FnOnce(&Self) -> T + Send + 'static,
         gone: fn() -> T,
     ) -> NowOrLater<T> {
-        if self.services.late.is_none() {
+        if self.services.late.is_empty() {
             let outcome = change(self);
             self.publish_when_durable();
             return NowOrLater::Now(outcome);

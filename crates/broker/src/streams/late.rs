@@ -2,32 +2,36 @@
 //! [`crate::Settings::answers_late`].
 //!
 //! Its places are the numbers of publishes. A queue carries a publish out when it is called, so that the order of calls holds; what
-//! became of it is told once the queue's own stream has reached the place of its record, in a turn of the queue's home core. Publishes
-//! are answered in the order of their numbers.
+//! became of it is told once the place of its record is reached, in a turn of the queue's home core. Publishes are answered in the order
+//! of their numbers. Each log has one such stream, so that one that makes no progress holds up no answers of another.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
 use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
 use parking_lot::Mutex;
 
-use super::{Apply, CommitStream, Record, StreamRef, Waiter};
+use super::{Apply, CommitStream, Record, StreamRef, Streams, Waiter};
 use crate::planted::{Bug, is_planted};
 use crate::published::{Fate, NotTaken};
 use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::wait_for::WaitEnd;
 
-/// Its id: behind those of logs.
-const ID: StreamId = StreamId(1 << 16);
+/// Distance of its id from that of its log.
+const FIRST_ID: u32 = 1 << 16;
 
 /// A call in a later turn.
 pub(crate) type LaterCall = Box<dyn FnOnce() + Send>;
 
 /// A commit stream whose places are numbers of publishes.
 pub struct LateStream {
-    /// The node's own log, which knows of room.
+    id: StreamId,
+    /// The queues' own stream, which knows of room.
     home: StreamRef,
+    /// All streams, which have this one.
+    streams: Weak<Streams>,
     publishes: Mutex<Publishes>,
     /// All publishes up to here are answered.
     answered: LatestPlace,
@@ -45,9 +49,7 @@ struct Publishes {
 
 /// A publish that a queue has carried out.
 pub(crate) struct CarriedOut {
-    /// The stream of its record.
-    pub stream: StreamRef,
-    /// The place of its record there.
+    /// The place of its record.
     pub awaited: Awaited,
     /// The queue.
     pub queue: Arc<dyn Apply>,
@@ -56,9 +58,11 @@ pub(crate) struct CarriedOut {
 }
 
 impl LateStream {
-    pub(crate) fn new(home: StreamRef) -> Self {
+    pub(crate) fn new(home: StreamRef, streams: &Arc<Streams>) -> Self {
         Self {
+            id: StreamId(FIRST_ID + home.id().0),
             home,
+            streams: Arc::downgrade(streams),
             publishes: Mutex::default(),
             answered: LatestPlace::new(Place::NOTHING),
             waiters: Mutex::default(),
@@ -72,7 +76,7 @@ impl LateStream {
         publish: CarriedOut,
         in_turn: impl FnOnce(LaterCall) + Send + 'static,
     ) -> (Awaited, Arc<Fate>) {
-        let CarriedOut { stream, awaited, queue, not_taken } = publish;
+        let CarriedOut { awaited, queue, not_taken } = publish;
         let place = {
             let mut publishes = self.publishes.lock();
             publishes.count += 1;
@@ -82,15 +86,18 @@ impl LateStream {
         let fate = Arc::new(Fate::default());
         // A publisher that has gone needs no answer.
         let (late, asker) = (self.clone(), Arc::downgrade(&fate));
-        let answer = move || {
+        let answer = move |end| {
             queue.apply();
+            let not_taken = if matches!(end, WaitEnd::Gone) { Some(NotTaken::Lost) } else { not_taken };
             if let Some((fate, what)) = asker.upgrade().zip(not_taken).filter(|_| !is_planted(Bug::ConfirmRefused)) {
                 fate.tell(what);
             }
             late.answered(place);
         };
-        stream.notify(awaited, Waiter::Call(Box::new(move || in_turn(Box::new(answer)))));
-        (Awaited::durable(Ticket::new(ID, place)), fate)
+        if let Some(streams) = self.streams.upgrade() {
+            streams.when_over(awaited, Box::new(move |end| in_turn(Box::new(move || answer(end)))));
+        }
+        (Awaited::durable(Ticket::new(self.id, place)), fate)
     }
 
     /// A publish is answered.
@@ -117,7 +124,7 @@ impl LateStream {
 
 impl CommitStream for LateStream {
     fn id(&self) -> StreamId {
-        ID
+        self.id
     }
 
     fn append(&self, _: Record<'_>, _: Wait) -> Ticket {
@@ -196,21 +203,21 @@ mod tests {
         }
     }
 
-    fn log() -> StreamRef {
+    fn log() -> (StreamRef, Arc<Streams>) {
         let disk = leveret_log::MemoryDisk::new();
         let mut state = crate::recovery::Recovered::default();
         let (log, _) = leveret_log::recover(&disk, Default::default(), &mut state, 0).expect("a new log");
-        Arc::new(super::super::LocalStream::new(super::super::StoreId::FIRST, log))
+        let log = Arc::new(super::super::LocalStream::new(super::super::StoreId::FIRST, log));
+        (log.clone(), Arc::new(Streams::new(&[log], Streams::by_home)))
     }
 
     #[test]
     fn publishes_are_answered_in_order_and_in_their_turn() {
-        let (home, queue) = (log(), Arc::new(Applied::default()));
-        let late = Arc::new(LateStream::new(home.clone()));
+        let ((home, streams), queue) = (log(), Arc::new(Applied::default()));
+        let late = Arc::new(LateStream::new(home, &streams));
         let turns: Arc<Mutex<Vec<LaterCall>>> = Arc::default();
         let publish = || {
-            let carried_out =
-                CarriedOut { stream: home.clone(), awaited: Awaited::default(), queue: queue.clone(), not_taken: None };
+            let carried_out = CarriedOut { awaited: Awaited::default(), queue: queue.clone(), not_taken: None };
             let turns = turns.clone();
             late.number(carried_out, move |call| turns.lock().push(call)).0
         };
@@ -229,11 +236,11 @@ mod tests {
 
     #[test]
     fn the_fate_of_a_publish_is_forgotten_with_its_asker() {
-        let (home, queue) = (log(), Arc::new(Applied::default()));
-        let late = Arc::new(LateStream::new(home.clone()));
+        let ((home, streams), queue) = (log(), Arc::new(Applied::default()));
+        let late = Arc::new(LateStream::new(home, &streams));
         let turn: Arc<Mutex<Option<LaterCall>>> = Arc::default();
         let place = turn.clone();
-        let carried_out = CarriedOut { stream: home, awaited: Awaited::default(), queue, not_taken: None };
+        let carried_out = CarriedOut { awaited: Awaited::default(), queue, not_taken: None };
         let (awaited, fate) = late.number(carried_out, move |call| *place.lock() = Some(call));
         let asker = Arc::downgrade(&fate);
         drop(fate);
