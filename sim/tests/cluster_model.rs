@@ -567,7 +567,7 @@ fn promises_hold_with_two_entries_and_no_power_cut() {
 }
 
 #[test]
-#[ignore = "takes many minutes and gigabytes"]
+#[ignore = "53,509,324 states take minutes and 2 GB: `make sim-model`"]
 fn promises_hold_with_three_entries_and_power_cuts_of_all() {
     println!("{} states", explore(None, ENTRIES, REPLICAS).unwrap());
 }

@@ -45,6 +45,8 @@ struct Finding<'a> {
     scan: &'a Scan,
     /// The stream's name.
     name: &'a str,
+    /// The offset at which the scan begins.
+    from: u64,
     /// Chunks from before this time are skipped, up to the first one that isn't older.
     since_ms: Option<u64>,
     /// The offset up to which all were looked at, and that time for a scan that begins there. Chunks behind it may have been skimmed and
@@ -126,6 +128,7 @@ impl<'a> Finding<'a> {
         Self {
             scan,
             name,
+            from,
             since_ms,
             end,
             since_ms_at_end,
@@ -161,10 +164,20 @@ impl<'a> Finding<'a> {
         self.since_ms = None;
         let filter = self.scan.filter.as_deref();
         match filter.is_none_or(|filter| filter.may_match(bloom)) {
-            true if self.scan.in_files && header.chunk_bytes() >= IN_FILE_BYTES_MIN => Skim::Lend,
+            true if self.may_lend(chunk.number) && header.chunk_bytes() >= IN_FILE_BYTES_MIN => Skim::Lend,
             true => Skim::Take,
             false => Skim::Skip,
         }
+    }
+
+    /// Whether the reader has messages of the chunk that begins at this offset.
+    fn has_some_of(&self, number: u64) -> bool {
+        self.scan.goes_on && number < self.from
+    }
+
+    /// Whether the entries of this chunk may stay in their file.
+    fn may_lend(&self, number: u64) -> bool {
+        self.scan.in_files && !self.has_some_of(number)
     }
 
     /// Takes the wanted messages of a chunk.
@@ -183,7 +196,13 @@ impl<'a> Finding<'a> {
             if chunk.len() != u64::from(messages) {
                 return wrong_number(chunk.len());
             }
-            self.joining.push(number, chunk, &mut self.chunks);
+            match self.has_some_of(number) {
+                true => {
+                    let rest = chunk.without_first(self.from - number).map_err(damaged)?;
+                    self.joining.push(number + chunk.len() - rest.len(), rest, &mut self.chunks);
+                }
+                false => self.joining.push(number, chunk, &mut self.chunks),
+            }
             return Ok(());
         }
         let bytes = chunk::of_stored(payload).map_err(damaged)?;
@@ -274,6 +293,51 @@ mod tests {
         chunk.push_sections(b"sections", None, received_ms).expect("it is small");
         let chunk = chunk.finish();
         [&stored_head(&chunk)[..], chunk.rest()].concat()
+    }
+
+    /// The chunk at `number`, of messages with these bodies, as the store has it.
+    fn stored(number: u64, bodies: &[&[u8]]) -> StoredMessage {
+        let mut builder = ChunkBuilder::new(16);
+        for body in bodies {
+            builder.push_sections(body, None, 7).expect("it is small");
+        }
+        let mut chunk = builder.finish();
+        chunk.set_first(number);
+        let payload = [&stored_head(&chunk)[..], chunk.rest()].concat();
+        StoredMessage { number, messages: bodies.len() as u16, payload: payload.into(), lent: None }
+    }
+
+    #[test]
+    fn a_reader_that_goes_on_within_a_chunk_gets_the_rest_of_it() {
+        let long = [7; 9000];
+        for (goes_on, in_files) in [(false, false), (true, false), (true, true)] {
+            let scan = Scan { whole_chunks: true, goes_on, in_files, ..Scan::default() };
+            let mut finding = Finding::new(12, &scan, "s", 0);
+            let first = stored(10, &[b"a", &long, b"c", b"d"]);
+            let decision = finding.skim(&Skimmed { number: 10, bytes: &first.payload[..SKIM_BYTES] });
+            assert_eq!(decision, Skim::Take, "what it has of it has to be cut off");
+            finding.look(first).expect("it is sound");
+            finding.look(stored(14, &[&long])).expect("it is sound");
+            let chunks = finding.finish().chunks;
+            let found: Vec<_> = chunks.iter().map(|(first, chunk)| (*first, chunk.len())).collect();
+            assert_eq!(found, if goes_on { [(12, 2), (14, 1)] } else { [(10, 4), (14, 1)] });
+            let (_, rest) = &chunks[0];
+            assert_eq!(rest.header().check_length(rest.chunk_bytes() as usize), Ok(()));
+            assert!(rest.entries().ends_with(b"d") && rest.messages().is_ok_and(|all| all.len() as u64 == rest.len()));
+        }
+    }
+
+    #[test]
+    fn damage_is_found_when_a_part_of_a_chunk_is_cut_off() {
+        let scan = Scan { whole_chunks: true, goes_on: true, ..Scan::default() };
+        let mut finding = Finding::new(12, &scan, "s", 0);
+        let mut chunk = stored(10, &[b"aaaa", b"bbbb", b"cccc"]);
+        let mut bytes = chunk.payload.to_vec();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        chunk.payload = bytes.into();
+        let error = finding.look(chunk).expect_err("a bit is wrong");
+        assert!(error.contains("the chunk with message 10"), "{error}");
     }
 
     #[test]

@@ -200,6 +200,19 @@ fn a_chunk_comes_whole_also_from_disk_and_for_an_offset_within() {
     assert_eq!(rig.take(2, 1 << 20), (vec![30], TurnEnd::Done), "an offset that isn't there yet is the next one");
 }
 
+/// Messages that were published one by one may lie in one chunk on disk.
+#[test]
+fn a_reader_that_began_goes_on_within_a_stored_chunk() {
+    let mut rig = Rig::new();
+    rig.subscribe(1, StreamStart::First, None);
+    rig.grant(1, 0, 10);
+    rig.publish_apart(&[1, 1, 1]);
+    let goes_on = |rig: &Rig| rig.queue.scan(ConsumerId(1)).expect("it is there").goes_on;
+    assert!(!goes_on(&rig), "its first chunk comes whole, whatever the offset that it asked for");
+    assert_eq!(rig.take(1, 1), (vec![0], TurnEnd::More));
+    assert!(goes_on(&rig), "it has what comes before");
+}
+
 #[test]
 fn numbered_messages_are_accepted_once() {
     let mut rig = Rig::new();

@@ -119,7 +119,15 @@ impl ChunkHeader {
     /// [`ChunkError`] if it is damaged.
     pub fn check(&self, chunk: &[u8]) -> Result<(), ChunkError> {
         self.check_length(chunk.len())?;
-        let found = crc32fast::hash(&chunk[self.data_at()..self.data_at() + self.data_length as usize]);
+        self.check_entries(&chunk[self.data_at()..self.data_at() + self.data_length as usize])
+    }
+
+    /// Compares the checksum with that of these bytes, the entries.
+    ///
+    /// # Errors
+    /// [`ChunkError::Crc`] if they differ.
+    pub(super) fn check_entries(&self, entries: &[u8]) -> Result<(), ChunkError> {
+        let found = crc32fast::hash(entries);
         if found != self.crc { Err(ChunkError::Crc { expected: self.crc, found }) } else { Ok(()) }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::{Buf, Bytes};
 
-use super::{CHECKSUM_BYTES, ChunkBuilder};
+use super::{CHECKSUM_BYTES, ChunkBuilder, Entries, Entry};
 use super::{Chunk, ChunkError, ChunkHeader, HEADER_BYTES, messages, stored_head_of};
 use crate::batch::Batch;
 
@@ -220,6 +220,45 @@ impl SharedChunk {
                 Ok(self.messages.get_or_init(|| decoded))
             }
         }
+    }
+
+    /// The chunk without its first messages, of which there are so many, to be sent. A sub-batch that has some of them stays whole: its
+    /// messages are compressed together.
+    ///
+    /// # Errors
+    /// [`ChunkError`] if it is damaged.
+    ///
+    /// # Panics
+    /// If it is in a file.
+    pub fn without_first(&self, messages: u64) -> Result<Self, ChunkError> {
+        let data = self.entries();
+        // The new checksum would make damage valid.
+        self.header.check_entries(data)?;
+        let mut entries = Entries::within(data, self.header.entries);
+        let (mut at, mut passed, mut left_out) = (0, 0, 0);
+        while let Some(entry) = entries.next_entry()? {
+            let behind = left_out
+                + match entry {
+                    Entry::Message(_) => 1,
+                    Entry::SubBatch(sub_batch) => u32::from(sub_batch.messages),
+                };
+            if u64::from(behind) > messages {
+                break;
+            }
+            (at, passed, left_out) = (entries.at() as usize, passed + 1, behind);
+        }
+        let data = data[at..].to_vec();
+        let header = ChunkHeader {
+            first: self.header.first + u64::from(left_out),
+            entries: self.header.entries - passed,
+            messages: self.header.messages - left_out,
+            data_length: data.len() as u32,
+            filter_length: 0,
+            trailer_length: 0,
+            crc: crc32fast::hash(&data),
+            ..self.header
+        };
+        Ok(Self::in_memory(header, data.into()))
     }
 
     /// Memory that it uses at present, in bytes.

@@ -136,10 +136,7 @@ impl StreamQueue {
     pub(crate) fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> (u64, Scan) {
         let (from, since_ms) = self.position(start);
         let (_, end) = self.offsets();
-        (
-            from,
-            Scan { filter, since_ms, end: Some(end), whole_chunks: false, in_files: false, gaps: self.ledger.holes() },
-        )
+        (from, Scan { filter, since_ms, end: Some(end), gaps: self.ledger.holes(), ..Scan::default() })
     }
 
     /// Removes a reader. Returns how many are left; `None` if it didn't exist.

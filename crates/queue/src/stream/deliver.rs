@@ -212,7 +212,7 @@ impl Turn<'_> {
                         joined = Joined::new(first, &chunk);
                     }
                     bytes_left = bytes_left.saturating_sub(chunk.chunk_bytes());
-                    reader.advance(first + chunk.len());
+                    reader.given_chunk(first + chunk.len());
                     if let Some(submitted) = submitted {
                         reader.consumer.record_latency(self.now.saturating_sub(submitted), chunk.len());
                     }

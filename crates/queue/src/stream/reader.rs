@@ -33,6 +33,9 @@ pub(super) struct Reader {
     readable: u64,
     /// Chunks from before this time are skipped up to the first one that isn't, in milliseconds since the Unix epoch.
     since_ms: Option<u64>,
+    /// Whether it was given a chunk since it began at its position: from then on a chunk begins where the one before it ended, although
+    /// the stored one may begin earlier. Messages that were joined when they were stored are given one by one while they are in memory.
+    has_begun: bool,
     filter: Option<Arc<StreamFilter>>,
     tracked: Option<Box<TrackedReader>>,
 }
@@ -115,6 +118,8 @@ pub struct Scan {
     pub whole_chunks: bool,
     /// Whether the entries of these may stay in their files.
     pub in_files: bool,
+    /// Whether the reader has those messages of the first chunk that come before the offset at which the scan begins.
+    pub goes_on: bool,
     /// Offsets without a message, ascending. The store may still have the chunks of a group there that a crash prevented.
     pub gaps: Vec<Range<u64>>,
 }
@@ -175,7 +180,8 @@ impl Reader {
         let whole_chunks = stream.is_some_and(|stream| stream.whole_chunks);
         let tracked = name.map(|name| Box::new(TrackedReader { name, unsettled: NumberSet::default() }));
         let consumer = Consumer::new(options, &Comebacks::default(), now);
-        Self { consumer, next, scanned: 0, reads: Reads::new(whole_chunks), readable: 0, since_ms, filter, tracked }
+        let reads = Reads::new(whole_chunks);
+        Self { consumer, next, scanned: 0, reads, readable: 0, since_ms, has_begun: false, filter, tracked }
     }
 
     /// The offset of the next message that it may get.
@@ -220,7 +226,8 @@ impl Reader {
         let (filter, gaps) = (self.filter.clone(), ledger.holes());
         let whole_chunks = self.takes_chunks();
         let in_files = self.consumer.options.stream.as_ref().is_some_and(|stream| stream.chunks_in_files);
-        Scan { filter, since_ms: self.since_ms, end: Some(self.readable), whole_chunks, in_files, gaps }
+        let (since_ms, end, goes_on) = (self.since_ms, Some(self.readable), self.has_begun);
+        Scan { filter, since_ms, end, whole_chunks, in_files, goes_on, gaps }
     }
 
     /// Whether it takes whole chunks.
@@ -232,6 +239,12 @@ impl Reader {
     pub(super) fn advance(&mut self, next: u64) {
         self.next = next;
         self.reads.free_below(next);
+    }
+
+    /// Notes that it was given a chunk, which ends before this offset.
+    pub(super) fn given_chunk(&mut self, next: u64) {
+        self.has_begun = true;
+        self.advance(next);
     }
 
     /// Whether it can't go on before a read returns.
@@ -266,7 +279,7 @@ impl Reader {
     /// Goes on from another position: what was read before isn't wanted.
     pub(super) fn begin_at(&mut self, next: u64, since_ms: Option<u64>) {
         self.reads.clear();
-        (self.next, self.scanned, self.since_ms) = (next, 0, since_ms);
+        (self.next, self.scanned, self.since_ms, self.has_begun) = (next, 0, since_ms, false);
     }
 
     /// Sets the position back to messages that it was given and that weren't sent: they are read again.
