@@ -135,9 +135,7 @@ fn placements_beside_the_bare_engine() {
     for round in 0..3 {
         let from = std::time::Instant::now();
         let bare = bare_commits(round, 16, 16, SECONDS) as f64 / from.elapsed().as_secs_f64();
-        // The simulated disk copies a list of a file's sectors at each sync.
-        let options = leveret_log::EntryOptions { file_bytes: 1 << 20, ..leveret_log::EntryOptions::default() };
-        let cluster = Cluster::with_options(round, 3, 16, options);
+        let cluster = Cluster::with_options(round, 3, 16, leveret_log::EntryOptions::default());
         cluster.run(1000);
         (0..=255).for_each(|writer| cluster.client(writer, u64::MAX, 0, 5000));
         let syncs =

@@ -1,5 +1,5 @@
 //! The engine alone, for a comparison in the same run: a log that is a list, links that are calls, and a machine that counts. Nothing is
-//! encoded, checked, written or synced.
+//! encoded, checked or written; a sync takes its time and does nothing.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -42,17 +42,17 @@ impl<R: AsyncRuntime> Clone for Bare<R> {
 }
 
 impl<R: AsyncRuntime> Bare<R> {
-    /// Starts so many replicas, whose frames travel for so long.
+    /// Starts so many replicas, whose frames travel and whose syncs take so long.
     ///
     /// # Panics
     /// If the engine refuses its settings.
-    pub async fn start(replicas: u64, travel: Duration) -> Bare<R> {
+    pub async fn start(replicas: u64, travel: Duration, sync: Duration) -> Bare<R> {
         let bare = Bare(Rc::default());
         let config = Settings::default().config(PlacementId(0)).validate().expect("the settings are ours");
         let config = Arc::new(config);
         for id in 1..=replicas {
             let links = Links { peers: bare.0.clone(), travel };
-            let raft = Raft::new(id, config.clone(), links, List::default(), Counts::default()).await;
+            let raft = Raft::new(id, config.clone(), links, List::new(sync), Counts::default()).await;
             bare.0.borrow_mut().insert(id, raft.expect("it starts from nothing"));
         }
         let members: BTreeMap<_, _> = (1..=replicas).map(|id| (id, MemberInfo)).collect();
@@ -82,15 +82,45 @@ impl<R: AsyncRuntime> Bare<R> {
     }
 }
 
-#[derive(Clone, Default)]
-struct List(Rc<RefCell<(Option<VoteOfRaft>, Vec<LogEntry>)>>);
+struct List<R: AsyncRuntime> {
+    kept: Rc<RefCell<(Option<VoteOfRaft>, Vec<LogEntry>)>>,
+    /// Appends that wait for the next sync.
+    waiting: Rc<RefCell<Vec<IOFlushed<Types<R>>>>>,
+    /// The time that a sync takes.
+    sync: Duration,
+}
 
-impl<R: AsyncRuntime> RaftLogReader<Types<R>> for List {
+impl<R: AsyncRuntime> Clone for List<R> {
+    fn clone(&self) -> Self {
+        List { kept: self.kept.clone(), waiting: self.waiting.clone(), sync: self.sync }
+    }
+}
+
+impl<R: AsyncRuntime> List<R> {
+    fn new(sync: Duration) -> Self {
+        List { kept: Rc::default(), waiting: Rc::default(), sync }
+    }
+
+    /// Syncs until nothing waits: each sync has what was appended before it began.
+    async fn sync(self) {
+        loop {
+            let now = self.waiting.borrow().len();
+            if now == 0 {
+                return;
+            }
+            R::sleep(self.sync).await;
+            let synced: Vec<_> = self.waiting.borrow_mut().drain(..now).collect();
+            synced.into_iter().for_each(|flushed| flushed.io_completed(Ok(())));
+        }
+    }
+}
+
+impl<R: AsyncRuntime> RaftLogReader<Types<R>> for List<R> {
     async fn try_get_log_entries<B: RangeBounds<u64> + Clone + std::fmt::Debug>(
         &mut self,
         range: B,
     ) -> io::Result<Vec<LogEntry>> {
-        let list = self.0.borrow();
+        let list = self.kept.borrow();
         let from = match range.start_bound() {
             Bound::Included(from) => *from as usize,
             _ => 0,
@@ -103,15 +133,15 @@ impl<R: AsyncRuntime> RaftLogReader<Types<R>> for List {
     }
 
     async fn read_vote(&mut self) -> io::Result<Option<VoteOfRaft>> {
-        Ok(self.0.borrow().0)
+        Ok(self.kept.borrow().0)
     }
 }
 
-impl<R: AsyncRuntime> RaftLogStorage<Types<R>> for List {
+impl<R: AsyncRuntime> RaftLogStorage<Types<R>> for List<R> {
     type LogReader = Self;
 
     async fn get_log_state(&mut self) -> io::Result<LogState<Types<R>>> {
-        let last_log_id = self.0.borrow().1.last().map(|entry| entry.id);
+        let last_log_id = self.kept.borrow().1.last().map(|entry| entry.id);
         Ok(LogState { last_purged_log_id: None, last_log_id })
     }
 
@@ -120,7 +150,7 @@ impl<R: AsyncRuntime> RaftLogStorage<Types<R>> for List {
     }
 
     async fn save_vote(&mut self, vote: &VoteOfRaft) -> io::Result<()> {
-        self.0.borrow_mut().0 = Some(*vote);
+        self.kept.borrow_mut().0 = Some(*vote);
         Ok(())
     }
 
@@ -128,13 +158,17 @@ impl<R: AsyncRuntime> RaftLogStorage<Types<R>> for List {
     where
         I: IntoIterator<Item = LogEntry>,
     {
-        self.0.borrow_mut().1.extend(entries);
-        flushed.io_completed(Ok(()));
+        self.kept.borrow_mut().1.extend(entries);
+        let is_syncing = !self.waiting.borrow().is_empty();
+        self.waiting.borrow_mut().push(flushed);
+        if !is_syncing {
+            drop(R::spawn(self.clone().sync()));
+        }
         Ok(())
     }
 
     async fn truncate_after(&mut self, last: Option<LogId>) -> io::Result<()> {
-        self.0.borrow_mut().1.truncate(last.map_or(0, |id| id.index as usize + 1));
+        self.kept.borrow_mut().1.truncate(last.map_or(0, |id| id.index as usize + 1));
         Ok(())
     }
 

@@ -49,13 +49,18 @@ impl Vetted<'_> {
     /// An entry of a leader whose vote is accepted can't differ from one that is committed.
     fn committed(&self, id: &LogId) -> Checked {
         let Some((last_term, last)) = self.committed else { return Ok(()) };
+        // A log that a state has just replaced keeps its old entries until they are purged. They say nothing.
+        let is_replaced = (self.term_of)(last) != Some(last_term);
+        let known = |index| (self.term_of)(index).filter(|_| !is_replaced);
         let is_wrong = match id.index {
             index if index == last => term(id) != last_term,
             index if index > last => term(id) < last_term,
-            index => (self.term_of)(index).map_or(term(id) > last_term, |known| known != term(id)),
+            index => known(index).map_or(term(id) > last_term, |known| known != term(id)),
         };
         unless(is_wrong, || {
-            format!("{id} contradicts the committed entries, the last of which is {last} of term {last_term}")
+            let there = known(id.index).map_or("none there".into(), |term| format!("one of term {term} there"));
+            let committed = format!("the committed entries, the last of which is {last} of term {last_term}");
+            format!("{id} contradicts {committed}; the log has {there}")
         })
     }
 
@@ -192,7 +197,7 @@ mod tests {
 
     /// Replica 1, which follows in term 5 and has committed entry 7 of term 4; entry 3 is of term 2.
     fn check(request: &Request) -> Checked {
-        let term_of = |index| (index == 3).then_some(2);
+        let term_of = |index| [(3, 2), (7, 4)].into_iter().find_map(|(known, term)| (known == index).then_some(term));
         Vetted { replica: 1, term: 5, committed: Some((4, 7)), term_of: &term_of }.check(request)
     }
 
@@ -245,6 +250,18 @@ mod tests {
         ] {
             assert_eq!(check(&request), Ok(()), "{request:?}");
         }
+    }
+
+    /// A state up to entry 7 of term 4 was installed, and the entries that it replaced aren't purged yet.
+    #[test]
+    fn replaced_entries_of_a_log_refuse_nothing() {
+        let term_of = |index| (index < 6).then_some(2);
+        let replica = Vetted { replica: 1, term: 5, committed: Some((4, 7)), term_of: &term_of };
+        let delayed = append(Some(log_id(2, 3)), Some(log_id(4, 5)), vec![entry(4, 4)]);
+        assert_eq!(replica.check(&delayed), Ok(()));
+        let wrong = append(Some(log_id(5, 5)), None, Vec::new());
+        let error = replica.check(&wrong).expect_err("term 5 began later");
+        assert!(error.contains("the log has none there"), "{error}");
     }
 
     #[test]

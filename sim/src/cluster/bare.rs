@@ -18,7 +18,7 @@ pub fn bare_commits(seed: u64, placements: u32, writers: u32, seconds: u64) -> u
     for _ in 0..placements {
         let commits = commits.clone();
         executor::spawn_in(0, async move {
-            let bare = Bare::<SimRuntime>::start(3, Duration::from_micros(375)).await;
+            let bare = Bare::<SimRuntime>::start(3, Duration::from_micros(375), Duration::from_millis(1)).await;
             for writer in 0..writers {
                 let (bare, commits) = (bare.clone(), commits.clone());
                 executor::spawn_in(0, async move {

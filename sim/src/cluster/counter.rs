@@ -2,14 +2,14 @@
 //! what was synced by then.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use bytes::Bytes;
 use leveret_cluster::{Applied, Machine, PlacementState};
 
 /// The entries that were applied: term and commands by index. A blank entry, or one with members, has no commands.
-pub type AppliedEntries = BTreeMap<u64, (u64, Option<Bytes>)>;
+/// Copies share memory: a counter is synced often.
+pub type AppliedEntries = imbl::OrdMap<u64, (u64, Option<Bytes>)>;
 
 /// A state of the counter.
 #[derive(Clone, Debug, Default)]

@@ -9,6 +9,7 @@ mod members;
 mod nemesis;
 mod node;
 mod runtime;
+pub mod schedule;
 mod world;
 
 pub use bare::bare_commits;

@@ -9,7 +9,8 @@ type Page = [u8; PAGE];
 /// The bytes of a file.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Content {
-    pages: Vec<Arc<Page>>,
+    /// Copies share all but what was changed since: each sync makes one, of files with thousands of pages.
+    pages: imbl::Vector<Arc<Page>>,
     length: usize,
 }
 
@@ -23,12 +24,12 @@ impl Content {
         let pages = length.div_ceil(PAGE);
         if length < self.length {
             self.pages.truncate(pages);
-            if let Some(last) = self.pages.last_mut().filter(|_| !length.is_multiple_of(PAGE)) {
+            if let Some(last) = self.pages.back_mut().filter(|_| !length.is_multiple_of(PAGE)) {
                 Arc::make_mut(last)[length % PAGE..].fill(0);
             }
         } else if pages > self.pages.len() {
             let zero = Arc::new([0; PAGE]);
-            self.pages.resize(pages, zero);
+            self.pages.extend(std::iter::repeat_n(zero, pages - self.pages.len()));
         }
         self.length = length;
     }

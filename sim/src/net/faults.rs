@@ -60,7 +60,8 @@ impl LinkFaults {
     }
 
     /// The time that a frame takes which is sent `now`, in nanoseconds; `None` if it is lost. `below` gives random numbers.
-    pub(crate) fn travel(
+    #[must_use]
+    pub fn travel(
         &mut self,
         from: NodeNumber,
         to: NodeNumber,
