@@ -63,6 +63,14 @@ fn nothing_promised_is_lost_whatever_the_seed() {
     assert!(tally.zeros(seeds).is_empty(), "never happened: {:?}", tally.zeros(seeds));
 }
 
+/// 3945: a reader of a stream that went on from disk got messages again that it had read out of memory. 9311: a link that ended over
+/// several turns told of the end of its drain within a delivery that was cut off.
+#[test]
+fn seeds_that_found_a_fault_pass() {
+    let failed = run([3945, 9311].into_iter(), &mut Tally::default(), &mut EventHash::default());
+    assert!(failed.is_empty(), "{failed:#?}");
+}
+
 #[test]
 fn a_seed_replays_bit_for_bit() {
     for seed in 0..3 {

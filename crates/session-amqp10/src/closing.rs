@@ -167,6 +167,9 @@ impl Connection {
             return (unsettled, true);
         }
         requeue(consumer, take_unsent(session, handle, consumer), unsettled, now);
+        // What it had begun to send is cut off, so its receiver is told nothing more than the detach.
+        self.links.remove(&consumer.key);
+        self.questions.forget(session.channel, handle);
         (Vec::new(), false)
     }
 
