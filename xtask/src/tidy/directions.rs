@@ -32,6 +32,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("node", &["broker", "log", "auth", "metrics", "config", "model"]),
     ("management", &["node", "broker", "model", "metrics", "auth", "config"]),
     ("stream-protocol", &[]),
+    ("mqtt", &[]),
     ("strict-client", &["amqp091", "amqp10", "stream-protocol"]),
     ("bench", &["strict-client", "amqp091", "amqp10", "stream-protocol", "metrics"]),
 ];
