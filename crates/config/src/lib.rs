@@ -24,6 +24,7 @@ mod logging;
 mod plugins;
 mod quotas;
 mod reload;
+mod mqtt;
 mod stream;
 mod suggest;
 mod tls;
@@ -52,6 +53,7 @@ pub use logging::{
 pub use plugins::EnabledPlugins;
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use reload::Reloaded;
+pub use mqtt::MqttConfig;
 pub use stream::StreamConfig;
 pub use tls::{AlternativeName, CertificateLogin, CertificateName, CrlCheck, CrlSource, Tls, TlsEndpoint, TlsVersion};
 pub use vhost_defaults::{

@@ -11,8 +11,8 @@ use crate::suggest;
 const TABLE: &str = include_str!("plugins.tsv");
 
 /// The plugins that count as enabled explicitly if there is no file: then everything available is on.
-const EXPLICIT_BY_DEFAULT: [&str; 4] =
-    ["rabbitmq_management", "rabbitmq_prometheus", "rabbitmq_stream", "rabbitmq_stream_management"];
+const EXPLICIT_BY_DEFAULT: [&str; 5] =
+    ["rabbitmq_management", "rabbitmq_mqtt", "rabbitmq_prometheus", "rabbitmq_stream", "rabbitmq_stream_management"];
 
 /// A plugin of RabbitMQ.
 struct Plugin {
@@ -58,6 +58,11 @@ pub struct EnabledPlugins {
 }
 
 impl EnabledPlugins {
+    /// Whether a file lists them.
+    pub(crate) fn are_listed(&self) -> bool {
+        self.listed.is_some()
+    }
+
     /// The available plugins that were enabled explicitly.
     #[must_use]
     pub fn explicit(&self) -> Vec<&str> {

@@ -16,6 +16,7 @@ mod limits;
 mod logging;
 mod other;
 mod own_exchanges;
+mod mqtt;
 mod stream;
 mod tls;
 mod vhost_defaults;
@@ -109,6 +110,7 @@ fn working_keys() -> impl Iterator<Item = &'static Key> {
         amqp10::KEYS,
         deprecated::KEYS,
         interceptors::KEYS,
+        mqtt::KEYS,
         stream::KEYS,
         own_exchanges::KEYS,
     ];

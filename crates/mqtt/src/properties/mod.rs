@@ -70,6 +70,12 @@ impl<'a> Properties<'a> {
         Ok(Self(bytes))
     }
 
+    /// Properties that [`PropertyWriter`] wrote, whose caller knows that they fit their packet: they aren't checked.
+    #[inline]
+    pub fn written(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
     /// The properties as encoded, without their length.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.0

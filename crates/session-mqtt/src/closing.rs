@@ -1,0 +1,130 @@
+//! The end of a connection, from either side.
+
+use leveret_broker::time::{Now, SECOND};
+use leveret_model::QueueId;
+use leveret_mqtt::{ConnAck, Disconnect, Properties, PropertyId, ReasonCode};
+
+use super::client_ids::TAKEN_OVER;
+use super::exchanges::{Unacknowledged, runs_of};
+use super::publish::Failure;
+use super::session::{Phase, Session};
+use super::subscriptions::Level;
+
+impl Session {
+    /// DISCONNECT by the client.
+    pub(crate) fn disconnected_by_client(&mut self, disconnect: &Disconnect<'_>, now: Now) {
+        if let Some(expiry_s) = disconnect.properties.number(PropertyId::SessionExpiryInterval) {
+            if self.expiry_s == 0 && expiry_s != 0 {
+                let text = "DISCONNECT prolongs a session that was to end with its connection (3.14.2.2.2)";
+                return self.fail(&Failure::new(ReasonCode::PROTOCOL_ERROR, text), now);
+            }
+            self.expiry_s = expiry_s.min(self.shared.settings.session_expiry_max_s.unwrap_or(u32::MAX));
+        }
+        if disconnect.reason != ReasonCode::DISCONNECT_WITH_WILL {
+            // [MQTT-3.14.4-3]
+            self.will = None;
+        }
+        self.told().closed(now);
+        self.begin_end(now);
+        self.phase = Phase::Finished;
+    }
+
+    /// Ends the connection because of what the client sent. A client of MQTT 5 is told why.
+    pub(crate) fn fail(&mut self, failure: &Failure, now: Now) {
+        if matches!(self.phase, Phase::Finished | Phase::Refused(_)) {
+            return;
+        }
+        self.told().failed(self.state(), &failure.text);
+        self.end_with(failure.reason, now);
+    }
+
+    /// Ends the connection for a reason of this side.
+    pub(crate) fn cut(&mut self, why: &str, now: Now) {
+        if matches!(self.phase, Phase::Finished | Phase::Refused(_)) {
+            return;
+        }
+        self.told().cut(why, now);
+        let reason = match why {
+            TAKEN_OVER => ReasonCode::SESSION_TAKEN_OVER,
+            leveret_broker::settings::IN_MAINTENANCE => ReasonCode::SERVER_SHUTTING_DOWN,
+            _ => ReasonCode::ADMINISTRATIVE_ACTION,
+        };
+        self.end_with(reason, now);
+    }
+
+    /// Ends the connection: with DISCONNECT in an open one of MQTT 5, with CONNACK in one that isn't open yet.
+    pub(crate) fn end_with(&mut self, reason: ReasonCode, now: Now) {
+        let phase = self.phase;
+        self.begin_end(now);
+        match phase {
+            Phase::Open if self.version.has_properties() => {
+                Disconnect::of(reason).encode(self.version, self.client.output.buffer());
+            }
+            Phase::Opening | Phase::Begin => return self.end_refused(reason),
+            _ => {}
+        }
+        self.phase = Phase::Finished;
+    }
+
+    /// Answers a refused CONNECT, and ends the connection.
+    pub(crate) fn end_refused(&mut self, reason: ReasonCode) {
+        // What is no CONNECT isn't answered [MQTT-3.1.4-1].
+        let is_connect = reason != ReasonCode::MALFORMED_PACKET && reason != ReasonCode::PROTOCOL_ERROR;
+        if is_connect || self.version.has_properties() && self.has_connect {
+            let connack = ConnAck { session_present: false, reason, properties: Properties::NONE };
+            connack.encode(self.version, self.client.output.buffer());
+        }
+        self.phase = Phase::Finished;
+    }
+
+    /// Ends everything that the connection has, except for its session if that outlives it.
+    pub(crate) fn begin_end(&mut self, now: Now) {
+        if std::mem::replace(&mut self.has_ended, true) {
+            return;
+        }
+        self.flush_acks(now);
+        if self.phase == Phase::Open {
+            self.publish_will(now);
+        }
+        self.end_run(now);
+        self.end_hold();
+        self.searches.clear();
+        self.end_consumers(now);
+        let mut next = QueueId(0);
+        while self.client.delete_exclusive_queues(&mut next, now).is_some() {}
+        if self.phase == Phase::Open && self.expiry_s == 0 && !self.client.has_exclusive_queues {
+            self.delete_queues(now);
+        }
+        if std::mem::take(&mut self.claims) {
+            let key = self.key();
+            if self.expiry_s > 0 && self.phase == Phase::Open {
+                let until = match self.expiry_s {
+                    u32::MAX => u64::MAX,
+                    seconds => now.monotonic.saturating_add(u64::from(seconds) * SECOND),
+                };
+                let exchanges = std::mem::take(&mut self.exchanges);
+                self.shared.client_ids.keep(&key, exchanges, until, now.monotonic);
+            }
+            self.shared.client_ids.release(&key, self.client.id);
+        }
+        self.counted = None;
+        if !self.client.vhost.is_empty() {
+            self.client.left();
+        }
+    }
+
+    /// Ends the consumers: messages without an acknowledgement go back to their places.
+    fn end_consumers(&mut self, now: Now) {
+        let unsent = self.unsent_content();
+        for level in Level::BOTH {
+            let held: Vec<Unacknowledged> = match level {
+                Level::Zero => Vec::new(),
+                Level::One => self.exchanges.take_unacknowledged().into_iter().chain(unsent).collect(),
+            };
+            let Some(consumer) = self.forget_consumer(level) else { continue };
+            let held = [(Some(consumer.id), runs_of(held))];
+            let held = if held[0].1.is_empty() { &held[..0] } else { &held[..] };
+            let _left = consumer.queue.leave(&[consumer.id], held, false, now.monotonic);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! Blocked input: the connection isn't read until the event that it waits for.
+
+use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
+use leveret_queue::WaitReason;
+use leveret_session::driven::Steps as _;
+use smallvec::SmallVec;
+
+use super::changes::{Changing, Then};
+use super::session::Session;
+
+/// The reason why the connection's input is blocked. There is one at a time, since input is handled in order.
+#[derive(Default)]
+pub(crate) enum InputHold {
+    /// Input isn't blocked.
+    #[default]
+    No,
+    /// Another connection has the client id.
+    Claim,
+    /// The outcome of a change comes later.
+    Asked(Box<Changing>),
+    /// Something follows once this is durable.
+    Durable(Box<(WaitFor, Then)>),
+    /// Publishes wait for room in the log, for room in the connection's share of bytes on their way to the disk, or until an alarm
+    /// clears.
+    Publishes(WaitReason),
+    /// The body of the last message is being written to a file of its own.
+    Body,
+}
+
+impl Session {
+    /// Goes on with what waited for the disk, if it has been reached.
+    pub(crate) fn end_reached_hold(&mut self, now: Now) {
+        match &self.held {
+            InputHold::Durable(waiting) if self.client.broker.streams.have(&waiting.0) => {
+                let InputHold::Durable(waiting) = std::mem::take(&mut self.held) else { return };
+                self.client.broker.registry.publish();
+                self.client.last_input = now.monotonic;
+                self.proceed(waiting.1, now);
+            }
+            InputHold::Publishes(WaitReason::LogFull | WaitReason::DiskFull) if !self.publishes_wait() => {
+                self.end_hold();
+            }
+            InputHold::Body if !self.run_is_pending() => {
+                self.end_hold();
+                self.flush_in_parts(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Blocks publishes; listings show it.
+    pub(crate) fn hold_publishes(&mut self, now: Now) {
+        let reason = if self.alarm { WaitReason::Alarm } else { self.client.log_wait().0 };
+        let queues: SmallVec<_> = self.published_to();
+        self.client.show_wait(reason, queues, now);
+        self.held = InputHold::Publishes(reason);
+    }
+
+    /// Unblocks input.
+    pub(crate) fn end_hold(&mut self) -> InputHold {
+        self.client.hide_wait();
+        std::mem::take(&mut self.held)
+    }
+
+    /// Handles the begin or end of an alarm.
+    pub(crate) fn note_alarm(&mut self) {
+        self.alarm = self.client.broker.alarms.publishing_blocked();
+        if !self.alarm && matches!(self.held, InputHold::Publishes(WaitReason::Alarm)) {
+            self.end_hold();
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Sessions of MQTT 3.1, 3.1.1 and 5: packets in, calls on queues and the control plane, packets out.
+//!
+//! [`session`] drives a connection's states; each file beside it holds one group of packets. Below it stand [`subscriptions`] and
+//! [`exchanges`] of packets that aren't over, and what all connections of a node share: [`client_ids`] and [`retained`] messages.
+//!
+//! A client's subscriptions are bindings of two queues, one for QoS 0 and one for the others, named as in RabbitMQ. Routing by the
+//! exchange finds the queues, and the session compares the topic with its filters when it delivers.
+
+mod acknowledge;
+mod aliases;
+mod changes;
+mod client_ids;
+mod closing;
+mod confirms;
+mod connect;
+mod consumers;
+mod deliver;
+mod exchanges;
+mod held;
+mod kept;
+mod log_lines;
+mod node;
+mod open_connections;
+mod opening;
+mod protocol;
+mod publish;
+mod retained;
+mod run;
+mod session;
+mod settings;
+mod subscribe;
+mod subscriptions;
+mod unsubscribe;
+mod view;
+mod will;
+
+pub use protocol::{MqttNode, MqttProtocol};
+pub use settings::{MqttSettings, WAITING_PER_MAILBOX};

@@ -1,0 +1,242 @@
+//! PUBLISH of the client.
+
+use std::sync::Arc;
+
+use leveret_broker::headers::MessageHeaders;
+use leveret_broker::route::{Publisher, Route};
+use leveret_broker::time::Now;
+use leveret_message::headers::Headers;
+use leveret_message::mqtt::{MqttHead, is_told_by_key, routing_key};
+use leveret_message::overlay::Overlay;
+use leveret_message::{Encoding, Envelope, StoredMessage};
+use leveret_model::{Refused, RefusedKind};
+use leveret_mqtt::{AckKind, Properties, PropertyId, Publish, QoS, ReasonCode};
+use leveret_session::driven::Steps as _;
+
+use super::changes::reason_of;
+use super::confirms::{Acknowledged, Confirming};
+use super::retained::Retained;
+use super::session::Session;
+
+/// Longest routing key, in bytes.
+pub(crate) const KEY_BYTES_MAX: usize = 255;
+
+/// Why the connection has to end.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub reason: ReasonCode,
+    pub text: String,
+}
+
+impl Failure {
+    pub(crate) fn new(reason: ReasonCode, text: impl Into<String>) -> Self {
+        Self { reason, text: text.into() }
+    }
+}
+
+/// A message that the client published, or its will.
+#[derive(Clone, Copy)]
+pub(crate) struct Submitted<'a> {
+    pub topic: &'a str,
+    pub qos: QoS,
+    pub retain: bool,
+    pub properties: Properties<'a>,
+    pub payload: &'a [u8],
+    /// Its packet identifier; 0 if it isn't acknowledged.
+    pub packet_id: u16,
+}
+
+impl Submitted<'_> {
+    fn ack(&self, reason: ReasonCode) -> Option<Acknowledged> {
+        let kind = if self.qos == QoS::ExactlyOnce { AckKind::PubRec } else { AckKind::PubAck };
+        (self.packet_id != 0).then_some(Acknowledged { packet_id: self.packet_id, kind, reason })
+    }
+}
+
+impl Session {
+    /// PUBLISH. False if it has to wait: nothing was done.
+    pub(crate) fn publish(&mut self, publish: &Publish<'_>, now: Now) -> Result<bool, Failure> {
+        if self.alarm || self.publishes_wait() {
+            self.flush_run(now);
+            self.hold_publishes(now);
+            return Ok(false);
+        }
+        let by_alias = self.resolve(publish)?;
+        let topic = by_alias.as_deref().unwrap_or(publish.topic);
+        let submitted = Submitted {
+            topic,
+            qos: publish.qos,
+            retain: publish.retain,
+            properties: publish.properties,
+            payload: publish.payload,
+            packet_id: publish.packet_id,
+        };
+        if publish.qos == QoS::ExactlyOnce && !self.exchanges.receive(publish.packet_id) {
+            // It came again, and is in its queues, or will be when what came before is.
+            self.flush_run(now);
+            self.answer_in_order(submitted.ack(ReasonCode::SUCCESS));
+            return Ok(true);
+        }
+        self.has_published = true;
+        self.client.counters.published(publish.payload.len() as u64);
+        self.submit(&submitted, now).map(|()| true)
+    }
+
+    /// The topic that an alias stands for, if the message has an alias without a topic.
+    fn resolve(&mut self, publish: &Publish<'_>) -> Result<Option<Arc<str>>, Failure> {
+        let Some(alias) = publish.properties.number(PropertyId::TopicAlias) else { return Ok(None) };
+        let most = self.shared.settings.topic_alias_max;
+        let alias = u16::try_from(alias).unwrap_or(u16::MAX);
+        if alias > most {
+            let text = format!("topic alias {alias}, the highest is {most} (mqtt.topic_alias_maximum)");
+            return Err(Failure::new(ReasonCode::TOPIC_ALIAS_INVALID, text));
+        }
+        if !publish.topic.is_empty() {
+            self.aliases.set(alias, publish.topic);
+            return Ok(None);
+        }
+        let known = self.aliases.get(alias).ok_or_else(|| {
+            Failure::new(ReasonCode::PROTOCOL_ERROR, format!("topic alias {alias} stands for no topic"))
+        })?;
+        Ok(Some(known))
+    }
+
+    /// Sends an acknowledgement behind those of earlier messages.
+    fn answer_in_order(&mut self, ack: Option<Acknowledged>) {
+        if let Some(ack) = ack {
+            self.confirming.push(Default::default(), Confirming::Publishes([ack].into_iter().collect()));
+        }
+    }
+
+    /// Routes a message, keeps it if that is wanted, and adds it to the run.
+    pub(crate) fn submit(&mut self, submitted: &Submitted<'_>, now: Now) -> Result<(), Failure> {
+        let key = routing_key(submitted.topic);
+        if key.len() > KEY_BYTES_MAX {
+            let text = format!("a topic of {} bytes: at most {KEY_BYTES_MAX} are routed", key.len());
+            return self.refuse(submitted, ReasonCode::TOPIC_NAME_INVALID, text, now);
+        }
+        let exchange = self.shared.settings.exchange.clone();
+        let client_id = self.client_id.clone();
+        let told = is_told_by_key(submitted.topic);
+        let head = MqttHead {
+            qos: submitted.qos,
+            retain: submitted.retain,
+            kept: false,
+            client_id: &client_id,
+            topic: (!told).then_some(submitted.topic),
+            properties: submitted.properties,
+        };
+        let mut properties = std::mem::take(&mut self.head);
+        properties.clear();
+        head.write(&mut properties);
+        let routed = self.route(&exchange, &key, &properties);
+        let outcome = match routed {
+            Err(refused) => self.refuse(submitted, reason_of(&refused), refused.to_string(), now),
+            Ok(route) => {
+                self.keep(submitted, now);
+                let mut overlay = Vec::new();
+                if let Some(stamps) = &self.client.broker.settings.stamps {
+                    stamps.encode_mqtt(&head, now.wall_ms, &mut overlay);
+                }
+                let expiry_s = submitted.properties.number(PropertyId::MessageExpiryInterval);
+                let envelope = Envelope {
+                    durable: submitted.qos != QoS::AtMostOnce,
+                    priority: None,
+                    exchange: exchange.as_bytes(),
+                    routing_key: &key,
+                    received_ms: now.wall_ms,
+                    expiry_ms: expiry_s.map_or(0, |expiry_s| Envelope::expiry(now.wall_ms, u64::from(expiry_s) * 1000)),
+                };
+                let message = StoredMessage {
+                    encoding: Encoding::Mqtt,
+                    envelope,
+                    overlay: Overlay::new(&overlay),
+                    properties: &properties,
+                    body: submitted.payload,
+                };
+                self.hand_on(submitted, &message, route, now);
+                Ok(())
+            }
+        };
+        self.head = properties;
+        outcome
+    }
+
+    fn hand_on(&mut self, submitted: &Submitted<'_>, message: &StoredMessage<'_>, route: Arc<Route>, now: Now) {
+        if route.is_unroutable() {
+            route.count_unroutable(false, now.monotonic);
+            self.client.counters.unroutable_dropped.add(1);
+            self.client.trace_single(0, &route, message, now);
+            self.client.routes.keep(route);
+            self.flush_run(now);
+            return self.answer_in_order(submitted.ack(ReasonCode::NO_MATCHING_SUBSCRIBERS));
+        }
+        self.push(message, route, submitted.ack(ReasonCode::SUCCESS), now);
+    }
+
+    fn route(&mut self, exchange: &str, key: &[u8], head: &[u8]) -> Result<Arc<Route>, Refused> {
+        let headers = Headers::mqtt(head);
+        let generation = self.client.broker.registry.generation();
+        if let Some(route) = self.client.routes.again(generation, exchange.as_bytes(), key, !headers.is_empty()) {
+            return Ok(route);
+        }
+        let snapshot = self.client.broker.registry.snapshot();
+        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost };
+        self.client.routes.find(&snapshot, &publisher, exchange.as_bytes(), key, &MessageHeaders(headers))
+    }
+
+    /// Keeps a message for clients that subscribe later.
+    fn keep(&mut self, submitted: &Submitted<'_>, now: Now) {
+        let settings = &self.shared.settings;
+        if !submitted.retain || settings.retained_max == 0 {
+            return;
+        }
+        let mut properties = Vec::new();
+        let mut writer = leveret_mqtt::PropertyWriter::begin(&mut properties);
+        for property in submitted.properties.iter() {
+            if !matches!(property.id, PropertyId::MessageExpiryInterval | PropertyId::TopicAlias) {
+                writer.property(&property);
+            }
+        }
+        let expiry_s = submitted.properties.number(PropertyId::MessageExpiryInterval);
+        let retained = Retained {
+            topic: submitted.topic.into(),
+            qos: submitted.qos,
+            client_id: self.client_id.clone(),
+            properties: properties.into(),
+            payload: bytes::Bytes::copy_from_slice(submitted.payload),
+            expiry_ms: expiry_s.map_or(0, |expiry_s| Envelope::expiry(now.wall_ms, u64::from(expiry_s) * 1000)),
+        };
+        let (messages_max, bytes_max) = (settings.retained_max, settings.retained_bytes_max);
+        if let Err(why) = self.shared.retained.put(&self.client.vhost, retained, messages_max, bytes_max) {
+            self.tell_refused(&format!("a message to topic '{}' isn't kept: {why}", submitted.topic));
+        }
+    }
+
+    /// Refuses a message: ends the connection, or answers it.
+    fn refuse(
+        &mut self,
+        submitted: &Submitted<'_>,
+        reason: ReasonCode,
+        text: String,
+        now: Now,
+    ) -> Result<(), Failure> {
+        if reason != ReasonCode::NOT_AUTHORIZED || self.shared.settings.disconnects_unauthorized {
+            return Err(Failure::new(reason, text));
+        }
+        self.tell_refused(&text);
+        if submitted.qos == QoS::ExactlyOnce {
+            self.exchanges.forget_received(submitted.packet_id);
+        }
+        self.flush_run(now);
+        // Before MQTT 5 a refusal can't be told: the message is acknowledged and dropped (MQTT 3.1.1, 3.3.5).
+        let told = if self.version.has_properties() { reason } else { ReasonCode::SUCCESS };
+        self.answer_in_order(submitted.ack(told));
+        Ok(())
+    }
+}
+
+/// Whether a refusal means that the client may not do something.
+pub(crate) fn is_unauthorized(refused: &Refused) -> bool {
+    matches!(refused.kind, RefusedKind::AccessRefused | RefusedKind::NotAllowed)
+}
