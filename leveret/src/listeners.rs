@@ -95,7 +95,9 @@ impl Listeners {
             match listen(&MQTT, config.mqtt.proxy_protocol, address, None) {
                 // Nobody asked for it: an upgrade doesn't stop a node whose port another program has.
                 Err(taken @ StartError::Listen { .. }) if !config.asks_for_mqtt() => {
-                    warn!("there is no MQTT: {taken}; set mqtt.listeners.tcp.default to another port, or mqtt.listeners.tcp = none");
+                    warn!(
+                        "there is no MQTT: {taken}; set mqtt.listeners.tcp.default to another port, or mqtt.listeners.tcp = none"
+                    );
                 }
                 listening => listening?,
             }

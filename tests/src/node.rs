@@ -101,6 +101,10 @@ pub struct Ports {
     pub stream: u16,
     /// The stream protocol over TLS.
     pub stream_tls: u16,
+    /// MQTT.
+    pub mqtt: u16,
+    /// MQTT over TLS.
+    pub mqtt_tls: u16,
     /// The HTTP API.
     pub http: u16,
     /// Metrics.
@@ -126,6 +130,8 @@ impl Ports {
             amqps: port("amqps"),
             stream: port("stream"),
             stream_tls: port("stream_tls"),
+            mqtt: port("mqtt"),
+            mqtt_tls: port("mqtt_tls"),
             http: port("http"),
             prometheus: port("prometheus"),
             pid: u32::try_from(field("pid")).expect("a process id"),
@@ -313,6 +319,11 @@ impl Node {
     /// The address of the stream protocol.
     pub fn streams(&self) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.ports.stream))
+    }
+
+    /// The address of MQTT.
+    pub fn mqtt(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.ports.mqtt))
     }
 
     /// The HTTP API as guest.

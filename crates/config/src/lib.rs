@@ -21,10 +21,10 @@ mod http;
 mod interceptors;
 mod keys;
 mod logging;
+mod mqtt;
 mod plugins;
 mod quotas;
 mod reload;
-mod mqtt;
 mod stream;
 mod suggest;
 mod tls;
@@ -50,10 +50,10 @@ pub use logging::{
     JournaldLog, LevelFormat, Levels, LogCategory, LogLevel, LogPlace, LogPlaces, Logging, Output, Period, Piece,
     Rotation, RotationDate, Syslog, SyslogLog, SyslogProtocol, Target, TimeFormat, Transport,
 };
+pub use mqtt::MqttConfig;
 pub use plugins::EnabledPlugins;
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use reload::Reloaded;
-pub use mqtt::MqttConfig;
 pub use stream::StreamConfig;
 pub use tls::{AlternativeName, CertificateLogin, CertificateName, CrlCheck, CrlSource, Tls, TlsEndpoint, TlsVersion};
 pub use vhost_defaults::{

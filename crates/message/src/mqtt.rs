@@ -124,8 +124,14 @@ mod tests {
         writer.user("k", "v");
         writer.number(PropertyId::TopicAlias, 3);
         let properties = Properties::of_publish(&encoded).expect("is right");
-        let head =
-            MqttHead { qos: QoS::ExactlyOnce, retain: true, kept: true, client_id: "c", topic: Some("a.b/c"), properties };
+        let head = MqttHead {
+            qos: QoS::ExactlyOnce,
+            retain: true,
+            kept: true,
+            client_id: "c",
+            topic: Some("a.b/c"),
+            properties,
+        };
         let mut out = Vec::new();
         head.write(&mut out);
         let read = MqttHead::read(&out).expect("is right");

@@ -50,8 +50,7 @@ impl<'a> ConnAck<'a> {
     /// Appends the packet.
     pub fn encode(&self, version: Version, out: &mut Vec<u8>) {
         put_packet(out, (KIND as u8) << 4, |out| {
-            let code =
-                if version.has_properties() { self.reason.0 } else { self.reason.connect_return_code() };
+            let code = if version.has_properties() { self.reason.0 } else { self.reason.connect_return_code() };
             // MQTT 3.1 has no such flag.
             let session_present = self.session_present && version > Version::V310;
             out.extend_from_slice(&[u8::from(session_present), code]);

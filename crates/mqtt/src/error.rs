@@ -86,7 +86,9 @@ pub enum DecodeError {
         kind: PacketKind,
     },
     /// The protocol name isn't MQTT's [MQTT-3.1.2-1], or there is no such level of it [MQTT-3.1.2-2].
-    #[error("cannot decode CONNECT: unacceptable protocol version, level {level} of a protocol that isn't MQIsdp 3, MQTT 4 or MQTT 5")]
+    #[error(
+        "cannot decode CONNECT: unacceptable protocol version, level {level} of a protocol that isn't MQIsdp 3, MQTT 4 or MQTT 5"
+    )]
     ProtocolVersion {
         /// The level received.
         level: u8,

@@ -135,12 +135,7 @@ fn a_wrong_publish_is_refused() {
     refused("[MQTT-2.2.1-3]", &packet(0x32, &[b"\0\x01a\0\0\0"]), v5, PROTOCOL);
     refused("a packet identifier is missing", &packet(0x32, &[b"\0\x01a\0"]), v5, MALFORMED);
     refused("[MQTT-3.3.2-8]", &packet(0x30, &[b"\0\x01a\x03\x23\0\0"]), v5, ReasonCode::TOPIC_ALIAS_INVALID);
-    refused(
-        "[MQTT-3.3.2-14]",
-        &packet(0x30, &[b"\0\x01a\x04\x08\0\x01#"]),
-        v5,
-        ReasonCode::TOPIC_NAME_INVALID,
-    );
+    refused("[MQTT-3.3.2-14]", &packet(0x30, &[b"\0\x01a\x04\x08\0\x01#"]), v5, ReasonCode::TOPIC_NAME_INVALID);
     let alias = packet(0x30, &[b"\0\0\x03\x23\0\x01", b"x"]);
     assert!(decode(&alias, v5).is_ok(), "an alias stands for the topic");
     let ids = packet(0x30, &[b"\0\x01a\x04\x0b\x01\x0b\x02"]);
@@ -163,9 +158,7 @@ fn wrong_acknowledgements_are_refused() {
 fn wrong_subscriptions_are_refused() {
     let v5 = Version::V50;
     let filter = ReasonCode::TOPIC_FILTER_INVALID;
-    let one = |name: &str, options: u8| {
-        packet(0x82, &[&[0, 1, 0, 0, name.len() as u8], name.as_bytes(), &[options]])
-    };
+    let one = |name: &str, options: u8| packet(0x82, &[&[0, 1, 0, 0, name.len() as u8], name.as_bytes(), &[options]]);
     refused("[MQTT-3.8.3-2]", &packet(0x82, &[&[0, 1, 0]]), v5, PROTOCOL);
     refused("[MQTT-2.2.1-3]", &packet(0x82, &[&[0, 0, 0, 0, 1, b'a', 0]]), v5, PROTOCOL);
     refused("[MQTT-3.8.3-5]", &one("a", 0x40), v5, MALFORMED);

@@ -7,7 +7,7 @@ use leveret_log::Wait;
 use leveret_mqtt::{Ack, AckKind, ReasonCode};
 use leveret_queue::{Deliveries, Departure};
 
-use super::confirms::Confirming;
+use super::confirming::Confirming;
 use super::exchanges::{Outgoing, Unacknowledged, runs_of};
 use super::session::Session;
 use super::subscriptions::Level;
@@ -27,8 +27,7 @@ impl Session {
             AckKind::PubRec => self.received_once(id, ack.reason, now),
             AckKind::PubRel => {
                 let is_known = self.exchanges.forget_received(id);
-                let reason =
-                    if is_known { ReasonCode::SUCCESS } else { ReasonCode::PACKET_IDENTIFIER_NOT_FOUND };
+                let reason = if is_known { ReasonCode::SUCCESS } else { ReasonCode::PACKET_IDENTIFIER_NOT_FOUND };
                 self.send_ack(AckKind::PubComp, id, reason);
             }
             AckKind::PubComp => {

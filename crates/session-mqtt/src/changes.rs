@@ -3,60 +3,16 @@
 
 use std::collections::VecDeque;
 
-use leveret_broker::asked::{Later, NowOrLater};
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
-use leveret_model::{Refused, RefusedKind};
-use leveret_mqtt::ReasonCode;
 use leveret_session::driven::Steps as _;
 
-use super::held::InputHold;
+use super::changing::{CHANGE_KEY, Changing, Target, Then};
+use super::failure::reason_of;
+use super::input_hold::InputHold;
 use super::session::Session;
-use super::subscribe::Subscribing;
-use super::subscriptions::Level;
-use super::unsubscribe::Unsubscribing;
-
-/// The key with which a connection is signalled that a change was made.
-pub(crate) const CHANGE_KEY: u64 = 0;
-
-/// What a change is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// The topic filter with this index in its packet.
-    Filter(usize),
-    /// This queue of the session.
-    Queue(Level),
-}
-
-/// What follows the changes.
-pub(crate) enum Then {
-    /// The session begins or goes on: CONNACK.
-    Open,
-    /// SUBACK.
-    Subscribed(Subscribing),
-    /// UNSUBACK.
-    Unsubscribed(Unsubscribing),
-}
-
-/// Changes that were asked for.
-pub(crate) struct Changing {
-    /// The next ones.
-    pub requests: VecDeque<(Target, ChangeRequest)>,
-    pub wait: WaitFor,
-    pub then: Then,
-    /// The outcome of the one that was asked for.
-    asked: Option<(Target, Later<ChangeOutcome>)>,
-}
-
-/// The reason code of a refusal.
-pub(crate) fn reason_of(refused: &Refused) -> ReasonCode {
-    match refused.kind {
-        RefusedKind::AccessRefused | RefusedKind::NotAllowed => ReasonCode::NOT_AUTHORIZED,
-        RefusedKind::LimitReached => ReasonCode::QUOTA_EXCEEDED,
-        _ => ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR,
-    }
-}
 
 impl Session {
     /// Asks for changes, and goes on when they are durable.

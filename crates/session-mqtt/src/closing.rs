@@ -1,12 +1,13 @@
 //! The end of a connection, from either side.
 
 use leveret_broker::time::{Now, SECOND};
+use leveret_broker::wait_for::WaitFor;
 use leveret_model::QueueId;
 use leveret_mqtt::{ConnAck, Disconnect, Properties, PropertyId, ReasonCode};
 
-use super::client_ids::TAKEN_OVER;
+use super::client_ids::{ClientKey, TAKEN_OVER};
 use super::exchanges::{Unacknowledged, runs_of};
-use super::publish::Failure;
+use super::failure::Failure;
 use super::session::{Phase, Session};
 use super::subscriptions::Level;
 
@@ -92,8 +93,9 @@ impl Session {
         self.end_consumers(now);
         let mut next = QueueId(0);
         while self.client.delete_exclusive_queues(&mut next, now).is_some() {}
-        if self.phase == Phase::Open && self.expiry_s == 0 && !self.client.has_exclusive_queues {
-            self.delete_queues(now);
+        let mut gone = WaitFor::default();
+        if self.phase == Phase::Open && self.expiry_s == 0 {
+            gone = self.delete_queues(now);
         }
         if std::mem::take(&mut self.claims) {
             let key = self.key();
@@ -105,12 +107,25 @@ impl Session {
                 let exchanges = std::mem::take(&mut self.exchanges);
                 self.shared.client_ids.keep(&key, exchanges, until, now.monotonic);
             }
-            self.shared.client_ids.release(&key, self.client.id);
+            self.release(key, gone);
         }
         self.counted = None;
         if !self.client.vhost.is_empty() {
             self.client.left();
         }
+    }
+
+    /// Gives up the client id, once nobody finds the queues of a session that ends.
+    fn release(&self, key: ClientKey, gone: WaitFor) {
+        let (shared, id) = (self.shared.clone(), self.client.id);
+        if self.client.broker.streams.have(&gone) {
+            self.client.broker.registry.publish();
+            return shared.client_ids.release(&key, id);
+        }
+        self.client.broker.call_after(gone, move |broker| {
+            broker.registry.publish();
+            shared.client_ids.release(&key, id);
+        });
     }
 
     /// Ends the consumers: messages without an acknowledgement go back to their places.

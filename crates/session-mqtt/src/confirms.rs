@@ -2,26 +2,9 @@
 
 use leveret_broker::time::Now;
 use leveret_mqtt::{Ack, AckKind, Properties, ReasonCode};
-use smallvec::SmallVec;
 
+use super::confirming::{Acknowledged, Confirming};
 use super::session::{Phase, Session};
-
-/// The acknowledgement of a message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Acknowledged {
-    pub packet_id: u16,
-    /// PUBACK or PUBREC.
-    pub kind: AckKind,
-    pub reason: ReasonCode,
-}
-
-/// Something that is sent once the disk has what it tells.
-pub(crate) enum Confirming {
-    /// The acknowledgements of a run of messages.
-    Publishes(SmallVec<[Acknowledged; 4]>),
-    /// PUBREL of a message.
-    Release(u16),
-}
 
 impl Session {
     /// Sends what is due.

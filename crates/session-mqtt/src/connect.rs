@@ -8,9 +8,9 @@ use leveret_broker::time::{Now, SECOND};
 use leveret_model::{Action, Topology, authorize};
 use leveret_mqtt::{Connect, PropertyId, ReasonCode, Version};
 
-use super::publish::Failure;
+use super::failure::Failure;
 use super::session::{Phase, Session};
-use super::will::StoredWill;
+use super::stored_will::StoredWill;
 
 /// Longest client id, in bytes: names of queues have 255, and begin and end with more than the id.
 const CLIENT_ID_BYTES_MAX: usize = 230;
@@ -140,8 +140,7 @@ impl Session {
     fn refuse_connect(&mut self, failure: &Failure, now: Now) {
         self.told().failed(self.state(), &failure.text);
         self.will = None;
-        let is_password =
-            matches!(failure.reason, ReasonCode::BAD_USER_NAME_OR_PASSWORD | ReasonCode::NOT_AUTHORIZED);
+        let is_password = matches!(failure.reason, ReasonCode::BAD_USER_NAME_OR_PASSWORD | ReasonCode::NOT_AUTHORIZED);
         self.begin_end(now);
         self.phase = Phase::Refused(failure.reason);
         if is_password && !self.client.is_logged_in() {

@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use leveret_broker::events::ConsumerEvent;
-use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::quota::Kind;
 use leveret_broker::time::Now;
 use leveret_model::{Action, Arguments, DeclareQueue, Value};
@@ -11,26 +9,10 @@ use leveret_mqtt::ReasonCode;
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 use leveret_session::client_connection::ConsumerUse;
 
-use super::changes::reason_of;
+use super::consumer::{Consumer, TAG};
+use super::failure::reason_of;
 use super::session::Session;
 use super::subscriptions::Level;
-
-/// The tag of all consumers, as in RabbitMQ.
-const TAG: &str = "mqtt";
-
-/// A consumer of a queue of the session.
-pub(crate) struct Consumer {
-    pub id: ConsumerId,
-    pub queue: QueueRef,
-    /// The queue was told that the client can't take more before it acknowledges something.
-    pub is_parked: bool,
-}
-
-impl Consumer {
-    fn event(&self) -> ConsumerEvent<'_> {
-        ConsumerEvent { channel: 0, tag: TAG.as_bytes(), queue: &self.queue.info().name }
-    }
-}
 
 impl Session {
     /// The declaration of a queue of the session. It goes with its connection, or after the session's expiry.
@@ -107,7 +89,11 @@ impl Session {
         };
         if queue.add_consumer(id, options, now.monotonic).is_err() {
             self.client.account.give(Kind::Consumers, 1);
-            return refuse(self, &format!("no queue '{name}' to consume from"), ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR);
+            return refuse(
+                self,
+                &format!("no queue '{name}' to consume from"),
+                ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR,
+            );
         }
         let consumer = Box::new(Consumer { id, queue, is_parked: false });
         let way = ConsumerUse { exclusive: false, no_ack: automatic_ack, prefetch };

@@ -12,17 +12,10 @@ use leveret_message::{Encoding, StoredMessage};
 use leveret_mqtt::{Properties, PropertyId, PropertyWriter, Publish, QoS};
 use leveret_queue::{Portion, Taken, TurnEnd};
 
+use super::content::Content;
 use super::exchanges::Unacknowledged;
 use super::session::Session;
 use super::subscriptions::{Candidate, Level, Matched};
-
-/// A message whose body is read from its file. Others wait behind it.
-pub(crate) struct Content {
-    level: Level,
-    /// The message, the only one of these.
-    taken: Taken,
-    reader: BodyReader,
-}
 
 impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.
@@ -224,11 +217,23 @@ impl Session {
     }
 
     /// Sends a retained message of QoS 0. False if it is too large for the client.
-    pub(crate) fn send_kept(&mut self, origin: &MqttOrigin<'_>, matched: &Matched, properties: &[u8], payload: &[u8]) -> bool {
+    pub(crate) fn send_kept(
+        &mut self,
+        origin: &MqttOrigin<'_>,
+        matched: &Matched,
+        properties: &[u8],
+        payload: &[u8],
+    ) -> bool {
         let mut all = Vec::new();
         write_ids(&mut all, matched);
         all.extend_from_slice(properties);
-        self.send_publish(origin, matched, &all, payload, (false, Unacknowledged { number: 0, bytes: 0, durable: false }))
+        self.send_publish(
+            origin,
+            matched,
+            &all,
+            payload,
+            (false, Unacknowledged { number: 0, bytes: 0, durable: false }),
+        )
     }
 }
 

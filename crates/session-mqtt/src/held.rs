@@ -1,32 +1,12 @@
 //! Blocked input: the connection isn't read until the event that it waits for.
 
 use leveret_broker::time::Now;
-use leveret_broker::wait_for::WaitFor;
 use leveret_queue::WaitReason;
 use leveret_session::driven::Steps as _;
 use smallvec::SmallVec;
 
-use super::changes::{Changing, Then};
+use super::input_hold::InputHold;
 use super::session::Session;
-
-/// The reason why the connection's input is blocked. There is one at a time, since input is handled in order.
-#[derive(Default)]
-pub(crate) enum InputHold {
-    /// Input isn't blocked.
-    #[default]
-    No,
-    /// Another connection has the client id.
-    Claim,
-    /// The outcome of a change comes later.
-    Asked(Box<Changing>),
-    /// Something follows once this is durable.
-    Durable(Box<(WaitFor, Then)>),
-    /// Publishes wait for room in the log, for room in the connection's share of bytes on their way to the disk, or until an alarm
-    /// clears.
-    Publishes(WaitReason),
-    /// The body of the last message is being written to a file of its own.
-    Body,
-}
 
 impl Session {
     /// Goes on with what waited for the disk, if it has been reached.

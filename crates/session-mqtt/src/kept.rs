@@ -13,27 +13,12 @@ use leveret_mqtt::{Properties, PropertyId, PropertyWriter, QoS};
 
 use super::deliver::kept_origin;
 use super::retained::Retained;
+use super::search::Search;
 use super::session::Session;
-use super::subscriptions::{Level, Matched, Subscription};
+use super::subscriptions::{Level, Matched};
 
 /// Retained messages that are sent in one step.
 const STEP_MESSAGES: usize = 100;
-
-/// A search for the retained messages of a new subscription.
-pub(crate) struct Search {
-    pub filter: Box<str>,
-    qos: QoS,
-    id: Option<u32>,
-    /// The last topic that was looked at.
-    after: Option<Arc<str>>,
-}
-
-impl Search {
-    pub(crate) fn new(subscription: &Subscription) -> Self {
-        let (filter, qos) = (subscription.filter.clone(), subscription.options.qos);
-        Self { filter, qos, id: subscription.id, after: None }
-    }
-}
 
 impl Session {
     /// Whether retained messages are to be sent.
@@ -79,8 +64,7 @@ impl Session {
             writer.number(PropertyId::MessageExpiryInterval, left_s);
         }
         writer.raw(&message.properties);
-        let matched =
-            Matched { qos: QoS::AtMostOnce, retain_as_published: true, ids: search.id.into_iter().collect() };
+        let matched = Matched { qos: QoS::AtMostOnce, retain_as_published: true, ids: search.id.into_iter().collect() };
         self.send_kept(&kept_origin(&message.topic, message.qos), &matched, &properties, &message.payload);
     }
 

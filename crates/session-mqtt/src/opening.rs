@@ -1,20 +1,22 @@
 //! From a login to an open session: taking over the client id, ending or resuming the session that there is, CONNACK.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
-use leveret_model::{Action, DeleteQueue, Destination, Permit};
+use leveret_broker::wait_for::WaitFor;
+use leveret_model::{Action, DeleteQueue, Destination, Permit, Queue, Topology};
 use leveret_mqtt::{AckKind, ConnAck, Properties, PropertyId, PropertyWriter, ReasonCode};
 use leveret_queue::DeleteIf;
 
-use super::changes::{Target, Then};
+use super::changing::{Target, Then};
 use super::client_ids::{Claim, ClientKey};
 use super::exchanges::Exchanges;
-use super::held::InputHold;
+use super::input_hold::InputHold;
 use super::session::{Phase, Session};
+use super::stored_will;
 use super::subscriptions::{Level, Subscription};
-use super::will;
 
 impl Session {
     /// The client id in its vhost.
@@ -40,7 +42,7 @@ impl Session {
         let snapshot = self.client.broker.registry.snapshot_full();
         let mut requests = VecDeque::new();
         let mut delete = |name: &str, level: Level| {
-            let Some(info) = snapshot.topology.queue(&self.client.vhost, name) else { return };
+            let Some(info) = self.durable_queue(&snapshot.topology, name) else { return };
             let permit = self.client.authorize(Action::DeleteQueue(name));
             let command = DeleteQueue {
                 vhost: info.vhost.clone(),
@@ -59,7 +61,7 @@ impl Session {
             self.exchanges = Exchanges::default();
         } else {
             // The client is back before its will was due.
-            delete(&will::queue_name(&self.client_id), Level::One);
+            delete(&stored_will::queue_name(&self.client_id), Level::One);
             self.exchanges = kept;
         }
         self.change(requests, Then::Open, now);
@@ -70,9 +72,9 @@ impl Session {
         let session_present = !self.clean_start && self.resume();
         for level in Level::BOTH {
             let name = level.queue_name(&self.client_id);
-            let exists = self.client.broker.registry.snapshot().queue(&self.client.vhost, &name).is_some();
+            let snapshot = self.client.broker.registry.snapshot_full();
             if session_present
-                && exists
+                && self.durable_queue(&snapshot.topology, &name).is_some()
                 && let Err(reason) = self.consume(level, now)
             {
                 self.begin_end(now);
@@ -89,6 +91,12 @@ impl Session {
         released.into_iter().for_each(|id| self.send_ack(AckKind::PubRel, id, ReasonCode::SUCCESS));
     }
 
+    /// A queue of a session that outlives its connections. An exclusive one is that of an earlier connection, whose end isn't published
+    /// yet.
+    fn durable_queue<'a>(&self, topology: &'a Topology, name: &str) -> Option<&'a Arc<Queue>> {
+        topology.queue(&self.client.vhost, name).filter(|queue| queue.exclusive_owner.is_none())
+    }
+
     /// Reads the subscriptions of the session from its bindings. False if there is no session.
     fn resume(&mut self) -> bool {
         let snapshot = self.client.broker.registry.snapshot_full();
@@ -96,7 +104,7 @@ impl Session {
         let mut is_there = false;
         for level in Level::BOTH {
             let name = level.queue_name(&self.client_id);
-            let Some(queue) = snapshot.topology.queue(&self.client.vhost, &name) else { continue };
+            let Some(queue) = self.durable_queue(&snapshot.topology, &name) else { continue };
             is_there = true;
             let destination = Destination::Queue { name: queue.name.clone(), id: queue.id };
             for binding in snapshot.topology.bindings_of_destination(&self.client.vhost, &destination) {
@@ -129,12 +137,13 @@ impl Session {
         connack.encode(self.version, self.client.output.buffer());
     }
 
-    /// The deletions of the queues of a session that ends with its connection, if they outlive that.
-    pub(crate) fn delete_queues(&mut self, now: Now) {
+    /// Deletes the queues of a session that ends with its connection, if they outlive that. Returns what the next session has to wait for.
+    pub(crate) fn delete_queues(&mut self, now: Now) -> WaitFor {
+        let mut wait = WaitFor::default();
         let snapshot = self.client.broker.registry.snapshot_full();
         for level in Level::BOTH {
             let name = level.queue_name(&self.client_id);
-            let Some(info) = snapshot.topology.queue(&self.client.vhost, &name) else { continue };
+            let Some(info) = self.durable_queue(&snapshot.topology, &name) else { continue };
             let command = DeleteQueue {
                 vhost: info.vhost.clone(),
                 name: info.name.clone(),
@@ -143,7 +152,10 @@ impl Session {
             };
             // Like the end of an exclusive queue, this is the node's own deed.
             let request = ChangeRequest::delete_queue(Permit::system(), command, DeleteIf::default());
-            drop(self.client.change(request, now));
+            if let Some(Ok(changed)) = self.client.change(request, now).now() {
+                wait.and(changed.ticket.into());
+            }
         }
+        wait
     }
 }

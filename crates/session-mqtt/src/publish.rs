@@ -9,49 +9,15 @@ use leveret_message::headers::Headers;
 use leveret_message::mqtt::{MqttHead, is_told_by_key, routing_key};
 use leveret_message::overlay::Overlay;
 use leveret_message::{Encoding, Envelope, StoredMessage};
-use leveret_model::{Refused, RefusedKind};
-use leveret_mqtt::{AckKind, Properties, PropertyId, Publish, QoS, ReasonCode};
+use leveret_model::Refused;
+use leveret_mqtt::{PropertyId, PropertyWriter, Publish, QoS, ReasonCode};
 use leveret_session::driven::Steps as _;
 
-use super::changes::reason_of;
-use super::confirms::{Acknowledged, Confirming};
+use super::confirming::{Acknowledged, Confirming};
+use super::failure::{Failure, KEY_BYTES_MAX, reason_of};
 use super::retained::Retained;
 use super::session::Session;
-
-/// Longest routing key, in bytes.
-pub(crate) const KEY_BYTES_MAX: usize = 255;
-
-/// Why the connection has to end.
-#[derive(Debug)]
-pub(crate) struct Failure {
-    pub reason: ReasonCode,
-    pub text: String,
-}
-
-impl Failure {
-    pub(crate) fn new(reason: ReasonCode, text: impl Into<String>) -> Self {
-        Self { reason, text: text.into() }
-    }
-}
-
-/// A message that the client published, or its will.
-#[derive(Clone, Copy)]
-pub(crate) struct Submitted<'a> {
-    pub topic: &'a str,
-    pub qos: QoS,
-    pub retain: bool,
-    pub properties: Properties<'a>,
-    pub payload: &'a [u8],
-    /// Its packet identifier; 0 if it isn't acknowledged.
-    pub packet_id: u16,
-}
-
-impl Submitted<'_> {
-    fn ack(&self, reason: ReasonCode) -> Option<Acknowledged> {
-        let kind = if self.qos == QoS::ExactlyOnce { AckKind::PubRec } else { AckKind::PubAck };
-        (self.packet_id != 0).then_some(Acknowledged { packet_id: self.packet_id, kind, reason })
-    }
-}
+use super::submitted::Submitted;
 
 impl Session {
     /// PUBLISH. False if it has to wait: nothing was done.
@@ -192,7 +158,7 @@ impl Session {
             return;
         }
         let mut properties = Vec::new();
-        let mut writer = leveret_mqtt::PropertyWriter::begin(&mut properties);
+        let mut writer = PropertyWriter::begin(&mut properties);
         for property in submitted.properties.iter() {
             if !matches!(property.id, PropertyId::MessageExpiryInterval | PropertyId::TopicAlias) {
                 writer.property(&property);
@@ -214,13 +180,7 @@ impl Session {
     }
 
     /// Refuses a message: ends the connection, or answers it.
-    fn refuse(
-        &mut self,
-        submitted: &Submitted<'_>,
-        reason: ReasonCode,
-        text: String,
-        now: Now,
-    ) -> Result<(), Failure> {
+    fn refuse(&mut self, submitted: &Submitted<'_>, reason: ReasonCode, text: String, now: Now) -> Result<(), Failure> {
         if reason != ReasonCode::NOT_AUTHORIZED || self.shared.settings.disconnects_unauthorized {
             return Err(Failure::new(reason, text));
         }
@@ -234,9 +194,4 @@ impl Session {
         self.answer_in_order(submitted.ack(told));
         Ok(())
     }
-}
-
-/// Whether a refusal means that the client may not do something.
-pub(crate) fn is_unauthorized(refused: &Refused) -> bool {
-    matches!(refused.kind, RefusedKind::AccessRefused | RefusedKind::NotAllowed)
 }

@@ -14,43 +14,20 @@ use leveret_session::client_connection::WAIT_SHOWN_MAX;
 use leveret_session::fan_out::{self, FanOut, FannedOut};
 use smallvec::SmallVec;
 
-use super::confirms::{Acknowledged, Confirming};
-use super::held::InputHold;
+use super::confirming::{Acknowledged, Confirming};
+use super::input_hold::InputHold;
+use super::publish_run::{OnItsWay, PublishRun};
 use super::session::Session;
-
-/// Messages of one route. A client that never publishes has none.
-pub(crate) struct PublishRun {
-    builder: BatchBuilder,
-    route: Arc<Route>,
-    persistent: bool,
-    /// Number of messages at which it is handed on.
-    messages_max: usize,
-    /// The acknowledgements of its messages, by their index.
-    acks: Vec<(u32, Acknowledged)>,
-    /// The body file of its last message.
-    file: Option<BodyFile>,
-}
-
-/// A run while its queues get it.
-pub(crate) struct OnItsWay {
-    acks: Vec<(u32, Acknowledged)>,
-    fan_out: FanOut,
-}
 
 impl Session {
     /// Adds a message to the run, which is acknowledged once its queues have it.
-    pub(crate) fn push(
-        &mut self,
-        message: &StoredMessage<'_>,
-        route: Arc<Route>,
-        ack: Option<Acknowledged>,
-        now: Now,
-    ) {
+    pub(crate) fn push(&mut self, message: &StoredMessage<'_>, route: Arc<Route>, ack: Option<Acknowledged>, now: Now) {
         let (persistent, length) = (message.envelope.durable, message.body.len());
         let shared = &self.client.broker.shared;
         let (to_file, in_file) =
             (route.wants_file(shared, persistent, length), route.streams(shared, persistent, length));
-        let is_same = self.run.as_ref().is_some_and(|run| run.persistent == persistent && run.route.is_same_way(&route));
+        let is_same =
+            self.run.as_ref().is_some_and(|run| run.persistent == persistent && run.route.is_same_way(&route));
         if to_file || !is_same {
             self.flush_run(now);
         }
@@ -165,7 +142,7 @@ impl Session {
         self.client.counters.published_with_confirm.add(run.acks.len() as u64);
         let answer = |(at, ack): (u32, Acknowledged)| match at < accepted {
             true => ack,
-            false => Acknowledged { reason: ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR, ..ack },
+            false => Acknowledged { reason: ReasonCode::QUOTA_EXCEEDED, ..ack },
         };
         self.confirming.push(wait, Confirming::Publishes(run.acks.into_iter().map(answer).collect()));
     }

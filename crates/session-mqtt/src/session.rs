@@ -16,20 +16,20 @@ use leveret_session::client_connection::ClientConnection;
 use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 
 use super::aliases::Aliases;
-use super::changes::CHANGE_KEY;
+use super::changing::CHANGE_KEY;
 use super::client_ids::CLAIM_KEY;
-use super::confirms::Confirming;
-use super::consumers::Consumer;
-use super::deliver::Content;
+use super::confirming::Confirming;
+use super::consumer::Consumer;
+use super::content::Content;
 use super::exchanges::{Exchanges, Unacknowledged};
-use super::held::InputHold;
-use super::kept::Search;
+use super::failure::Failure;
+use super::input_hold::InputHold;
 use super::node::Shared;
 use super::open_connections::Counted;
-use super::publish::Failure;
-use super::run::{OnItsWay, PublishRun};
+use super::publish_run::{OnItsWay, PublishRun};
+use super::search::Search;
+use super::stored_will::StoredWill;
 use super::subscriptions::Subscriptions;
-use super::will::StoredWill;
 
 /// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -167,11 +167,7 @@ impl Session {
             Packet::Connect(_) => {
                 return Err(Failure::new(ReasonCode::PROTOCOL_ERROR, "a second CONNECT [MQTT-3.1.0-2]"));
             }
-            Packet::Publish(_)
-            | Packet::ConnAck(_)
-            | Packet::SubAck(_)
-            | Packet::UnsubAck(_)
-            | Packet::PingResp => {
+            Packet::Publish(_) | Packet::ConnAck(_) | Packet::SubAck(_) | Packet::UnsubAck(_) | Packet::PingResp => {
                 return Err(Failure::new(ReasonCode::PROTOCOL_ERROR, "a packet that only servers send"));
             }
         }
@@ -290,9 +286,7 @@ impl Steps for Session {
             }
             Signal::Answered(CHANGE_KEY) => self.take_change(now),
             Signal::Answered(CLAIM_KEY) => {
-                if matches!(self.held, InputHold::Claim)
-                    && self.shared.client_ids.has(&self.key(), self.client.id)
-                {
+                if matches!(self.held, InputHold::Claim) && self.shared.client_ids.has(&self.key(), self.client.id) {
                     self.claimed(now);
                 }
             }

@@ -7,44 +7,17 @@ use leveret_broker::time::Now;
 use leveret_model::{Action, Arguments, Bind, Command, DestinationName, Permit, Refused, Resource};
 use leveret_mqtt::{Properties, PropertyId, ReasonCode, RetainHandling, SubAck, Subscribe, topic};
 
-use super::changes::{Target, Then, reason_of};
-use super::kept::Search;
-use super::publish::{Failure, KEY_BYTES_MAX, is_unauthorized};
+use super::changing::{Subscribing, Target, Then};
+use super::failure::{Failure, KEY_BYTES_MAX, is_unauthorized, reason_of};
+use super::search::Search;
 use super::session::Session;
 use super::subscriptions::{Level, Subscription};
-
-/// A SUBSCRIBE whose bindings are being made.
-pub(crate) struct Subscribing {
-    packet_id: u16,
-    /// The code of each filter.
-    codes: Vec<u8>,
-    /// The subscriptions that aren't refused, by the indexes of their filters.
-    accepted: Vec<(usize, Subscription)>,
-}
-
-impl Subscribing {
-    /// Refuses a filter, or all that need a queue.
-    pub(crate) fn refuse(&mut self, target: Target, reason: ReasonCode) {
-        let codes = &mut self.codes;
-        self.accepted.retain(|(index, subscription)| {
-            let is_refused = match target {
-                Target::Filter(refused) => refused == *index,
-                Target::Queue(level) => level == Level::of(subscription.options.qos),
-            };
-            if is_refused {
-                codes[*index] = reason.0;
-            }
-            !is_refused
-        });
-    }
-}
 
 impl Session {
     /// SUBSCRIBE.
     pub(crate) fn subscribe(&mut self, subscribe: &Subscribe<'_>, now: Now) -> Result<(), Failure> {
         let id = subscribe.properties.number(PropertyId::SubscriptionIdentifier);
-        let mut subscribing =
-            Subscribing { packet_id: subscribe.packet_id, codes: Vec::new(), accepted: Vec::new() };
+        let mut subscribing = Subscribing { packet_id: subscribe.packet_id, codes: Vec::new(), accepted: Vec::new() };
         let mut requests = VecDeque::new();
         let mut declared = [false; 2];
         for (index, filter) in subscribe.filters.iter().enumerate() {

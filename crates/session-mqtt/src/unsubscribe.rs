@@ -8,29 +8,10 @@ use leveret_broker::time::Now;
 use leveret_model::Command;
 use leveret_mqtt::{Properties, ReasonCode, UnsubAck, Unsubscribe};
 
-use super::changes::{Target, Then, reason_of};
-use super::publish::{Failure, is_unauthorized};
+use super::changing::{Target, Then, Unsubscribing};
+use super::failure::{Failure, is_unauthorized, reason_of};
 use super::session::Session;
 use super::subscriptions::Level;
-
-/// An UNSUBSCRIBE whose bindings are being removed.
-pub(crate) struct Unsubscribing {
-    packet_id: u16,
-    /// The code of each filter.
-    codes: Vec<u8>,
-    /// The filters that aren't refused, by their indexes.
-    accepted: Vec<(usize, Box<str>)>,
-}
-
-impl Unsubscribing {
-    /// Refuses a filter.
-    pub(crate) fn refuse(&mut self, target: Target, reason: ReasonCode) {
-        if let Target::Filter(refused) = target {
-            self.codes[refused] = reason.0;
-            self.accepted.retain(|(index, _)| *index != refused);
-        }
-    }
-}
 
 impl Session {
     /// UNSUBSCRIBE.

@@ -9,46 +9,14 @@ use leveret_message::mqtt::{MqttHead, is_told_by_key, routing_key};
 use leveret_message::overlay::Overlay;
 use leveret_message::{BatchBuilder, BatchPart, Encoding, Envelope, StoredMessage};
 use leveret_model::{Action, Arguments, Command, DeclareQueue, Value};
-use leveret_mqtt::{Properties, PropertyId, PropertyWriter, QoS, Will};
+use leveret_mqtt::Properties;
 
-use super::publish::Submitted;
 use super::session::Session;
+use super::stored_will::{StoredWill, queue_name};
+use super::submitted::Submitted;
 
 /// Milliseconds for which the queue of a will stays after its message left.
 const QUEUE_STAYS_MS: i64 = 600_000;
-
-/// The message that is published when the connection ends without a word.
-pub(crate) struct StoredWill {
-    topic: Box<str>,
-    qos: QoS,
-    retain: bool,
-    properties: Box<[u8]>,
-    payload: Box<[u8]>,
-    delay_s: u32,
-}
-
-impl StoredWill {
-    pub(crate) fn new(will: &Will<'_>) -> Self {
-        let mut properties = Vec::new();
-        let mut writer = PropertyWriter::begin(&mut properties);
-        for property in will.properties.iter().filter(|property| property.id != PropertyId::WillDelayInterval) {
-            writer.property(&property);
-        }
-        Self {
-            topic: will.topic.into(),
-            qos: will.qos,
-            retain: will.retain,
-            properties: properties.into(),
-            payload: will.payload.into(),
-            delay_s: will.properties.number(PropertyId::WillDelayInterval).unwrap_or(0),
-        }
-    }
-}
-
-/// The name of the queue in which the delayed will of a client waits.
-pub(crate) fn queue_name(client_id: &str) -> Arc<str> {
-    format!("mqtt-will-{client_id}").into()
-}
 
 impl Session {
     /// Publishes the will, after its delay or with the end of the session, whichever comes first [MQTT-3.1.3-9].

@@ -53,8 +53,18 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 /// Permitted dependencies of the binary, which puts the parts together.
-const BINARY_MAY_USE: &[&str] =
-    &["management", "ctl", "bench", "node", "session-amqp091", "session-amqp10", "session-mqtt", "session-stream", "config", "log"];
+const BINARY_MAY_USE: &[&str] = &[
+    "management",
+    "ctl",
+    "bench",
+    "node",
+    "session-amqp091",
+    "session-amqp10",
+    "session-mqtt",
+    "session-stream",
+    "config",
+    "log",
+];
 /// Packages without restrictions.
 const FREE: &[&str] = &["benches", "sim", "tests", "xtask", "fuzz"];
 

@@ -25,8 +25,8 @@ pub use amqp10::{Amqp10Run, to_amqp10};
 pub(crate) use amqp10::{MapWriter, write_body, write_start};
 pub use amqp091::{to_amqp091, within};
 pub(crate) use deaths::{header as death_header, is_death_annotation};
-pub use mqtt::{MqttOrigin, mqtt_origin, to_mqtt};
 pub use file::{file_to_amqp10, file_to_amqp091};
+pub use mqtt::{MqttOrigin, mqtt_origin, to_mqtt};
 
 /// A message for a receiver over AMQP 0-9-1.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -148,9 +148,7 @@ impl PropertyId {
             Self::ReceiveMaximum | Self::TopicAliasMaximum | Self::MaximumPacketSize => {
                 matches!(kind, Kind::Connect | Kind::ConnAck)
             }
-            Self::ReasonString => {
-                !matches!(kind, Kind::Connect | Kind::Publish | Kind::Subscribe | Kind::Unsubscribe)
-            }
+            Self::ReasonString => !matches!(kind, Kind::Connect | Kind::Publish | Kind::Subscribe | Kind::Unsubscribe),
             Self::UserProperty => true,
             Self::AssignedClientIdentifier
             | Self::ServerKeepAlive

@@ -1,0 +1,21 @@
+//! What is sent once the disk has what it tells.
+
+use leveret_mqtt::{AckKind, ReasonCode};
+use smallvec::SmallVec;
+
+/// The acknowledgement of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Acknowledged {
+    pub packet_id: u16,
+    /// PUBACK or PUBREC.
+    pub kind: AckKind,
+    pub reason: ReasonCode,
+}
+
+/// Something that is sent once the disk has what it tells.
+pub(crate) enum Confirming {
+    /// The acknowledgements of a run of messages.
+    Publishes(SmallVec<[Acknowledged; 4]>),
+    /// PUBREL of a message.
+    Release(u16),
+}

@@ -1,0 +1,29 @@
+//! Messages on their way in, which go to their queues together.
+
+use std::sync::Arc;
+
+use leveret_broker::bodies::BodyFile;
+use leveret_broker::route::Route;
+use leveret_message::BatchBuilder;
+use leveret_session::fan_out::FanOut;
+
+use super::confirming::Acknowledged;
+
+/// Messages of one route. A client that never publishes has none.
+pub(crate) struct PublishRun {
+    pub builder: BatchBuilder,
+    pub route: Arc<Route>,
+    pub persistent: bool,
+    /// Number of messages at which it is handed on.
+    pub messages_max: usize,
+    /// The acknowledgements of its messages, by their index.
+    pub acks: Vec<(u32, Acknowledged)>,
+    /// The body file of its last message.
+    pub file: Option<BodyFile>,
+}
+
+/// A run while its queues get it.
+pub(crate) struct OnItsWay {
+    pub acks: Vec<(u32, Acknowledged)>,
+    pub fan_out: FanOut,
+}

@@ -1,0 +1,135 @@
+//! CONNECT: who may, with which codes others are refused, keep alive, limits, and what comes over other protocols.
+
+use std::time::Duration;
+
+use leveret_tests::mqtt::{AckKind, Login, MqttClient, QoS, ReasonCode, Version};
+use leveret_tests::node::{Node, Options};
+use leveret_tests::wire::{Wire, Writer, method, publish};
+use serde_json::json;
+
+use super::{clean, finish, node};
+
+fn code(address: std::net::SocketAddr, client_id: &str, login: Login<'_>) -> ReasonCode {
+    MqttClient::connect(address, client_id, login).connack().0
+}
+
+#[test]
+fn refused_logins_have_the_codes_of_rabbitmq() {
+    if leveret_tests::broker::is_given() {
+        return;
+    }
+    let node = Node::start(Options::new().set("mqtt.allow_anonymous", false));
+    for version in Version::ALL {
+        let of = |user| Login { version, user, ..Login::default() };
+        let bad = ReasonCode::BAD_USER_NAME_OR_PASSWORD;
+        assert_eq!(code(node.mqtt(), "c", of(Some(("guest", "wrong")))), bad, "{version:?}");
+        assert_eq!(code(node.mqtt(), "c", of(Some(("nowhere:guest", "guest")))), bad);
+        assert_eq!(code(node.mqtt(), "c", of(Some(("guest", "")))), bad);
+        assert_eq!(code(node.mqtt(), "c", of(None)), bad, "anonymous logins are off");
+        assert_eq!(code(node.mqtt(), "c", of(Some(("/:guest", "guest")))), ReasonCode::SUCCESS);
+    }
+    let invalid = ReasonCode::CLIENT_IDENTIFIER_NOT_VALID;
+    let not_clean = Login { version: Version::V311, clean: false, ..Login::default() };
+    assert_eq!(code(node.mqtt(), "", not_clean), invalid, "MQTT 3.1.1, [MQTT-3.1.3-8]");
+    assert_eq!(code(node.mqtt(), &"x".repeat(300), Login::default()), invalid);
+    assert_eq!(code(node.mqtt(), "", Login::default()), ReasonCode::SUCCESS);
+    finish(&node);
+}
+
+#[test]
+fn what_is_no_connect_is_refused() {
+    let Some(node) = node() else { return };
+    let refused = |bytes: &[u8]| {
+        let mut client = MqttClient::connect(node.mqtt(), "c", Login::default());
+        drop(client.connack());
+        client.send_bytes(bytes);
+        client.disconnected()
+    };
+    let second = b"\x10\x0d\0\x04MQTT\x05\x02\0\0\0\0\0";
+    assert_eq!(refused(second), Some(ReasonCode::PROTOCOL_ERROR), "[MQTT-3.1.0-2]");
+    assert_eq!(refused(&[0x20, 3, 0, 0, 0]), Some(ReasonCode::PROTOCOL_ERROR), "only servers send CONNACK");
+    assert_eq!(refused(&[0x36, 5, 0, 1, b'a', 0, 1]), Some(ReasonCode::MALFORMED_PACKET), "[MQTT-3.3.1-4]");
+    assert_eq!(refused(&[0x30, 0xff, 0xff, 0xff, 0x7f]), Some(ReasonCode::PACKET_TOO_LARGE));
+    finish(&node);
+}
+
+#[test]
+fn a_silent_client_is_disconnected() {
+    let Some(node) = node() else { return };
+    let login = Login { keep_alive: 1, ..Login::default() };
+    let (mut client, _) = MqttClient::open(node.mqtt(), "c", login);
+    client.set_patience(Duration::from_secs(30));
+    assert_eq!(client.disconnected(), Some(ReasonCode::KEEP_ALIVE_TIMEOUT), "[MQTT-3.1.2-22]");
+    finish(&node);
+}
+
+#[test]
+fn a_client_that_may_not_is_disconnected_or_told() {
+    if leveret_tests::broker::is_given() {
+        return;
+    }
+    for disconnects in [true, false] {
+        let node = Node::start(Options::new().set("mqtt.disconnect_on_unauthorized", disconnects));
+        let http = node.http();
+        http.put("/api/users/device", &json!({"password": "secret", "tags": ""})).expect("an answer");
+        let own = json!({"configure": "^mqtt-subscription-.*", "write": "^mqtt-subscription-.*", "read": ".*"});
+        http.put("/api/permissions/%2F/device", &own).expect("an answer");
+        let login = Login { user: Some(("device", "secret")), ..Login::default() };
+        let (mut client, _) = MqttClient::open(node.mqtt(), "c", login);
+        client.subscribe_to("t", QoS::AtLeastOnce);
+        client.publish("t", b"x", QoS::AtLeastOnce, 1, false);
+        match disconnects {
+            true => assert_eq!(client.disconnected(), Some(ReasonCode::NOT_AUTHORIZED)),
+            false => {
+                assert_eq!(client.expect_ack(AckKind::PubAck, 1), ReasonCode::NOT_AUTHORIZED);
+                client.expect_nothing();
+                client.close();
+            }
+        }
+        finish(&node);
+    }
+}
+
+#[test]
+fn a_full_queue_is_quota_exceeded() {
+    let Some(node) = node() else { return };
+    let http = node.http();
+    let full = json!({"durable": true, "arguments": {"x-max-length": 0, "x-overflow": "reject-publish"}});
+    http.put("/api/queues/%2F/full", &full).expect("an answer");
+    http.post("/api/bindings/%2F/e/amq.topic/q/full", &json!({"routing_key": "t"})).expect("an answer");
+    let mut client = clean(node.mqtt(), "c");
+    client.publish("t", b"x", QoS::AtLeastOnce, 1, false);
+    assert_eq!(client.expect_ack(AckKind::PubAck, 1), ReasonCode::QUOTA_EXCEEDED);
+    client.close();
+    finish(&node);
+}
+
+#[test]
+fn messages_cross_between_protocols() {
+    let Some(node) = node() else { return };
+    let mut client = clean(node.mqtt(), "c");
+    client.subscribe_to("from/amqp/#", QoS::AtLeastOnce);
+    let mut wire = Wire::open(node.amqp());
+    wire.declare(1, "q", true);
+    let mut bind = Writer::new();
+    bind.put_short(0).put_short_string("q").put_short_string("amq.topic").put_short_string("from.mqtt.#");
+    bind.put_octet(0).put_empty_table();
+    wire.call(1, method::QUEUE_BIND, &bind, method::QUEUE_BIND_OK);
+    wire.confirm_select(1);
+    wire.send(&publish(1, "amq.topic", "from.amqp.x", b"persistent", false, true));
+    wire.confirms(1);
+    let message = client.receive();
+    assert_eq!(
+        (&*message.topic, &message.payload[..], message.qos),
+        ("from/amqp/x", &b"persistent"[..], QoS::AtLeastOnce)
+    );
+    wire.send(&publish(1, "amq.topic", "from.amqp.x", b"transient", false, false));
+    wire.confirms(1);
+    assert_eq!(client.receive().qos, QoS::AtMostOnce, "as in RabbitMQ");
+    client.publish("from/mqtt/y", b"hello", QoS::AtLeastOnce, 1, false);
+    assert_eq!(client.expect_ack(AckKind::PubAck, 1), ReasonCode::SUCCESS);
+    wire.consume(1, "q", true);
+    assert_eq!(wire.delivery().2, b"hello");
+    client.close();
+    finish(&node);
+}
