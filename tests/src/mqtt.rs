@@ -5,7 +5,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 pub use leveret_mqtt::{
-    Ack, AckKind, ConnAck, Connect, Disconnect, Packet, Properties, PropertyId, PropertyWriter, Publish, QoS,
+    Ack, AckKind, ConnAck, Connect, Disconnect, Packet, PropertyId, PropertyList, PropertyWriter, Publish, QoS,
     ReasonCode, RetainHandling, SubscribeWriter, SubscriptionOptions, Version, Will, encode_unsubscribe,
 };
 use leveret_mqtt::{PACKET_MAX, next_packet};
@@ -14,7 +14,7 @@ use crate::PATIENCE;
 
 /// A message that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Message {
+pub struct CameIn {
     /// Its topic.
     pub topic: String,
     /// Its payload.
@@ -39,7 +39,7 @@ pub struct MqttClient {
     kept: Vec<u8>,
 }
 
-/// What a CONNECT says besides its client id.
+/// The content of a CONNECT besides its client id.
 #[derive(Debug, Clone, Copy)]
 pub struct Login<'a> {
     /// The version of the protocol.
@@ -91,7 +91,7 @@ impl MqttClient {
             version: login.version,
             clean_start: login.clean,
             keep_alive: login.keep_alive,
-            properties: Properties::written(&properties),
+            properties: PropertyList::written(&properties),
             client_id,
             will: login.will,
             user_name: login.user.map(|(name, _)| name),
@@ -154,7 +154,7 @@ impl MqttClient {
         let mut writer = PropertyWriter::begin(&mut properties);
         id.into_iter().for_each(|id| writer.number(PropertyId::SubscriptionIdentifier, id));
         let mut bytes = Vec::new();
-        let mut writer = SubscribeWriter::begin(&mut bytes, self.version, 99, Properties::written(&properties));
+        let mut writer = SubscribeWriter::begin(&mut bytes, self.version, 99, PropertyList::written(&properties));
         filters.iter().for_each(|(filter, options)| writer.filter(filter, *options));
         writer.end();
         self.send_bytes(&bytes);
@@ -173,13 +173,13 @@ impl MqttClient {
 
     /// Sends a message without waiting for its acknowledgement.
     pub fn publish(&mut self, topic: &str, payload: &[u8], qos: QoS, id: u16, dup: bool) {
-        let properties = Properties::NONE;
+        let properties = PropertyList::NONE;
         self.send(&Packet::Publish(Publish { dup, qos, retain: false, topic, packet_id: id, properties, payload }));
     }
 
     /// Sends a message that is to be kept, with QoS 1, and waits for its acknowledgement.
     pub fn retain(&mut self, topic: &str, payload: &[u8]) {
-        let (qos, properties) = (QoS::AtLeastOnce, Properties::NONE);
+        let (qos, properties) = (QoS::AtLeastOnce, PropertyList::NONE);
         let publish = Publish { dup: false, qos, retain: true, topic, packet_id: 7, properties, payload };
         self.send(&Packet::Publish(publish));
         self.expect_ack(AckKind::PubAck, 7);
@@ -206,9 +206,9 @@ impl MqttClient {
     }
 
     /// Waits for a message.
-    pub fn message(&mut self) -> Message {
+    pub fn message(&mut self) -> CameIn {
         let found = self.next(|packet| match packet {
-            Packet::Publish(publish) => Message {
+            Packet::Publish(publish) => CameIn {
                 topic: publish.topic.to_owned(),
                 payload: publish.payload.to_vec(),
                 qos: publish.qos,
@@ -223,14 +223,14 @@ impl MqttClient {
     }
 
     /// Waits for a message, and acknowledges it as its QoS asks for.
-    pub fn receive(&mut self) -> Message {
+    pub fn receive(&mut self) -> CameIn {
         let message = self.message();
         self.acknowledge(&message);
         message
     }
 
     /// Acknowledges a message as its QoS asks for.
-    pub fn acknowledge(&mut self, message: &Message) {
+    pub fn acknowledge(&mut self, message: &CameIn) {
         match message.qos {
             QoS::AtMostOnce => {}
             QoS::AtLeastOnce => self.ack(AckKind::PubAck, message.id),

@@ -14,7 +14,7 @@
 
 use std::borrow::Cow;
 
-use leveret_mqtt::{Properties, PropertyId, PropertyWriter, QoS};
+use leveret_mqtt::{PropertyId, PropertyList, PropertyWriter, QoS};
 
 const RETAIN: u8 = 1 << 2;
 const HAS_TOPIC: u8 = 1 << 3;
@@ -34,7 +34,7 @@ pub struct MqttHead<'a> {
     /// Its topic, unless the routing key tells it.
     pub topic: Option<&'a str>,
     /// Its properties that receivers get.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
 }
 
 fn sized(bytes: &[u8]) -> Option<(&str, &[u8])> {
@@ -53,7 +53,7 @@ impl<'a> MqttHead<'a> {
             _ => sized(rest).map(|(topic, rest)| (Some(topic), rest))?,
         };
         let qos = QoS::of(flags & 3)?;
-        let properties = Properties::of_publish(rest).ok()?;
+        let properties = PropertyList::of_publish(rest).ok()?;
         Some(Self { qos, retain: flags & RETAIN != 0, kept: flags & KEPT != 0, client_id, topic, properties })
     }
 
@@ -123,7 +123,7 @@ mod tests {
         writer.number(PropertyId::MessageExpiryInterval, 5);
         writer.user("k", "v");
         writer.number(PropertyId::TopicAlias, 3);
-        let properties = Properties::of_publish(&encoded).expect("is right");
+        let properties = PropertyList::of_publish(&encoded).expect("is right");
         let head = MqttHead {
             qos: QoS::ExactlyOnce,
             retain: true,

@@ -1,9 +1,9 @@
 //! PUBACK, PUBREC, PUBREL, PUBCOMP, SUBACK, UNSUBACK (MQTT 5, 3.4 to 3.7, 3.9, 3.11).
 
 use crate::connect::put_properties;
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
-use crate::properties::{Place, Properties};
+use crate::properties::{Place, PropertyList};
 use crate::raw::RawPacket;
 use crate::reason::ReasonCode;
 use crate::version::Version;
@@ -65,16 +65,16 @@ pub struct Ack<'a> {
     /// The reason code; success before MQTT 5.
     pub reason: ReasonCode,
     /// The properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
 }
 
 impl<'a> Ack<'a> {
     /// One of success, without properties.
     pub fn success(kind: AckKind, packet_id: u16) -> Self {
-        Self { kind, packet_id, reason: ReasonCode::SUCCESS, properties: Properties::NONE }
+        Self { kind, packet_id, reason: ReasonCode::SUCCESS, properties: PropertyList::NONE }
     }
 
-    pub(crate) fn decode(kind: AckKind, raw: &RawPacket<'a>, version: Version) -> Result<Self> {
+    pub(crate) fn decode(kind: AckKind, raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         let mut reader = FieldReader::new(raw.kind, raw.content);
         let packet_id = reader.packet_id()?;
         let mut this = Self::success(kind, packet_id);
@@ -86,7 +86,7 @@ impl<'a> Ack<'a> {
                 return Err(DecodeError::Code { kind: raw.kind, code });
             }
             if !reader.is_empty() {
-                this.properties = Properties::read(&mut reader, Place::Packet(raw.kind))?;
+                this.properties = PropertyList::read(&mut reader, Place::Packet(raw.kind))?;
             }
         }
         reader.finish()?;
@@ -117,7 +117,7 @@ pub struct SubAck<'a> {
     /// The packet identifier of the SUBSCRIBE.
     pub packet_id: u16,
     /// The properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
     /// A code for each filter, in their order: the granted QoS, or a failure (0x80 before MQTT 5).
     pub codes: &'a [u8],
 }
@@ -128,23 +128,23 @@ pub struct UnsubAck<'a> {
     /// The packet identifier of the UNSUBSCRIBE.
     pub packet_id: u16,
     /// The properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
     /// A code for each filter, in their order; none before MQTT 5.
     pub codes: &'a [u8],
 }
 
-fn read<'a>(raw: &RawPacket<'a>, version: Version) -> Result<(u16, Properties<'a>, &'a [u8])> {
+fn read<'a>(raw: &RawPacket<'a>, version: Version) -> Decoded<(u16, PropertyList<'a>, &'a [u8])> {
     let mut reader = FieldReader::new(raw.kind, raw.content);
     let packet_id = reader.packet_id()?;
     let properties = match version.has_properties() {
-        true => Properties::read(&mut reader, Place::Packet(raw.kind))?,
-        false => Properties::NONE,
+        true => PropertyList::read(&mut reader, Place::Packet(raw.kind))?,
+        false => PropertyList::NONE,
     };
     Ok((packet_id, properties, reader.rest()))
 }
 
 impl<'a> SubAck<'a> {
-    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Result<Self> {
+    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         let (packet_id, properties, codes) = read(raw, version)?;
         let is_known = |code: u8| code <= 2 || code == 0x80 || version.has_properties() && code > 0x80;
         match codes.iter().find(|code| !is_known(**code)) {
@@ -168,7 +168,7 @@ impl<'a> SubAck<'a> {
 }
 
 impl<'a> UnsubAck<'a> {
-    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Result<Self> {
+    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         let (packet_id, properties, codes) = read(raw, version)?;
         if !version.has_properties() && !codes.is_empty() {
             let count = crate::wire::saturate(codes.len());

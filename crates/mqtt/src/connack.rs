@@ -1,9 +1,9 @@
 //! CONNACK (MQTT 5, 3.2).
 
 use crate::connect::put_properties;
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
-use crate::properties::{Place, Properties};
+use crate::properties::{Place, PropertyList};
 use crate::raw::RawPacket;
 use crate::reason::ReasonCode;
 use crate::version::Version;
@@ -19,11 +19,11 @@ pub struct ConnAck<'a> {
     /// The reason code. Before MQTT 5 it is one that [`ReasonCode::connect_return_code`] knows.
     pub reason: ReasonCode,
     /// The properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
 }
 
 impl<'a> ConnAck<'a> {
-    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Result<Self> {
+    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         let mut reader = FieldReader::new(KIND, raw.content);
         let flags = reader.u8("connect acknowledge flags")?;
         let code = reader.u8("reason code")?;
@@ -35,8 +35,8 @@ impl<'a> ConnAck<'a> {
             false => of_return_code(code).ok_or(DecodeError::Code { kind: KIND, code })?,
         };
         let properties = match version.has_properties() {
-            true => Properties::read(&mut reader, Place::Packet(KIND))?,
-            false => Properties::NONE,
+            true => PropertyList::read(&mut reader, Place::Packet(KIND))?,
+            false => PropertyList::NONE,
         };
         reader.finish()?;
         // [MQTT-3.2.2-6]: a refusal doesn't speak of a session.

@@ -1,8 +1,8 @@
 //! CONNECT (MQTT 5, 3.1).
 
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
-use crate::properties::{Place, Properties};
+use crate::properties::{Place, PropertyList};
 use crate::qos::QoS;
 use crate::raw::RawPacket;
 use crate::topic;
@@ -29,7 +29,7 @@ pub struct Will<'a> {
     /// Whether the server is to keep it.
     pub retain: bool,
     /// Its properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
     /// Its payload.
     pub payload: &'a [u8],
 }
@@ -44,7 +44,7 @@ pub struct Connect<'a> {
     /// It sends something at least so often, in seconds; 0 is any time.
     pub keep_alive: u16,
     /// The properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
     /// The client id; empty if the server is to choose one.
     pub client_id: &'a str,
     /// Its will.
@@ -61,7 +61,7 @@ fn flags_error(flags: u8, why: &'static str) -> DecodeError {
 
 impl<'a> Connect<'a> {
     /// Decodes a CONNECT.
-    pub(crate) fn decode(raw: &RawPacket<'a>) -> Result<Self> {
+    pub(crate) fn decode(raw: &RawPacket<'a>) -> Decoded<Self> {
         let mut reader = FieldReader::new(KIND, raw.content);
         let name = reader.binary("protocol name")?;
         let level = reader.u8("protocol version")?;
@@ -70,8 +70,8 @@ impl<'a> Connect<'a> {
         check_flags(flags, version)?;
         let keep_alive = reader.u16("keep alive")?;
         let properties = match version.has_properties() {
-            true => Properties::read(&mut reader, Place::Packet(KIND))?,
-            false => Properties::NONE,
+            true => PropertyList::read(&mut reader, Place::Packet(KIND))?,
+            false => PropertyList::NONE,
         };
         let client_id = reader.string("client identifier")?;
         if version == Version::V310 && !(1..=CLIENT_ID_MAX_V310).contains(&client_id.len()) {
@@ -114,10 +114,10 @@ impl<'a> Connect<'a> {
 }
 
 impl<'a> Will<'a> {
-    fn read(reader: &mut FieldReader<'a>, flags: u8, version: Version) -> Result<Self> {
+    fn read(reader: &mut FieldReader<'a>, flags: u8, version: Version) -> Decoded<Self> {
         let properties = match version.has_properties() {
-            true => Properties::read(reader, Place::Will)?,
-            false => Properties::NONE,
+            true => PropertyList::read(reader, Place::Will)?,
+            false => PropertyList::NONE,
         };
         let topic = reader.string("will topic")?;
         topic::check_name(KIND, topic)?;
@@ -127,7 +127,7 @@ impl<'a> Will<'a> {
     }
 }
 
-fn check_flags(flags: u8, version: Version) -> Result<()> {
+fn check_flags(flags: u8, version: Version) -> Decoded<()> {
     if flags & RESERVED != 0 {
         return Err(flags_error(flags, "the reserved flag is set [MQTT-3.1.2-3]"));
     }
@@ -145,7 +145,7 @@ fn check_flags(flags: u8, version: Version) -> Result<()> {
 }
 
 /// Appends properties with their length, if the version has any.
-pub(crate) fn put_properties(out: &mut Vec<u8>, version: Version, properties: Properties<'_>) {
+pub(crate) fn put_properties(out: &mut Vec<u8>, version: Version, properties: PropertyList<'_>) {
     if version.has_properties() {
         put_variable(out, saturate(properties.as_bytes().len()));
         out.extend_from_slice(properties.as_bytes());

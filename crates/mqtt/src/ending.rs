@@ -1,9 +1,9 @@
 //! DISCONNECT and AUTH (MQTT 5, 3.14 and 3.15).
 
 use crate::connect::put_properties;
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
-use crate::properties::{Place, Properties};
+use crate::properties::{Place, PropertyList};
 use crate::raw::RawPacket;
 use crate::reason::ReasonCode;
 use crate::version::Version;
@@ -15,7 +15,7 @@ pub struct Disconnect<'a> {
     /// The reason code.
     pub reason: ReasonCode,
     /// The properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
 }
 
 /// A step of extended authentication.
@@ -24,25 +24,25 @@ pub struct Auth<'a> {
     /// The reason code.
     pub reason: ReasonCode,
     /// The properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
 }
 
 /// A reason code and properties, each of which may be left out.
-fn read<'a>(raw: &RawPacket<'a>) -> Result<(ReasonCode, Properties<'a>)> {
+fn read<'a>(raw: &RawPacket<'a>) -> Decoded<(ReasonCode, PropertyList<'a>)> {
     let mut reader = FieldReader::new(raw.kind, raw.content);
     let mut reason = ReasonCode::SUCCESS;
-    let mut properties = Properties::NONE;
+    let mut properties = PropertyList::NONE;
     if !reader.is_empty() {
         reason = ReasonCode(reader.u8("reason code")?);
         if !reader.is_empty() {
-            properties = Properties::read(&mut reader, Place::Packet(raw.kind))?;
+            properties = PropertyList::read(&mut reader, Place::Packet(raw.kind))?;
         }
     }
     reader.finish()?;
     Ok((reason, properties))
 }
 
-fn write(kind: PacketKind, reason: ReasonCode, properties: Properties<'_>, out: &mut Vec<u8>) {
+fn write(kind: PacketKind, reason: ReasonCode, properties: PropertyList<'_>, out: &mut Vec<u8>) {
     let head = (kind as u8) << 4;
     match (reason, properties.is_empty()) {
         (ReasonCode::SUCCESS, true) => out.extend_from_slice(&[head, 0]),
@@ -57,10 +57,10 @@ fn write(kind: PacketKind, reason: ReasonCode, properties: Properties<'_>, out: 
 impl<'a> Disconnect<'a> {
     /// One with a reason, without properties.
     pub fn of(reason: ReasonCode) -> Self {
-        Self { reason, properties: Properties::NONE }
+        Self { reason, properties: PropertyList::NONE }
     }
 
-    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Result<Self> {
+    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         if !version.has_properties() {
             FieldReader::new(raw.kind, raw.content).finish()?;
             return Ok(Self::of(ReasonCode::SUCCESS));
@@ -84,7 +84,7 @@ impl<'a> Disconnect<'a> {
 }
 
 impl<'a> Auth<'a> {
-    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Result<Self> {
+    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         if !version.has_properties() {
             return Err(DecodeError::NotInVersion { kind: raw.kind });
         }

@@ -236,4 +236,4 @@ impl DecodeError {
 }
 
 /// Decoding fails with the first error.
-pub(crate) type Result<T> = std::result::Result<T, DecodeError>;
+pub(crate) type Decoded<T> = Result<T, DecodeError>;

@@ -4,7 +4,7 @@ use crate::acks::{Ack, AckKind, SubAck, UnsubAck};
 use crate::connack::ConnAck;
 use crate::connect::Connect;
 use crate::ending::{Auth, Disconnect};
-use crate::error::Result;
+use crate::error::Decoded;
 use crate::kind::PacketKind;
 use crate::publish::Publish;
 use crate::raw::RawPacket;
@@ -48,7 +48,7 @@ impl<'a> Packet<'a> {
     /// # Errors
     /// It isn't well-formed.
     #[inline]
-    pub fn decode(raw: &RawPacket<'a>, version: Version) -> Result<Self> {
+    pub fn decode(raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         Ok(match raw.kind {
             PacketKind::Publish => Self::Publish(Publish::decode(raw, version)?),
             PacketKind::PubAck => Self::Ack(Ack::decode(AckKind::PubAck, raw, version)?),

@@ -1,8 +1,8 @@
 //! PUBLISH (MQTT 5, 3.3).
 
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
-use crate::properties::{Place, Properties, PropertyId, PropertyWriter};
+use crate::properties::{Place, PropertyId, PropertyList, PropertyWriter};
 use crate::qos::QoS;
 use crate::raw::RawPacket;
 use crate::topic;
@@ -25,7 +25,7 @@ pub struct Publish<'a> {
     /// The packet identifier; 0 with QoS 0.
     pub packet_id: u16,
     /// The properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
     /// The payload.
     pub payload: &'a [u8],
 }
@@ -33,7 +33,7 @@ pub struct Publish<'a> {
 impl<'a> Publish<'a> {
     /// Decodes a PUBLISH.
     #[inline]
-    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Result<Self> {
+    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         let (dup, retain) = (raw.flags & 8 != 0, raw.flags & 1 != 0);
         let qos = QoS::of(raw.flags >> 1 & 3).ok_or(DecodeError::QoS { kind: KIND })?;
         if dup && qos == QoS::AtMostOnce {
@@ -43,8 +43,8 @@ impl<'a> Publish<'a> {
         let topic = reader.string("topic name")?;
         let packet_id = if qos == QoS::AtMostOnce { 0 } else { reader.packet_id()? };
         let properties = match version.has_properties() {
-            true => Properties::read(&mut reader, Place::Packet(KIND))?,
-            false => Properties::NONE,
+            true => PropertyList::read(&mut reader, Place::Packet(KIND))?,
+            false => PropertyList::NONE,
         };
         let has_alias = topic.is_empty() && properties.number(PropertyId::TopicAlias).is_some();
         if !has_alias {

@@ -1,6 +1,6 @@
 //! Cutting packets off the front of what a transport brings (MQTT 5, 2.1).
 
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
 use crate::wire::{VARIABLE_MAX, variable_at};
 
@@ -24,7 +24,7 @@ pub struct RawPacket<'a> {
 /// # Errors
 /// No packet begins so, or it is too large: nothing behind it can be read.
 #[inline]
-pub fn next_packet(input: &[u8], max: u32) -> Result<Option<(RawPacket<'_>, usize)>> {
+pub fn next_packet(input: &[u8], max: u32) -> Decoded<Option<(RawPacket<'_>, usize)>> {
     let Some((head, rest)) = input.split_first() else { return Ok(None) };
     let kind = PacketKind::of(head >> 4).ok_or(DecodeError::ForbiddenKind)?;
     let flags = head & 0x0f;

@@ -68,7 +68,7 @@ codes! {
     /// Another connection has the client id now.
     SESSION_TAKEN_OVER = 0x8e, "Session taken over";
     /// The topic filter is not allowed.
-    TOPIC_FILTER_INVALID = 0x8f, "Topic Filter invalid";
+    TOPIC_FILTER_INVALID = 0x8f, "Topic TopicFilter invalid";
     /// The topic name is not allowed.
     TOPIC_NAME_INVALID = 0x90, "Topic Name invalid";
     /// The packet identifier is in use.

@@ -1,9 +1,9 @@
 //! SUBSCRIBE (MQTT 5, 3.8).
 
 use crate::connect::put_properties;
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
-use crate::properties::{Place, Properties};
+use crate::properties::{Place, PropertyList};
 use crate::qos::QoS;
 use crate::raw::RawPacket;
 use crate::topic;
@@ -41,7 +41,7 @@ pub struct SubscriptionOptions {
 }
 
 impl SubscriptionOptions {
-    fn decode(options: u8, version: Version) -> Result<Self> {
+    fn decode(options: u8, version: Version) -> Decoded<Self> {
         let error = |why| DecodeError::SubscriptionOptions { options, why };
         let qos = QoS::of(options & 3).ok_or(error("QoS 3"))?;
         if !version.has_properties() {
@@ -79,7 +79,7 @@ impl SubscriptionOptions {
 
 /// A topic filter with its options.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Filter<'a> {
+pub struct TopicFilter<'a> {
     /// The filter, valid.
     pub filter: &'a str,
     /// Its options.
@@ -92,7 +92,7 @@ pub struct Subscribe<'a> {
     /// The packet identifier.
     pub packet_id: u16,
     /// The properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
     /// The topic filters, one at least.
     pub filters: Filters<'a>,
 }
@@ -105,12 +105,12 @@ pub struct Filters<'a> {
 }
 
 impl<'a> Subscribe<'a> {
-    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Result<Self> {
+    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         let mut reader = FieldReader::new(KIND, raw.content);
         let packet_id = reader.packet_id()?;
         let properties = match version.has_properties() {
-            true => Properties::read(&mut reader, Place::Packet(KIND))?,
-            false => Properties::NONE,
+            true => PropertyList::read(&mut reader, Place::Packet(KIND))?,
+            false => PropertyList::NONE,
         };
         let filters = Filters { bytes: reader.rest(), version };
         if reader.is_empty() {
@@ -119,7 +119,7 @@ impl<'a> Subscribe<'a> {
         let mut number = 0;
         while !reader.is_empty() {
             number += 1;
-            let Filter { filter, options } = next(&mut reader, version)?;
+            let TopicFilter { filter, options } = next(&mut reader, version)?;
             topic::check_filter(filter).map_err(|why| DecodeError::TopicFilter { kind: KIND, number, why })?;
             if options.no_local && topic::shared(filter).is_some() {
                 let why = "no local on a shared subscription [MQTT-3.8.3-4]";
@@ -137,15 +137,15 @@ impl<'a> Subscribe<'a> {
     }
 }
 
-fn next<'a>(reader: &mut FieldReader<'a>, version: Version) -> Result<Filter<'a>> {
+fn next<'a>(reader: &mut FieldReader<'a>, version: Version) -> Decoded<TopicFilter<'a>> {
     let filter = reader.string("topic filter")?;
     let options = reader.u8("subscription options")?;
-    Ok(Filter { filter, options: SubscriptionOptions::decode(options, version)? })
+    Ok(TopicFilter { filter, options: SubscriptionOptions::decode(options, version)? })
 }
 
 impl<'a> Filters<'a> {
     /// The filters, in their order.
-    pub fn iter(&self) -> impl Iterator<Item = Filter<'a>> + use<'a> {
+    pub fn iter(&self) -> impl Iterator<Item = TopicFilter<'a>> + use<'a> {
         let mut reader = FieldReader::new(KIND, self.bytes);
         let version = self.version;
         std::iter::from_fn(move || match reader.is_empty() {
@@ -164,7 +164,7 @@ pub struct SubscribeWriter<'a> {
 
 impl<'a> SubscribeWriter<'a> {
     /// Begins the packet.
-    pub fn begin(out: &'a mut Vec<u8>, version: Version, packet_id: u16, properties: Properties<'_>) -> Self {
+    pub fn begin(out: &'a mut Vec<u8>, version: Version, packet_id: u16, properties: PropertyList<'_>) -> Self {
         out.push((KIND as u8) << 4 | 2);
         let start = out.len();
         out.extend_from_slice(&packet_id.to_be_bytes());

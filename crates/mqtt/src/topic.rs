@@ -1,13 +1,13 @@
 //! Topic names and topic filters (MQTT 5, 4.7 and 4.8).
 
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
 
-/// What a shared subscription begins with (4.8.2).
+/// The beginning of a shared subscription (4.8.2).
 pub const SHARE_PREFIX: &str = "$share/";
 
 /// Checks the topic name of a message.
-pub(crate) fn check_name(kind: PacketKind, name: &str) -> Result<()> {
+pub(crate) fn check_name(kind: PacketKind, name: &str) -> Decoded<()> {
     if name.is_empty() {
         return Err(DecodeError::EmptyTopic { kind });
     }
@@ -21,7 +21,7 @@ pub(crate) fn check_name(kind: PacketKind, name: &str) -> Result<()> {
 ///
 /// # Errors
 /// The rule that it breaks.
-pub fn check_filter(filter: &str) -> std::result::Result<(), &'static str> {
+pub fn check_filter(filter: &str) -> Result<(), &'static str> {
     let filter = match filter.strip_prefix(SHARE_PREFIX) {
         None => filter,
         Some(rest) => {

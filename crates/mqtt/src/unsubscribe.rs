@@ -1,9 +1,9 @@
 //! UNSUBSCRIBE (MQTT 5, 3.10).
 
 use crate::connect::put_properties;
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
-use crate::properties::{Place, Properties};
+use crate::properties::{Place, PropertyList};
 use crate::raw::RawPacket;
 use crate::topic;
 use crate::version::Version;
@@ -17,7 +17,7 @@ pub struct Unsubscribe<'a> {
     /// The packet identifier.
     pub packet_id: u16,
     /// The properties.
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
     /// The topic filters, one at least.
     pub topics: Topics<'a>,
 }
@@ -27,12 +27,12 @@ pub struct Unsubscribe<'a> {
 pub struct Topics<'a>(&'a [u8]);
 
 impl<'a> Unsubscribe<'a> {
-    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Result<Self> {
+    pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         let mut reader = FieldReader::new(KIND, raw.content);
         let packet_id = reader.packet_id()?;
         let properties = match version.has_properties() {
-            true => Properties::read(&mut reader, Place::Packet(KIND))?,
-            false => Properties::NONE,
+            true => PropertyList::read(&mut reader, Place::Packet(KIND))?,
+            false => PropertyList::NONE,
         };
         let topics = Topics(reader.rest());
         if reader.is_empty() {
@@ -71,7 +71,7 @@ pub fn encode_unsubscribe(
     out: &mut Vec<u8>,
     version: Version,
     packet_id: u16,
-    properties: Properties<'_>,
+    properties: PropertyList<'_>,
     filters: &[&str],
 ) {
     put_packet(out, (KIND as u8) << 4 | 2, |out| {

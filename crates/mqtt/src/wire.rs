@@ -1,7 +1,7 @@
 //! Reading and writing the elementary types (MQTT 5, 1.5): big-endian integers, variable byte integers, strings and binary data
 //! with a length of 16 bits.
 
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
 
 /// The largest variable byte integer.
@@ -15,7 +15,7 @@ pub(crate) fn saturate(count: usize) -> u32 {
 
 /// A variable byte integer at the beginning of `bytes`, and its length; `None` if more bytes are needed.
 #[inline]
-pub(crate) fn variable_at(bytes: &[u8], field: &'static str) -> Result<Option<(u32, usize)>> {
+pub(crate) fn variable_at(bytes: &[u8], field: &'static str) -> Decoded<Option<(u32, usize)>> {
     let mut value = 0u32;
     for (at, byte) in bytes.iter().take(4).enumerate() {
         value |= u32::from(byte & 0x7f) << (7 * at);
@@ -59,7 +59,7 @@ impl<'a> FieldReader<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn take(&mut self, count: usize, field: &'static str) -> Result<&'a [u8]> {
+    pub(crate) fn take(&mut self, count: usize, field: &'static str) -> Decoded<&'a [u8]> {
         match self.rest.split_at_checked(count) {
             Some((head, tail)) => {
                 self.rest = tail;
@@ -76,22 +76,22 @@ impl<'a> FieldReader<'a> {
     }
 
     #[inline(always)]
-    pub(crate) fn u8(&mut self, field: &'static str) -> Result<u8> {
+    pub(crate) fn u8(&mut self, field: &'static str) -> Decoded<u8> {
         self.take(1, field).map(|bytes| bytes[0])
     }
 
     #[inline(always)]
-    pub(crate) fn u16(&mut self, field: &'static str) -> Result<u16> {
+    pub(crate) fn u16(&mut self, field: &'static str) -> Decoded<u16> {
         self.take(2, field).map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
     }
 
     #[inline(always)]
-    pub(crate) fn u32(&mut self, field: &'static str) -> Result<u32> {
+    pub(crate) fn u32(&mut self, field: &'static str) -> Decoded<u32> {
         self.take(4, field).map(|bytes| u32::from_be_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
     }
 
     #[inline]
-    pub(crate) fn variable(&mut self, field: &'static str) -> Result<u32> {
+    pub(crate) fn variable(&mut self, field: &'static str) -> Decoded<u32> {
         let (value, length) =
             variable_at(self.rest, field)?.ok_or_else(|| self.truncated(self.rest.len() + 1, field))?;
         self.rest = &self.rest[length..];
@@ -100,14 +100,14 @@ impl<'a> FieldReader<'a> {
 
     /// Binary data (1.5.6).
     #[inline]
-    pub(crate) fn binary(&mut self, field: &'static str) -> Result<&'a [u8]> {
+    pub(crate) fn binary(&mut self, field: &'static str) -> Decoded<&'a [u8]> {
         let length = self.u16(field)?;
         self.take(length.into(), field)
     }
 
     /// A UTF-8 encoded string (1.5.4).
     #[inline]
-    pub(crate) fn string(&mut self, field: &'static str) -> Result<&'a str> {
+    pub(crate) fn string(&mut self, field: &'static str) -> Decoded<&'a str> {
         let bytes = self.binary(field)?;
         let text = std::str::from_utf8(bytes).map_err(|error| {
             let valid_up_to = u16::try_from(error.valid_up_to()).unwrap_or(u16::MAX);
@@ -121,7 +121,7 @@ impl<'a> FieldReader<'a> {
 
     /// A packet identifier (2.2.1).
     #[inline]
-    pub(crate) fn packet_id(&mut self) -> Result<u16> {
+    pub(crate) fn packet_id(&mut self) -> Decoded<u16> {
         match self.u16("packet identifier")? {
             0 => Err(DecodeError::PacketIdZero { kind: self.kind }),
             id => Ok(id),
@@ -130,7 +130,7 @@ impl<'a> FieldReader<'a> {
 
     /// Fails if bytes are left.
     #[inline]
-    pub(crate) fn finish(self) -> Result<()> {
+    pub(crate) fn finish(self) -> Decoded<()> {
         match self.rest.len() {
             0 => Ok(()),
             count => Err(DecodeError::Excess { kind: self.kind, count: saturate(count) }),

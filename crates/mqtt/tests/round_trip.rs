@@ -1,7 +1,7 @@
-//! What is encoded is decoded again, and what is cut is incomplete and nothing else.
+//! Packets come back from their bytes, and every prefix of one is incomplete.
 
 use leveret_mqtt::{
-    Ack, AckKind, ConnAck, Connect, Disconnect, Packet, Properties, PropertyId, PropertyWriter, Publish, QoS,
+    Ack, AckKind, ConnAck, Connect, Disconnect, Packet, PropertyId, PropertyList, PropertyWriter, Publish, QoS,
     ReasonCode, RetainHandling, SubAck, SubscribeWriter, SubscriptionOptions, Version, Will, next_packet,
 };
 use proptest::prelude::*;
@@ -57,8 +57,8 @@ proptest! {
         encoded in properties(), payload in prop::collection::vec(any::<u8>(), 0..300),
     ) {
         let properties = match version.has_properties() {
-            true => Properties::of_publish(&encoded).expect("is right"),
-            false => Properties::NONE,
+            true => PropertyList::of_publish(&encoded).expect("is right"),
+            false => PropertyList::NONE,
         };
         let has_id = qos != QoS::AtMostOnce;
         let publish = Publish {
@@ -78,10 +78,10 @@ proptest! {
         will in prop::option::of((names(), levels(), any::<bool>(), prop::collection::vec(any::<u8>(), 0..20))),
     ) {
         let will = will.as_ref().map(|(topic, qos, retain, payload)| Will {
-            topic, qos: *qos, retain: *retain, properties: Properties::NONE, payload,
+            topic, qos: *qos, retain: *retain, properties: PropertyList::NONE, payload,
         });
         let connect = Connect {
-            version, clean_start, keep_alive, properties: Properties::NONE, client_id: &client_id, will,
+            version, clean_start, keep_alive, properties: PropertyList::NONE, client_id: &client_id, will,
             user_name: user.as_deref(), password: password.as_deref().filter(|_| user.is_some()),
         };
         let mut bytes = Vec::new();
@@ -106,7 +106,7 @@ proptest! {
             },
         };
         let mut bytes = Vec::new();
-        let mut writer = SubscribeWriter::begin(&mut bytes, version, packet_id, Properties::NONE);
+        let mut writer = SubscribeWriter::begin(&mut bytes, version, packet_id, PropertyList::NONE);
         filters.iter().for_each(|(name, qos, flag, handling)| writer.filter(name, options(*qos, *flag, *handling)));
         writer.end();
         let Packet::Subscribe(subscribe) = check(&bytes, version) else { panic!("is a SUBSCRIBE") };
@@ -135,14 +135,14 @@ fn answers_come_back() {
         }
         let mut bytes = Vec::new();
         let codes = [0, 1, 2, 0x80];
-        let suback = SubAck { packet_id: 7, properties: Properties::NONE, codes: &codes };
+        let suback = SubAck { packet_id: 7, properties: PropertyList::NONE, codes: &codes };
         suback.encode(version, &mut bytes);
         assert_eq!(check(&bytes, version), Packet::SubAck(suback));
         let mut bytes = Vec::new();
         let connack = ConnAck {
             session_present: version > Version::V310,
             reason: ReasonCode::SUCCESS,
-            properties: Properties::NONE,
+            properties: PropertyList::NONE,
         };
         connack.encode(version, &mut bytes);
         assert_eq!(check(&bytes, version), Packet::ConnAck(connack));
@@ -157,7 +157,7 @@ fn answers_come_back() {
 fn failures_have_one_code_before_version_5() {
     let mut bytes = Vec::new();
     let codes = [1, ReasonCode::NOT_AUTHORIZED.0];
-    SubAck { packet_id: 1, properties: Properties::NONE, codes: &codes }.encode(Version::V311, &mut bytes);
+    SubAck { packet_id: 1, properties: PropertyList::NONE, codes: &codes }.encode(Version::V311, &mut bytes);
     assert_eq!(bytes, [0x90, 4, 0, 1, 1, 0x80]);
 }
 
@@ -167,7 +167,7 @@ fn a_publish_is_decoded_without_allocation() {
     let mut properties = Vec::new();
     let mut writer = PropertyWriter::begin(&mut properties);
     writer.user("name", "value");
-    let properties = Properties::of_publish(&properties).expect("is right");
+    let properties = PropertyList::of_publish(&properties).expect("is right");
     let publish = Publish {
         dup: false,
         qos: QoS::AtLeastOnce,

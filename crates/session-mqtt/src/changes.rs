@@ -9,14 +9,14 @@ use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::driven::Steps as _;
 
-use super::changing::{CHANGE_KEY, Changing, Target, Then};
+use super::changing::{CHANGE_KEY, ChangeFor, Changing, Then};
 use super::failure::reason_of;
-use super::input_hold::InputHold;
+use super::input_hold::MqttHold;
 use super::session::Session;
 
 impl Session {
     /// Asks for changes, and goes on when they are durable.
-    pub(crate) fn change(&mut self, requests: VecDeque<(Target, ChangeRequest)>, then: Then, now: Now) {
+    pub(crate) fn change(&mut self, requests: VecDeque<(ChangeFor, ChangeRequest)>, then: Then, now: Now) {
         self.ask_next(Box::new(Changing { requests, wait: WaitFor::default(), then, asked: None }), now);
     }
 
@@ -27,20 +27,20 @@ impl Session {
                 NowOrLater::Later(answer) => {
                     answer.notify(self.client.outbox.clone(), CHANGE_KEY);
                     changing.asked = Some((target, answer));
-                    self.held = InputHold::Asked(changing);
+                    self.held = MqttHold::Asked(changing);
                     return;
                 }
             }
         }
         if self.client.broker.streams.have(&changing.wait) {
-            self.held = InputHold::No;
+            self.held = MqttHold::No;
             self.client.broker.registry.publish();
             return self.proceed(changing.then, now);
         }
-        self.held = InputHold::Durable(Box::new((changing.wait, changing.then)));
+        self.held = MqttHold::Durable(Box::new((changing.wait, changing.then)));
     }
 
-    fn note_outcome(&mut self, changing: &mut Changing, target: Target, outcome: ChangeOutcome) {
+    fn note_outcome(&mut self, changing: &mut Changing, target: ChangeFor, outcome: ChangeOutcome) {
         match outcome {
             Ok(changed) => changing.wait.and(changed.ticket.into()),
             Err(refused) => {
@@ -57,11 +57,11 @@ impl Session {
 
     /// Takes the outcome of a change that came later.
     pub(crate) fn take_change(&mut self, now: Now) {
-        let InputHold::Asked(changing) = &self.held else { return };
+        let MqttHold::Asked(changing) = &self.held else { return };
         let Some((target, answer)) = &changing.asked else { return };
         let target = *target;
         let Some(outcome) = self.client.take_change(answer, now) else { return };
-        let InputHold::Asked(mut changing) = std::mem::take(&mut self.held) else { return };
+        let MqttHold::Asked(mut changing) = std::mem::take(&mut self.held) else { return };
         changing.asked = None;
         self.note_outcome(&mut changing, target, outcome);
         self.ask_next(changing, now);

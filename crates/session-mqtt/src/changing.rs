@@ -12,16 +12,16 @@ use super::subscriptions::{Level, Subscription};
 /// The key with which a connection is signalled that a change was made.
 pub(crate) const CHANGE_KEY: u64 = 0;
 
-/// What a change is for.
+/// The part of a packet that a change is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Target {
+pub(crate) enum ChangeFor {
     /// The topic filter with this index in its packet.
     Filter(usize),
     /// This queue of the session.
     Queue(Level),
 }
 
-/// What follows the changes.
+/// The step that follows the changes.
 pub(crate) enum Then {
     /// The session begins or goes on: CONNACK.
     Open,
@@ -34,11 +34,11 @@ pub(crate) enum Then {
 /// Changes that were asked for.
 pub(crate) struct Changing {
     /// The next ones.
-    pub requests: VecDeque<(Target, ChangeRequest)>,
+    pub requests: VecDeque<(ChangeFor, ChangeRequest)>,
     pub wait: WaitFor,
     pub then: Then,
     /// The outcome of the one that was asked for.
-    pub asked: Option<(Target, Later<ChangeOutcome>)>,
+    pub asked: Option<(ChangeFor, Later<ChangeOutcome>)>,
 }
 
 /// A SUBSCRIBE whose bindings are being made.
@@ -52,12 +52,12 @@ pub(crate) struct Subscribing {
 
 impl Subscribing {
     /// Refuses a filter, or all that need a queue.
-    pub(crate) fn refuse(&mut self, target: Target, reason: ReasonCode) {
+    pub(crate) fn refuse(&mut self, target: ChangeFor, reason: ReasonCode) {
         let codes = &mut self.codes;
         self.accepted.retain(|(index, subscription)| {
             let is_refused = match target {
-                Target::Filter(refused) => refused == *index,
-                Target::Queue(level) => level == Level::of(subscription.options.qos),
+                ChangeFor::Filter(refused) => refused == *index,
+                ChangeFor::Queue(level) => level == Level::of(subscription.options.qos),
             };
             if is_refused {
                 codes[*index] = reason.0;
@@ -78,8 +78,8 @@ pub(crate) struct Unsubscribing {
 
 impl Unsubscribing {
     /// Refuses a filter.
-    pub(crate) fn refuse(&mut self, target: Target, reason: ReasonCode) {
-        if let Target::Filter(refused) = target {
+    pub(crate) fn refuse(&mut self, target: ChangeFor, reason: ReasonCode) {
+        if let ChangeFor::Filter(refused) = target {
             self.codes[refused] = reason.0;
             self.accepted.retain(|(index, _)| *index != refused);
         }

@@ -3,12 +3,12 @@
 use leveret_broker::time::{Now, SECOND};
 use leveret_broker::wait_for::WaitFor;
 use leveret_model::QueueId;
-use leveret_mqtt::{ConnAck, Disconnect, Properties, PropertyId, ReasonCode};
+use leveret_mqtt::{ConnAck, Disconnect, PropertyId, PropertyList, ReasonCode};
 
 use super::client_ids::{ClientKey, TAKEN_OVER};
 use super::exchanges::{Unacknowledged, runs_of};
-use super::failure::Failure;
-use super::session::{Phase, Session};
+use super::failure::BrokenRule;
+use super::session::{MqttPhase, Session};
 use super::subscriptions::Level;
 
 impl Session {
@@ -17,7 +17,7 @@ impl Session {
         if let Some(expiry_s) = disconnect.properties.number(PropertyId::SessionExpiryInterval) {
             if self.expiry_s == 0 && expiry_s != 0 {
                 let text = "DISCONNECT prolongs a session that was to end with its connection (3.14.2.2.2)";
-                return self.fail(&Failure::new(ReasonCode::PROTOCOL_ERROR, text), now);
+                return self.fail(&BrokenRule::new(ReasonCode::PROTOCOL_ERROR, text), now);
             }
             self.expiry_s = expiry_s.min(self.shared.settings.session_expiry_max_s.unwrap_or(u32::MAX));
         }
@@ -27,12 +27,12 @@ impl Session {
         }
         self.told().closed(now);
         self.begin_end(now);
-        self.phase = Phase::Finished;
+        self.phase = MqttPhase::Finished;
     }
 
     /// Ends the connection because of what the client sent. A client of MQTT 5 is told why.
-    pub(crate) fn fail(&mut self, failure: &Failure, now: Now) {
-        if matches!(self.phase, Phase::Finished | Phase::Refused(_)) {
+    pub(crate) fn fail(&mut self, failure: &BrokenRule, now: Now) {
+        if matches!(self.phase, MqttPhase::Finished | MqttPhase::Refused(_)) {
             return;
         }
         self.told().failed(self.state(), &failure.text);
@@ -41,7 +41,7 @@ impl Session {
 
     /// Ends the connection for a reason of this side.
     pub(crate) fn cut(&mut self, why: &str, now: Now) {
-        if matches!(self.phase, Phase::Finished | Phase::Refused(_)) {
+        if matches!(self.phase, MqttPhase::Finished | MqttPhase::Refused(_)) {
             return;
         }
         self.told().cut(why, now);
@@ -58,24 +58,24 @@ impl Session {
         let phase = self.phase;
         self.begin_end(now);
         match phase {
-            Phase::Open if self.version.has_properties() => {
+            MqttPhase::Open if self.version.has_properties() => {
                 Disconnect::of(reason).encode(self.version, self.client.output.buffer());
             }
-            Phase::Opening | Phase::Begin => return self.end_refused(reason),
+            MqttPhase::Opening | MqttPhase::Begin => return self.end_refused(reason),
             _ => {}
         }
-        self.phase = Phase::Finished;
+        self.phase = MqttPhase::Finished;
     }
 
     /// Answers a refused CONNECT, and ends the connection.
     pub(crate) fn end_refused(&mut self, reason: ReasonCode) {
-        // What is no CONNECT isn't answered [MQTT-3.1.4-1].
+        // Other packets than CONNECT aren't answered [MQTT-3.1.4-1].
         let is_connect = reason != ReasonCode::MALFORMED_PACKET && reason != ReasonCode::PROTOCOL_ERROR;
         if is_connect || self.version.has_properties() && self.has_connect {
-            let connack = ConnAck { session_present: false, reason, properties: Properties::NONE };
+            let connack = ConnAck { session_present: false, reason, properties: PropertyList::NONE };
             connack.encode(self.version, self.client.output.buffer());
         }
-        self.phase = Phase::Finished;
+        self.phase = MqttPhase::Finished;
     }
 
     /// Ends everything that the connection has, except for its session if that outlives it.
@@ -84,7 +84,7 @@ impl Session {
             return;
         }
         self.flush_acks(now);
-        if self.phase == Phase::Open {
+        if self.phase == MqttPhase::Open {
             self.publish_will(now);
         }
         self.end_run(now);
@@ -94,12 +94,12 @@ impl Session {
         let mut next = QueueId(0);
         while self.client.delete_exclusive_queues(&mut next, now).is_some() {}
         let mut gone = WaitFor::default();
-        if self.phase == Phase::Open && self.expiry_s == 0 {
+        if self.phase == MqttPhase::Open && self.expiry_s == 0 {
             gone = self.delete_queues(now);
         }
         if std::mem::take(&mut self.claims) {
             let key = self.key();
-            if self.expiry_s > 0 && self.phase == Phase::Open {
+            if self.expiry_s > 0 && self.phase == MqttPhase::Open {
                 let until = match self.expiry_s {
                     u32::MAX => u64::MAX,
                     seconds => now.monotonic.saturating_add(u64::from(seconds) * SECOND),

@@ -1,4 +1,4 @@
-//! What is sent once the disk has what it tells.
+//! Answers that are sent once the disk has what they tell.
 
 use leveret_mqtt::{AckKind, ReasonCode};
 use smallvec::SmallVec;

@@ -1,15 +1,15 @@
 //! Acknowledgements of what the client published, once the disk has it, and PUBREL once a message has left its queue for good.
 
 use leveret_broker::time::Now;
-use leveret_mqtt::{Ack, AckKind, Properties, ReasonCode};
+use leveret_mqtt::{Ack, AckKind, PropertyList, ReasonCode};
 
 use super::confirming::{Acknowledged, Confirming};
-use super::session::{Phase, Session};
+use super::session::{MqttPhase, Session};
 
 impl Session {
     /// Sends what is due.
     pub(crate) fn confirm_durable(&mut self, _now: Now) {
-        if self.phase != Phase::Open {
+        if self.phase != MqttPhase::Open {
             return;
         }
         let applied = self.client.applied();
@@ -38,7 +38,7 @@ impl Session {
 
     /// Sends PUBACK, PUBREC, PUBREL or PUBCOMP.
     pub(crate) fn send_ack(&mut self, kind: AckKind, packet_id: u16, reason: ReasonCode) {
-        let ack = Ack { kind, packet_id, reason, properties: Properties::NONE };
+        let ack = Ack { kind, packet_id, reason, properties: PropertyList::NONE };
         ack.encode(self.version, self.client.output.buffer());
     }
 }

@@ -8,8 +8,8 @@ use leveret_broker::time::{Now, SECOND};
 use leveret_model::{Action, Topology, authorize};
 use leveret_mqtt::{Connect, PropertyId, ReasonCode, Version};
 
-use super::failure::Failure;
-use super::session::{Phase, Session};
+use super::failure::BrokenRule;
+use super::session::{MqttPhase, Session};
 use super::stored_will::StoredWill;
 
 /// Longest client id, in bytes: names of queues have 255, and begin and end with more than the id.
@@ -17,8 +17,8 @@ const CLIENT_ID_BYTES_MAX: usize = 230;
 /// The global parameter that maps ports to vhosts, as in RabbitMQ.
 const PORTS: &str = "mqtt_port_to_vhost_mapping";
 
-fn refused<T>(reason: ReasonCode, text: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::new(reason, text))
+fn refused<T>(reason: ReasonCode, text: impl Into<String>) -> Result<T, BrokenRule> {
+    Err(BrokenRule::new(reason, text))
 }
 
 impl Session {
@@ -31,7 +31,7 @@ impl Session {
         }
     }
 
-    fn identify(&mut self, connect: &Connect<'_>) -> Result<(), Failure> {
+    fn identify(&mut self, connect: &Connect<'_>) -> Result<(), BrokenRule> {
         self.negotiate(connect)?;
         self.client_id = self.check_client_id(connect)?;
         let (name, password) = self.credentials(connect)?;
@@ -46,7 +46,7 @@ impl Session {
                 true => ReasonCode::NOT_AUTHORIZED,
                 false => ReasonCode::BAD_USER_NAME_OR_PASSWORD,
             };
-            Failure::new(code, reason)
+            BrokenRule::new(code, reason)
         })?;
         self.told().authenticated(&user);
         self.client.log_in(&user, "PLAIN");
@@ -56,7 +56,7 @@ impl Session {
     }
 
     /// Takes over what the client says of itself.
-    fn negotiate(&mut self, connect: &Connect<'_>) -> Result<(), Failure> {
+    fn negotiate(&mut self, connect: &Connect<'_>) -> Result<(), BrokenRule> {
         let properties = &connect.properties;
         if let Some(method) = properties.text(PropertyId::AuthenticationMethod) {
             let text = format!("extended authentication isn't there yet, asked for method '{method}'");
@@ -75,7 +75,7 @@ impl Session {
         Ok(())
     }
 
-    fn check_client_id(&mut self, connect: &Connect<'_>) -> Result<Arc<str>, Failure> {
+    fn check_client_id(&mut self, connect: &Connect<'_>) -> Result<Arc<str>, BrokenRule> {
         let given = connect.client_id;
         if given.is_empty() {
             // [MQTT-3.1.3-8] of MQTT 3.1.1, and RabbitMQ in MQTT 5.
@@ -93,7 +93,7 @@ impl Session {
         Ok(given.into())
     }
 
-    fn credentials(&self, connect: &Connect<'_>) -> Result<(String, Vec<u8>), Failure> {
+    fn credentials(&self, connect: &Connect<'_>) -> Result<(String, Vec<u8>), BrokenRule> {
         let code = ReasonCode::BAD_USER_NAME_OR_PASSWORD;
         match (connect.user_name, connect.password) {
             // An empty password proves nothing: RabbitMQ's CVE-2016-9877.
@@ -121,28 +121,28 @@ impl Session {
         (vhost.unwrap_or_else(|| self.shared.settings.vhost.clone()), name.to_owned())
     }
 
-    fn enter(&mut self, topology: &Topology, vhost: Arc<str>) -> Result<(), Failure> {
+    fn enter(&mut self, topology: &Topology, vhost: Arc<str>) -> Result<(), BrokenRule> {
         let broker = &self.client.broker;
         if broker.is_in_maintenance() {
             return refused(ReasonCode::SERVER_SHUTTING_DOWN, IN_MAINTENANCE);
         }
-        let quota = |text: String| Failure::new(ReasonCode::QUOTA_EXCEEDED, text);
+        let quota = |text: String| BrokenRule::new(ReasonCode::QUOTA_EXCEEDED, text);
         broker.check_connection_limit().map_err(|refused| quota(refused.to_string()))?;
         let counted = self.shared.open.enter(self.shared.settings.max_connections).map_err(quota)?;
         authorize(topology, &self.client.user, &vhost, Action::Enter)
-            .map_err(|refused| Failure::new(ReasonCode::NOT_AUTHORIZED, refused.to_string()))?;
+            .map_err(|refused| BrokenRule::new(ReasonCode::NOT_AUTHORIZED, refused.to_string()))?;
         self.client.enter(topology, vhost).map_err(|reached| quota(reached.to_string()))?;
         self.counted = Some(counted);
         Ok(())
     }
 
     /// Refuses the connection. A wrong password is answered late, so that passwords can't be tried in quick succession.
-    fn refuse_connect(&mut self, failure: &Failure, now: Now) {
+    fn refuse_connect(&mut self, failure: &BrokenRule, now: Now) {
         self.told().failed(self.state(), &failure.text);
         self.will = None;
         let is_password = matches!(failure.reason, ReasonCode::BAD_USER_NAME_OR_PASSWORD | ReasonCode::NOT_AUTHORIZED);
         self.begin_end(now);
-        self.phase = Phase::Refused(failure.reason);
+        self.phase = MqttPhase::Refused(failure.reason);
         if is_password && !self.client.is_logged_in() {
             self.client.delay_refusal(now);
         } else {

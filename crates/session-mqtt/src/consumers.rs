@@ -21,7 +21,7 @@ impl Session {
         let ends_with_connection = self.expiry_s == 0;
         let mut arguments = Arguments::default();
         if ends_with_connection && level == Level::Zero {
-            // What waits for a client that doesn't read is bounded.
+            // Messages that wait for a client that doesn't read are bounded.
             arguments = arguments.with("x-max-length", Value::Int(settings.waiting_max as i64));
             arguments = arguments.with("x-max-length-bytes", Value::Int(settings.waiting_bytes_max as i64));
         }

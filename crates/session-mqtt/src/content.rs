@@ -6,7 +6,7 @@ use leveret_queue::Taken;
 use super::subscriptions::Level;
 
 /// A message whose body is read from its file. Others wait behind it.
-pub(crate) struct Content {
+pub(crate) struct LargeDelivery {
     pub level: Level,
     /// The message, the only one of these.
     pub taken: Taken,

@@ -9,10 +9,10 @@ use leveret_broker::traffic::counted_as;
 use leveret_log::Wait;
 use leveret_message::deliver::{Delivery, MqttOrigin, mqtt_origin, to_mqtt};
 use leveret_message::{Encoding, StoredMessage};
-use leveret_mqtt::{Properties, PropertyId, PropertyWriter, Publish, QoS};
+use leveret_mqtt::{PropertyId, PropertyList, PropertyWriter, Publish, QoS};
 use leveret_queue::{Portion, Taken, TurnEnd};
 
-use super::content::Content;
+use super::content::LargeDelivery;
 use super::exchanges::Unacknowledged;
 use super::session::Session;
 use super::subscriptions::{Candidate, Level, Matched};
@@ -147,7 +147,11 @@ impl Session {
             retain: origin.kept || origin.retain && matched.retain_as_published,
             topic: &origin.topic,
             packet_id: 1,
-            properties: if self.version.has_properties() { Properties::written(properties) } else { Properties::NONE },
+            properties: if self.version.has_properties() {
+                PropertyList::written(properties)
+            } else {
+                PropertyList::NONE
+            },
             payload,
         };
         if publish.encoded_length(self.version) > self.packet_max_of_client as usize {
@@ -173,12 +177,13 @@ impl Session {
         let broker = &self.client.broker;
         let pieces = Pieces::new(file, &broker.bodies, consumer.queue.body_owner(), &self.client.outbox);
         let reader = BodyReader::Whole(pieces.whole());
-        self.content = Some(Box::new(Content { level, taken, reader }));
+        self.content = Some(Box::new(LargeDelivery { level, taken, reader }));
     }
 
     /// Whether a body was read.
     pub(crate) fn has_content(&self) -> bool {
-        let has_news = |content: &Content| matches!(&content.reader, BodyReader::Whole(whole) if whole.has_news());
+        let has_news =
+            |content: &LargeDelivery| matches!(&content.reader, BodyReader::Whole(whole) if whole.has_news());
         self.content.as_deref().is_some_and(has_news) && self.client.output.len() < TURN_BYTES_MAX
     }
 

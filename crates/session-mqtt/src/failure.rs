@@ -8,12 +8,12 @@ pub(crate) const KEY_BYTES_MAX: usize = 255;
 
 /// Why the connection has to end.
 #[derive(Debug)]
-pub(crate) struct Failure {
+pub(crate) struct BrokenRule {
     pub reason: ReasonCode,
     pub text: String,
 }
 
-impl Failure {
+impl BrokenRule {
     pub(crate) fn new(reason: ReasonCode, text: impl Into<String>) -> Self {
         Self { reason, text: text.into() }
     }

@@ -5,23 +5,23 @@ use leveret_queue::WaitReason;
 use leveret_session::driven::Steps as _;
 use smallvec::SmallVec;
 
-use super::input_hold::InputHold;
+use super::input_hold::MqttHold;
 use super::session::Session;
 
 impl Session {
     /// Goes on with what waited for the disk, if it has been reached.
     pub(crate) fn end_reached_hold(&mut self, now: Now) {
         match &self.held {
-            InputHold::Durable(waiting) if self.client.broker.streams.have(&waiting.0) => {
-                let InputHold::Durable(waiting) = std::mem::take(&mut self.held) else { return };
+            MqttHold::Durable(waiting) if self.client.broker.streams.have(&waiting.0) => {
+                let MqttHold::Durable(waiting) = std::mem::take(&mut self.held) else { return };
                 self.client.broker.registry.publish();
                 self.client.last_input = now.monotonic;
                 self.proceed(waiting.1, now);
             }
-            InputHold::Publishes(WaitReason::LogFull | WaitReason::DiskFull) if !self.publishes_wait() => {
+            MqttHold::Publishes(WaitReason::LogFull | WaitReason::DiskFull) if !self.publishes_wait() => {
                 self.end_hold();
             }
-            InputHold::Body if !self.run_is_pending() => {
+            MqttHold::Body if !self.run_is_pending() => {
                 self.end_hold();
                 self.flush_in_parts(now);
             }
@@ -34,11 +34,11 @@ impl Session {
         let reason = if self.alarm { WaitReason::Alarm } else { self.client.log_wait().0 };
         let queues: SmallVec<_> = self.published_to();
         self.client.show_wait(reason, queues, now);
-        self.held = InputHold::Publishes(reason);
+        self.held = MqttHold::Publishes(reason);
     }
 
     /// Unblocks input.
-    pub(crate) fn end_hold(&mut self) -> InputHold {
+    pub(crate) fn end_hold(&mut self) -> MqttHold {
         self.client.hide_wait();
         std::mem::take(&mut self.held)
     }
@@ -46,7 +46,7 @@ impl Session {
     /// Handles the begin or end of an alarm.
     pub(crate) fn note_alarm(&mut self) {
         self.alarm = self.client.broker.alarms.publishing_blocked();
-        if !self.alarm && matches!(self.held, InputHold::Publishes(WaitReason::Alarm)) {
+        if !self.alarm && matches!(self.held, MqttHold::Publishes(WaitReason::Alarm)) {
             self.end_hold();
         }
     }

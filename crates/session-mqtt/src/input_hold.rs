@@ -7,7 +7,7 @@ use super::changing::{Changing, Then};
 
 /// The reason why the connection's input is blocked. There is one at a time, since input is handled in order.
 #[derive(Default)]
-pub(crate) enum InputHold {
+pub(crate) enum MqttHold {
     /// Input isn't blocked.
     #[default]
     No,

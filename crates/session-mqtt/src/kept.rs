@@ -9,7 +9,7 @@ use leveret_broker::time::Now;
 use leveret_message::mqtt::{MqttHead, is_told_by_key, routing_key};
 use leveret_message::overlay::Overlay;
 use leveret_message::{BatchBuilder, BatchPart, Encoding, Envelope, StoredMessage};
-use leveret_mqtt::{Properties, PropertyId, PropertyWriter, QoS};
+use leveret_mqtt::{PropertyId, PropertyList, PropertyWriter, QoS};
 
 use super::deliver::kept_origin;
 use super::retained::Retained;
@@ -86,7 +86,7 @@ fn push(queued: &mut BatchBuilder, message: &Retained, exchange: &str, now: Now)
         kept: true,
         client_id: &message.client_id,
         topic: (!is_told_by_key(&message.topic)).then_some(&*message.topic),
-        properties: Properties::written(&message.properties),
+        properties: PropertyList::written(&message.properties),
     };
     head.write(&mut properties);
     let envelope = Envelope {

@@ -2,7 +2,7 @@
 
 use leveret_broker::log_lines::{Told, category};
 
-use super::session::{Phase, Session};
+use super::session::{MqttPhase, Session};
 
 impl Session {
     pub(crate) fn told(&self) -> Told<'_> {
@@ -12,11 +12,11 @@ impl Session {
     /// The state by its name in log lines.
     pub(crate) fn state(&self) -> &'static str {
         match self.phase {
-            Phase::Begin => "starting",
-            Phase::Opening => "opening",
-            Phase::Open => "running",
-            Phase::Refused(_) => "closing",
-            Phase::Finished => "closed",
+            MqttPhase::Begin => "starting",
+            MqttPhase::Opening => "opening",
+            MqttPhase::Open => "running",
+            MqttPhase::Refused(_) => "closing",
+            MqttPhase::Finished => "closed",
         }
     }
 

@@ -1,4 +1,4 @@
-//! What all MQTT connections of a node share.
+//! State that all MQTT connections of a node share.
 
 use super::client_ids::ClientIds;
 use super::open_connections::OpenConnections;

@@ -7,14 +7,14 @@ use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_model::{Action, DeleteQueue, Destination, Permit, Queue, Topology};
-use leveret_mqtt::{AckKind, ConnAck, Properties, PropertyId, PropertyWriter, ReasonCode};
+use leveret_mqtt::{AckKind, ConnAck, PropertyId, PropertyList, PropertyWriter, ReasonCode};
 use leveret_queue::DeleteIf;
 
-use super::changing::{Target, Then};
+use super::changing::{ChangeFor, Then};
 use super::client_ids::{Claim, ClientKey};
 use super::exchanges::Exchanges;
-use super::input_hold::InputHold;
-use super::session::{Phase, Session};
+use super::input_hold::MqttHold;
+use super::session::{MqttPhase, Session};
 use super::stored_will;
 use super::subscriptions::{Level, Subscription};
 
@@ -27,17 +27,17 @@ impl Session {
     /// Claims the client id, and goes on when it is this connection's.
     pub(crate) fn begin_opening(&mut self, clean_start: bool, now: Now) {
         self.clean_start = clean_start;
-        self.phase = Phase::Opening;
+        self.phase = MqttPhase::Opening;
         self.claims = true;
         match self.shared.client_ids.claim(&self.key(), self.client.id, &self.client.outbox) {
             Claim::Taken => self.claimed(now),
-            Claim::Waits => self.held = InputHold::Claim,
+            Claim::Waits => self.held = MqttHold::Claim,
         }
     }
 
     /// The client id is this connection's, and nobody else uses its queues.
     pub(crate) fn claimed(&mut self, now: Now) {
-        self.held = InputHold::No;
+        self.held = MqttHold::No;
         let kept = self.shared.client_ids.take(&self.key(), now.monotonic);
         let snapshot = self.client.broker.registry.snapshot_full();
         let mut requests = VecDeque::new();
@@ -53,7 +53,7 @@ impl Session {
             // Users that may use the queue of a session but not delete it find its messages again.
             if let Ok(permit) = permit {
                 let request = ChangeRequest::delete_queue(permit, command, DeleteIf::default());
-                requests.push_back((Target::Queue(level), request));
+                requests.push_back((ChangeFor::Queue(level), request));
             }
         };
         if self.clean_start {
@@ -81,7 +81,7 @@ impl Session {
                 return self.end_refused(reason);
             }
         }
-        self.phase = Phase::Open;
+        self.phase = MqttPhase::Open;
         self.client.deadline = None;
         self.client.last_input = now.monotonic;
         self.send_connack(session_present);
@@ -132,7 +132,7 @@ impl Session {
         if settings.retained_max == 0 {
             writer.number(PropertyId::RetainAvailable, 0);
         }
-        let properties = Properties::written(&bytes);
+        let properties = PropertyList::written(&bytes);
         let connack = ConnAck { session_present, reason: ReasonCode::SUCCESS, properties };
         connack.encode(self.version, self.client.output.buffer());
     }

@@ -71,7 +71,7 @@ impl Protocol for MqttProtocol {
     }
 }
 
-/// What the first bytes of a connection say.
+/// The meaning of the first bytes of a connection.
 enum Begin {
     Incomplete,
     /// No CONNECT, and nothing that could be one.

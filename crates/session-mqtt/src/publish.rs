@@ -14,14 +14,14 @@ use leveret_mqtt::{PropertyId, PropertyWriter, Publish, QoS, ReasonCode};
 use leveret_session::driven::Steps as _;
 
 use super::confirming::{Acknowledged, Confirming};
-use super::failure::{Failure, KEY_BYTES_MAX, reason_of};
+use super::failure::{BrokenRule, KEY_BYTES_MAX, reason_of};
 use super::retained::Retained;
 use super::session::Session;
 use super::submitted::Submitted;
 
 impl Session {
     /// PUBLISH. False if it has to wait: nothing was done.
-    pub(crate) fn publish(&mut self, publish: &Publish<'_>, now: Now) -> Result<bool, Failure> {
+    pub(crate) fn publish(&mut self, publish: &Publish<'_>, now: Now) -> Result<bool, BrokenRule> {
         if self.alarm || self.publishes_wait() {
             self.flush_run(now);
             self.hold_publishes(now);
@@ -49,20 +49,20 @@ impl Session {
     }
 
     /// The topic that an alias stands for, if the message has an alias without a topic.
-    fn resolve(&mut self, publish: &Publish<'_>) -> Result<Option<Arc<str>>, Failure> {
+    fn resolve(&mut self, publish: &Publish<'_>) -> Result<Option<Arc<str>>, BrokenRule> {
         let Some(alias) = publish.properties.number(PropertyId::TopicAlias) else { return Ok(None) };
         let most = self.shared.settings.topic_alias_max;
         let alias = u16::try_from(alias).unwrap_or(u16::MAX);
         if alias > most {
             let text = format!("topic alias {alias}, the highest is {most} (mqtt.topic_alias_maximum)");
-            return Err(Failure::new(ReasonCode::TOPIC_ALIAS_INVALID, text));
+            return Err(BrokenRule::new(ReasonCode::TOPIC_ALIAS_INVALID, text));
         }
         if !publish.topic.is_empty() {
             self.aliases.set(alias, publish.topic);
             return Ok(None);
         }
         let known = self.aliases.get(alias).ok_or_else(|| {
-            Failure::new(ReasonCode::PROTOCOL_ERROR, format!("topic alias {alias} stands for no topic"))
+            BrokenRule::new(ReasonCode::PROTOCOL_ERROR, format!("topic alias {alias} stands for no topic"))
         })?;
         Ok(Some(known))
     }
@@ -75,7 +75,7 @@ impl Session {
     }
 
     /// Routes a message, keeps it if that is wanted, and adds it to the run.
-    pub(crate) fn submit(&mut self, submitted: &Submitted<'_>, now: Now) -> Result<(), Failure> {
+    pub(crate) fn submit(&mut self, submitted: &Submitted<'_>, now: Now) -> Result<(), BrokenRule> {
         let key = routing_key(submitted.topic);
         if key.len() > KEY_BYTES_MAX {
             let text = format!("a topic of {} bytes: at most {KEY_BYTES_MAX} are routed", key.len());
@@ -180,9 +180,15 @@ impl Session {
     }
 
     /// Refuses a message: ends the connection, or answers it.
-    fn refuse(&mut self, submitted: &Submitted<'_>, reason: ReasonCode, text: String, now: Now) -> Result<(), Failure> {
+    fn refuse(
+        &mut self,
+        submitted: &Submitted<'_>,
+        reason: ReasonCode,
+        text: String,
+        now: Now,
+    ) -> Result<(), BrokenRule> {
         if reason != ReasonCode::NOT_AUTHORIZED || self.shared.settings.disconnects_unauthorized {
-            return Err(Failure::new(reason, text));
+            return Err(BrokenRule::new(reason, text));
         }
         self.tell_refused(&text);
         if submitted.qos == QoS::ExactlyOnce {

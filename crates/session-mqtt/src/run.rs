@@ -15,7 +15,7 @@ use leveret_session::fan_out::{self, FanOut, FannedOut};
 use smallvec::SmallVec;
 
 use super::confirming::{Acknowledged, Confirming};
-use super::input_hold::InputHold;
+use super::input_hold::MqttHold;
 use super::publish_run::{OnItsWay, PublishRun};
 use super::session::Session;
 
@@ -60,7 +60,7 @@ impl Session {
         let is_full = run.builder.len() >= run.messages_max.min(self.client.pace.burst()) || run.builder.is_full();
         self.client.routes.keep(route);
         if to_file && self.run_is_pending() {
-            self.held = InputHold::Body;
+            self.held = MqttHold::Body;
         } else if is_full {
             self.flush_in_parts(now);
         }

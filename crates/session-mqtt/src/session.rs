@@ -20,12 +20,12 @@ use super::changing::CHANGE_KEY;
 use super::client_ids::CLAIM_KEY;
 use super::confirming::Confirming;
 use super::consumer::Consumer;
-use super::content::Content;
+use super::content::LargeDelivery;
 use super::exchanges::{Exchanges, Unacknowledged};
-use super::failure::Failure;
-use super::input_hold::InputHold;
+use super::failure::BrokenRule;
+use super::input_hold::MqttHold;
 use super::node::Shared;
-use super::open_connections::Counted;
+use super::open_connections::OpenConnection;
 use super::publish_run::{OnItsWay, PublishRun};
 use super::search::Search;
 use super::stored_will::StoredWill;
@@ -33,7 +33,7 @@ use super::subscriptions::Subscriptions;
 
 /// The state of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum MqttPhase {
     /// CONNECT is expected.
     Begin,
     /// The client has logged in; its session is ended or resumed.
@@ -51,9 +51,9 @@ pub(crate) struct Session {
     pub(crate) client: ClientConnection,
     pub(crate) shared: Arc<Shared>,
     /// This connection among those of MQTT, once it is open.
-    pub(crate) counted: Option<Counted>,
+    pub(crate) counted: Option<OpenConnection>,
     pub(crate) version: Version,
-    pub(crate) phase: Phase,
+    pub(crate) phase: MqttPhase,
     /// The client id; empty before the CONNECT.
     pub(crate) client_id: Arc<str>,
     /// Interval in which the client sends something, in seconds; 0 is any time.
@@ -78,7 +78,7 @@ pub(crate) struct Session {
     pub(crate) has_published: bool,
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
-    pub(crate) held: InputHold,
+    pub(crate) held: MqttHold,
     pub(crate) will: Option<Box<StoredWill>>,
     pub(crate) aliases: Aliases,
     pub(crate) subscriptions: Subscriptions,
@@ -91,11 +91,11 @@ pub(crate) struct Session {
     pub(crate) run: Option<Box<PublishRun>>,
     /// A run that not all of its queues have.
     pub(crate) unfinished: Option<Box<OnItsWay>>,
-    /// What is acknowledged once the disk has it.
+    /// Answers that wait for the disk.
     pub(crate) confirming: InOrder<Confirming>,
     /// Searches for retained messages.
     pub(crate) searches: VecDeque<Search>,
-    pub(crate) content: Option<Box<Content>>,
+    pub(crate) content: Option<Box<LargeDelivery>>,
     /// The head of a message while it is written; empty in between, so that its memory is reused.
     pub(crate) head: Vec<u8>,
 }
@@ -108,7 +108,7 @@ impl Session {
             shared,
             counted: None,
             version,
-            phase: Phase::Begin,
+            phase: MqttPhase::Begin,
             client_id: "".into(),
             keep_alive_s: 0,
             receive_max: u16::MAX,
@@ -120,7 +120,7 @@ impl Session {
             claims: false,
             has_ended: false,
             has_published: false,
-            held: InputHold::No,
+            held: MqttHold::No,
             will: None,
             aliases: Aliases::default(),
             subscriptions: Subscriptions::default(),
@@ -139,11 +139,11 @@ impl Session {
     /// Largest packet that the client may send now, in bytes.
     fn packet_max(&self) -> u32 {
         let settings = &self.shared.settings;
-        if self.phase == Phase::Open { settings.packet_max } else { settings.packet_max_unauthenticated }
+        if self.phase == MqttPhase::Open { settings.packet_max } else { settings.packet_max_unauthenticated }
     }
 
     /// Handles a packet of an open connection. False if it has to wait.
-    fn packet(&mut self, packet: &Packet<'_>, now: Now) -> Result<bool, Failure> {
+    fn packet(&mut self, packet: &Packet<'_>, now: Now) -> Result<bool, BrokenRule> {
         if let Packet::Publish(publish) = packet {
             return self.publish(publish, now);
         }
@@ -162,20 +162,20 @@ impl Session {
             Packet::Disconnect(disconnect) => self.disconnected_by_client(disconnect, now),
             Packet::Auth(_) => {
                 let text = "AUTH without a method of extended authentication (4.12.1)";
-                return Err(Failure::new(ReasonCode::PROTOCOL_ERROR, text));
+                return Err(BrokenRule::new(ReasonCode::PROTOCOL_ERROR, text));
             }
             Packet::Connect(_) => {
-                return Err(Failure::new(ReasonCode::PROTOCOL_ERROR, "a second CONNECT [MQTT-3.1.0-2]"));
+                return Err(BrokenRule::new(ReasonCode::PROTOCOL_ERROR, "a second CONNECT [MQTT-3.1.0-2]"));
             }
             Packet::Publish(_) | Packet::ConnAck(_) | Packet::SubAck(_) | Packet::UnsubAck(_) | Packet::PingResp => {
-                return Err(Failure::new(ReasonCode::PROTOCOL_ERROR, "a packet that only servers send"));
+                return Err(BrokenRule::new(ReasonCode::PROTOCOL_ERROR, "a packet that only servers send"));
             }
         }
         Ok(true)
     }
 
     /// Ends the connection, whose client sent something broken.
-    fn broken(&mut self, failure: &Failure, now: Now) -> driven::Frame {
+    fn broken(&mut self, failure: &BrokenRule, now: Now) -> driven::Frame {
         self.fail(failure, now);
         driven::Frame::Broken
     }
@@ -191,11 +191,11 @@ impl Steps for Session {
     }
 
     fn is_open(&self) -> bool {
-        self.phase == Phase::Open
+        self.phase == MqttPhase::Open
     }
 
     fn is_held(&self) -> bool {
-        !matches!(self.held, InputHold::No)
+        !matches!(self.held, MqttHold::No)
     }
 
     fn is_ending(&self) -> bool {
@@ -207,11 +207,11 @@ impl Steps for Session {
     }
 
     fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Refused(_) | Phase::Finished)
+        matches!(self.phase, MqttPhase::Refused(_) | MqttPhase::Finished)
     }
 
     fn is_closed(&self) -> bool {
-        self.phase == Phase::Finished
+        self.phase == MqttPhase::Finished
     }
 
     fn has_published(&self) -> bool {
@@ -220,7 +220,7 @@ impl Steps for Session {
 
     fn has_work(&self) -> bool {
         let has_room = self.client.output.len() < TURN_BYTES_MAX;
-        let can_deliver = self.phase == Phase::Open && !self.client.scheduled.is_empty();
+        let can_deliver = self.phase == MqttPhase::Open && !self.client.scheduled.is_empty();
         can_deliver || has_room && !self.client.starved.is_empty() || self.has_kept() || self.has_content()
     }
 
@@ -230,21 +230,21 @@ impl Steps for Session {
     }
 
     fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
-        let error = |error: leveret_mqtt::DecodeError| Failure::new(error.reason(), error.to_string());
+        let error = |error: leveret_mqtt::DecodeError| BrokenRule::new(error.reason(), error.to_string());
         let (raw, length) = match next_packet(input, self.packet_max()) {
             Ok(Some(found)) => found,
             Ok(None) => return driven::Frame::Waits,
             Err(wrong) => return self.broken(&error(wrong), now),
         };
-        if self.phase == Phase::Begin && raw.kind != PacketKind::Connect {
+        if self.phase == MqttPhase::Begin && raw.kind != PacketKind::Connect {
             let text = format!("{} before CONNECT [MQTT-3.1.0-1]", raw.kind);
-            return self.broken(&Failure::new(ReasonCode::PROTOCOL_ERROR, text), now);
+            return self.broken(&BrokenRule::new(ReasonCode::PROTOCOL_ERROR, text), now);
         }
         let packet = match Packet::decode(&raw, self.version) {
             Ok(packet) => packet,
             Err(wrong) => return self.broken(&error(wrong), now),
         };
-        if let (Phase::Begin, Packet::Connect(connect)) = (self.phase, &packet) {
+        if let (MqttPhase::Begin, Packet::Connect(connect)) = (self.phase, &packet) {
             self.has_connect = true;
             self.client.budget.spend(CONTROL);
             self.connect(connect, now);
@@ -281,12 +281,12 @@ impl Steps for Session {
                 if let Some(level) = self.level_of(key) {
                     self.forget_consumer(level);
                     let text = format!("queue '{}' of the session is gone", level.queue_name(&self.client_id));
-                    self.fail(&Failure::new(ReasonCode::ADMINISTRATIVE_ACTION, text), now);
+                    self.fail(&BrokenRule::new(ReasonCode::ADMINISTRATIVE_ACTION, text), now);
                 }
             }
             Signal::Answered(CHANGE_KEY) => self.take_change(now),
             Signal::Answered(CLAIM_KEY) => {
-                if matches!(self.held, InputHold::Claim) && self.shared.client_ids.has(&self.key(), self.client.id) {
+                if matches!(self.held, MqttHold::Claim) && self.shared.client_ids.has(&self.key(), self.client.id) {
                     self.claimed(now);
                 }
             }
@@ -323,7 +323,7 @@ impl Steps for Session {
     }
 
     fn deliver(&mut self, now: Now) {
-        if self.phase == Phase::Open {
+        if self.phase == MqttPhase::Open {
             self.serve_consumers(now);
             self.send_retained(now);
         }
@@ -339,16 +339,16 @@ impl Steps for Session {
     fn look(&mut self, _number: u16, _now: Now) {}
 
     fn keeps_alive(&self) -> bool {
-        self.phase == Phase::Open
+        self.phase == MqttPhase::Open
     }
 
     fn deadline_passed(&mut self, now: Now) {
         match self.phase {
-            Phase::Refused(reason) => self.end_refused(reason),
+            MqttPhase::Refused(reason) => self.end_refused(reason),
             _ => {
                 self.told().cut(HANDSHAKE_TIMEOUT, now);
                 self.begin_end(now);
-                self.phase = Phase::Finished;
+                self.phase = MqttPhase::Finished;
             }
         }
     }
@@ -366,13 +366,13 @@ impl Steps for Session {
         let streams = &self.client.broker.streams;
         let mut awaited: smallvec::SmallVec<[_; 2]> = self.confirming.awaited().collect();
         let wants_room = match &self.held {
-            InputHold::Durable(waiting) => {
+            MqttHold::Durable(waiting) => {
                 awaited.extend(waiting.0.next_awaited(&|stream| streams.reached(stream)));
                 false
             }
-            InputHold::Publishes(WaitReason::LogFull | WaitReason::DiskFull) => true,
-            InputHold::Publishes(_) | InputHold::Asked(_) | InputHold::Claim | InputHold::Body => false,
-            InputHold::No => self.client.waits_for_log,
+            MqttHold::Publishes(WaitReason::LogFull | WaitReason::DiskFull) => true,
+            MqttHold::Publishes(_) | MqttHold::Asked(_) | MqttHold::Claim | MqttHold::Body => false,
+            MqttHold::No => self.client.waits_for_log,
         };
         self.client.register(awaited, wants_room);
     }
@@ -382,6 +382,6 @@ impl Steps for Session {
             self.told().lost(now);
         }
         self.begin_end(now);
-        self.phase = Phase::Finished;
+        self.phase = MqttPhase::Finished;
     }
 }

@@ -1,6 +1,6 @@
 //! A message on its way in.
 
-use leveret_mqtt::{AckKind, Properties, QoS, ReasonCode};
+use leveret_mqtt::{AckKind, PropertyList, QoS, ReasonCode};
 
 use super::confirming::Acknowledged;
 
@@ -10,7 +10,7 @@ pub(crate) struct Submitted<'a> {
     pub topic: &'a str,
     pub qos: QoS,
     pub retain: bool,
-    pub properties: Properties<'a>,
+    pub properties: PropertyList<'a>,
     pub payload: &'a [u8],
     /// Its packet identifier; 0 if it isn't acknowledged.
     pub packet_id: u16,

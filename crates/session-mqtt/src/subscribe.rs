@@ -5,17 +5,17 @@ use std::collections::VecDeque;
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 use leveret_model::{Action, Arguments, Bind, Command, DestinationName, Permit, Refused, Resource};
-use leveret_mqtt::{Properties, PropertyId, ReasonCode, RetainHandling, SubAck, Subscribe, topic};
+use leveret_mqtt::{PropertyId, PropertyList, ReasonCode, RetainHandling, SubAck, Subscribe, topic};
 
-use super::changing::{Subscribing, Target, Then};
-use super::failure::{Failure, KEY_BYTES_MAX, is_unauthorized, reason_of};
+use super::changing::{ChangeFor, Subscribing, Then};
+use super::failure::{BrokenRule, KEY_BYTES_MAX, is_unauthorized, reason_of};
 use super::search::Search;
 use super::session::Session;
 use super::subscriptions::{Level, Subscription};
 
 impl Session {
     /// SUBSCRIBE.
-    pub(crate) fn subscribe(&mut self, subscribe: &Subscribe<'_>, now: Now) -> Result<(), Failure> {
+    pub(crate) fn subscribe(&mut self, subscribe: &Subscribe<'_>, now: Now) -> Result<(), BrokenRule> {
         let id = subscribe.properties.number(PropertyId::SubscriptionIdentifier);
         let mut subscribing = Subscribing { packet_id: subscribe.packet_id, codes: Vec::new(), accepted: Vec::new() };
         let mut requests = VecDeque::new();
@@ -31,8 +31,8 @@ impl Session {
             match self.requests(&subscription, &mut declared) {
                 Ok(all) => {
                     let of = |(is_declare, request): (bool, ChangeRequest)| match is_declare {
-                        true => (Target::Queue(Level::of(subscription.options.qos)), request),
-                        false => (Target::Filter(index), request),
+                        true => (ChangeFor::Queue(Level::of(subscription.options.qos)), request),
+                        false => (ChangeFor::Filter(index), request),
                     };
                     requests.extend(all.into_iter().map(of));
                     // One filter twice in a packet: the last options count.
@@ -40,7 +40,7 @@ impl Session {
                     subscribing.accepted.push((index, subscription));
                 }
                 Err(refused) if is_unauthorized(&refused) && self.shared.settings.disconnects_unauthorized => {
-                    return Err(Failure::new(ReasonCode::NOT_AUTHORIZED, refused.to_string()));
+                    return Err(BrokenRule::new(ReasonCode::NOT_AUTHORIZED, refused.to_string()));
                 }
                 Err(refused) => {
                     self.tell_refused(&refused.to_string());
@@ -129,7 +129,7 @@ impl Session {
             if subscribing.accepted.iter().any(|(_, accepted)| Level::of(accepted.options.qos) == level)
                 && let Err(reason) = self.consume(level, now)
             {
-                subscribing.refuse(Target::Queue(level), reason);
+                subscribing.refuse(ChangeFor::Queue(level), reason);
             }
         }
         let Subscribing { packet_id, codes, accepted } = subscribing;
@@ -145,7 +145,7 @@ impl Session {
             }
             self.subscriptions.insert(subscription);
         }
-        let suback = SubAck { packet_id, properties: Properties::NONE, codes: &codes };
+        let suback = SubAck { packet_id, properties: PropertyList::NONE, codes: &codes };
         suback.encode(self.version, self.client.output.buffer());
     }
 }

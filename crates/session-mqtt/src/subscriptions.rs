@@ -175,7 +175,7 @@ impl Subscriptions {
         Some(self.0.swap_remove(at))
     }
 
-    /// What the subscriptions make of a message of this queue; `None` if none wants it, or if the client gets it from the other
+    /// The delivery of a message of this queue by the subscriptions; `None` if none wants it, or if the client gets it from the other
     /// queue: of overlapping subscriptions it gets one copy.
     pub(crate) fn matching(&self, level: Level, candidate: &Candidate<'_>) -> Option<Matched> {
         let mut found: Option<Matched> = None;

@@ -6,16 +6,16 @@ use std::collections::VecDeque;
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
 use leveret_model::Command;
-use leveret_mqtt::{Properties, ReasonCode, UnsubAck, Unsubscribe};
+use leveret_mqtt::{PropertyList, ReasonCode, UnsubAck, Unsubscribe};
 
-use super::changing::{Target, Then, Unsubscribing};
-use super::failure::{Failure, is_unauthorized, reason_of};
+use super::changing::{ChangeFor, Then, Unsubscribing};
+use super::failure::{BrokenRule, is_unauthorized, reason_of};
 use super::session::Session;
 use super::subscriptions::Level;
 
 impl Session {
     /// UNSUBSCRIBE.
-    pub(crate) fn unsubscribe(&mut self, unsubscribe: &Unsubscribe<'_>, now: Now) -> Result<(), Failure> {
+    pub(crate) fn unsubscribe(&mut self, unsubscribe: &Unsubscribe<'_>, now: Now) -> Result<(), BrokenRule> {
         let mut unsubscribing =
             Unsubscribing { packet_id: unsubscribe.packet_id, codes: Vec::new(), accepted: Vec::new() };
         let mut requests = VecDeque::new();
@@ -29,11 +29,11 @@ impl Session {
             unsubscribing.codes.push(ReasonCode::SUCCESS.0);
             match self.may_bind(&bind, &queue) {
                 Ok(permit) => {
-                    requests.push_back((Target::Filter(index), ChangeRequest::new(permit, Command::Unbind(bind))));
+                    requests.push_back((ChangeFor::Filter(index), ChangeRequest::new(permit, Command::Unbind(bind))));
                     unsubscribing.accepted.push((index, filter.into()));
                 }
                 Err(refused) if is_unauthorized(&refused) && self.shared.settings.disconnects_unauthorized => {
-                    return Err(Failure::new(ReasonCode::NOT_AUTHORIZED, refused.to_string()));
+                    return Err(BrokenRule::new(ReasonCode::NOT_AUTHORIZED, refused.to_string()));
                 }
                 Err(refused) => {
                     self.tell_refused(&refused.to_string());
@@ -52,7 +52,7 @@ impl Session {
             self.subscriptions.remove(&filter);
             self.searches.retain(|search| search.filter != filter);
         }
-        let unsuback = UnsubAck { packet_id, properties: Properties::NONE, codes: &codes };
+        let unsuback = UnsubAck { packet_id, properties: PropertyList::NONE, codes: &codes };
         unsuback.encode(self.version, self.client.output.buffer());
     }
 }

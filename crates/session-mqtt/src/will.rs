@@ -9,7 +9,7 @@ use leveret_message::mqtt::{MqttHead, is_told_by_key, routing_key};
 use leveret_message::overlay::Overlay;
 use leveret_message::{BatchBuilder, BatchPart, Encoding, Envelope, StoredMessage};
 use leveret_model::{Action, Arguments, Command, DeclareQueue, Value};
-use leveret_mqtt::Properties;
+use leveret_mqtt::PropertyList;
 
 use super::session::Session;
 use super::stored_will::{StoredWill, queue_name};
@@ -30,7 +30,7 @@ impl Session {
             topic: &will.topic,
             qos: will.qos,
             retain: will.retain,
-            properties: Properties::written(&will.properties),
+            properties: PropertyList::written(&will.properties),
             payload: &will.payload,
             packet_id: 0,
         };
@@ -68,7 +68,7 @@ impl Session {
     }
 
     fn delayed(&self, will: &StoredWill, exchange: &str, key: &[u8], now: Now) -> BatchBuilder {
-        let given = Properties::written(&will.properties);
+        let given = PropertyList::written(&will.properties);
         let head = MqttHead {
             qos: will.qos,
             retain: will.retain,

@@ -37,7 +37,7 @@ fn refused_logins_have_the_codes_of_rabbitmq() {
 }
 
 #[test]
-fn what_is_no_connect_is_refused() {
+fn packets_that_are_not_allowed_are_refused() {
     let Some(node) = node() else { return };
     let refused = |bytes: &[u8]| {
         let mut client = MqttClient::connect(node.mqtt(), "c", Login::default());

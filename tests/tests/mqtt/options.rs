@@ -1,7 +1,7 @@
 //! Subscription options, identifiers, properties and topic aliases (MQTT 5).
 
 use leveret_tests::mqtt::{
-    AckKind, Packet, Properties, PropertyId, PropertyWriter, Publish, QoS, ReasonCode, SubscriptionOptions,
+    AckKind, Packet, PropertyId, PropertyList, PropertyWriter, Publish, QoS, ReasonCode, SubscriptionOptions,
 };
 
 use super::{clean, finish, node};
@@ -19,7 +19,7 @@ fn overlapping_filters_get_one_copy_with_all_identifiers() {
     let mut writer = clean(node.mqtt(), "writer");
     writer.publish_once("o/x", b"both");
     let message = reader.receive();
-    let properties = Properties::of_publish(&message.properties).expect("is right");
+    let properties = PropertyList::of_publish(&message.properties).expect("is right");
     let mut ids: Vec<_> = properties.iter().map(|property| property.value).collect();
     ids.sort_by_key(|value| format!("{value:?}"));
     assert_eq!(format!("{ids:?}"), "[Number(300), Number(5)]");
@@ -62,7 +62,7 @@ fn properties_reach_subscribers_and_aliases_stand_for_topics() {
     let for_readers = bytes.clone();
     PropertyWriter::begin(&mut bytes).number(PropertyId::TopicAlias, 16);
     for topic in ["t", ""] {
-        let (qos, properties) = (QoS::AtLeastOnce, Properties::written(&bytes));
+        let (qos, properties) = (QoS::AtLeastOnce, PropertyList::written(&bytes));
         let publish = Publish { dup: false, qos, retain: false, topic, packet_id: 1, properties, payload: b"x" };
         writer.send(&Packet::Publish(publish));
         writer.expect_ack(AckKind::PubAck, 1);
@@ -73,7 +73,7 @@ fn properties_reach_subscribers_and_aliases_stand_for_topics() {
         let mut writer = clean(node.mqtt(), "writer");
         let mut bytes = Vec::new();
         PropertyWriter::begin(&mut bytes).number(PropertyId::TopicAlias, alias);
-        let properties = Properties::written(&bytes);
+        let properties = PropertyList::written(&bytes);
         let (qos, topic) = (QoS::AtMostOnce, "");
         writer.send(&Packet::Publish(Publish {
             dup: false,
@@ -100,7 +100,7 @@ fn an_unsubscribed_topic_brings_nothing_more() {
         &mut bytes,
         leveret_tests::mqtt::Version::V50,
         4,
-        Properties::NONE,
+        PropertyList::NONE,
         &["t", "never"],
     );
     client.send_bytes(&bytes);

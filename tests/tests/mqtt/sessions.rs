@@ -5,7 +5,7 @@ use leveret_tests::mqtt::{AckKind, Login, MqttClient, QoS, ReasonCode, Version};
 use super::{VERSIONS, clean, finish, node, persistent};
 
 #[test]
-fn a_session_keeps_subscriptions_and_messages_while_its_client_is_away() {
+fn a_session_keeps_what_comes_while_its_client_is_away() {
     let Some(node) = node() else { return };
     for version in VERSIONS {
         let (mut reader, was_there) = persistent(node.mqtt(), "reader", version);

@@ -1,6 +1,6 @@
 //! Wills (MQTT 5, 3.1.2.5).
 
-use leveret_tests::mqtt::{Login, MqttClient, Properties, PropertyId, PropertyWriter, QoS, ReasonCode, Will};
+use leveret_tests::mqtt::{Login, MqttClient, PropertyId, PropertyList, PropertyWriter, QoS, ReasonCode, Will};
 
 use super::{clean, finish, node};
 
@@ -9,7 +9,7 @@ fn will(properties: &[u8]) -> Will<'_> {
         topic: "will/x",
         qos: QoS::ExactlyOnce,
         retain: false,
-        properties: Properties::written(properties),
+        properties: PropertyList::written(properties),
         payload: b"gone",
     }
 }

@@ -30,7 +30,7 @@ const CONTENT_TYPE_AMQP: &str = "message/vnd.rabbitmq.amqp";
 /// Longest name or value of a property, in bytes.
 const TEXT_MAX: usize = u16::MAX as usize;
 
-/// What a message is to subscriptions.
+/// The part of a message that subscriptions look at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MqttOrigin<'a> {
     /// Its topic.
@@ -45,7 +45,7 @@ pub struct MqttOrigin<'a> {
     pub client_id: Option<&'a str>,
 }
 
-/// What a message is to subscriptions.
+/// The part of a message that subscriptions look at.
 pub fn mqtt_origin<'a>(message: &StoredMessage<'a>) -> MqttOrigin<'a> {
     let head = match message.encoding {
         Encoding::Mqtt => MqttHead::read(message.properties),

@@ -2,7 +2,7 @@
 
 use leveret_amqp10::MapRef;
 use leveret_amqp091::Table;
-use leveret_mqtt::Properties as MqttProperties;
+use leveret_mqtt::PropertyList;
 
 use super::{Value, amqp091, mqtt, value};
 
@@ -22,7 +22,7 @@ enum Source<'a> {
     },
     Amqp091Properties(Table<'a>),
     Mqtt {
-        properties: MqttProperties<'a>,
+        properties: PropertyList<'a>,
         are_annotations: bool,
     },
 }
@@ -44,7 +44,7 @@ impl<'a> Entries<'a> {
     }
 
     /// The user properties of MQTT that are annotations, or the others.
-    pub(super) fn mqtt(properties: MqttProperties<'a>, are_annotations: bool) -> Self {
+    pub(super) fn mqtt(properties: PropertyList<'a>, are_annotations: bool) -> Self {
         match properties.is_empty() {
             true => Self::default(),
             false => Self(Source::Mqtt { properties, are_annotations }),

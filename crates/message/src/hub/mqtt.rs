@@ -13,7 +13,7 @@
 
 use leveret_amqp10::message::MessageId;
 use leveret_amqp10::{Symbol, Value as Amqp10};
-use leveret_mqtt::{Properties as MqttProperties, PropertyId};
+use leveret_mqtt::{PropertyId, PropertyList};
 
 use super::{BodyForm, Entries, Message, Properties, ReplyTo, Value};
 use crate::mqtt::MqttHead;
@@ -22,7 +22,7 @@ use crate::stored::StoredMessage;
 /// Reads the sections before the body.
 pub(super) fn read<'a>(stored: &StoredMessage<'a>) -> Message<'a> {
     // They were checked when the message was received.
-    let given = MqttHead::read(stored.properties).map_or(MqttProperties::NONE, |head| head.properties);
+    let given = MqttHead::read(stored.properties).map_or(PropertyList::NONE, |head| head.properties);
     let is_text = given.number(PropertyId::PayloadFormatIndicator) == Some(1);
     let exchange = stored.envelope.exchange;
     Message {
@@ -46,7 +46,7 @@ fn correlation_id(bytes: &[u8]) -> MessageId<'_> {
 
 /// Passes the user properties that are annotations, or the others, to `take`.
 pub(super) fn user_properties<'a>(
-    properties: MqttProperties<'a>,
+    properties: PropertyList<'a>,
     are_annotations: bool,
     mut take: impl FnMut(&'a str, Value<'a>),
 ) {

@@ -63,7 +63,7 @@ properties! {
     ContentType = 0x03, "Content Type", Text;
     /// The topic for responses.
     ResponseTopic = 0x08, "Response Topic", Text;
-    /// What a response is recognised by.
+    /// Data by which a response is recognised.
     CorrelationData = 0x09, "Correlation Data", Binary;
     /// The number of a subscription.
     SubscriptionIdentifier = 0x0b, "Subscription Identifier", Variable;

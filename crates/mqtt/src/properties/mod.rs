@@ -3,7 +3,7 @@
 mod id;
 mod writer;
 
-use crate::error::{DecodeError, Result};
+use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
 use crate::wire::FieldReader;
 
@@ -21,7 +21,7 @@ pub(crate) enum Place {
 
 /// A property's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Value<'a> {
+pub enum PropertyValue<'a> {
     /// Of one, two or four bytes, or a variable byte integer.
     Number(u32),
     /// A UTF-8 string.
@@ -38,19 +38,19 @@ pub struct Property<'a> {
     /// Its identifier.
     pub id: PropertyId,
     /// Its value.
-    pub value: Value<'a>,
+    pub value: PropertyValue<'a>,
 }
 
 /// The properties of a packet, as encoded, without their length. Versions before 5 have none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Properties<'a>(&'a [u8]);
+pub struct PropertyList<'a>(&'a [u8]);
 
-impl<'a> Properties<'a> {
+impl<'a> PropertyList<'a> {
     /// No properties.
-    pub const NONE: Properties<'static> = Properties(&[]);
+    pub const NONE: PropertyList<'static> = PropertyList(&[]);
 
     /// Reads properties with their length, and checks them.
-    pub(crate) fn read(reader: &mut FieldReader<'a>, place: Place) -> Result<Self> {
+    pub(crate) fn read(reader: &mut FieldReader<'a>, place: Place) -> Decoded<Self> {
         let length = reader.variable("property length")?;
         if length == 0 {
             return Ok(Self::NONE);
@@ -64,7 +64,7 @@ impl<'a> Properties<'a> {
     ///
     /// # Errors
     /// They aren't those of a PUBLISH.
-    pub fn of_publish(bytes: &'a [u8]) -> Result<Self> {
+    pub fn of_publish(bytes: &'a [u8]) -> Decoded<Self> {
         let kind = PacketKind::Publish;
         check(FieldReader::new(kind, bytes), Place::Packet(kind))?;
         Ok(Self(bytes))
@@ -100,7 +100,7 @@ impl<'a> Properties<'a> {
 
     /// The first property with this identifier.
     #[inline]
-    fn find(&self, id: PropertyId) -> Option<Value<'a>> {
+    fn find(&self, id: PropertyId) -> Option<PropertyValue<'a>> {
         if self.0.is_empty() {
             return None;
         }
@@ -111,7 +111,7 @@ impl<'a> Properties<'a> {
     #[inline]
     pub fn number(&self, id: PropertyId) -> Option<u32> {
         match self.find(id) {
-            Some(Value::Number(number)) => Some(number),
+            Some(PropertyValue::Number(number)) => Some(number),
             _ => None,
         }
     }
@@ -119,7 +119,7 @@ impl<'a> Properties<'a> {
     /// A string.
     pub fn text(&self, id: PropertyId) -> Option<&'a str> {
         match self.find(id) {
-            Some(Value::Text(text)) => Some(text),
+            Some(PropertyValue::Text(text)) => Some(text),
             _ => None,
         }
     }
@@ -127,7 +127,7 @@ impl<'a> Properties<'a> {
     /// Binary data.
     pub fn binary(&self, id: PropertyId) -> Option<&'a [u8]> {
         match self.find(id) {
-            Some(Value::Binary(bytes)) => Some(bytes),
+            Some(PropertyValue::Binary(bytes)) => Some(bytes),
             _ => None,
         }
     }
@@ -135,30 +135,30 @@ impl<'a> Properties<'a> {
     /// The user properties, in their order, which receivers of a message have to get unchanged [MQTT-3.3.2-18].
     pub fn user(&self) -> impl Iterator<Item = (&'a str, &'a str)> + use<'a> {
         self.iter().filter_map(|property| match property.value {
-            Value::Pair(name, value) => Some((name, value)),
+            PropertyValue::Pair(name, value) => Some((name, value)),
             _ => None,
         })
     }
 }
 
 /// The next property.
-fn next<'a>(reader: &mut FieldReader<'a>) -> Result<Property<'a>> {
+fn next<'a>(reader: &mut FieldReader<'a>) -> Decoded<Property<'a>> {
     let number = reader.variable("property identifier")?;
     let id = PropertyId::of(number).ok_or(DecodeError::UnknownProperty { kind: reader.kind(), id: number })?;
     let field = id.name();
     let value = match id.form() {
-        id::Form::Byte => Value::Number(reader.u8(field)?.into()),
-        id::Form::Two => Value::Number(reader.u16(field)?.into()),
-        id::Form::Four => Value::Number(reader.u32(field)?),
-        id::Form::Variable => Value::Number(reader.variable(field)?),
-        id::Form::Text => Value::Text(reader.string(field)?),
-        id::Form::Binary => Value::Binary(reader.binary(field)?),
-        id::Form::Pair => Value::Pair(reader.string(field)?, reader.string(field)?),
+        id::Form::Byte => PropertyValue::Number(reader.u8(field)?.into()),
+        id::Form::Two => PropertyValue::Number(reader.u16(field)?.into()),
+        id::Form::Four => PropertyValue::Number(reader.u32(field)?),
+        id::Form::Variable => PropertyValue::Number(reader.variable(field)?),
+        id::Form::Text => PropertyValue::Text(reader.string(field)?),
+        id::Form::Binary => PropertyValue::Binary(reader.binary(field)?),
+        id::Form::Pair => PropertyValue::Pair(reader.string(field)?, reader.string(field)?),
     };
     Ok(Property { id, value })
 }
 
-fn check(mut reader: FieldReader<'_>, place: Place) -> Result<()> {
+fn check(mut reader: FieldReader<'_>, place: Place) -> Decoded<()> {
     let kind = reader.kind();
     let mut seen = 0u64;
     while !reader.is_empty() {
@@ -171,13 +171,13 @@ fn check(mut reader: FieldReader<'_>, place: Place) -> Result<()> {
             return Err(DecodeError::RepeatedProperty { kind, id });
         }
         seen |= bit;
-        if let Value::Number(value) = value
+        if let PropertyValue::Number(value) = value
             && !id.allows(value)
         {
             return Err(DecodeError::PropertyValue { kind, id, value });
         }
         if id == PropertyId::ResponseTopic
-            && let Value::Text(topic) = value
+            && let PropertyValue::Text(topic) = value
         {
             // [MQTT-3.3.2-14], and for a will [MQTT-3.1.3-11] in its sense.
             crate::topic::check_name(kind, topic)?;

@@ -1,7 +1,7 @@
 //! Writing properties.
 
 use super::id::Form;
-use super::{Property, PropertyId, Value};
+use super::{Property, PropertyId, PropertyValue};
 use crate::wire::{put_length_before, put_sized, put_variable};
 
 /// Appends properties to a packet: their length is known when it is [ended](PropertyWriter::end).
@@ -57,10 +57,10 @@ impl<'a> PropertyWriter<'a> {
     /// Appends a property as it was read.
     pub fn property(&mut self, property: &Property<'_>) {
         match property.value {
-            Value::Number(value) => self.number(property.id, value),
-            Value::Text(value) => self.text(property.id, value),
-            Value::Binary(value) => self.binary(property.id, value),
-            Value::Pair(name, value) => self.user(name, value),
+            PropertyValue::Number(value) => self.number(property.id, value),
+            PropertyValue::Text(value) => self.text(property.id, value),
+            PropertyValue::Binary(value) => self.binary(property.id, value),
+            PropertyValue::Pair(name, value) => self.user(name, value),
         }
     }
 
