@@ -41,7 +41,7 @@ mod vhost;
 mod vhost_defaults;
 
 pub use arguments::{ARGUMENT_DEPTH_MAX, Arguments};
-pub use authorize::{Action, Permit, Resource, authorize, authorize_local};
+pub use authorize::{Action, Permit, Resource, authorize, authorize_client, authorize_local};
 pub use binding::{Binding, Destination, TOPIC_HASHES_MAX};
 pub use change::{Change, CommandOutcome, Submitted};
 pub use command::{

@@ -3,13 +3,16 @@
 use leveret_broker::time::{Now, SECOND};
 use leveret_broker::wait_for::WaitFor;
 use leveret_model::QueueId;
-use leveret_mqtt::{ConnAck, Disconnect, PropertyId, PropertyList, ReasonCode};
+use leveret_mqtt::{ConnAck, Disconnect, PropertyId, PropertyList, PropertyWriter, ReasonCode};
 
 use super::client_ids::{ClientKey, TAKEN_OVER};
 use super::exchanges::{Unacknowledged, runs_of};
 use super::failure::BrokenRule;
 use super::session::{MqttPhase, Session};
 use super::subscriptions::Level;
+
+/// Longest text of a DISCONNECT, in bytes.
+const REASON_BYTES_MAX: usize = 1000;
 
 impl Session {
     /// DISCONNECT by the client.
@@ -36,7 +39,7 @@ impl Session {
             return;
         }
         self.told().failed(self.state(), &failure.text);
-        self.end_with(failure.reason, now);
+        self.end_with(failure.reason, &failure.text, now);
     }
 
     /// Ends the connection for a reason of this side.
@@ -50,16 +53,22 @@ impl Session {
             leveret_broker::settings::IN_MAINTENANCE => ReasonCode::SERVER_SHUTTING_DOWN,
             _ => ReasonCode::ADMINISTRATIVE_ACTION,
         };
-        self.end_with(reason, now);
+        self.end_with(reason, why, now);
     }
 
     /// Ends the connection: with DISCONNECT in an open one of MQTT 5, with CONNACK in one that isn't open yet.
-    pub(crate) fn end_with(&mut self, reason: ReasonCode, now: Now) {
+    pub(crate) fn end_with(&mut self, reason: ReasonCode, why: &str, now: Now) {
         let phase = self.phase;
         self.begin_end(now);
         match phase {
             MqttPhase::Open if self.version.has_properties() => {
-                Disconnect::of(reason).encode(self.version, self.client.output.buffer());
+                let mut bytes = Vec::new();
+                // [MQTT-3.14.2-3]: without the text where the client takes no packet of that size.
+                if why.len() <= REASON_BYTES_MAX.min(self.packet_max_of_client as usize / 2) && !why.contains('\0') {
+                    PropertyWriter::begin(&mut bytes).text(PropertyId::ReasonString, why);
+                }
+                let disconnect = Disconnect { reason, properties: PropertyList::written(&bytes) };
+                disconnect.encode(self.version, self.client.output.buffer());
             }
             MqttPhase::Opening | MqttPhase::Begin => return self.end_refused(reason),
             _ => {}
@@ -71,7 +80,9 @@ impl Session {
     pub(crate) fn end_refused(&mut self, reason: ReasonCode) {
         // Other packets than CONNECT aren't answered [MQTT-3.1.4-1].
         let is_connect = reason != ReasonCode::MALFORMED_PACKET && reason != ReasonCode::PROTOCOL_ERROR;
-        if is_connect || self.version.has_properties() && self.has_connect {
+        // The others mean that a connection ends which is open.
+        let is_of_connack = !matches!(reason, ReasonCode::SESSION_TAKEN_OVER | ReasonCode::ADMINISTRATIVE_ACTION);
+        if is_of_connack && (is_connect || self.version.has_properties() && self.has_connect) {
             let connack = ConnAck { session_present: false, reason, properties: PropertyList::NONE };
             connack.encode(self.version, self.client.output.buffer());
         }

@@ -43,7 +43,7 @@ impl Session {
         let mut requests = VecDeque::new();
         let mut delete = |name: &str, level: Level| {
             let Some(info) = self.durable_queue(&snapshot.topology, name) else { return };
-            let permit = self.client.authorize(Action::DeleteQueue(name));
+            let permit = self.authorize(Action::DeleteQueue(name));
             let command = DeleteQueue {
                 vhost: info.vhost.clone(),
                 name: info.name.clone(),

@@ -147,7 +147,8 @@ impl Session {
             return Ok(route);
         }
         let snapshot = self.client.broker.registry.snapshot();
-        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost };
+        let client_id = Some(&*self.client_id);
+        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id };
         self.client.routes.find(&snapshot, &publisher, exchange.as_bytes(), key, &MessageHeaders(headers))
     }
 

@@ -10,6 +10,7 @@ use leveret_broker::streams::waits::InOrder;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONTROL;
 use leveret_broker::views::ConnectionView;
+use leveret_model::{Action, Permit, Refused, authorize_client};
 use leveret_mqtt::{Packet, PacketKind, ReasonCode, Version, next_packet};
 use leveret_queue::{Signal, WaitReason};
 use leveret_session::client_connection::ClientConnection;
@@ -134,6 +135,16 @@ impl Session {
             content: None,
             head: Vec::new(),
         }
+    }
+
+    /// The permit for an action of this client.
+    ///
+    /// # Errors
+    /// Its user lacks the permission.
+    pub(crate) fn authorize(&self, action: Action<'_>) -> Result<Permit, Refused> {
+        let snapshot = self.client.broker.registry.snapshot();
+        let (user, vhost) = (&self.client.user, &self.client.vhost);
+        authorize_client(&snapshot.topology, user, vhost, Some(&self.client_id), action)
     }
 
     /// Largest packet that the client may send now, in bytes.
@@ -356,7 +367,7 @@ impl Steps for Session {
     fn fell_silent(&mut self, now: Now) {
         let why = format!("keepalive timeout: nothing came for 1.5 times {} s", self.keep_alive_s);
         self.told().cut(&why, now);
-        self.end_with(ReasonCode::KEEP_ALIVE_TIMEOUT, now);
+        self.end_with(ReasonCode::KEEP_ALIVE_TIMEOUT, &why, now);
     }
 
     /// Only clients send packets to show that they are alive.

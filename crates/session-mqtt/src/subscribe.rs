@@ -81,12 +81,12 @@ impl Session {
         let level = Level::of(subscription.options.qos);
         let name = level.queue_name(&self.client_id);
         let mut requests = Vec::new();
-        self.client.authorize(Action::Consume(&name))?;
+        self.authorize(Action::Consume(&name))?;
         let bind = self.binding(subscription);
         let permit = self.may_bind(&bind, &name)?;
         if self.consumers[level as usize].is_none() && !std::mem::replace(&mut declared[level as usize], true) {
             let declare = self.declaration(level);
-            let permit = self.client.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
+            let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
             requests.push((true, ChangeRequest::new(permit, Command::DeclareQueue(declare))));
         }
         let earlier = self.subscriptions.get(&subscription.filter).map(|earlier| self.binding(earlier));
@@ -116,7 +116,7 @@ impl Session {
 
     /// Whether the client may bind or unbind its queue so.
     pub(crate) fn may_bind(&self, bind: &Bind, queue: &str) -> Result<Permit, Refused> {
-        self.client.authorize(Action::Bind {
+        self.authorize(Action::Bind {
             source: &bind.source,
             destination: Resource::Queue(queue),
             routing_key: &bind.routing_key,

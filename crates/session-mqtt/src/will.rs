@@ -44,7 +44,7 @@ impl Session {
         let (queue, key) = (queue_name(&self.client_id), routing_key(&will.topic));
         let publish = Action::PublishWith { exchange: &exchange, routing_key: &key };
         let declare = Action::DeclareQueue { queue: &queue, dead_letter_exchange: Some(&exchange) };
-        let permit = match self.client.authorize(publish).and_then(|_| self.client.authorize(declare)) {
+        let permit = match self.authorize(publish).and_then(|_| self.authorize(declare)) {
             Ok(permit) => permit,
             Err(refused) => return self.tell_refused(&format!("the will isn't published: {refused}")),
         };

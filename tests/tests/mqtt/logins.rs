@@ -91,6 +91,74 @@ fn a_client_that_may_not_is_disconnected_or_told() {
 }
 
 #[test]
+fn topic_permissions_name_the_client_id_literally() {
+    let Some(node) = node() else { return };
+    let http = node.http();
+    let own = json!({"exchange": "amq.topic", "write": "^up\\.{client_id}$", "read": "^down\\.{client_id}$"});
+    http.put("/api/topic-permissions/%2F/guest", &own).expect("an answer");
+    // A client id that would match others' topics if it were part of the pattern.
+    for id in ["one", ".*"] {
+        let mut client = clean(node.mqtt(), id);
+        client.subscribe_to(&format!("down/{id}"), QoS::AtLeastOnce);
+        client.publish(&format!("up/{id}"), b"x", QoS::AtLeastOnce, 1, false);
+        assert_eq!(client.expect_ack(AckKind::PubAck, 1), ReasonCode::NO_MATCHING_SUBSCRIBERS);
+        client.publish("up/other", b"x", QoS::AtLeastOnce, 1, false);
+        assert_eq!(client.disconnected(), Some(ReasonCode::NOT_AUTHORIZED), "{id}");
+    }
+    finish(&node);
+}
+
+#[test]
+fn draining_says_that_the_server_shuts_down() {
+    let Some(node) = node() else { return };
+    let mut client = clean(node.mqtt(), "c");
+    let overview = node.http().get("/api/overview").expect("an answer").json();
+    let path = format!("/api/nodes/{}/maintenance", overview["node"].as_str().expect("a name"));
+    node.http().put(&path, &serde_json::Value::Null).expect("an answer");
+    assert_eq!(client.disconnected(), Some(ReasonCode::SERVER_SHUTTING_DOWN));
+    node.http().delete(&path).expect("an answer");
+    clean(node.mqtt(), "c").close();
+    finish(&node);
+}
+
+#[test]
+fn listings_show_clients_of_mqtt() {
+    let Some(node) = node() else { return };
+    let mut client = clean(node.mqtt(), "shown");
+    client.publish("t", b"x", QoS::AtLeastOnce, 1, false);
+    client.expect_ack(AckKind::PubAck, 1);
+    let connections = node.http().get("/api/connections").expect("an answer").json();
+    let shown = &connections[0];
+    assert_eq!((&shown["protocol"], &shown["client_properties"]["client_id"]), (&json!("MQTT 5-0"), &json!("shown")));
+    let metrics = node.prometheus().get("/metrics").expect("metrics").body;
+    let line = "rabbitmq_global_messages_received_total{protocol=\"mqtt50\"} 1";
+    assert!(metrics.lines().any(|other| other == line), "no {line}");
+    // [MQTT-3.14.2-1]: an operator's end of a connection has a reason, too.
+    let name = shown["name"].as_str().expect("a name").replace(' ', "%20").replace('>', "%3E");
+    node.http().delete(&format!("/api/connections/{name}")).expect("an answer");
+    assert_eq!(client.disconnected(), Some(ReasonCode::ADMINISTRATIVE_ACTION));
+    finish(&node);
+}
+
+#[test]
+fn a_taken_port_that_nobody_asked_for_gives_a_warning() {
+    if leveret_tests::broker::is_given() {
+        return;
+    }
+    let Ok(taken) = std::net::TcpListener::bind("0.0.0.0:1883") else { return };
+    // With a fixed port for AMQP, MQTT is on 1883.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let options = || Options::new().set("listeners.tcp.default", format!("127.0.0.1:{free}"));
+    let mut node = Node::start(options());
+    assert_eq!(node.ports().mqtt, 0);
+    assert!(node.wait_for_line("there is no MQTT: "), "{}", node.log());
+    drop(node);
+    let node = Node::start(options().set("mqtt.listeners.tcp", "none"));
+    assert_eq!(node.ports().mqtt, 0);
+    drop((node, taken));
+}
+
+#[test]
 fn a_full_queue_is_quota_exceeded() {
     let Some(node) = node() else { return };
     let http = node.http();

@@ -234,6 +234,7 @@ pub(super) const KEYS: &[Other] = &[
     refused("definitions.**", "definitions are loaded from local files only"),
     refused_but("http_dispatch.auth_backends.**", INTERNAL, AUTH),
     refused("message_interceptors.**", "messages would pass unchanged"),
+    obsolete("mqtt.retained_message_store_dets_sync_interval", "retained messages are in memory only"),
     obsolete("mqtt.num_acceptors.**", "connections are accepted by their cores"),
     refused("mqtt.subscription_ttl", "use mqtt.max_session_expiry_interval_seconds, in seconds"),
     refused_but("mqtt.sparkplug", OFF, "topics of Sparkplug would not be translated"),

@@ -7,6 +7,7 @@
 //! | `content-type` | Content Type |
 //! | `correlation-id` | Correlation Data |
 //! | `reply-to` as the address of an exchange and a key | Response Topic |
+//! | header `x-reply-to-topic` of AMQP 0-9-1 | Response Topic |
 //! | application properties, and annotations whose names begin with `x-` | User Property, if they are simple values |
 //! | data sections | the payload |
 //! | an amqp-value section with a string | the payload, with Payload Format Indicator 1 |
@@ -20,6 +21,7 @@ use leveret_amqp10::message::{BodyRef, MessageId};
 use leveret_mqtt::{PropertyId, PropertyWriter, QoS};
 
 use super::Delivery;
+use crate::annotations::{X_EXCHANGE, X_ROUTING_KEY};
 use crate::envelope::Encoding;
 use crate::hub::{Body, Message, ReplyTo, Value, uuid};
 use crate::mqtt::{MqttHead, topic_of};
@@ -27,6 +29,10 @@ use crate::stored::StoredMessage;
 
 /// The content type of a body that is left as sections of AMQP 1.0.
 const CONTENT_TYPE_AMQP: &str = "message/vnd.rabbitmq.amqp";
+/// The header of AMQP 0-9-1 with the topic for replies, as a routing key.
+const X_REPLY_TO_TOPIC: &str = "x-reply-to-topic";
+/// The beginning of annotations that stand for properties of AMQP 0-9-1.
+const X_BASIC: &str = "x-basic-";
 /// Longest name or value of a property, in bytes.
 const TEXT_MAX: usize = u16::MAX as usize;
 
@@ -96,7 +102,13 @@ fn write_properties(hub: &Message<'_>, writer: &mut PropertyWriter<'_>) {
             writer.binary(PropertyId::CorrelationData, &data);
         }
     }
-    if let Some(topic) = hub.properties.reply_to.and_then(response_topic) {
+    let mut topic = hub.properties.reply_to.and_then(response_topic);
+    hub.annotations.each(|name, value| {
+        if name == X_REPLY_TO_TOPIC {
+            topic = value.as_text().map(|key| topic_of(key.as_bytes()).into_owned()).filter(|topic| is_text(topic));
+        }
+    });
+    if let Some(topic) = topic.filter(|topic| !topic.is_empty()) {
         writer.text(PropertyId::ResponseTopic, &topic);
     }
     let mut user = |name: &str, value: Value<'_>| {
@@ -105,7 +117,8 @@ fn write_properties(hub: &Message<'_>, writer: &mut PropertyWriter<'_>) {
         }
     };
     hub.annotations.each(|name, value| {
-        if name.starts_with("x-") && !matches!(name, "x-exchange" | "x-routing-key") {
+        let is_own = name.starts_with(X_BASIC) || matches!(name, X_EXCHANGE | X_ROUTING_KEY | X_REPLY_TO_TOPIC);
+        if name.starts_with("x-") && !is_own {
             user(name, value);
         }
     });

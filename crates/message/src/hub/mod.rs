@@ -56,6 +56,8 @@ pub struct Message<'a> {
     pub application_properties: Entries<'a>,
     /// How the stored body is read.
     pub body: BodyForm,
+    /// Whether its publisher said that it isn't durable, where it isn't: in MQTT every message says so.
+    pub says_transient: bool,
 }
 
 /// Immutable properties (3.2.4).

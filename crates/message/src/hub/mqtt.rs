@@ -8,6 +8,7 @@
 //! | response topic | `reply-to` as the address of an exchange and a key |
 //! | user properties that begin with `x-` | message annotations |
 //! | other user properties | application properties |
+//! | time to live | `ttl`, and `creation-time`, the time of receipt |
 //! | a payload whose format is UTF-8 | an amqp-value section with a string |
 //! | another payload | a data section |
 
@@ -25,6 +26,7 @@ pub(super) fn read<'a>(stored: &StoredMessage<'a>) -> Message<'a> {
     let given = MqttHead::read(stored.properties).map_or(PropertyList::NONE, |head| head.properties);
     let is_text = given.number(PropertyId::PayloadFormatIndicator) == Some(1);
     let exchange = stored.envelope.exchange;
+    let expires = stored.envelope.expiry_ms != 0;
     Message {
         envelope: stored.envelope,
         overlay: stored.overlay,
@@ -33,10 +35,13 @@ pub(super) fn read<'a>(stored: &StoredMessage<'a>) -> Message<'a> {
             correlation_id: given.binary(PropertyId::CorrelationData).map(correlation_id),
             content_type: given.text(PropertyId::ContentType).and_then(Symbol::checked),
             reply_to: given.text(PropertyId::ResponseTopic).map(|topic| ReplyTo::Topic { exchange, topic }),
+            // As from RabbitMQ: its receivers count the time to live from then on.
+            creation_time: expires.then(|| stored.envelope.received_ms.cast_signed()),
             ..Properties::default()
         },
         application_properties: Entries::mqtt(given, false),
         body: if is_text { BodyForm::Text } else { BodyForm::Bytes },
+        says_transient: true,
     }
 }
 

@@ -63,7 +63,10 @@ pub(in crate::deliver) fn write(message: &Message<'_>, delivery: &Delivery, is_e
         content_type: given.content_type.and_then(|text| short(text.as_str().as_bytes())),
         content_encoding: given.content_encoding.and_then(|text| short(text.as_str().as_bytes())),
         headers: headers.as_ref().map(leveret_amqp091::EncodedTable::as_table),
-        delivery_mode: delivery_mode(message.envelope.durable, delivery.stream_offset.is_some()),
+        delivery_mode: delivery_mode(
+            message.envelope.durable,
+            delivery.stream_offset.is_some() || message.says_transient,
+        ),
         priority: message.envelope.priority,
         correlation_id: correlation_id.as_ref().and_then(message_id::Id::as_short_str),
         reply_to: reply_to.as_ref().and_then(|queue: &Cow<'_, [u8]>| short(queue)),
