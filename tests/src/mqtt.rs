@@ -78,7 +78,13 @@ impl MqttClient {
     /// # Panics
     /// If there is no such listener: the test has failed then, as in all other calls.
     pub fn connect(address: SocketAddr, client_id: &str, login: Login<'_>) -> Self {
-        let socket = TcpStream::connect(address).expect("a listener");
+        Self::connect_by(address, b"", client_id, login)
+    }
+
+    /// As [`MqttClient::connect`], behind the header of a proxy.
+    pub fn connect_by(address: SocketAddr, proxy: &[u8], client_id: &str, login: Login<'_>) -> Self {
+        let mut socket = TcpStream::connect(address).expect("a listener");
+        socket.write_all(proxy).expect("the broker reads");
         socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         let mut this = Self { socket, version: login.version, kept: Vec::new() };
         let mut properties = Vec::new();

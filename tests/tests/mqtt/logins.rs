@@ -159,6 +159,38 @@ fn a_taken_port_that_nobody_asked_for_gives_a_warning() {
 }
 
 #[test]
+fn a_proxy_tells_where_the_client_is() {
+    if leveret_tests::broker::is_given() {
+        return;
+    }
+    let node = Node::start(Options::new().set("mqtt.proxy_protocol", true));
+    let code_by =
+        |header: &str| MqttClient::connect_by(node.mqtt(), header.as_bytes(), "c", Login::default()).connack().0;
+    // guest comes from this machine only, whatever machine the proxy is on.
+    assert_eq!(code_by("PROXY TCP4 192.0.2.1 127.0.0.1 1000 1883\r\n"), ReasonCode::NOT_AUTHORIZED);
+    assert_eq!(code_by("PROXY TCP4 127.0.0.1 127.0.0.1 1000 1883\r\n"), ReasonCode::SUCCESS);
+    finish(&node);
+}
+
+#[test]
+fn messages_go_to_streams() {
+    let Some(node) = node() else { return };
+    let http = node.http();
+    let stream = json!({"durable": true, "arguments": {"x-queue-type": "stream"}});
+    http.put("/api/queues/%2F/s", &stream).expect("an answer");
+    http.post("/api/bindings/%2F/e/amq.topic/q/s", &json!({"routing_key": "t.#"})).expect("an answer");
+    let mut client = clean(node.mqtt(), "c");
+    for number in 0..5u8 {
+        client.publish("t/x", &[number], QoS::AtLeastOnce, 1, false);
+        assert_eq!(client.expect_ack(AckKind::PubAck, 1), ReasonCode::SUCCESS);
+    }
+    client.close();
+    let shown = http.get("/api/queues/%2F/s").expect("an answer").json();
+    assert_eq!(shown["messages"], 5);
+    finish(&node);
+}
+
+#[test]
 fn a_full_queue_is_quota_exceeded() {
     let Some(node) = node() else { return };
     let http = node.http();
