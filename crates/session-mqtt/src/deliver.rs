@@ -110,7 +110,7 @@ impl Session {
     ) -> Option<Unacknowledged> {
         let unacknowledged = Unacknowledged {
             number: taken.first + u64::from(at),
-            bytes: taken.batch.body_length((taken.index + at) as usize) as u32,
+            bytes: taken.batch.body_length((taken.index + at) as usize),
             durable: taken.durable,
         };
         let origin = mqtt_origin(message);
@@ -218,7 +218,7 @@ impl Session {
     pub(crate) fn unsent_content(&mut self) -> Option<Unacknowledged> {
         let content = self.content.take().filter(|content| content.level == Level::One)?;
         let Taken { batch, index, first, durable, .. } = &content.taken;
-        Some(Unacknowledged { number: *first, bytes: batch.body_length(*index as usize) as u32, durable: *durable })
+        Some(Unacknowledged { number: *first, bytes: batch.body_length(*index as usize), durable: *durable })
     }
 
     /// Sends a retained message of QoS 0. False if it is too large for the client.

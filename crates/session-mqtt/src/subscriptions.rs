@@ -66,7 +66,7 @@ impl Subscription {
                 table = table.with("id", Value::Int(id.into()));
             }
             arguments = arguments.with(OPTIONS, Value::Table(table));
-            arguments = arguments.with(BINDING_KEY, Value::string(&self.binding_key()));
+            arguments = arguments.with(BINDING_KEY, Value::string(self.binding_key()));
         }
         if !is_told_by_key(&self.filter) {
             arguments = arguments.with(FILTER, Value::from(&*self.filter));

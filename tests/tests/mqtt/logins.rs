@@ -41,7 +41,7 @@ fn packets_that_are_not_allowed_are_refused() {
     let Some(node) = node() else { return };
     let refused = |bytes: &[u8]| {
         let mut client = MqttClient::connect(node.mqtt(), "c", Login::default());
-        drop(client.connack());
+        client.connack();
         client.send_bytes(bytes);
         client.disconnected()
     };

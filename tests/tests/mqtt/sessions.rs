@@ -56,7 +56,9 @@ fn a_session_survives_a_restart_and_a_kill() {
     for number in 0..200u16 {
         writer.publish("t/2", &number.to_be_bytes(), QoS::AtLeastOnce, number + 1, false);
     }
-    (0..200).for_each(|number| drop(writer.expect_ack(AckKind::PubAck, number + 1)));
+    for number in 0..200 {
+        writer.expect_ack(AckKind::PubAck, number + 1);
+    }
     node.kill();
     node.restart();
     let (mut reader, was_there) = persistent(node.mqtt(), "reader", Version::V50);
