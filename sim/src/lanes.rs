@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use leveret_broker::ticket::StreamId;
+use leveret_broker::streams::StoreId;
 use leveret_broker::{BodyJob, Broker, Nanos, ReadJob};
 use leveret_log::{Disk, DiskError, Done, Job, JobId, Lane, Log, Next, Operation};
 
@@ -46,23 +46,23 @@ pub struct DiskLane {
     /// The duration of a sync, if it is a constant.
     sync: Option<Nanos>,
     /// The log that the jobs belong to.
-    stream: StreamId,
+    store: StoreId,
 }
 
 impl DiskLane {
     /// A lane that requests work at once. Its disk is slower than a good one by this factor.
     #[must_use]
-    pub fn new(stream: StreamId, lane: Lane, slowness: u64) -> Self {
+    pub fn new(store: StoreId, lane: Lane, slowness: u64) -> Self {
         let source = Source::Lane(lane);
-        Self { source, wake: Arc::default(), at: Some(0), doing: Doing::Nothing, slowness, sync: None, stream }
+        Self { source, wake: Arc::default(), at: Some(0), doing: Doing::Nothing, slowness, sync: None, store }
     }
 
     /// The lane for small writes of `commit`.
     #[must_use]
     pub fn small_writes(commit: &Self) -> Self {
         let source = Source::SmallWrites { lane: commit.wake.clone() };
-        let (slowness, stream) = (commit.slowness, commit.stream);
-        Self { source, wake: Arc::default(), at: None, doing: Doing::Nothing, slowness, sync: None, stream }
+        let (slowness, store) = (commit.slowness, commit.store);
+        Self { source, wake: Arc::default(), at: None, doing: Doing::Nothing, slowness, sync: None, store }
     }
 
     /// From now on syncs take this time, and other jobs at most as long.
@@ -98,13 +98,13 @@ impl DiskLane {
                 let _ = self.wake.take();
                 self.at = None;
                 match &self.source {
-                    Source::Lane(lane) => match broker.next_job(self.stream, *lane, clock.now()).map_err(stops)? {
+                    Source::Lane(lane) => match broker.next_job(self.store, *lane, clock.now()).map_err(stops)? {
                         Next::Run(id, job) => self.doing = Doing::Job(id, job),
                         Next::At(at) => self.at = Some(at),
                         Next::Idle => {}
                     },
                     Source::SmallWrites { lane } if random.below(8) == 0 => lane.wake_again(),
-                    Source::SmallWrites { lane } => match broker.next_small_write(self.stream, clock.now()) {
+                    Source::SmallWrites { lane } => match broker.next_small_write(self.store, clock.now()) {
                         Some((id, job)) => self.doing = Doing::Job(id, job),
                         None => lane.wake_again(),
                     },
@@ -122,7 +122,7 @@ impl DiskLane {
             Doing::Result(id, result, _) => {
                 let lane = self.lane();
                 let refused = result.as_ref().err().map(|error| (ends_the_node(lane, error), error.to_string()));
-                let went_on = broker.complete(self.stream, id, result, clock.now());
+                let went_on = broker.complete(self.store, id, result, clock.now());
                 match (refused, went_on) {
                     (None, went_on) => went_on.map_err(stops)?,
                     (Some((true, _)), Err(error)) => return Ok(Some(error.to_string())),

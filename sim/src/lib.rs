@@ -26,6 +26,7 @@ pub mod lanes;
 pub mod ledger;
 pub mod life;
 pub mod link;
+pub mod net;
 pub mod peer;
 pub mod pipe;
 #[cfg(feature = "planted-bugs")]

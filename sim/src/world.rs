@@ -10,12 +10,13 @@ use std::sync::Arc;
 
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::authenticate::Anybody;
+use leveret_broker::streams::StoreId;
 use leveret_broker::streams::{Placing, Streams};
-use leveret_broker::ticket::StreamId;
+use leveret_broker::ticket::{StreamId, Ticket};
 use leveret_broker::{Broker, Peer, Protocol, Settings, Setup};
 use leveret_log::{Lane, Options, Report};
 use leveret_metrics::Counters;
-use leveret_model::{Command, PutUser, SetPermissions};
+use leveret_model::{Command, MemberNumber, PutUser, SetPermissions};
 use leveret_queue::QueueState;
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
@@ -91,7 +92,7 @@ pub struct World {
     /// The lanes, [`LANES`] of each log.
     lanes: Vec<DiskLane>,
     /// A stalled commit stream: its disk lanes do nothing.
-    pub still: Option<StreamId>,
+    pub still: Option<StoreId>,
     reads: ReadLane,
     bodies: BodyLane,
     /// Number of steps of disk lanes in a row that didn't change the disk.
@@ -178,6 +179,8 @@ impl World {
             // Simulated time may jump by hours, and its clients don't expect their messages to be taken back meanwhile.
             consumer_timeout_ms: u64::MAX,
             first_number: [0, 65_535 - random.below(150)][random.below(2) as usize],
+            // A member of a cluster has greater ids.
+            member: MemberNumber([0, 32_767][(seed / 4 % 2) as usize]),
             // Half of the seeds, whatever their turns.
             answers_late: seed / 2 % 2 == 1,
             ..Settings::default()
@@ -193,15 +196,15 @@ impl World {
             clock.now(),
         );
         let (broker, report) = recovered.map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
+        let clock = clock.with_epoch(broker.wall.epoch());
         let slowness = [1, 1, 1, 40][random.below(4) as usize];
         let is_gentle = random.below(4) == 0;
         let is_rarely_synced = random.below(4) == 0;
         let mut lanes = Vec::new();
-        for stream in broker.streams.all().iter().map(|stream| stream.id()) {
-            let commit = DiskLane::new(stream, Lane::Commit, slowness);
+        for log in broker.logs() {
+            let commit = DiskLane::new(log.store_id(), Lane::Commit, slowness);
             let small_writes = DiskLane::small_writes(&commit);
-            let background = DiskLane::new(stream, Lane::Background, slowness);
-            let log = broker.log(stream);
+            let background = DiskLane::new(log.store_id(), Lane::Background, slowness);
             log.set_wake(Lane::Commit, commit.wake.clone());
             log.set_wake(Lane::Background, background.wake.clone());
             log.set_small_write_wake(small_writes.wake.clone());
@@ -293,7 +296,7 @@ impl World {
             .bootstrap(commands, self.clock.now())
             .map(|()| self.broker.streams.local().appended())
             .map_err(|error| Failure::new(Check::Runs, error.to_string()))?;
-        while !self.broker.streams.reached(StreamId::LOCAL).have(wanted, false) {
+        while !self.broker.streams.is_durable(Ticket::new(StreamId::LOCAL, wanted)) {
             if !self.step()? {
                 return Err(Failure::new(Check::Answered, "the first user never became durable"));
             }
@@ -386,6 +389,7 @@ impl World {
 
     /// Whether something can be done now.
     pub(crate) fn can_act(&mut self) -> bool {
+        self.clock.follow(&self.broker);
         self.look_for_actions();
         self.stopped.is_none() && !self.actions.is_empty()
     }
@@ -419,7 +423,7 @@ impl World {
             }
         }
         let now = self.clock.nanos();
-        let still = self.still.map(|stream| usize::from(stream.0));
+        let still = self.still.map(|log| usize::from(log.0));
         let due = |lane: &usize| still != Some(lane / LANES) && self.lanes[*lane].due().is_some_and(|at| at <= now);
         actions.extend((0..self.lanes.len()).filter(due).map(Action::Lane));
         if self.reads.is_due() {
@@ -435,11 +439,12 @@ impl World {
 
     /// The time of the clock at which something is due; `None` if nothing is, without a client.
     pub(crate) fn next_time(&self) -> Option<u64> {
-        let still = self.still.map(|stream| usize::from(stream.0));
+        let still = self.still.map(|log| usize::from(log.0));
         let lanes = self.lanes.iter().enumerate().filter(|(lane, _)| still != Some(lane / LANES));
         let lanes = lanes.filter_map(|(_, lane)| lane.due());
         let queues = (0..CORES).filter_map(|core| self.broker.deferred.next_deadline(core));
-        lanes.chain(self.links.iter().filter_map(|link| link.task.deadline())).chain(queues).min()
+        let others = queues.chain(self.clock.next_look(&self.broker));
+        lanes.chain(self.links.iter().filter_map(|link| link.task.deadline())).chain(others).min()
     }
 
     fn wake_expired(&mut self) {
@@ -548,8 +553,8 @@ impl World {
 
     /// Adds the log's counters.
     pub fn count_log(&mut self) {
-        for stream in self.broker.streams.all() {
-            let statistics = self.broker.log(stream.id()).inspect(|log| log.statistics().clone());
+        for log in self.broker.logs() {
+            let statistics = log.inspect(|log| log.statistics().clone());
             self.tally.add("retirements", statistics.retirements);
             self.tally.add("WAL files that became segments", statistics.files_kept);
             self.tally.add("segments rewritten", statistics.segments_rewritten);

@@ -69,12 +69,12 @@ fn a_leader_cut_off_in_its_own_removal_leaves_no_deadlock() {
         let voters: Vec<u64> = (1..=3).filter(|node| *node != leader).collect();
         cluster.begin_change(PLACEMENT, &voters);
         cluster.run(delay);
-        cluster.links(|links| links.isolate(leader, 3));
+        cluster.links(|links| links.isolate(leader, 1..=3));
         cluster.run(2500);
         for node in voters.iter().copied() {
             cluster.kill(node);
         }
-        cluster.links(leveret_sim::cluster::LinkFaults::heal);
+        cluster.links(leveret_sim::net::LinkFaults::heal);
         voters.iter().for_each(|node| cluster.start(*node));
         cluster.run(3000);
         let commits = commits(&cluster, 1, 3000);
@@ -92,7 +92,7 @@ fn members_of_a_cut_entry_are_gone_once_a_state_replaces_it() {
         cluster.run(2000);
         let old = cluster.leader(PLACEMENT).expect("there is one");
         // It appends a change that nobody else gets.
-        cluster.links(|links| links.isolate(old, 4));
+        cluster.links(|links| links.isolate(old, 1..=4));
         cluster.begin_change(PLACEMENT, &[1, 2, 3, 4]);
         cluster.run(2000);
         // The others go on, and purge what it lacks.
@@ -102,12 +102,12 @@ fn members_of_a_cut_entry_are_gone_once_a_state_replaces_it() {
             let first = cluster.with_log(node, |log| log.bounds(PLACEMENT).first);
             assert!(first > 20, "seed {seed}: node {node} purged below {first}");
         }
-        cluster.links(leveret_sim::cluster::LinkFaults::heal);
+        cluster.links(leveret_sim::net::LinkFaults::heal);
         cluster.run(3000);
         let state = cluster.counter(old, PLACEMENT).now.borrow().state.clone();
         assert_eq!(state.voters(), [[1, 2, 3].into()], "seed {seed}");
         let next = cluster.leader(PLACEMENT).expect("there is one");
-        cluster.links(|links| links.isolate(next, 4));
+        cluster.links(|links| links.isolate(next, 1..=4));
         cluster.run(3000);
         cluster.judge().unwrap();
         assert_eq!(cluster.stopped(), [""; 0], "seed {seed}");

@@ -229,5 +229,6 @@ fn planted_bugs_of_numbered_publishers_are_caught() {
         Bug::Queue(queue::Bug::ForgetSequences),
         Bug::Queue(queue::Bug::ForgetPublishers),
     ];
-    cuts::assert_caught(&bugs, 1..5, |seed| cut(seed, 3));
+    // In half of the seeds answers come late, which hides what is confirmed too early.
+    cuts::assert_caught(&bugs, 1..60, |seed| cut(seed, 3));
 }

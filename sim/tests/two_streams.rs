@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_broker::streams::StoreId;
 use leveret_broker::ticket::StreamId;
 use leveret_log::Options;
 use leveret_model::Queue;
@@ -22,6 +23,7 @@ use leveret_sim::world::{Logs, World, small_log};
 use leveret_strict_client::amqp091::QueueDeclare;
 
 const OTHER: StreamId = StreamId(1);
+const OTHER_STORE: StoreId = StoreId(1);
 const OPERATIONS: usize = 400;
 const PEERS: Peers = Peers { amqp091: 3, amqp10: 0, streams: 0 };
 /// One in this many moments of a trace has a power cut.
@@ -97,7 +99,7 @@ fn confirmed(world: &mut World, script: &Script, count: usize) -> Result<Vec<u64
     Ok(tags)
 }
 
-fn stands_still(still: StreamId, seed: u64) -> Result<(), Failure> {
+fn stands_still(still: StoreId, seed: u64) -> Result<(), Failure> {
     let disk = Arc::new(SimDisk::new());
     let (mut world, _) = World::start(disk, logs(), seed)?;
     let script = Script::start(&mut world)?;
@@ -132,7 +134,7 @@ fn stands_still(still: StreamId, seed: u64) -> Result<(), Failure> {
 #[test]
 fn a_stalled_stream_delays_no_confirm_of_the_other() {
     for seed in 0..20 {
-        for still in [StreamId::LOCAL, OTHER] {
+        for still in [StoreId::FIRST, OTHER_STORE] {
             stands_still(still, seed).unwrap_or_else(|failure| panic!("seed {seed}, {still:?}: {failure}"));
         }
     }
@@ -161,7 +163,7 @@ fn reject_to_the_other(count: u64, seed: u64) -> Result<(Arc<SimDisk>, usize), F
     }
     confirmed(&mut world, &script, count as usize)?;
     let confirmed = disk.count();
-    world.still = Some(OTHER);
+    world.still = Some(OTHER_STORE);
     for _ in 0..count {
         let received = script.get(&mut world, "q-0", true)?.expect("it was confirmed");
         world.links[script.link].amqp091().client.nack(CHANNEL, received.tag, false, false);

@@ -10,11 +10,12 @@ use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::{Check, Failure};
 use leveret_sim::random::Random;
-use leveret_sim::world::{World, small_log};
 use leveret_sim::worlds::Worlds;
-use leveret_strict_client::amqp091::QueueDeclare;
 
-const QUEUE: &str = "q";
+mod carrying;
+
+use carrying::{QUEUE, start};
+
 const MESSAGES: u64 = 40;
 const STEPS_MAX: u32 = 400_000;
 /// One in this many steps is a power cut of one of the brokers.
@@ -24,18 +25,6 @@ const CUT: u64 = 300;
 struct Node {
     disk: Arc<SimDisk>,
     script: Script,
-}
-
-fn start(disk: &Arc<SimDisk>, seed: u64) -> Result<(World, Script), Failure> {
-    let (mut world, _) = World::start(disk.clone(), small_log(), seed)?;
-    let script = Script::start(&mut world)?;
-    let client = &mut world.links[script.link].amqp091().client;
-    let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
-    client.declare_queue(CHANNEL, QUEUE.as_bytes(), flags, &Default::default());
-    script.until(&mut world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))?;
-    world.links[script.link].amqp091().client.confirm_select(CHANNEL);
-    script.reply(&mut world, "confirm.select-ok")?;
-    Ok((world, script))
 }
 
 /// The carrier's state: a message leaves the first queue when the second broker has confirmed it.

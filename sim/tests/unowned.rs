@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_broker::authenticate::Anybody;
-use leveret_broker::ticket::StreamId;
+use leveret_broker::streams::StoreId;
 use leveret_broker::{Broker, Now, Settings, Setup, UnownedLog};
 use leveret_log::{Lane, LogId, MemoryDisk, Next, Options, Payload, Wait};
 use leveret_message::{BatchBuilder, Envelope};
@@ -43,11 +43,11 @@ impl Node<'_> {
             let mut at = u64::MAX;
             let mut ran = false;
             for lane in [Lane::Commit, Lane::Background] {
-                match self.broker.next_job(StreamId::LOCAL, lane, self.now).expect("it goes on") {
+                match self.broker.next_job(StoreId::FIRST, lane, self.now).expect("it goes on") {
                     Next::Run(id, job) => {
                         let result = job.run(self.disk);
                         drop(job);
-                        self.broker.complete(StreamId::LOCAL, id, result, self.now).expect("it goes on");
+                        self.broker.complete(StoreId::FIRST, id, result, self.now).expect("it goes on");
                         ran = true;
                     }
                     Next::At(time) => at = at.min(time),
@@ -103,7 +103,7 @@ fn a_log_without_an_owner_stays_until_it_is_deleted() {
         assert_eq!(node.broker.unowned(), expected, "round {round}");
         node.retire(&format!("round {round}"));
         let told = |log: &leveret_log::Log| (log.statistics().checkpoints, format!("{:?}", log.statistics()));
-        let (checkpoints, statistics) = node.broker.log(StreamId::LOCAL).inspect(told);
+        let (checkpoints, statistics) = node.broker.log(StoreId::FIRST).inspect(told);
         assert!(checkpoints > 1, "{statistics}");
     }
     let mut node = Node::start(&disk);

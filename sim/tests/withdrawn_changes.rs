@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::{ChangeRequest, Changed};
+use leveret_broker::streams::StoreId;
 use leveret_broker::ticket::StreamId;
 use leveret_model::{Command, CommandOutcome, DeclareQueue, DeleteQueue, Permit};
 use leveret_queue::{DeleteIf, QueueState};
@@ -50,7 +51,7 @@ fn staging_begins_anew_from_what_the_stream_keeps() {
     world.broker.registry.publish();
 
     // From here on nothing becomes durable.
-    world.still = Some(StreamId::LOCAL);
+    world.still = Some(StoreId::FIRST);
     let registry = &world.broker.registry;
     let (kept_queue, _) = declared(&world, "kept", true);
     let kept = world.broker.streams.local().appended();
@@ -71,13 +72,13 @@ fn staging_begins_anew_from_what_the_stream_keeps() {
     assert_eq!(delete_old(&world), CommandOutcome::Deleted);
     assert_eq!(delete_old(&world), CommandOutcome::Absent);
 
-    registry.withdraw(world.broker.streams.reached(StreamId::LOCAL).durable);
+    registry.withdraw(world.broker.streams.reached(StreamId::LOCAL).expect("it stays").durable);
     assert!(matches!(kept_queue.state(), QueueState::Failed(_)), "that which was kept before isn't durable either");
     let published = registry.snapshot().generation;
     let (again, is_new) = declared(&world, "old", true);
     assert!(!is_new && again.info().id == old.info().id);
     let (_, is_new) = declared(&world, "kept", true);
     assert!(is_new);
-    registry.withdraw(world.broker.streams.reached(StreamId::LOCAL).durable);
+    registry.withdraw(world.broker.streams.reached(StreamId::LOCAL).expect("it stays").durable);
     assert_eq!(registry.snapshot().generation, published, "nothing of it was published");
 }

@@ -14,6 +14,8 @@ use leveret_tests::{PATIENCE, conservation};
 use serde_json::json;
 
 const MESSAGES: u64 = 300;
+/// Messages of each queue that are published at once.
+const AT_ONCE: u64 = 8;
 
 fn body(queue: &str, number: u64) -> Vec<u8> {
     let mut body = format!("{queue} {number:06} ").into_bytes();
@@ -49,12 +51,16 @@ fn stopped_with_segments(queue_type: &str, copied: bool) -> (Node, PathBuf) {
     // A file with many messages that are dead soon is copied.
     let others = if copied { 2 } else { 0 };
     let mut confirmed = Confirmed::default();
-    for number in 0..MESSAGES {
-        let queues = ["hurt", "well"].into_iter().chain(std::iter::repeat_n("short", others));
-        wire.send(
-            &queues.flat_map(|queue| publish(1, "", queue, &body(queue, number), true, true)).collect::<Vec<u8>>(),
-        );
-        while confirmed.count() < (number + 1) * (2 + others as u64) {
+    // Several at once: if the log wrote each message by itself, what fills up its blocks could be more than is dead.
+    for first in (0..MESSAGES).step_by(AT_ONCE as usize) {
+        let numbers = first..(first + AT_ONCE).min(MESSAGES);
+        let end = numbers.end;
+        let queues = |number| {
+            let queues = ["hurt", "well"].into_iter().chain(std::iter::repeat_n("short", others));
+            queues.flat_map(move |queue| publish(1, "", queue, &body(queue, number), true, true))
+        };
+        wire.send(&numbers.flat_map(queues).collect::<Vec<u8>>());
+        while confirmed.count() < end * (2 + others as u64) {
             confirmed.wait(&mut wire);
         }
     }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Link, MemoryBudget, Place,
-    Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Epoch, Link, MemoryBudget,
+    Place, Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken, Watermarks,
 };
 
 use crate::count::count;
@@ -45,7 +45,7 @@ fn options() -> ConsumerOptions {
 fn surroundings() -> Surroundings {
     Surroundings {
         budget: Arc::new(MemoryBudget::new(1 << 30)),
-        epoch_ms: 0,
+        epoch: Epoch::default(),
         strict_compat: false,
         standing_delay_target: 0,
     }

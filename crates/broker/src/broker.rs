@@ -41,16 +41,18 @@ use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
-use crate::streams::{CommitStream, LocalStream, Placing, StreamRef, Streams};
+use crate::streams::LateStream;
+use crate::streams::{LocalStream, Placing, Store as _, StoreId, Streams};
 use crate::taps::Taps;
-use crate::ticket::{StreamId, Ticket};
-use crate::time::Now;
+use crate::ticket::Ticket;
+use crate::time::{Nanos, Now};
 use crate::traffic::CoreCounters;
 use crate::turn_budget::EXCLUSIVE_QUEUES_PART;
 use crate::unauthenticated::{Handshake, Unauthenticated};
 use crate::unowned::{Unowned, UnownedLog};
 use crate::views::Client;
 use crate::wait_for::WaitFor;
+use crate::wall_time::{Reading, WallStep, WallTime};
 
 /// The reason why a broker can't start.
 #[derive(Debug, Error)]
@@ -82,6 +84,8 @@ pub struct Broker {
     pub reads: Arc<Reads>,
     /// Work that queues leave for their home cores.
     pub deferred: Arc<Deferred>,
+    /// Wall time, which follows the system's clock.
+    pub wall: WallTime,
     /// The right to a group that stays open, by core.
     group_slots: Box<[Arc<GroupSlot>]>,
     /// The check of passwords and certificates.
@@ -180,18 +184,23 @@ impl Broker {
             let mut state = Recovered::default();
             let (log, report) = leveret_log::recover(disk, options, &mut state, now.monotonic)?;
             state.check()?;
-            let log = Arc::new(LocalStream::new(StreamId(id), log));
+            let log = Arc::new(LocalStream::new(StoreId(id), log));
             log.set_time(now.monotonic);
             logs.push(log);
             states.push(state);
             reports.push(report);
         }
         let commit = logs[0].clone();
-        let streams: Vec<StreamRef> = logs.iter().map(|log| log.clone() as StreamRef).collect();
-        let streams = Arc::new(Streams::new(streams, placing));
+        let streams = Arc::new(Streams::new(&logs, placing));
+        let late: Vec<_> = match settings.answers_late {
+            true => logs.iter().map(|log| Arc::new(LateStream::new(log.clone(), &streams))).collect(),
+            false => Vec::new(),
+        };
+        late.iter().zip(&logs).for_each(|(late, log)| streams.join(late.clone(), log.clone()));
         let reads = Arc::new(Reads::default());
         let notices = Arc::new(Notices::new(settings.node_name.clone(), settings.notice_vhosts.clone()));
-        let deferred = Arc::new(Deferred::new(counters.len()));
+        let wall = WallTime::new(now);
+        let deferred = Arc::new(Deferred::new(counters.len(), wall.epoch().clone()));
         let budget = Arc::new(
             MemoryBudget::new(settings.queue_memory_bytes).with_volatile_limit(settings.volatile_memory_bytes),
         );
@@ -213,7 +222,7 @@ impl Broker {
         let registry = Arc::new(Registry::new(
             model,
             |queue| {
-                let at = usize::from(placing(queue).0);
+                let at = placing(queue).0 as usize;
                 states[at].take(queue.id, &queue.earlier_priorities, reports[at].clean)
             },
             Services {
@@ -221,6 +230,7 @@ impl Broker {
                 reads: reads.clone(),
                 deferred: deferred.clone(),
                 budget: budget.clone(),
+                epoch: wall.epoch().clone(),
                 shared: shared.clone(),
                 metrics: queue_metrics.clone(),
                 counters: counters[0].clone(),
@@ -229,7 +239,7 @@ impl Broker {
                 first_number: settings.first_number,
                 strict_compat: settings.strict_compat,
                 standing_delay_target: settings.standing_delay_target,
-                answers_late: settings.answers_late,
+                late,
             },
             replies.clone(),
             notices.clone(),
@@ -249,7 +259,7 @@ impl Broker {
             shared.restored(&found);
         }
         for (log, report) in logs.iter().zip(&reports) {
-            report.damaged.iter().for_each(|damage| stop_damaged(&registry, log.id(), damage));
+            report.damaged.iter().for_each(|damage| stop_damaged(&registry, log.store_id(), damage));
         }
         let others: Vec<_> = reports.split_off(1).into_iter().flat_map(|report| report.damaged).collect();
         let mut report = reports.remove(0);
@@ -257,6 +267,7 @@ impl Broker {
         let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let group_slots = counters.iter().map(|_| Arc::default()).collect();
+        let next_id = AtomicU64::new(settings.member.id(1));
         let channel_max = AtomicU16::new(settings.channel_max);
         let consumer_timeout_ms = AtomicU64::new(settings.consumer_timeout_ms);
         let protocols = Protocols::new(protocols);
@@ -271,6 +282,7 @@ impl Broker {
             logs,
             reads,
             deferred,
+            wall,
             group_slots,
             authenticator,
             budget,
@@ -288,7 +300,7 @@ impl Broker {
             protocols,
             clients: Clients::default(),
             vhosts: Mutex::default(),
-            next_id: AtomicU64::new(1),
+            next_id,
             in_maintenance: AtomicBool::new(false),
             names,
             notices,
@@ -330,6 +342,21 @@ impl Broker {
         is_there
     }
 
+    /// The time at which [`Broker::follow_clock`] is called next.
+    pub fn next_look_at_clock(&self) -> Nanos {
+        self.wall.next_turn()
+    }
+
+    /// Has wall time follow the system's clock, which `read` reads if it is time to. Returns a great difference that was taken. What is due
+    /// by the new time is due at once, and nothing else: heartbeats and all other timeouts go by the monotonic clock.
+    pub fn follow_clock(&self, now: Nanos, read: impl FnOnce() -> Reading) -> Option<WallStep> {
+        let (was_set, step) = self.wall.turn(now, read);
+        if was_set {
+            self.deferred.wall_time_was_set();
+        }
+        step
+    }
+
     /// Number of messages of the broker itself, such as traces, that were dropped.
     pub fn own_dropped(&self) -> u64 {
         self.own_dropped.load(Ordering::Relaxed)
@@ -369,7 +396,7 @@ impl Broker {
         Ok(())
     }
 
-    /// Has the first core make a call once a condition is reached, although no connection waits for it: disk threads only pass
+    /// Has the first core make a call once a condition has ended, however, although no connection waits for it: disk threads only pass
     /// on that it is.
     pub fn call_after(self: &Arc<Self>, wait: WaitFor, call: impl FnOnce(&Arc<Self>) + Send + 'static) {
         // Not the broker itself: a call that is never made would keep it.
@@ -379,7 +406,7 @@ impl Broker {
                 call(&broker);
             }
         });
-        self.streams.when_reached(wait, Box::new(move || deferred.ask(None, call)));
+        self.streams.when_over(wait, Box::new(move |_| deferred.ask(None, call)));
     }
 
     /// Deletes a queue together with its link, its last consumer or its connection, if `condition` holds. The queue is gone
@@ -464,7 +491,7 @@ impl Broker {
         });
     }
 
-    /// An id that no connection or consumer of this process has.
+    /// An id that no connection or consumer has, of this process or of another node: see [`ConnectionId`].
     pub fn fresh_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }
@@ -670,20 +697,25 @@ impl Broker {
         self.reads.set_wake(wake);
     }
 
-    /// A log of this disk, by its stream. The node's own is [`StreamId::LOCAL`].
+    /// The logs of this disk, in the order of their ids.
+    pub fn logs(&self) -> &[Arc<LocalStream>] {
+        &self.logs
+    }
+
+    /// A log of this disk.
     ///
     /// # Panics
-    /// If that stream isn't a log here.
-    pub fn log(&self, stream: StreamId) -> &Arc<LocalStream> {
-        &self.logs[usize::from(stream.0)]
+    /// If there is none with this id.
+    pub fn log(&self, store: StoreId) -> &Arc<LocalStream> {
+        &self.logs[usize::from(store.0)]
     }
 
     /// The next disk job of a lane of a log. Questions about live messages are answered here; the result is for the disk.
     ///
     /// # Errors
     /// [`StorageError`] when the node has to stop.
-    pub fn next_job(&self, stream: StreamId, lane: Lane, now: Now) -> Result<Next, StorageError> {
-        let log = self.log(stream);
+    pub fn next_job(&self, store: StoreId, lane: Lane, now: Now) -> Result<Next, StorageError> {
+        let log = self.log(store);
         log.set_time(now.monotonic);
         loop {
             if log.is_broken() {
@@ -692,7 +724,7 @@ impl Broker {
             match log.next_job(lane, now.monotonic) {
                 Next::Run(id, Job::Live { logs }) => {
                     let live = self.live_states(log, &logs)?;
-                    self.complete(stream, id, Ok(Done::Live(live)), now)?;
+                    self.complete(store, id, Ok(Done::Live(live)), now)?;
                 }
                 next => return Ok(next),
             }
@@ -705,19 +737,19 @@ impl Broker {
     /// [`StorageError`] when the node has to stop: the exact text is for the operator.
     pub fn complete(
         &self,
-        stream: StreamId,
+        store: StoreId,
         id: JobId,
         result: Result<Done, DiskError>,
         now: Now,
     ) -> Result<(), StorageError> {
-        let log = self.log(stream);
+        let log = self.log(store);
         log.set_time(now.monotonic);
         if log.is_broken() {
             return Err(StorageError::Panicked);
         }
         for error in log.complete(id, result, now.monotonic)? {
             for queue in self.registry.staged_snapshot().queues.values() {
-                if queue.stream().id() == stream && queue.reads_from(error.log) {
+                if queue.store().id() == store && queue.reads_from(error.log) {
                     queue.fail(error.to_string());
                 }
             }
@@ -727,8 +759,8 @@ impl Broker {
 
     /// A small amount that only has to be written to a log. A core writes it in less time than it takes to wake the commit lane
     /// and to be woken by it. If there is none, the commit lane has to be woken instead.
-    pub fn next_small_write(&self, stream: StreamId, now: Now) -> Option<(JobId, Job)> {
-        let log = self.log(stream);
+    pub fn next_small_write(&self, store: StoreId, now: Now) -> Option<(JobId, Job)> {
+        let log = self.log(store);
         log.set_time(now.monotonic);
         log.next_small_write(now.monotonic)
     }
@@ -737,13 +769,13 @@ impl Broker {
     ///
     /// # Errors
     /// An owner doesn't know its state. Leaving it out would delete its messages.
-    fn live_states(&self, stream: &LocalStream, logs: &[LogId]) -> Result<Vec<LiveState>, StorageError> {
+    fn live_states(&self, store: &LocalStream, logs: &[LogId]) -> Result<Vec<LiveState>, StorageError> {
         // The durable place of the log itself: sessions may not have been notified yet.
-        let durable = Place::new(stream.inspect(leveret_log::Log::durable));
+        let durable = Place::new(store.inspect(leveret_log::Log::durable));
         let staged = self.registry.staged_snapshot();
         // A queue whose deletion isn't durable still serves its consumers.
         let published = self.registry.snapshot_full();
-        let is_local = stream.id() == StreamId::LOCAL;
+        let is_local = store.store_id() == StoreId::FIRST;
         let state_of = |log: &LogId| {
             if *log == LogId::METADATA && is_local {
                 let (state, place) = self.registry.model_snapshot();
@@ -755,7 +787,7 @@ impl Broker {
             }
             let id = QueueId(log.0);
             let queue = staged.queues.get(&id).or_else(|| published.queues.get(&id));
-            match queue.filter(|queue| queue.stream().id() == stream.id()) {
+            match queue.filter(|queue| queue.store().id() == store.store_id()) {
                 Some(queue) => match queue.live_state(durable) {
                     LiveAnswer::Live(state) => Ok(Some(state)),
                     LiveAnswer::Deleted => Ok(None),
@@ -798,11 +830,11 @@ impl Broker {
     }
 }
 
-/// Fails the queues of a stream that lost messages because its log was damaged.
-fn stop_damaged(registry: &Registry, stream: StreamId, damage: &Damage) {
+/// Fails the queues that lost messages because their log was damaged.
+fn stop_damaged(registry: &Registry, store: StoreId, damage: &Damage) {
     let reason = format!("{} bytes {:?}: {}", damage.file, damage.range, damage.reason);
     tracing::error!(reason, "data directory is damaged; the queues it hit are stopped");
-    for queue in registry.snapshot_full().queues.values().filter(|queue| queue.stream().id() == stream) {
+    for queue in registry.snapshot_full().queues.values().filter(|queue| queue.store().id() == store) {
         let hit = match &damage.logs {
             Hit::Logs(logs) => logs.iter().any(|log| queue.reads_from(*log)),
             Hit::Any => queue.info().is_logged(),

@@ -23,17 +23,17 @@ use leveret_queue::{DeadRun, DeadTurn, QueueState};
 use leveret_routing::Routes;
 
 use crate::broker::Broker;
-use crate::deferred::{LetterRun, Moving, Refused, Targets, Wide, Work, are_same};
+use crate::deferred::{Deferred, LetterRun, Moving, Refused, Targets, Wide, Work, are_same};
 use crate::group::Group;
 use crate::headers::{MessageHeaders, ReleasedHeaders};
 use crate::log_lines::category;
-use crate::queue_handle::{Audience, LocalQueue, QueueRef};
+use crate::queue_handle::{Acceptance, Audience, LocalQueue, QueueRef};
 use crate::registry::Snapshot;
-use crate::streams::Waiter;
+use crate::streams::{StreamRef, Waiter};
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Now;
 use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget, targets_max};
-use crate::wait_for::WaitFor;
+use crate::wait_for::{WaitEnd, WaitFor};
 
 impl Broker {
     /// Does a piece of a core's deferred work. Returns true if more can be done at once.
@@ -41,18 +41,14 @@ impl Broker {
         if !self.has_deferred_work(core, now) {
             return false;
         }
-        let full = self.streams.all().iter().find(|stream| !stream.has_room());
-        if let Some(full) = full.filter(|_| !self.deferred.has_open_move(core)) {
-            // The log has no room because of records that aren't durable yet.
-            self.deferred.block(core);
-            let (all, broker) = (Ticket::new(full.id(), full.appended()), self.clone());
-            full.notify(Awaited::durable(all), Waiter::Call(Box::new(move || broker.deferred.wake(core))));
-            return false;
-        }
         if core == 0 {
             self.publish_notices(now);
         }
-        match self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic) {
+        let work = self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic);
+        let full = work.as_ref().and_then(Work::needs_room_of).map(|queue| queue.stream().clone());
+        let full = full.filter(|stream| !stream.has_room() || self.deferred.is_set_aside(core, stream.id()));
+        match work {
+            Some(work) if let Some(full) = full => self.set_aside(core, &full, work),
             Some(Work::DeadLetters(queue)) => {
                 self.move_dead_letters(core, &queue, now);
                 self.reads.dead_letters_left();
@@ -77,6 +73,16 @@ impl Broker {
         }
         self.streams.announce();
         self.has_deferred_work(core, now)
+    }
+
+    /// Sets work aside until a stream has room again.
+    pub(crate) fn set_aside(&self, core: usize, full: &StreamRef, work: Work) {
+        let id = full.id();
+        if self.deferred.set_aside(core, id, work) {
+            // There is no room because of records that aren't durable yet.
+            let (all, deferred) = (Ticket::new(id, full.appended()), self.deferred.clone());
+            full.notify(Awaited::durable(all), Waiter::Call(Box::new(move || deferred.take_up(core, id))));
+        }
     }
 
     /// Whether a core has work. The notices are work of the first one.
@@ -175,12 +181,27 @@ impl Broker {
             }
             return;
         }
-        if !std::mem::replace(&mut moving.is_elsewhere, true) {
+        if !moving.is_elsewhere {
+            if let Some(full) = moving.full_elsewhere() {
+                return self.set_aside(core, &full, Work::Moving(moving));
+            }
+            moving.is_elsewhere = true;
             let wait = self.publish_elsewhere(&mut moving, now);
-            if !self.streams.have(&wait) {
-                // Until then the queue has no other turn.
-                let deferred = self.deferred.clone();
-                return self.streams.when_reached(wait, Box::new(move || deferred.go_on(moving)));
+            match self.streams.end(&wait) {
+                Some(end) => match moving.arrived_elsewhere(end, &self.deferred) {
+                    Some(going_on) => moving = going_on,
+                    None => return,
+                },
+                None => {
+                    // Until then the queue has no other turn.
+                    let deferred = self.deferred.clone();
+                    let go_on = move |end| {
+                        if let Some(moving) = moving.arrived_elsewhere(end, &deferred) {
+                            deferred.go_on(moving);
+                        }
+                    };
+                    return self.streams.when_over(wait, Box::new(go_on));
+                }
             }
         }
         let mut group = moving.group.take().unwrap_or_else(|| Group::new(moving.queue.stream()));
@@ -207,9 +228,14 @@ impl Broker {
                 let count = batch.len() as u32;
                 let published =
                     target.publish(BatchPart::of(batch, 0, count), *persistent, Audience::Unpaced(None), now.monotonic);
-                moving.is_refused |= is_kept && (published.accepted < count || published.is_gone);
                 let synced = published.awaited.synced();
-                wait.and(synced);
+                match published.acceptance {
+                    Acceptance::Known(accepted) => {
+                        moving.is_refused |= is_kept && (accepted < count || published.is_gone);
+                        wait.and(synced);
+                    }
+                    Acceptance::Later(fate) => wait.and_fate(synced, fate),
+                }
                 if !synced.is_nothing() {
                     self.streams.notify(synced, target.waiter());
                 }
@@ -236,7 +262,7 @@ impl Broker {
                     }
                     false => {
                         let published =
-                            target.publish_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
+                            target.move_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
                         let has_failed = || matches!(target.state(), QueueState::Failed(_));
                         moving.is_refused |= published.accepted < count && has_failed();
                         published.ticket
@@ -556,6 +582,30 @@ enum Found {
 }
 
 impl Moving {
+    /// The stream without room of a target that isn't in the queue's own.
+    fn full_elsewhere(&self) -> Option<StreamRef> {
+        let here = self.queue.stream().id();
+        let targets = self.runs.iter().flat_map(|(targets, ..)| targets).map(QueueRef::stream);
+        targets.filter(|stream| stream.id() != here).find(|stream| !stream.has_room()).cloned()
+    }
+
+    /// The targets in other streams have answered. `None` if it doesn't go on: a stream left that had targets of its dead letters.
+    /// These are routed anew, since those queues are gone. Messages that a queue refused have been offered once.
+    fn arrived_elsewhere(mut self: Box<Self>, end: WaitEnd, deferred: &Deferred) -> Option<Box<Self>> {
+        match end {
+            WaitEnd::Reached => {}
+            WaitEnd::Refused(_) | WaitEnd::Unrouted => self.is_refused |= self.keeps_letters(),
+            WaitEnd::Gone => {
+                if self.is_of_queue {
+                    self.queue.dead_stay();
+                    deferred.request(&self.queue);
+                }
+                return None;
+            }
+        }
+        Some(self)
+    }
+
     /// Whether their queue keeps the dead letters until others take them.
     fn keeps_letters(&self) -> bool {
         self.is_of_queue && self.queue.keeps_dead_letters()

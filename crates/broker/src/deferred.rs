@@ -2,15 +2,17 @@
 //!
 //! Every queue has a home core, by its id. A caller that finds work for a queue leaves the queue there, and the core handles it
 //! between its connections' turns, a bounded piece at a time.
+//!
+//! Work that would write to a commit stream without room is set aside until that stream has room again. All other work goes on.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use imbl::OrdMap;
 use leveret_message::{Batch, Reason};
 use leveret_model::QueueId;
-use leveret_queue::Ended;
+use leveret_queue::{Deadlines, Ended, Epoch};
 use leveret_routing::Routes;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rustc_hash::FxHashMap;
@@ -21,6 +23,7 @@ use crate::history_copy::HistoryCopy;
 use crate::outbox::Wake;
 use crate::policy_walk::PolicyWalk;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
+use crate::ticket::StreamId;
 use crate::time::Nanos;
 use crate::turn_budget::DELETED_QUEUES;
 
@@ -105,6 +108,21 @@ pub(crate) enum Work {
     Policies,
 }
 
+impl Work {
+    /// The queue whose stream needs room for it. None if it writes nothing that could wait: a group that is open mustn't wait for
+    /// anything, and settles and deletions make room.
+    pub(crate) fn needs_room_of(&self) -> Option<&LocalQueue> {
+        match self {
+            Self::DeadLetters(queue) | Self::Due(queue) => Some(queue),
+            Self::Refused(refused) => Some(&refused.queue),
+            Self::Moving(moving) => moving.group.is_none().then_some(&moving.queue),
+            // It looks at the streams of its targets itself.
+            Self::History(_) => None,
+            Self::Ended(_) | Self::Deleted(_) | Self::Asked(_) | Self::Policies => None,
+        }
+    }
+}
+
 /// A call that answers its asker.
 pub(crate) type Question = Box<dyn FnOnce() + Send>;
 
@@ -118,8 +136,10 @@ struct Waiting {
     deleted: Vec<QueueRef>,
     asked: VecDeque<Question>,
     histories: VecDeque<Box<HistoryCopy>>,
-    /// Whether no work can be done before the core is woken.
-    blocked: bool,
+    /// Queues whose timers are due again, since their stream has room.
+    due: VecDeque<LocalQueue>,
+    /// Work that waits for room in a stream.
+    set_aside: FxHashMap<StreamId, Vec<Work>>,
     /// Whether the last turn was for policies: other work alternates with them, too.
     policies_last: bool,
     /// Whether the last turn was for timers: timers and other work alternate, so that neither starves.
@@ -129,7 +149,7 @@ struct Waiting {
 impl Waiting {
     fn has_any(&self) -> bool {
         let is_empty = self.queues.is_empty() && self.refused.is_empty() && self.ended.is_empty();
-        let is_empty = is_empty && self.deleted.is_empty() && self.histories.is_empty();
+        let is_empty = is_empty && self.deleted.is_empty() && self.histories.is_empty() && self.due.is_empty();
         !(is_empty && self.moving.is_empty() && self.asked.is_empty())
     }
 }
@@ -141,17 +161,56 @@ struct CoreWork {
     wake: RwLock<Option<Arc<dyn Wake>>>,
 }
 
-/// Deadlines of a core's queues; each queue has at most one.
+/// Deadlines of a core's queues; each queue has at most one of each kind. Those in wall time stay what they are when that is set.
 #[derive(Default)]
 struct Timers {
-    queues: BTreeMap<(Nanos, QueueId), Weak<QueueHandle>>,
-    deadlines: FxHashMap<QueueId, Nanos>,
+    queues: FxHashMap<QueueId, (Deadlines, Weak<QueueHandle>)>,
+    monotonic: BTreeSet<(Nanos, QueueId)>,
+    wall_ms: BTreeSet<(u64, QueueId)>,
 }
 
 impl Timers {
-    fn remove(&mut self, id: QueueId) {
-        if let Some(deadline) = self.deadlines.remove(&id) {
-            self.queues.remove(&(deadline, id));
+    fn remove(&mut self, id: QueueId) -> Option<(Deadlines, Weak<QueueHandle>)> {
+        let (deadlines, queue) = self.queues.remove(&id)?;
+        self.monotonic.remove(&(deadlines.monotonic, id));
+        self.wall_ms.remove(&(deadlines.wall_ms, id));
+        Some((deadlines, queue))
+    }
+
+    /// Adds deadlines, unless sooner ones are known. Whether one of the queue's is the next of its kind now.
+    fn add(&mut self, deadlines: Deadlines, queue: &LocalQueue) -> bool {
+        let id = queue.info().id;
+        let known = self.queues.get(&id).map_or(Deadlines::NONE, |(known, _)| *known);
+        if deadlines.sooner_than(known).is_none() {
+            return false;
+        }
+        self.remove(id);
+        let deadlines = deadlines.and(known);
+        self.queues.insert(id, (deadlines, Arc::downgrade(queue)));
+        for (at, all) in [(deadlines.monotonic, &mut self.monotonic), (deadlines.wall_ms, &mut self.wall_ms)] {
+            if at != u64::MAX {
+                all.insert((at, id));
+            }
+        }
+        [&self.monotonic, &self.wall_ms].into_iter().any(|all| all.first().is_some_and(|(_, first)| *first == id))
+    }
+
+    fn next(&self) -> Deadlines {
+        let first = |all: &BTreeSet<(u64, QueueId)>| all.first().map_or(u64::MAX, |(at, _)| *at);
+        Deadlines { monotonic: first(&self.monotonic), wall_ms: first(&self.wall_ms) }
+    }
+
+    /// Removes and returns a queue with a deadline that has come.
+    fn due(&mut self, now: Nanos, epoch: &Epoch) -> Option<LocalQueue> {
+        let now_ms = epoch.wall_ms(now);
+        loop {
+            let monotonic = self.monotonic.first().filter(|(at, _)| *at <= now);
+            let (_, id) = *monotonic.or_else(|| self.wall_ms.first().filter(|(at, _)| *at <= now_ms))?;
+            // It announces the other one again when its timers have run.
+            let queue = self.remove(id).and_then(|(_, queue)| queue.upgrade());
+            if queue.is_some() {
+                return queue;
+            }
         }
     }
 }
@@ -159,30 +218,28 @@ impl Timers {
 /// Work of all cores.
 pub struct Deferred {
     cores: Box<[CoreWork]>,
+    epoch: Epoch,
     dropped: AtomicU64,
     /// Work of the first core.
     policies: Mutex<PolicyWalk>,
 }
 
 impl Deferred {
-    /// An instance for this many cores.
-    pub fn new(cores: usize) -> Self {
+    /// An instance for this many cores. `epoch` is that of the queues.
+    pub fn new(cores: usize, epoch: Epoch) -> Self {
         let cores = (0..cores.max(1)).map(|_| CoreWork::default()).collect();
-        Self { cores, dropped: AtomicU64::new(0), policies: Mutex::default() }
+        Self { cores, epoch, dropped: AtomicU64::new(0), policies: Mutex::default() }
     }
 
     /// Sets the wake-up for a core's work.
     pub fn set_wake(&self, core: usize, wake: Arc<dyn Wake>) {
         *self.cores[core].wake.write() = Some(wake);
-        self.wake(core);
+        self.wake_if_able(core);
     }
 
     /// Whether a core has work, this or `other`.
     pub(crate) fn has_work(&self, core: usize, other: bool, now: Nanos) -> bool {
         let waiting = self.cores[core].waiting.lock();
-        if waiting.blocked {
-            return false;
-        }
         if waiting.has_any() || self.has_policies(core) || other {
             return true;
         }
@@ -217,11 +274,6 @@ impl Deferred {
     /// Leaves the rest of a move for a core's next turn: no other move begins there before.
     pub(crate) fn move_more(&self, core: usize, moving: Box<Moving>) {
         self.cores[core].waiting.lock().moving.push_front(moving);
-    }
-
-    /// Whether a core has a move whose group is open. It mustn't wait for anything, since confirms wait for it.
-    pub(crate) fn has_open_move(&self, core: usize) -> bool {
-        self.cores[core].waiting.lock().moving.front().is_some_and(|moving| moving.group.is_some())
     }
 
     /// Has many consumers of `queue` notified that it is gone.
@@ -299,22 +351,21 @@ impl Deferred {
         }
     }
 
-    /// Sets a deadline for `queue`, unless an earlier one is set.
-    pub(crate) fn at(&self, deadline: Nanos, queue: &LocalQueue) {
+    /// Sets deadlines for `queue`, unless earlier ones are set.
+    pub(crate) fn at(&self, deadlines: Deadlines, queue: &LocalQueue) {
         let core = self.home(queue.info().id);
-        let id = queue.info().id;
-        let is_next = {
-            let mut timers = self.cores[core].timers.lock();
-            if timers.deadlines.get(&id).is_some_and(|sooner| *sooner <= deadline) {
-                return;
-            }
-            timers.remove(id);
-            timers.deadlines.insert(id, deadline);
-            timers.queues.insert((deadline, id), Arc::downgrade(queue));
-            timers.queues.first_key_value().is_some_and(|(first, _)| first.1 == id)
-        };
+        let is_next = self.cores[core].timers.lock().add(deadlines, queue);
         if is_next && let Some(wake) = &*self.cores[core].wake.read() {
             wake.wake();
+        }
+    }
+
+    /// Wall time was set: other deadlines may be the next ones, and each core looks at its own again.
+    pub(crate) fn wall_time_was_set(&self) {
+        for core in &self.cores {
+            if let Some(wake) = &*core.wake.read() {
+                wake.wake();
+            }
         }
     }
 
@@ -323,42 +374,65 @@ impl Deferred {
         self.cores[self.home(queue.info().id)].timers.lock().remove(queue.info().id);
     }
 
-    /// The next time when a core has work: it is woken for anything sooner, and when it is no longer blocked.
+    /// The next time when a core has work: it is woken for anything sooner.
     pub fn next_deadline(&self, core: usize) -> Option<Nanos> {
-        if self.cores[core].waiting.lock().blocked {
-            return None;
-        }
-        self.cores[core].timers.lock().queues.first_key_value().map(|(first, _)| first.0)
+        self.cores[core].timers.lock().next().soonest(&self.epoch)
     }
 
     /// The next queue of a core with a due timer.
     fn due(&self, core: usize, now: Nanos) -> Option<LocalQueue> {
-        let mut timers = self.cores[core].timers.lock();
-        loop {
-            let entry = timers.queues.first_entry().filter(|first| first.key().0 <= now)?;
-            let ((_, id), queue) = entry.remove_entry();
-            timers.deadlines.remove(&id);
-            if let Some(queue) = queue.upgrade() {
-                return Some(queue);
-            }
-        }
+        self.cores[core].timers.lock().due(now, &self.epoch)
     }
 
     /// Whether refused messages still wait, or dead letters are being moved.
     pub(crate) fn has_letters(&self) -> bool {
-        let has_any = |waiting: &Waiting| !(waiting.refused.is_empty() && waiting.moving.is_empty());
+        let is_letter = |work: &Work| matches!(work, Work::Refused(_) | Work::Moving(_));
+        let has_any = |waiting: &Waiting| {
+            let set_aside = waiting.set_aside.values().flatten().any(is_letter);
+            set_aside || !(waiting.refused.is_empty() && waiting.moving.is_empty())
+        };
         self.cores.iter().any(|core| has_any(&core.waiting.lock()))
     }
 
-    /// Unblocks a core and wakes it.
-    pub(crate) fn wake(&self, core: usize) {
-        self.cores[core].waiting.lock().blocked = false;
-        self.wake_if_able(core);
+    /// Whether work of a core waits for room in this stream. Further work for it waits behind that.
+    pub(crate) fn is_set_aside(&self, core: usize, stream: StreamId) -> bool {
+        self.cores[core].waiting.lock().set_aside.contains_key(&stream)
     }
 
-    /// Blocks a core until [`Deferred::wake`].
-    pub(crate) fn block(&self, core: usize) {
-        self.cores[core].waiting.lock().blocked = true;
+    /// Sets work aside until [`Deferred::take_up`]. Returns whether it is the first of this stream.
+    pub(crate) fn set_aside(&self, core: usize, stream: StreamId, work: Work) -> bool {
+        let mut waiting = self.cores[core].waiting.lock();
+        if let Work::Refused(refused) = &work {
+            waiting.refused_bytes += refused.bytes();
+        }
+        let all = waiting.set_aside.entry(stream).or_default();
+        all.push(work);
+        all.len() == 1
+    }
+
+    /// Takes up the work that waited for room in this stream.
+    pub(crate) fn take_up(&self, core: usize, stream: StreamId) {
+        let mut waiting = self.cores[core].waiting.lock();
+        let all = waiting.set_aside.remove(&stream).unwrap_or_default();
+        // In their order, and before what came later. A move whose group is open stays the first.
+        let open = waiting.moving.pop_front_if(|moving| moving.group.is_some());
+        for work in all.into_iter().rev() {
+            match work {
+                Work::DeadLetters(queue) => waiting.queues.push_front(queue),
+                Work::Due(queue) => waiting.due.push_front(queue),
+                Work::Refused(refused) => waiting.refused.push_front(refused),
+                Work::Moving(moving) => waiting.moving.push_front(moving),
+                Work::History(copy) => waiting.histories.push_front(copy),
+                Work::Ended(_) | Work::Deleted(_) | Work::Asked(_) | Work::Policies => {
+                    unreachable!("it needs no room")
+                }
+            }
+        }
+        if let Some(open) = open {
+            waiting.moving.push_front(open);
+        }
+        drop(waiting);
+        self.wake_if_able(core);
     }
 
     fn has_policies(&self, core: usize) -> bool {
@@ -400,6 +474,9 @@ impl Deferred {
         }
         if let Some(copy) = waiting.histories.pop_front() {
             return Some(Work::History(copy));
+        }
+        if let Some(queue) = waiting.due.pop_front() {
+            return Some(Work::Due(queue));
         }
         let others_first = waiting.timers_last && !(waiting.refused.is_empty() && waiting.queues.is_empty());
         waiting.timers_last = !others_first;

@@ -12,7 +12,7 @@ use leveret_queue::{ConsumerId, Scan};
 use crate::bodies::{Bodies, BodyPin};
 use crate::scan::PassFound;
 use crate::stored_messages::{Body, Stored};
-use crate::streams::StreamRef;
+use crate::streams::StoreRef;
 
 /// Number of bytes that one read requests.
 pub const READ_BYTES: usize = 256 << 10;
@@ -39,8 +39,8 @@ pub type Peek = Arc<dyn Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync
 pub(crate) trait ReadOwner {
     /// Its log.
     fn log_id(&self) -> LogId;
-    /// The commit stream of its log.
-    fn stream(&self) -> &StreamRef;
+    /// The log of the disk that has its messages.
+    fn store(&self) -> &StoreRef;
     /// The location of the first message from `number` on that is in the shared log.
     fn shared_place(&self, number: u64) -> Option<SharedPlace>;
     /// These runs of numbers in parts by the log that they are in, each with its first number in the shared one.
@@ -68,9 +68,9 @@ impl Ahead {
     }
 
     /// Reads on from this number.
-    fn read(&mut self, from: u64, stream: &StreamRef, disk: &dyn Disk) -> Result<(), String> {
+    fn read(&mut self, from: u64, store: &StoreRef, disk: &dyn Disk) -> Result<(), String> {
         self.was_read = true;
-        let plan = stream.plan_read(self.log, from, READ_BYTES);
+        let plan = store.plan_read(self.log, from, READ_BYTES);
         let messages = plan.map_or(Ok(Vec::new()), |plan| plan.run(disk)).map_err(|error| error.to_string())?;
         self.messages = messages.into_iter().peekable();
         Ok(())
@@ -134,7 +134,7 @@ impl Gathering<'_> {
                 (first_there, first_there + (last - first))
             };
             let numbers: Vec<(u64, u64)> = parts.iter().map(there).collect();
-            for plan in self.queue.stream().plan_reads_of(log, &numbers, READ_BYTES) {
+            for plan in self.queue.store().plan_reads_of(log, &numbers, READ_BYTES) {
                 for message in plan.run(self.disk).map_err(|error| error.to_string())? {
                     match numbers.iter().position(|(first, last)| (*first..=*last).contains(&message.number)) {
                         Some(at) if is_shared => {
@@ -160,7 +160,7 @@ impl Gathering<'_> {
                 if self.own.was_read && !self.found.is_empty() {
                     return Ok(None);
                 }
-                self.own.read(from, self.queue.stream(), self.disk)?;
+                self.own.read(from, self.queue.store(), self.disk)?;
             }
             let mut next = None;
             while let Some(message) = self.own.next_before(shared_from) {
@@ -180,7 +180,7 @@ impl Gathering<'_> {
             if self.shared.was_read && !self.found.is_empty() {
                 return Ok(None);
             }
-            self.shared.read(place.shared, self.queue.stream(), self.disk)?;
+            self.shared.read(place.shared, self.queue.store(), self.disk)?;
         }
         let mut next = None;
         while let Some(message) = self.shared.next_before(place.shared + place.count) {

@@ -91,6 +91,7 @@ mod unowned;
 pub mod unreadable;
 pub mod views;
 pub mod wait_for;
+mod wall_time;
 
 pub use alarms::{AlarmSource, Alarms};
 pub use authenticate::Authenticate;
@@ -111,12 +112,13 @@ pub use settings::Settings;
 pub use time::{Nanos, Now};
 pub use unauthenticated::{Handshake, Unauthenticated};
 pub use unowned::UnownedLog;
+pub use wall_time::{Reading, WallStep, WallTime};
 
 /// Types that listings of queues and consumers use.
 pub use leveret_queue::{
-    Activity, ConsumerMode, ConsumerStatus, Count as QueueCount, DeleteIf, GetOutcome, GroupStatus, KeptOffset, Peeked,
-    QueueCounts, QueueGauges, QueueRates, QueueState, QueueStatus, QueueWait, QuorumStatus, SetAside, StreamStatus,
-    WaitReason,
+    Activity, ConsumerMode, ConsumerStatus, Count as QueueCount, DeleteIf, Epoch, GetOutcome, GroupStatus, KeptOffset,
+    Peeked, QueueCounts, QueueGauges, QueueRates, QueueState, QueueStatus, QueueWait, QuorumStatus, SetAside,
+    StreamStatus, WaitReason,
 };
 
 /// The reason why a message died.

@@ -1,9 +1,13 @@
 //! Messages on their way into a stream: they become one chunk before the stream's lock is taken, whichever protocol they came by.
 
+use std::sync::Arc;
+
 use leveret_log::{JoinChunks, LogId, NewChunk, Payload, Wait};
 use leveret_message::BatchPart;
-use leveret_message::chunk::{CHECKSUM_BYTES, ChunkBuilder, HEADER_BYTES, SharedChunk, complete_joined, join_stored};
-use leveret_queue::{Place, Placement};
+use leveret_message::chunk::{
+    CHECKSUM_BYTES, ChunkBuilder, ChunkWriter, Entries, Entry, HEADER_BYTES, SharedChunk, complete_joined, join_stored,
+};
+use leveret_queue::{Place, Placement, PublishingIds, WriterRun};
 
 use crate::planted::{Bug, is_planted};
 use crate::streams::{Record, StreamRef};
@@ -22,6 +26,54 @@ pub(crate) fn chunk_of(part: BatchPart<'_>, filter_bytes: u8) -> SharedChunk {
     let pushed = builder.push_all(batch, index as usize..(index + count) as usize);
     pushed.unwrap_or_else(|reason| panic!("{count} messages of a batch of {}: {reason}", batch.len()));
     builder.finish().into()
+}
+
+/// The name of a publisher, and its numbers of a chunk's entries.
+#[derive(Debug, Clone, Copy)]
+pub struct Numbered<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// The number of each entry, in their order.
+    pub numbers: &'a PublishingIds,
+}
+
+impl Numbered<'_> {
+    /// The run of these messages, as the stream keeps it.
+    pub(crate) fn run(self) -> WriterRun {
+        let first = self.numbers.iter().next().unwrap_or_default();
+        WriterRun { name: self.name.into(), first, last: self.numbers.last().unwrap_or(first) }
+    }
+}
+
+/// A chunk of the entries with numbers above `last`, and their numbers; `None` if there are none. The filter values of single entries
+/// aren't known any more: readers with a filter have to look at it.
+pub(crate) fn behind(
+    chunk: &SharedChunk,
+    numbered: Numbered<'_>,
+    last: u64,
+    (stream, filter_bytes): (&Arc<str>, u8),
+) -> Option<(SharedChunk, PublishingIds)> {
+    let (mut builder, mut numbers) = (ChunkBuilder::new(filter_bytes), PublishingIds::default());
+    let data = chunk.entries();
+    let mut entries = Entries::within(data, chunk.header().entries);
+    let mut at = entries.at() as usize;
+    for number in numbered.numbers.iter() {
+        let entry = entries.next_entry().expect("it was added").expect("each number has an entry");
+        let end = entries.at() as usize;
+        if number > last {
+            let messages = match entry {
+                Entry::Message(_) => 1,
+                Entry::SubBatch(sub_batch) => sub_batch.messages,
+            };
+            builder.push_entry(&data[at..end], messages).expect("it was part of a chunk");
+            numbers.push(number);
+        }
+        at = end;
+    }
+    builder.note_time(chunk.received_ms());
+    let sequence = numbers.last()?;
+    let rest = builder.finish_of(Some(&ChunkWriter { name: numbered.name, sequence }));
+    Some((SharedChunk::from(rest).published_to(stream.clone()), numbers))
 }
 
 /// Joins short chunks of a stream while they wait to be written.

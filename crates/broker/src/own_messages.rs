@@ -1,5 +1,5 @@
 //! Messages that the broker itself publishes, to exchanges of its own. No client waits for their confirms or is held back for them:
-//! they are dropped while the log is full, and copies of clients' messages also while publishing is blocked.
+//! they are dropped where the log is full, and copies of clients' messages also while publishing is blocked.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,7 +8,7 @@ use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope, StoredMessage};
 
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
-use crate::queue_handle::Audience;
+use crate::queue_handle::{Acceptance, Audience};
 use crate::registry::Snapshot;
 use crate::route::{self, RouteQueues};
 use crate::time::Now;
@@ -33,9 +33,13 @@ impl Broker {
             let came =
                 queue.publish(BatchPart::of(batch, 0, count), persistent, Audience::Unpaced(shared), now.monotonic);
             offered.gone += usize::from(came.is_gone);
-            if !came.awaited.is_nothing() {
-                offered.wait.and(came.awaited.synced());
-                self.streams.notify(came.awaited.synced(), queue.waiter());
+            let synced = came.awaited.synced();
+            match came.acceptance {
+                Acceptance::Known(_) => offered.wait.and(synced),
+                Acceptance::Later(fate) => offered.wait.and_fate(synced, fate),
+            }
+            if !synced.is_nothing() {
+                self.streams.notify(synced, queue.waiter());
             }
         }
         self.streams.announce();
@@ -44,7 +48,7 @@ impl Broker {
 
     /// Whether messages of the broker itself may be published now; those that are `urgent`, despite alarms.
     fn takes_own_messages(&self, urgent: bool) -> bool {
-        (urgent || !self.alarms.publishing_blocked()) && self.streams.all().iter().all(|stream| stream.has_room())
+        urgent || !self.alarms.publishing_blocked()
     }
 }
 
@@ -107,9 +111,14 @@ impl<'b> OwnRun<'b> {
             return;
         }
         let batch = Arc::new(self.builder.finish());
-        match self.broker.takes_own_messages(self.is_urgent) {
-            true => drop(self.broker.hand_over(&self.queues, &batch, self.persistent, self.now)),
-            false => drop(self.broker.own_dropped.fetch_add(batch.len() as u64, Ordering::Relaxed)),
+        // A queue whose log is full gets none. The others do.
+        let roomy = self.queues.clone().filter(|queue| queue.stream().has_room());
+        let is_taken = self.broker.takes_own_messages(self.is_urgent) && !roomy.is_empty();
+        if is_taken {
+            self.broker.hand_over(&roomy, &batch, self.persistent, self.now);
+        }
+        if !is_taken || roomy.len() < self.queues.len() {
+            self.broker.own_dropped.fetch_add(batch.len() as u64, Ordering::Relaxed);
         }
     }
 }

@@ -32,6 +32,10 @@ pub enum Bug {
     DischargeEarly,
     /// A message is confirmed that is in its queue behind one of a group that isn't durable yet.
     ConfirmBehindGroup,
+    /// Messages that a stream left with count as durable.
+    ConfirmGone,
+    /// A publish that a queue refused is confirmed, if the queue answers later.
+    ConfirmRefused,
     /// Connections aren't notified that the log has room again.
     LoseRoom,
     /// The log doesn't say that messages left for another queue.

@@ -1,14 +1,16 @@
 //! The outcome of publishing to a queue.
 
+use std::sync::{Arc, OnceLock};
+
 use leveret_queue::PublishSlot;
 
 use crate::ticket::Awaited;
 
 /// The result of publishing messages together.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Published {
-    /// Number of accepted messages, counted from the first one.
-    pub accepted: u32,
+    /// Which of them were accepted.
+    pub acceptance: Acceptance,
     /// The place that their confirm waits for.
     pub awaited: Awaited,
     /// Whether its consumers could take messages that have left memory: publishers then yield the disk and the processors to
@@ -21,7 +23,81 @@ pub struct Published {
     pub slot: PublishSlot,
 }
 
-impl Published {
+/// The messages that were accepted of those that were published together, as far as that is known.
+#[derive(Debug, Clone)]
+pub enum Acceptance {
+    /// So many were accepted, counted from the first one.
+    Known(u32),
+    /// It is told when their place is reached.
+    Later(Arc<Fate>),
+}
+
+/// The outcome of a publish whose queue answers later: the commit stream writes it before it says that the place is reached. Once nobody
+/// waits for it any more, it is forgotten.
+#[derive(Debug, Default)]
+pub struct Fate(OnceLock<NotTaken>);
+
+/// The reason why messages aren't in a queue.
+#[derive(Debug, Clone)]
+pub enum NotTaken {
+    /// The queue didn't accept some of them.
+    Refused(Arc<RefusedPublish>),
+    /// The queue was deleted before they came: they are handled as if they had been routed a moment later.
+    Gone,
+    /// The log that they were written to left before their place was reached.
+    Lost,
+}
+
+/// A queue didn't accept all messages that were published together.
+#[derive(Debug, Clone)]
+pub struct RefusedPublish {
+    /// Number of accepted messages, counted from the first one.
+    pub accepted: u32,
+    /// The queue's name.
+    pub queue: Arc<str>,
+    /// The reason why it didn't accept the others.
+    pub reason: RefusalReason,
+}
+
+/// The reason why a queue doesn't accept messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RefusalReason {
+    /// A length limit, and `x-overflow` says that messages are refused.
+    Limit,
+    /// The queue has stopped.
+    Stopped,
+}
+
+impl Fate {
+    /// Not all messages are in the queue.
+    pub(crate) fn tell(&self, what: NotTaken) {
+        // It is told once; a second time would be a mistake of the stream, and what the first said may be acted on already.
+        let is_first = self.0.set(what).is_ok();
+        debug_assert!(is_first, "a publish was answered twice");
+    }
+
+    /// The reason why some messages aren't in the queue; `None` if all are, once the place is reached.
+    pub fn told(&self) -> Option<&NotTaken> {
+        self.0.get()
+    }
+}
+
+/// The result of publishing messages to a queue of this node, which knows at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PublishedHere {
+    /// Number of accepted messages, counted from the first one.
+    pub accepted: u32,
+    /// See [`Published::awaited`].
+    pub awaited: Awaited,
+    /// See [`Published::is_behind`].
+    pub is_behind: bool,
+    /// See [`Published::is_gone`].
+    pub is_gone: bool,
+    /// See [`Published::slot`].
+    pub slot: PublishSlot,
+}
+
+impl PublishedHere {
     /// Number of messages that are in the queue now, or will be.
     pub(crate) fn taken(&self) -> u32 {
         if self.is_gone { 0 } else { self.accepted }
@@ -39,18 +115,12 @@ impl Published {
     }
 }
 
-/// The result of publishing a chunk to a stream.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ChunkPublished {
-    /// It was offered, and accepted as a whole or not at all.
-    Offered(Published),
-    /// Nothing was done: messages of its publisher up to this number were published before. The publisher offers a chunk without them.
-    Behind {
-        /// The number.
-        last: u64,
-        /// The place that a confirm of these messages waits for.
-        awaited: Awaited,
-    },
+impl From<PublishedHere> for Published {
+    #[inline]
+    fn from(published: PublishedHere) -> Self {
+        let PublishedHere { accepted, awaited, is_behind, is_gone, slot } = published;
+        Self { acceptance: Acceptance::Known(accepted), awaited, is_behind, is_gone, slot }
+    }
 }
 
 /// The queues that get a message.

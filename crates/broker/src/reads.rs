@@ -137,7 +137,7 @@ impl QueueRead {
 
 /// Scans a stream for one of its readers, or for one who looks at it from outside.
 fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, now: Now) {
-    let place = (queue.stream(), queue.log_id(), &*queue.info().name);
+    let place = (queue.store(), queue.log_id(), &*queue.info().name);
     let scanned = |scan: &Scan| {
         let scanned = scan::scan(place, from, scan, disk, now.wall_ms)?;
         queue.reads.unreadable.note(queue.info(), &scanned.skipped, now.monotonic);

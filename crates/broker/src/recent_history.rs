@@ -12,13 +12,16 @@ use leveret_routing::Routes;
 use parking_lot::Mutex;
 
 use crate::broker::Broker;
+use crate::deferred::Work;
 use crate::headers::MessageHeaders;
 use crate::history_copy::HistoryCopy;
 use crate::log_lines::category;
 use crate::planted::{Bug, is_planted};
+use crate::queue_handle::QueueRef;
 use crate::reads::Purpose;
 use crate::registry::Snapshot;
 use crate::route::RouteQueues;
+use crate::streams::StreamRef;
 use crate::time::Now;
 use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget};
 use crate::wait_for::WaitFor;
@@ -62,7 +65,7 @@ impl Broker {
             budget.spend(targets as u32 * (QUEUE_RUN + ENQUEUE) + ENQUEUE);
         }
         letters.flush();
-        let waits = std::mem::take(&mut letters.waits);
+        let (waits, full) = (std::mem::take(&mut letters.waits), letters.full.take());
         copy.wait = WaitFor::all(std::iter::once(std::mem::take(&mut copy.wait)).chain(waits));
         let unread = left.front().filter(|next| next.held.is_none() && !copy.read.contains_key(&next.number));
         let unread = unread.map(|next| next.number).filter(|number| copy.read_from != Some(*number));
@@ -70,7 +73,10 @@ impl Broker {
         copy.left = Some(left);
         match unread {
             None if is_done => self.history_sent(copy),
-            None => self.deferred.copy_more(core, copy),
+            None => match full {
+                Some(full) => self.set_aside(core, &full, Work::History(copy)),
+                None => self.deferred.copy_more(core, copy),
+            },
             Some(from) => {
                 copy.read_from = Some(from);
                 let (deferred, copy) = (self.deferred.clone(), Mutex::new(Some(copy)));
@@ -94,11 +100,12 @@ impl Broker {
     /// All messages are on their way to the destination.
     fn history_sent(&self, mut copy: Box<HistoryCopy>) {
         let wait = std::mem::take(&mut copy.wait);
-        if self.streams.have(&wait) || is_planted(Bug::BindBeforeHistory) {
+        // A destination that is gone needs no copy.
+        if self.streams.end(&wait).is_some() || is_planted(Bug::BindBeforeHistory) {
             return self.history_copied(*copy);
         }
         let deferred = self.deferred.clone();
-        self.streams.when_reached(wait, Box::new(move || deferred.copy_history(copy)));
+        self.streams.when_over(wait, Box::new(move |_| deferred.copy_history(copy)));
     }
 
     /// The destination has the messages.
@@ -126,6 +133,8 @@ struct Letters<'a> {
     builder: BatchBuilder,
     /// The conditions under which the queues have what was handed over.
     waits: Vec<WaitFor>,
+    /// The stream of one of them that has no room any more.
+    full: Option<StreamRef>,
 }
 
 impl<'a> Letters<'a> {
@@ -140,6 +149,7 @@ impl<'a> Letters<'a> {
             persistent: false,
             builder: BatchBuilder::default(),
             waits: Vec::new(),
+            full: None,
         }
     }
 
@@ -179,5 +189,6 @@ impl<'a> Letters<'a> {
         }
         let batch = Arc::new(self.builder.finish());
         self.waits.push(self.broker.hand_over(&self.queues, &batch, self.persistent, self.now).wait);
+        self.full = self.queues.iter().map(QueueRef::stream).find(|stream| !stream.has_room()).cloned();
     }
 }

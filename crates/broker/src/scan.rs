@@ -8,7 +8,7 @@ use leveret_message::chunk::{self, FilePart, Joining, SKIM_BYTES, SharedChunk};
 use leveret_message::{Absent, Added, Batch, BatchBuilder};
 use leveret_queue::{Scan, StreamFilter};
 
-use crate::streams::StreamRef;
+use crate::streams::StoreRef;
 
 /// A scan ends when it has found chunks of so many bytes.
 const FOUND_BYTES: usize = 256 << 10;
@@ -69,7 +69,7 @@ struct Finding<'a> {
 /// # Errors
 /// A chunk can't be read or is damaged, before any was found.
 pub(crate) fn scan(
-    (stream, log, name): (&StreamRef, LogId, &str),
+    (store, log, name): (&StoreRef, LogId, &str),
     from: u64,
     scan: &Scan,
     disk: &dyn Disk,
@@ -78,7 +78,7 @@ pub(crate) fn scan(
     let mut finding = Finding::new(from, scan, name, wall_ms);
     let (mut found, mut looked) = (0, 0);
     while found < FOUND_BYTES && looked < LOOKED_BYTES {
-        let Some(plan) = stream.plan_read(log, finding.end, FOUND_BYTES) else { break };
+        let Some(plan) = store.plan_read(log, finding.end, FOUND_BYTES) else { break };
         let mut skipped = 0;
         let read = plan.skim(disk, SKIM_BYTES, |chunk| {
             let decision = finding.skim(&chunk);

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use leveret_metrics::Counters;
 use leveret_model::Durability;
-use leveret_queue::MemoryBudget;
+use leveret_queue::{Epoch, MemoryBudget};
 
 use crate::deferred::Deferred;
 use crate::queue_metrics::QueueMetrics;
 use crate::reads::Reads;
 use crate::shared_messages::SharedMessages;
+use crate::streams::LateStream;
 use crate::streams::Streams;
 use crate::taps::Taps;
 use crate::time::Nanos;
@@ -25,6 +26,8 @@ pub struct Services {
     pub deferred: Arc<Deferred>,
     /// The memory that they share.
     pub budget: Arc<MemoryBudget>,
+    /// Wall time of monotonic zero.
+    pub epoch: Epoch,
     /// Messages that are stored once for several of them.
     pub shared: Arc<SharedMessages>,
     /// Their gauges, and counters of messages that died in them.
@@ -41,6 +44,6 @@ pub struct Services {
     pub strict_compat: bool,
     /// See [`crate::Settings::standing_delay_target`].
     pub standing_delay_target: Nanos,
-    /// See [`crate::Settings::answers_late`].
-    pub answers_late: bool,
+    /// The streams that say later what became of publishes, one for each log; none without [`crate::Settings::answers_late`].
+    pub late: Vec<Arc<LateStream>>,
 }

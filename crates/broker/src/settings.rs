@@ -1,7 +1,7 @@
 //! The operator's settings that sessions need.
 
 pub use leveret_message::{IfPresent, Stamps};
-use leveret_model::{Durability, Limits};
+use leveret_model::{Durability, Limits, MemberNumber};
 
 pub use crate::names::NameSecret;
 use crate::notices::NoticeVhosts;
@@ -95,6 +95,8 @@ pub struct Settings {
     pub notice_vhosts: NoticeVhosts,
     /// The form of events (`event_exchange.protocol`).
     pub event_form: EventForm,
+    /// The node's member number in its cluster, which is in the ids of its connections and consumers.
+    pub member: MemberNumber,
     /// The secret that names of server-named queues, consumers and reply targets are derived from: random on a node, derived
     /// from the seed in a simulation.
     pub name_secret: NameSecret,
@@ -209,6 +211,7 @@ impl Default for Settings {
             information: format!("Leveret {own}, a message broker that speaks RabbitMQ's protocols. Apache-2.0"),
             notice_vhosts: NoticeVhosts { events: "/".into(), lines: "/".into() },
             event_form: EventForm::Amqp091,
+            member: MemberNumber::default(),
             name_secret: NameSecret::default(),
             stamps: None,
             sent_time: false,

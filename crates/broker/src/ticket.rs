@@ -4,9 +4,9 @@
 
 use leveret_queue::{Place, Watermarks};
 
-/// One of the node's commit streams.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub struct StreamId(pub u16);
+/// One of the node's commit streams. The node's own log is 0; other logs of the same disk, which only tests have, follow it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StreamId(pub u32);
 
 impl StreamId {
     /// The node's own log.

@@ -11,7 +11,8 @@ const NANOS_PER_MS: Nanos = 1_000_000;
 /// The time of a call. Wall time is only used for display and for absolute expiry.
 ///
 /// Monotonic zero is a whole millisecond of wall time, and both advance alike: whoever counts monotonic milliseconds from it is never
-/// ahead of who reads `wall_ms`.
+/// ahead of who reads `wall_ms`. Wall time follows a clock that is set ([`crate::WallTime`]), so it may go back; an order of times must
+/// not be relied on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Now {
     /// Never goes back.
@@ -21,7 +22,8 @@ pub struct Now {
 }
 
 impl Now {
-    /// Wall time at another monotonic time, in milliseconds since the Unix epoch: the same whenever it is asked for.
+    /// Wall time at another monotonic time, in milliseconds since the Unix epoch: by the present clock, and the same whenever it is asked
+    /// for until that is set.
     #[must_use]
     pub fn wall_ms_at(self, monotonic: Nanos) -> u64 {
         (self.wall_ms + monotonic / NANOS_PER_MS).saturating_sub(self.monotonic / NANOS_PER_MS)

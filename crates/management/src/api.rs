@@ -299,7 +299,7 @@ impl Api {
     /// Adds the requested history of a subject to a response.
     pub(crate) fn show_past(&self, subject: Subject, body: &mut serde_json::Value, ranges: Option<&Ranges>) {
         if let Some(ranges) = ranges {
-            self.histories().show(subject, body, ranges, self.node().clock().now().wall_ms);
+            self.histories().show(subject, body, ranges, self.node().clock().now());
         }
     }
 

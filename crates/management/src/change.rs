@@ -3,7 +3,7 @@
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::registry::{ChangeRequest, ChangeRequests};
 use leveret_broker::streams::Waiter;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{WaitEnd, WaitFor};
 use leveret_model::{Command, CommandOutcome, Permit, Refused};
 use tokio::sync::oneshot;
 
@@ -121,19 +121,31 @@ impl Api {
     /// # Errors
     /// The node stops.
     pub(crate) async fn durable(&self, wait: impl Into<WaitFor>) -> Result<(), Error> {
+        self.over(wait).await.map(drop)
+    }
+
+    /// Waits until this is on disk, and its changes are published. Returns whether a queue has it of which it was a message.
+    ///
+    /// # Errors
+    /// The node stops.
+    pub(crate) async fn over(&self, wait: impl Into<WaitFor>) -> Result<bool, Error> {
         let (streams, wait) = (&self.broker().streams, wait.into());
         streams.announce();
-        if !streams.have(&wait) {
-            let (done, reached) = oneshot::channel();
-            streams.when_reached(
-                wait,
-                Box::new(move || {
-                    let _ = done.send(());
-                }),
-            );
-            reached.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))?;
-        }
+        let (done, ended) = oneshot::channel();
+        streams.when_over(
+            wait,
+            Box::new(move |end| {
+                let _ = done.send(end);
+            }),
+        );
+        let is_routed = match ended.await {
+            // A message that was published over HTTP counts as routed if a queue refused it, as in RabbitMQ.
+            Ok(WaitEnd::Reached | WaitEnd::Refused(_)) => true,
+            Ok(WaitEnd::Unrouted) => false,
+            Ok(WaitEnd::Gone) => return Err(Error::Unavailable(WaitEnd::GONE_TEXT.to_owned())),
+            Err(_) => return Err(Error::Unavailable("the node stops".to_owned())),
+        };
         self.broker().registry.publish();
-        Ok(())
+        Ok(is_routed)
     }
 }

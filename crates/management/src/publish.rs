@@ -41,8 +41,8 @@ pub(crate) async fn publish(call: Call) -> HandlerResult {
         RefusedKind::AccessRefused => Error::BadRequest(format!("403 ACCESS_REFUSED - {}", refused.text)),
         _ => refused.into(),
     })?;
-    call.api.durable(published.wait).await?;
-    json(json!({"routed": published.routed}))
+    let is_routed = call.api.over(published.wait).await?;
+    json(json!({"routed": published.routed && is_routed}))
 }
 
 fn properties(given: &Value) -> Result<Arguments, Error> {

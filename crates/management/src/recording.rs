@@ -33,13 +33,14 @@ struct Seen {
     alarms: [bool; 2],
     opened: u64,
     closed: u64,
+    clock_set: u64,
 }
 
 impl Api {
     /// Takes samples of the counters of node and vhosts every second, and less often for histories, as long as it is
     /// awaited.
     pub async fn sample(self) {
-        let mut seen = Seen { alarms: [false; 2], opened: 0, closed: 0 };
+        let mut seen = Seen { alarms: [false; 2], opened: 0, closed: 0, clock_set: 0 };
         for second in 0u64.. {
             let broker = self.broker();
             let topology = self.topology();
@@ -60,7 +61,7 @@ impl Api {
         }
     }
 
-    /// Notes alarms and many closed connections.
+    /// Notes alarms, many closed connections and a clock that was set.
     fn note_events(&self, seen: &mut Seen) {
         let alarms = &self.broker().alarms;
         for (source, was) in AlarmSource::ALL.into_iter().zip(&mut seen.alarms) {
@@ -77,11 +78,18 @@ impl Api {
             self.happened("mass_disconnect", &format!("{ended} of {open} connections"));
         }
         (seen.opened, seen.closed) = (opened, closed);
+        let (clock_set, last) = self.broker().wall.steps();
+        if clock_set > seen.clock_set
+            && let Some(step) = last
+        {
+            self.happened("clock_set", &format!("{:+.3} s", step.by_ms() as f64 / 1000.0));
+        }
+        seen.clock_set = clock_set;
     }
 
     /// Takes a sample of the node and of each queue that has counted anything.
     async fn sample_timeline(&self) {
-        let (broker, now) = (self.broker(), self.node().clock().now().wall_ms);
+        let (broker, now) = (self.broker(), self.node().clock().now());
         let (totals, sums) = (broker.totals(), broker.queue_metrics.sums().gauges);
         let sizes = [
             sums.ready,
@@ -115,11 +123,11 @@ impl Api {
             let numbers = QueueNumbers { lengths: [gauges.ready, gauges.unacknowledged], counted };
             self.timeline().add_queue(&queue.info().vhost, &queue.info().name, numbers, now);
         }
-        self.timeline().tidy(now, |vhost, name| snapshot.queue(vhost, name).is_some());
+        self.timeline().tidy(now.wall_ms, |vhost, name| snapshot.queue(vhost, name).is_some());
     }
 
     async fn sample_past(&self, topology: &Topology) {
-        let (histories, now) = (self.histories(), self.node().clock().now().wall_ms);
+        let (histories, now) = (self.histories(), self.node().clock().now());
         let lengths = Lengths::of_node(self);
         histories.add(Subject::Overview, &overview::counted(self, &lengths), now);
         histories.add(Subject::Node, &nodes::view(self), now);

@@ -1,49 +1,53 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use leveret_broker::{Nanos, Now};
+use leveret_broker::{Epoch, Nanos, Now, Reading};
 
-/// How often both clocks are read at start.
+/// How often both clocks are read for one reading.
 const READINGS: usize = 16;
 
 const NANOS_PER_MS: u32 = 1_000_000;
 
 /// The node's only clock.
 ///
-/// Wall time is read once, at start, and advanced by the monotonic clock, so that a jump of the system's clock neither
-/// expires nor revives a message.
-#[derive(Debug, Clone, Copy)]
+/// Wall time begins as the system's clock says at the start, and is advanced by the monotonic clock. It follows the system's clock by the
+/// rule of [`leveret_broker::WallTime`], whose epoch this clock shares once the node has a broker.
+#[derive(Debug, Clone)]
 pub struct Clock {
     /// Where a millisecond of wall time began, so that milliseconds of both clocks change at once, as [`Now`] promises.
     start: Instant,
-    /// Wall time of the start, in milliseconds since the Unix epoch.
-    start_wall_ms: u64,
+    /// Wall time of the start.
+    epoch: Epoch,
 }
 
 impl Clock {
     /// Starts at less than a millisecond, now.
     #[must_use]
     pub fn start() -> Self {
-        Self::closest((0..READINGS).map(|_| {
-            // In this order the time is never behind the system's.
-            let before = Instant::now();
-            let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            (before, wall, before.elapsed())
-        }))
+        Self::at(closest(readings()))
     }
 
-    /// The clock of the reading that took the least time. A reading is the instant before it, the wall time, and how long it took: the
-    /// clock is ahead of the system's by at most that, and a thread that loses its core in between would be ahead by milliseconds.
-    fn closest(readings: impl Iterator<Item = (Instant, Duration, Duration)>) -> Self {
-        let (instant, wall, _) = readings.min_by_key(|(.., took)| *took).expect("it is read at least once");
+    fn at((instant, wall): (Instant, Duration)) -> Self {
         let since_ms = Duration::from_nanos(u64::from(wall.subsec_nanos() % NANOS_PER_MS));
-        Self { start: instant - since_ms, start_wall_ms: millis(wall) }
+        Self { start: instant - since_ms, epoch: Epoch::new(millis(wall)) }
+    }
+
+    /// The same monotonic clock, with wall time by an epoch that others share.
+    pub(crate) fn with_epoch(self, epoch: &Epoch) -> Self {
+        Self { epoch: epoch.clone(), ..self }
+    }
+
+    /// Reads the system's clock.
+    pub(crate) fn read_system(&self) -> Reading {
+        let (instant, wall) = closest(readings());
+        Reading { monotonic: nanos(instant.saturating_duration_since(self.start)), system_ns: nanos(wall) }
     }
 
     /// Monotonic and wall time, from one reading.
     #[must_use]
     pub fn now(&self) -> Now {
         let elapsed = self.start.elapsed();
-        Now { monotonic: nanos(elapsed), wall_ms: self.start_wall_ms + millis(elapsed) }
+        let monotonic = nanos(elapsed);
+        Now { monotonic, wall_ms: self.epoch.wall_ms(monotonic) }
     }
 
     /// Nanoseconds since the start.
@@ -57,6 +61,23 @@ impl Clock {
     pub fn instant(&self, monotonic: Nanos) -> Instant {
         self.start + Duration::from_nanos(monotonic)
     }
+}
+
+/// Readings of both clocks: the instant before each, the wall time, and how long it took.
+fn readings() -> impl Iterator<Item = (Instant, Duration, Duration)> {
+    (0..READINGS).map(|_| {
+        // In this order the time is never behind the system's.
+        let before = Instant::now();
+        let wall = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        (before, wall, before.elapsed())
+    })
+}
+
+/// The reading that took the least time. It is ahead of the system's clock by at most that, and a thread that loses its core in between
+/// would be ahead by milliseconds.
+fn closest(readings: impl Iterator<Item = (Instant, Duration, Duration)>) -> (Instant, Duration) {
+    let (instant, wall, _) = readings.min_by_key(|(.., took)| *took).expect("it is read at least once");
+    (instant, wall)
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -84,7 +105,7 @@ mod tests {
     #[test]
     fn milliseconds_of_both_times_begin_together() {
         let at = Duration::new(1_000, 999_700_000);
-        let clock = Clock::closest([(Instant::now(), at, Duration::ZERO)].into_iter());
+        let clock = Clock::at((Instant::now(), at));
         let start = clock.now().wall_ms_at(0);
         assert_eq!(start, 1_000_999);
         for _ in 0..100_000 {
@@ -109,8 +130,16 @@ mod tests {
             (Instant::now(), Duration::from_millis, |ms: u64| Duration::from_millis(1_000_000 + ms));
         let readings = [(0, 7, ms(8)), (8, 8, Duration::from_nanos(60)), (9, 14, ms(6))];
         let readings = readings.into_iter().map(|(before, at, took)| (begin + ms(before), wall(at), took));
-        let clock = Clock::closest(readings);
-        assert_eq!((clock.start - begin, clock.start_wall_ms), (ms(8), 1_000_008));
+        let clock = Clock::at(closest(readings));
+        assert_eq!((clock.start - begin, clock.epoch.ms()), (ms(8), 1_000_008));
+    }
+
+    #[test]
+    fn a_reading_of_a_clock_that_nobody_set_agrees_with_wall_time() {
+        let clock = Clock::start();
+        let reading = clock.read_system();
+        let wall_ns = clock.epoch.ms() * 1_000_000 + reading.monotonic;
+        assert!(reading.system_ns.abs_diff(wall_ns) < 1_000_000, "{reading:?} {wall_ns}");
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub(crate) fn begin(
     first_user: Option<&FirstUser>,
     defaults: &VhostDefaults,
     identity: &Identity,
-    clock: Clock,
+    clock: &Clock,
 ) -> Result<(), StartError> {
     let topology = broker.registry.snapshot().topology.clone();
     let is_fresh = is_fresh(&topology, first_user, defaults);
@@ -55,7 +55,7 @@ pub(crate) fn cluster_id(topology: &Topology) -> Option<&str> {
 ///
 /// # Errors
 /// The model refuses the id.
-pub(crate) fn finish(broker: &Arc<Broker>, identity: &Identity, clock: Clock) -> Result<(), StartError> {
+pub(crate) fn finish(broker: &Arc<Broker>, identity: &Identity, clock: &Clock) -> Result<(), StartError> {
     let is_named = broker.registry.snapshot().topology.clone().global_parameter(CLUSTER_ID).is_some();
     let value = || identity.cluster_id_text().into();
     let name = || Command::PutGlobalParameter { name: CLUSTER_ID.into(), value: value() };
@@ -70,7 +70,7 @@ pub(crate) fn declare_own(
     broker: &Arc<Broker>,
     exchanges: &[(String, &'static str)],
     defaults: &VhostDefaults,
-    clock: Clock,
+    clock: &Clock,
 ) -> Result<(), StartError> {
     let topology = broker.registry.snapshot().topology.clone();
     let mut commands = Vec::new();
@@ -112,7 +112,7 @@ fn is_fresh(topology: &Topology, first_user: Option<&FirstUser>, defaults: &Vhos
 }
 
 /// Carries out the commands; returns once they are durable and published.
-fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: Clock) -> Result<(), StartError> {
+fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: &Clock) -> Result<(), StartError> {
     if commands.is_empty() {
         return Ok(());
     }
@@ -121,7 +121,7 @@ fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: Clock) -> Resu
     let local = broker.streams.local();
     let all = Ticket::new(local.id(), local.appended());
     // The receiver is only gone if the node has failed meanwhile, so a failed send doesn't matter.
-    broker.streams.when_reached(all, Box::new(move || sender.send(()).unwrap_or_default()));
+    broker.streams.when_over(all, Box::new(move |_| sender.send(()).unwrap_or_default()));
     if durable.recv().is_ok() {
         broker.registry.publish();
     }

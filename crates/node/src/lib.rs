@@ -12,6 +12,7 @@
 mod alarms;
 mod authenticate;
 mod clock;
+mod clock_follower;
 mod configuration;
 mod cores;
 mod descriptors;

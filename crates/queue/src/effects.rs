@@ -6,7 +6,7 @@ use leveret_message::{Batch, BatchPart};
 use smallvec::SmallVec;
 
 use crate::consumer_id::ConsumerId;
-use crate::nanos::Nanos;
+use crate::deadlines::Deadlines;
 use crate::records::{Annotated, AttemptCounts, AttemptRun, DelayRun, DyingRun, KeptOffset, Run, push_sized};
 
 /// Consecutive messages handed to a consumer: `count` messages of `batch` from `index` on.
@@ -169,8 +169,8 @@ pub struct Effects {
     pub signals: SmallVec<[(Arc<dyn Link>, Signal); 4]>,
     /// Messages that were handed out to automatic acknowledgement: to be logged as settled.
     pub settled: Vec<Run>,
-    /// The time at which [`crate::Queue::run_timers`] has to be called.
-    pub deadline: Option<Nanos>,
+    /// The times at which [`crate::Queue::run_timers`] has to be called.
+    pub deadlines: Deadlines,
     /// The queue wants stored messages from this number on.
     pub read: Option<u64>,
     /// Dead letters wait to be moved.
@@ -272,7 +272,7 @@ impl Effects {
     pub fn is_empty(&self) -> bool {
         self.signals.is_empty()
             && self.settled.is_empty()
-            && self.deadline.is_none()
+            && self.deadlines.is_none()
             && self.read.is_none()
             && !self.dead_letters
             && self.rare().is_none_or(RareEffects::is_empty)

@@ -19,8 +19,10 @@ mod consumer_id;
 mod contents;
 mod counts;
 pub mod dead_letter;
+mod deadlines;
 mod dispatch;
 mod effects;
+mod epoch;
 mod filters;
 mod gauges;
 mod ledger;
@@ -57,11 +59,13 @@ pub use consumer_id::ConsumerId;
 pub use contents::MemoryBudget;
 pub use counts::{Count, QueueCounts, QueueRates};
 pub use dead_letter::{DeadRun, DeadTurn, Dying};
+pub use deadlines::Deadlines;
 pub use dispatch::{
     Activity, ConsumerFlow, ConsumerMode, ConsumerOptions, CreditState, Deliveries, Flow, LatencyBuckets, Portion,
     Unsent,
 };
 pub use effects::{Effects, Ended, Link, RareEffects, Signal, Taken};
+pub use epoch::Epoch;
 pub use filters::{FilterFields, MessageFilter, StreamFilter};
 pub use gauges::{QueueGauges, Waits};
 pub use ledger::{Conservation, Departure, Ledger};
@@ -84,7 +88,7 @@ pub use status::{
 pub use stream::{ChunkSubmission, ChunkTurn, OfferedChunk, Scan, TakenChunk};
 pub use stream_start::{GroupMember, StreamOptions, StreamStart};
 pub use stream_state::{
-    NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, StreamState, Stretches, Tracking, WriterRun, Writers,
+    NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, PublishingIds, StreamState, Stretches, Tracking, WriterRun, Writers,
 };
 pub use surroundings::Surroundings;
 pub use timing::{Expiry, ExpiryStateError};

@@ -17,6 +17,7 @@ use crate::answers::{
 use crate::consumer_id::ConsumerId;
 use crate::counts::{Count, QueueCounts};
 use crate::dead_letter::{DeadRun, DeadTurn};
+use crate::deadlines::Deadlines;
 use crate::dispatch::{ConsumerOptions, CreditState, Deliveries, Flow, Portion, Unsent};
 use crate::effects::{Effects, Link, Taken};
 use crate::filters::StreamFilter;
@@ -491,10 +492,10 @@ impl Queue {
         pass!(self, queue => queue.run_timers(now, most, effects))
     }
 
-    /// The next deadline, if it is sooner than the one announced before.
+    /// The next deadlines, as far as they are sooner than those announced before.
     #[inline]
-    pub fn announce_deadline(&mut self) -> Option<Nanos> {
-        pass!(self, queue => queue.announce_deadline())
+    pub fn announce_deadlines(&mut self) -> Deadlines {
+        pass!(self, queue => queue.announce_deadlines())
     }
 
     /// Notes a use of the queue, other than by a consumer.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crate::contents::MemoryBudget;
+use crate::epoch::Epoch;
 use crate::nanos::Nanos;
 
 /// The parts of its node that a queue works with.
@@ -10,8 +11,8 @@ use crate::nanos::Nanos;
 pub struct Surroundings {
     /// The memory that all queues share.
     pub budget: Arc<MemoryBudget>,
-    /// Wall time of monotonic zero, in milliseconds since the Unix epoch.
-    pub epoch_ms: u64,
+    /// Wall time of monotonic zero.
+    pub epoch: Epoch,
     /// Whether a limit with `reject-publish` also refuses a message that a consumer waits for, if that message exceeds the limit
     /// by itself, as in RabbitMQ 4.3.
     pub strict_compat: bool,

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use leveret_message::{BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Placement, Portion,
-    Queue, Replica, Signal, Surroundings, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Epoch, Link, MemoryBudget, Place, Placement,
+    Portion, Queue, Replica, Signal, Surroundings, Watermarks,
 };
 
 fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
-    Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 }
+    Surroundings { budget, epoch: Epoch::default(), strict_compat: false, standing_delay_target: 0 }
 }
 
 const CONSUMER: ConsumerId = ConsumerId(1);

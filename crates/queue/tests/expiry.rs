@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Expiry, GetOutcome,
-    Ledger, Link, MemoryBudget, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deadlines, Deliveries, Departure, Effects, Epoch, Expiry,
+    GetOutcome, Ledger, Link, MemoryBudget, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal,
     Surroundings, Taken, Watermarks,
 };
 use proptest::prelude::*;
@@ -37,6 +37,7 @@ impl Link for Recorder {
 struct Rig {
     queue: Queue,
     link: Arc<Recorder>,
+    epoch: Epoch,
     now_ms: u64,
     deadline_ms: Option<u64>,
     expired: Vec<(u64, u64)>,
@@ -57,11 +58,13 @@ impl Rig {
         let parts = Parts { expiry, ..Parts::default() };
         let replica = Replica { ledger, delivered_below: next, parts, ..Replica::default() };
         let budget = Arc::new(MemoryBudget::new(0));
+        let epoch = Epoch::new(EPOCH_MS + now_ms);
         let surroundings =
-            Surroundings { budget, epoch_ms: EPOCH_MS + now_ms, strict_compat: false, standing_delay_target: 0 };
+            Surroundings { budget, epoch: epoch.clone(), strict_compat: false, standing_delay_target: 0 };
         let queue = Queue::new(options, true, replica, surroundings, 0);
         let mut rig = Self {
             queue,
+            epoch,
             link: Arc::default(),
             // The monotonic clock starts again.
             now_ms: 0,
@@ -76,7 +79,7 @@ impl Rig {
     fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
-        if let Some(deadline) = self.queue.announce_deadline() {
+        if let Some(deadline) = self.queue.announce_deadlines().soonest(&self.epoch) {
             self.deadline_ms = Some(deadline / MS);
         }
         effects.fire();
@@ -335,6 +338,31 @@ fn a_turn_expires_a_bounded_number_and_asks_for_the_next() {
     rig.pass(1_000);
     assert_eq!(rig.expired.len(), 1_000);
     rig.check();
+}
+
+#[test]
+fn messages_expire_by_a_clock_that_was_set_and_queues_dont() {
+    let options = QueueOptions { message_ttl_ms: Some(60_000), expires_ms: Some(50_000), ..QueueOptions::default() };
+    for by_ms in [30_000, -30_000] {
+        let mut rig = Rig::with_options(options.clone());
+        rig.publish(&[Some(40_000), None]);
+        rig.queue.run_timers(0, 256, &mut Effects::default());
+        let deadlines = rig.queue.announce_deadlines();
+        let expected = Deadlines { monotonic: 50_000 * MS, wall_ms: EPOCH_MS + 40_000 };
+        assert_eq!(deadlines, expected);
+        rig.epoch.set(EPOCH_MS.saturating_add_signed(by_ms));
+        let own_ms = 40_000u64.saturating_add_signed(-by_ms);
+        assert_eq!(deadlines.soonest(&rig.epoch), Some(own_ms.min(50_000) * MS), "the announced one is right again");
+        let mut run = |at_ms: u64| {
+            rig.now_ms = at_ms;
+            (rig.with(|queue, effects| queue.run_timers(at_ms * MS, 256, effects)), rig.expired.len())
+        };
+        assert_eq!(run(own_ms.min(50_000) - 1), (false, 0), "{by_ms}");
+        assert_eq!(run(own_ms.min(50_000)), (own_ms > 50_000, usize::from(own_ms <= 50_000)), "{by_ms}");
+        assert_eq!(run(own_ms), (own_ms > 50_000, 1), "{by_ms}");
+        assert_eq!(run(own_ms + 19_999), (own_ms > 30_000, 1), "{by_ms}");
+        assert_eq!(run(own_ms + 20_000), (own_ms >= 30_000, 2), "{by_ms}");
+    }
 }
 
 #[test]

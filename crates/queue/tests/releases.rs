@@ -7,7 +7,8 @@ use std::sync::Arc;
 use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions, QueueType};
 use leveret_queue::{
-    DeadRun, DeadTurn, Effects, Ledger, MemoryBudget, Parts, Place, Queue, Replica, SetAside, StoredRead, Watermarks,
+    DeadRun, DeadTurn, Effects, Epoch, Ledger, MemoryBudget, Parts, Place, Queue, Replica, SetAside, StoredRead,
+    Watermarks,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -91,7 +92,11 @@ fn messages_leave_in_the_order_in_which_they_come_due() {
     let mut queue = queue(Replica::default(), 0);
     publish(&mut queue, &[5000, 2000, 4000, 2000], 0);
     assert_eq!(queue.set_aside(SetAside::Delayed), (4, 16));
-    assert_eq!(queue.announce_deadline(), Some(2 * SECOND), "a time to live means nothing here");
+    assert_eq!(
+        queue.announce_deadlines().soonest(&Epoch::default()),
+        Some(2 * SECOND),
+        "a time to live means nothing here"
+    );
     assert!(!due(&mut queue, 2 * SECOND - 1));
     assert!(due(&mut queue, 2 * SECOND));
     assert_eq!(moved(&mut queue), [1, 3]);
@@ -151,7 +156,7 @@ fn none_is_lost_by_a_crash_before_it_has_left() {
     assert!(due(&mut again, 4 * SECOND));
     assert_eq!(moved(&mut again), [0, 2, 3], "also what came due meanwhile");
     let mut again = restart(&again, 4 * SECOND);
-    assert_eq!(again.announce_deadline(), Some(9 * SECOND));
+    assert_eq!(again.announce_deadlines().soonest(&Epoch::default()), Some(9 * SECOND));
     assert!(due(&mut again, 9 * SECOND));
     assert_eq!(moved(&mut again), [1]);
 }

@@ -8,8 +8,8 @@ use leveret_message::{Added, Batch, BatchBuilder, BatchPart, ComparedBy, Envelop
 use leveret_model::{Deduplication, QueueOptions, QueueType};
 use leveret_queue::shared::encode_reference;
 use leveret_queue::{
-    Annotated, AttemptCounts, AttemptRun, Checkpoint, Control, ControlError, DelayRun, Departure, DyingRun, KeptOffset,
-    MemoryBudget, Queue, QueueRecord, Replica, ReplicaError, Run, Surroundings,
+    Annotated, AttemptCounts, AttemptRun, Checkpoint, Control, ControlError, DelayRun, Departure, DyingRun, Epoch,
+    KeptOffset, MemoryBudget, Queue, QueueRecord, Replica, ReplicaError, Run, Surroundings,
 };
 
 const EPOCH_MS: u64 = 1_700_000_000_000;
@@ -217,7 +217,8 @@ fn opened(options: &QueueOptions, mut replica: Replica) -> (u64, Vec<u64>, u64, 
     replica.check_type(options.queue_type).expect("it has no records of another type");
     replica.end_replay(&[], false);
     let budget = Arc::new(MemoryBudget::new(0));
-    let surroundings = Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat: false, standing_delay_target: 0 };
+    let surroundings =
+        Surroundings { budget, epoch: Epoch::new(EPOCH_MS), strict_compat: false, standing_delay_target: 0 };
     parts_of(Queue::new(options.clone(), true, replica, surroundings, 0).checkpoint())
 }
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{BatchBuilder, BatchPart, Envelope};
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Activity, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Flow, Link,
-    MemoryBudget, Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken,
+    Activity, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Epoch, Flow,
+    Link, MemoryBudget, Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken,
 };
 use proptest::prelude::*;
 
@@ -68,7 +68,7 @@ impl Rig {
         let options = QueueOptions { queue_type, single_active_consumer: true, ..QueueOptions::default() };
         let surroundings = Surroundings {
             budget: Arc::new(MemoryBudget::new(1 << 20)),
-            epoch_ms: 0,
+            epoch: Epoch::default(),
             strict_compat: false,
             standing_delay_target: 0,
         };

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, SharedChunk};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
-    ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, GroupMember, Ledger, Link,
-    MemoryBudget, OfferedChunk, Parts, Place, Placement, Queue, Replica, Signal, StoredRead, StreamOptions,
+    ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Epoch, GroupMember, Ledger,
+    Link, MemoryBudget, OfferedChunk, Parts, Place, Placement, Queue, Replica, Signal, StoredRead, StreamOptions,
     StreamStart, Surroundings, TurnEnd, Watermarks, WriterRun,
 };
 
@@ -33,7 +33,7 @@ struct Rig {
 fn queue(replica: Replica) -> Queue {
     let options = QueueOptions { queue_type: QueueType::Stream, ..QueueOptions::default() };
     let budget = Arc::new(MemoryBudget::new(1 << 30));
-    let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
+    let surroundings = Surroundings { budget, epoch: Epoch::default(), strict_compat: false, standing_delay_target: 0 };
     Queue::new(options, true, replica, surroundings, 0)
 }
 
@@ -251,7 +251,7 @@ fn a_reader_that_does_not_step_down_is_replaced_by_a_timer() {
     rig.subscribe(1, StreamStart::Next, group());
     rig.subscribe(2, StreamStart::Next, group());
     rig.signals();
-    let deadline = rig.queue.announce_deadline().expect("it waits for the first one");
+    let deadline = rig.queue.announce_deadlines().soonest(&Epoch::default()).expect("it waits for the first one");
     assert_eq!(deadline, 500 * MS);
     rig.with(|queue, effects| queue.run_timers(deadline, 1000, effects));
     let told = rig.signals();

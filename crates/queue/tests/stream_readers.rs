@@ -9,9 +9,10 @@ use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Flow,
-    Ledger, Link, MemoryBudget, MessageFilter, OfferedChunk, Place, Placement, Portion, Queue, QueueState, Replica,
-    Run, Signal, StoredRead, StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent, Watermarks,
+    ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Epoch,
+    Flow, Ledger, Link, MemoryBudget, MessageFilter, OfferedChunk, Place, Placement, Portion, Queue, QueueState,
+    Replica, Run, Signal, StoredRead, StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent,
+    Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
 
@@ -44,7 +45,8 @@ impl Rig {
     fn recovered(memory: u64, replica: Replica, store: BTreeMap<u64, Arc<Batch>>) -> Self {
         let options = QueueOptions { queue_type: QueueType::Stream, ..QueueOptions::default() };
         let budget = Arc::new(MemoryBudget::new(memory));
-        let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
+        let surroundings =
+            Surroundings { budget, epoch: Epoch::default(), strict_compat: false, standing_delay_target: 0 };
         let queue = Queue::new(options, true, replica, surroundings, 0);
         Self { queue, link: Arc::default(), store, position: 0, reads: Vec::new() }
     }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Overflow, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, GetOutcome, Link,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Epoch, GetOutcome, Link,
     MemoryBudget, Place, Placement, Portion, Queue, Replica, Signal, Surroundings, Taken, Watermarks,
 };
 
@@ -35,7 +35,8 @@ impl Rig {
 
     fn with_compat(options: QueueOptions, strict_compat: bool) -> Self {
         let budget = Arc::new(MemoryBudget::new(1 << 20));
-        let surroundings = Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat, standing_delay_target: 0 };
+        let surroundings =
+            Surroundings { budget, epoch: Epoch::new(EPOCH_MS), strict_compat, standing_delay_target: 0 };
         let queue = Queue::new(options, true, Replica::default(), surroundings, 0);
         Self { queue, link: Arc::default(), now_ms: 0, position: 0 }
     }

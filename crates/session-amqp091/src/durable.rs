@@ -1,27 +1,28 @@
 //! Work that waits for the disk: runs to be applied, confirms, answers.
 
 use leveret_amqp091::{
-    Method, encode_method,
+    Method, ReplyCode, encode_method,
     method::{basic, channel, exchange, queue, tx},
 };
 use leveret_queue::{WaitReason, Watermarks};
 
 use super::encode::short;
+use super::error::ProtocolError;
 use super::held::{Answer, InputHold};
 use super::session::{Phase, Session};
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::time::Now;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{WaitEnd, WaitFor};
+use leveret_session::commit::PartialReason;
 use leveret_session::driven::Steps;
 
 impl Session {
     /// Answers, or unblocks input, if what it waits for has been reached.
     pub(crate) fn end_reached_hold(&mut self, now: Now) {
         match &self.held {
-            InputHold::Durable { wait, .. } if wait.is_reached(&self.client.applied()) => {
+            InputHold::Durable { wait, .. } if let Some(end) = wait.end(&self.client.applied()) => {
                 let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
-                self.client.broker.registry.publish();
-                self.answer(answer);
+                self.answer_at_end(answer, &end, now);
             }
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
                 self.end_hold();
@@ -39,14 +40,21 @@ impl Session {
 
     /// Sends the confirms that are due.
     pub(crate) fn confirm_durable(&mut self, now: Now) {
-        if self.confirming.is_empty() || self.phase != Phase::Running {
+        if self.phase != Phase::Running {
             // Nothing may follow the broker's `connection.close`.
+            return;
+        }
+        if self.late_returns.is_some() {
+            // Before their confirms.
+            self.return_late();
+        }
+        if self.confirming.is_empty() {
             return;
         }
         let streams = &self.client.broker.streams;
         let applied = self.client.applied();
         let reached = |stream| match is_planted(Bug::ConfirmWhenWritten) {
-            true => Watermarks::synced(streams.reached(stream).written),
+            true => streams.reached(stream).map(|reached| Watermarks::synced(reached.written)),
             false => applied(stream),
         };
         let (channels, output, counters) = (&mut self.channels, &mut self.client.output, &self.client.counters);
@@ -95,6 +103,19 @@ impl Session {
             self.answer(answer);
         } else {
             self.held = InputHold::Durable { wait, answer };
+        }
+    }
+
+    /// Answers when its wait is over.
+    fn answer_at_end(&mut self, answer: Answer, end: &WaitEnd, now: Now) {
+        match (answer, PartialReason::of(end)) {
+            (answer, None) => {
+                self.client.broker.registry.publish();
+                self.answer(answer);
+            }
+            (Answer::TxCommitOk { channel }, Some(reason)) => self.commit_is_partial(channel, reason, now),
+            // The log left that it waited for. Without an answer the client would wait for ever, and a wrong one would be worse.
+            (_, Some(_)) => self.fail(0, ProtocolError::new(ReplyCode::InternalError, WaitEnd::GONE_TEXT), now),
         }
     }
 

@@ -18,7 +18,7 @@ use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
 use super::encode::{CLASS_BASIC, short};
 use super::error::{ProtocolError, Result, not_implemented, precondition};
 use super::held::InputHold;
-use super::run::{Arriving, BodyRef, DELIVERY_MODE_PERSISTENT, Prepared, Returned, RunOnItsWay, TakenRun};
+use super::run::{Arriving, BodyRef, DELIVERY_MODE_PERSISTENT, LateReturn, Prepared, Returned, RunOnItsWay, TakenRun};
 use super::session::{Phase, Session};
 use super::unfinished::Unfinished;
 use leveret_broker::expiration::time_to_live_ms;
@@ -27,7 +27,7 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::{self, Publisher};
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{WaitEnd, WaitFor};
 use leveret_session::client_connection::WAIT_SHOWN_MAX;
 use leveret_session::fan_out::{FanOut, FannedOut};
 
@@ -347,9 +347,13 @@ impl Session {
     /// Finishes a run that all its queues were offered.
     pub(super) fn fanned_out(&mut self, run: RunOnItsWay, fan_out: FanOut, now: Now) {
         let RunOnItsWay { channel, mandatory } = run;
-        let FannedOut { route, batch, mut accepted, wait, reached_nobody, slot, paced_by, .. } =
+        let FannedOut { route, batch, mut accepted, wait, reached_nobody, answers_later, slot, paced_by, .. } =
             fan_out.end(&mut self.client);
         let count = batch.len() as u32;
+        if answers_later && !mandatory.is_empty() {
+            let late = LateReturn { channel, batch: batch.clone(), mandatory: mandatory.clone() };
+            self.late_returns.get_or_insert_default().push(wait.clone(), late);
+        }
         if reached_nobody {
             accepted = self.return_from_gone(channel, &batch, &mandatory);
         }
@@ -371,6 +375,17 @@ impl Session {
                 self.confirming.push(channel);
             }
         }
+    }
+
+    /// Returns messages whose queues have said that they were deleted before the messages came.
+    pub(super) fn return_late(&mut self) {
+        let (Some(mut late), applied) = (self.late_returns.take(), self.client.applied()) else { return };
+        while let Some((LateReturn { channel, batch, mandatory }, end)) = late.pop(&applied) {
+            if matches!(end, WaitEnd::Unrouted) && self.channels.get(&channel).is_some_and(|channel| !channel.closing) {
+                self.return_from_gone(channel, &batch, &mandatory);
+            }
+        }
+        self.late_returns = Some(late).filter(|late| !late.is_empty());
     }
 
     /// Returns the messages of a run whose queues are all being deleted: it is handled as if it had come a moment

@@ -89,6 +89,14 @@ pub(crate) struct RunOnItsWay {
     pub mandatory: Vec<u32>,
 }
 
+/// Messages that are returned if their queues turn out to have been deleted before they came.
+pub(crate) struct LateReturn {
+    pub channel: u16,
+    pub batch: Arc<Batch>,
+    /// Indexes of those that the client wants back.
+    pub mandatory: Vec<u32>,
+}
+
 /// A run that was taken out to be handed to its queues.
 pub(super) struct TakenRun {
     pub route: Arc<Route>,

@@ -16,11 +16,12 @@ use super::contents::Contents;
 use super::error::{ProtocolError, Result, no_channel};
 use super::held::InputHold;
 use super::questions::Questions;
-use super::run::{Arriving, BodyRef, PublishRun};
+use super::run::{Arriving, BodyRef, LateReturn, PublishRun};
 use super::unfinished::Unfinished;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
+use leveret_broker::streams::waits::InOrder;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONTROL;
 use leveret_broker::views::ConnectionView;
@@ -80,6 +81,8 @@ pub(crate) struct Session {
     /// Bytes of memory that wait for `tx.commit`.
     pub(crate) transaction_bytes: u64,
     pub(crate) confirming: Vec<u16>,
+    /// Messages of queues that answer later, which may have to be returned.
+    pub(crate) late_returns: Option<Box<InOrder<LateReturn>>>,
 }
 
 impl Session {
@@ -109,6 +112,7 @@ impl Session {
             transactions: 0,
             transaction_bytes: 0,
             confirming: Vec::new(),
+            late_returns: None,
         }
     }
 
@@ -443,7 +447,7 @@ impl Steps for Session {
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => (None, true),
             _ => (None, false),
         };
-        self.client.register(awaited, wants_room || self.client.waits_for_room);
+        self.client.register(awaited, wants_room);
     }
 
     fn cut_off(&mut self, now: Now) {

@@ -22,7 +22,7 @@ use leveret_broker::route::Route;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::DELIVERY;
-use leveret_session::commit::Committed;
+use leveret_session::commit::{Committed, PartialReason};
 use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX};
 
 /// Cost of a client's settlement that is added to a commit.
@@ -133,10 +133,15 @@ impl Session {
             self.return_message(number, &unrouted.returned());
         }
         if let Some(reason) = committed.refused {
-            let text = format!("partial tx completion: {}", reason.text());
-            return self.fail(number, in_commit(precondition(text)), now);
+            return self.commit_is_partial(number, reason, now);
         }
         self.answer_when_durable(committed.wait, Answer::TxCommitOk { channel: number });
+    }
+
+    /// A queue didn't get all of its messages of a commit.
+    pub(crate) fn commit_is_partial(&mut self, number: u16, reason: PartialReason, now: Now) {
+        let text = format!("partial tx completion: {}", reason.text());
+        self.fail(number, in_commit(precondition(text)), now);
     }
 
     /// `tx.rollback`: messages are dropped, deliveries are unsettled again.

@@ -100,6 +100,9 @@ impl Session {
         self.finish_settling(number, now);
         self.requeue_unsent(Some(number), now);
         let Some(channel) = self.channels.remove(&number) else { return };
+        if let Some(late) = &mut self.late_returns {
+            late.retain(|late| late.channel != number);
+        }
         let ending = self.ending_channel(number, channel, answer);
         self.begin_work(Unfinished::Channel(ending), now);
     }

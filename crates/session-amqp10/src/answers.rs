@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 
 use leveret_amqp10::{DeliveryState, Serial};
-use leveret_queue::Watermarks;
 use rustc_hash::FxHashMap;
 
 use leveret_broker::streams::waits::InOrder;
-use leveret_broker::ticket::{Awaited, StreamId};
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::ticket::Awaited;
+use leveret_broker::wait_for::{Reached, WaitEnd, WaitFor};
 
 /// Delivery-ids of one link that are answered together.
 #[derive(Debug, Clone)]
@@ -53,14 +52,16 @@ impl Answers {
         self.placed.awaited().chain(self.discharged.awaited()).chain(moving)
     }
 
-    /// Takes out the answers that are due; adjacent ones are merged.
-    pub(crate) fn take_due(&mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Vec<Answer> {
+    /// Takes out the answers that are due; adjacent ones are merged. A settlement whose log left isn't answered: its link ends, since
+    /// its queue is gone.
+    pub(crate) fn take_due(&mut self, reached: &impl Reached) -> Vec<Answer> {
         let mut due: Vec<Answer> = Vec::new();
-        due.extend(std::iter::from_fn(|| self.placed.pop(reached)));
-        due.extend(std::iter::from_fn(|| self.discharged.pop(reached)));
+        let answered = |(answer, end): (Answer, WaitEnd)| end.is_reached().then_some(answer);
+        due.extend(std::iter::from_fn(|| self.placed.pop(reached)).filter_map(answered));
+        due.extend(std::iter::from_fn(|| self.discharged.pop(reached)).filter_map(answered));
         self.moving.retain(|_, answers| {
-            while let Some(answer) = answers.pop_front_if(|answer| answer.wait.is_reached(reached)) {
-                due.push(answer);
+            while let Some(end) = answers.front().and_then(|answer| answer.wait.end(reached)) {
+                due.extend(answers.pop_front().filter(|_| end.is_reached()));
             }
             !answers.is_empty()
         });
@@ -103,10 +104,10 @@ impl Answers {
 mod tests {
     use std::sync::Arc;
 
-    use leveret_queue::{GroupPlace, Place};
+    use leveret_queue::{GroupPlace, Place, Watermarks};
 
     use super::*;
-    use leveret_broker::ticket::Ticket;
+    use leveret_broker::ticket::{StreamId, Ticket};
 
     fn at(number: u64) -> WaitFor {
         Ticket::new(StreamId::LOCAL, Place::new(number)).into()
@@ -116,8 +117,8 @@ mod tests {
         WaitFor::moved(StreamId::LOCAL, group)
     }
 
-    fn durable(number: u64) -> impl Fn(StreamId) -> Watermarks {
-        move |_| Watermarks::synced(Place::new(number))
+    fn durable(number: u64) -> impl Reached {
+        move |_| Some(Watermarks::synced(Place::new(number)))
     }
 
     /// The first position that an answer waits for.

@@ -568,7 +568,7 @@ impl Steps for Connection {
         };
         let (responses, discharges) = (self.next_response_awaited(), self.transactions.awaited());
         let awaited = self.answers.awaited().chain(responses).chain(discharges).chain(held);
-        let waits = self.client.waits_for_log || self.client.waits_for_room;
+        let waits = self.client.waits_for_log;
         let wants_room = matches!(self.held, InputHold::LogRoom) || waits;
         self.client.register(awaited, wants_room);
     }

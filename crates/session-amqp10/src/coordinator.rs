@@ -23,11 +23,16 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
-use leveret_session::commit::{Commit, Committed};
+use leveret_session::commit::{Commit, Committed, PartialReason};
 
 const ROLLED_BACK: &str = "a part of the transaction was refused, so that it was rolled back as a whole";
 const CAPABILITIES: [Symbol<'static>; 2] =
     [Symbol::new("amqp:local-transactions"), Symbol::new("amqp:multi-txns-per-ssn")];
+
+/// The text of a discharge of which a queue didn't get all messages.
+fn partial(reason: PartialReason) -> String {
+    format!("partial transaction completion: {}", reason.text())
+}
 
 impl Connection {
     /// Handles the attach of a link that controls transactions.
@@ -149,7 +154,7 @@ impl Connection {
         };
         committing.answers.iter().for_each(|asked| self.answer(asked, &wait));
         let outcome = match refused {
-            Some(reason) => Err(format!("partial transaction completion: {}", reason.text())),
+            Some(reason) => Err(partial(reason)),
             None => Ok(wait),
         };
         self.end_discharge(&committing, outcome);
@@ -195,11 +200,14 @@ impl Connection {
         }
         let (streams, applied) = (self.client.broker.streams.clone(), self.client.applied());
         let reached = |stream| match is_planted(Bug::DischargeEarly) {
-            true => Watermarks::synced(streams.get(stream).appended()),
+            true => streams.get(stream).map(|stream| Watermarks::synced(stream.appended())),
             false => applied(stream),
         };
-        while let Some(done) = self.transactions.next_durable(&reached) {
-            self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted);
+        while let Some((done, end)) = self.transactions.next_durable(&reached) {
+            match PartialReason::of(&end) {
+                None => self.send_coordinator_outcome(done.channel, done.id, DeliveryState::Accepted),
+                Some(reason) => self.send_rolled_back(done.channel, done.id, &partial(reason)),
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Work that waits for the disk: runs to be applied, outcomes, held input.
 
 use leveret_amqp10::{
-    DeliveryState, Error, Performative, Role, Serial, encode_performative, performative::Disposition,
+    DeliveryState, Error, Performative, Role, Serial, condition, encode_performative, performative::Disposition,
 };
 
 use leveret_queue::Watermarks;
@@ -14,6 +14,7 @@ use super::session::Session;
 use super::unconfirmed::{Due, PublishOutcome, merge};
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitEnd;
 use leveret_session::driven::Steps;
 
 impl Connection {
@@ -70,7 +71,7 @@ impl Connection {
         let broker = self.client.broker.clone();
         let applied = self.client.applied();
         let reached = |stream| match is_planted(Bug::AcceptWhenWritten) {
-            true => Watermarks::synced(broker.streams.reached(stream).written),
+            true => broker.streams.reached(stream).map(|reached| Watermarks::synced(reached.written)),
             false => applied(stream),
         };
         let sync = broker.commit.sync_time();
@@ -120,7 +121,7 @@ impl Connection {
                 batchable: false,
             })
         }
-        let rejected = |error: Error<'_>| {
+        let mut rejected = |error: Error<'_>| {
             self.send_error(channel, error, |error| {
                 disposition(first, last, DeliveryState::Rejected { error: Some(error) })
             });
@@ -136,6 +137,7 @@ impl Connection {
             }
             PublishOutcome::Rejected { queue, reason } => rejection::with_refusal(queue, reason, rejected),
             PublishOutcome::Unroutable(failure) => rejection::with_error(failure, rejected),
+            PublishOutcome::Lost => rejected(Error::new(condition::INTERNAL_ERROR, WaitEnd::GONE_TEXT)),
         }
     }
 }

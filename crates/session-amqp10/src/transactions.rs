@@ -2,7 +2,6 @@
 
 use leveret_amqp10::{Outcome, Serial, condition, performative::Transfer};
 use leveret_message::{BatchBuilder, StoredMessage};
-use leveret_queue::Watermarks;
 use rustc_hash::FxHashMap;
 
 use super::assembly::{Assembly, Complete};
@@ -14,8 +13,8 @@ use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::settings::LinkCredit;
 use leveret_broker::streams::waits::InOrder;
-use leveret_broker::ticket::{Awaited, StreamId};
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::ticket::Awaited;
+use leveret_broker::wait_for::{Reached, WaitEnd, WaitFor};
 use leveret_session::commit::Commit;
 use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
@@ -179,8 +178,8 @@ impl Transactions {
         !self.discharged.is_empty()
     }
 
-    /// Takes out the next discharge that is durable.
-    pub(super) fn next_durable(&mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<Discharged> {
+    /// Takes out the next discharge whose wait has ended, and how.
+    pub(super) fn next_durable(&mut self, reached: &impl Reached) -> Option<(Discharged, WaitEnd)> {
         self.discharged.pop(reached)
     }
 

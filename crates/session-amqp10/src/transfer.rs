@@ -470,14 +470,16 @@ impl Connection {
         });
         let reached = if reached_nobody { PublishOutcome::Released } else { PublishOutcome::Accepted };
         let (taken, others) = messages.split_at(accepted as usize);
+        let mut index = 0;
         for (messages, outcome) in [(taken, &reached), (others, &refused)] {
             for alike in messages.chunk_by(|before, next| before.is_followed_by(next)) {
                 let (first, count) = (alike[0], alike.len() as u32);
                 if !first.settled {
                     self.client.counters.published_with_confirm.add(u64::from(count));
                 }
-                let alike = Alike { first: first.id, count, settled: first.settled };
+                let alike = Alike { first: first.id, count, index, settled: first.settled };
                 publisher.unconfirmed.add(alike, wait.clone(), outcome, now.monotonic);
+                index += count;
             }
         }
     }

@@ -3,14 +3,13 @@
 use std::sync::Arc;
 
 use leveret_amqp10::Serial;
-use leveret_queue::Watermarks;
 
 use super::credit_loop::Confirmed;
 use super::error::Failure;
+use leveret_broker::queue_handle::{RefusalReason, RefusedPublish};
 use leveret_broker::streams::waits::InOrder;
-use leveret_broker::ticket::StreamId;
 use leveret_broker::time::Nanos;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{Reached, WaitEnd, WaitFor};
 
 /// The outcome of a published message (3.4).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +27,19 @@ pub(crate) enum PublishOutcome {
     },
     /// Its `to` names no destination (anonymous terminus).
     Unroutable(Arc<Failure>),
+    /// The log of one of its queues left before it was durable there.
+    Lost,
+}
+
+impl PublishOutcome {
+    /// The outcome of messages that this queue refused.
+    pub(crate) fn refused(refusal: &RefusedPublish) -> Self {
+        let reason = match refusal.reason {
+            RefusalReason::Limit => "maxlen",
+            RefusalReason::Stopped => "unavailable",
+        };
+        Self::Rejected { queue: refusal.queue.clone(), reason }
+    }
 }
 
 /// Consecutive delivery-ids with the same outcome.
@@ -35,6 +47,8 @@ pub(crate) enum PublishOutcome {
 struct OutcomeRun {
     first: Serial,
     count: u32,
+    /// Index of the first one among the messages that were published together.
+    index: u32,
     /// The client settled them itself: no disposition is sent, but they count until they are stored.
     settled: bool,
     outcome: PublishOutcome,
@@ -54,13 +68,38 @@ pub(crate) struct Due {
 pub(crate) struct Alike {
     pub first: Serial,
     pub count: u32,
+    /// Index of the first one among the messages that were published together.
+    pub index: u32,
     pub settled: bool,
 }
 
 impl Alike {
     /// One message.
     pub(crate) fn one(id: Serial, settled: bool) -> Self {
-        Self { first: id, count: 1, settled }
+        Self { first: id, count: 1, index: 0, settled }
+    }
+}
+
+impl OutcomeRun {
+    /// Adds the answers of its messages, now that its wait has ended: messages that were refused, or may be lost, aren't accepted.
+    fn end(self, end: &WaitEnd, out: &mut Vec<Due>) {
+        let Self { first, count, index, outcome, .. } = self;
+        let (accepted, other) = match end {
+            _ if outcome != PublishOutcome::Accepted => (count, None),
+            WaitEnd::Reached => (count, None),
+            WaitEnd::Unrouted => (0, Some(PublishOutcome::Released)),
+            WaitEnd::Gone => (0, Some(PublishOutcome::Lost)),
+            WaitEnd::Refused(refusal) => {
+                let accepted = refusal.accepted.saturating_sub(index).min(count);
+                (accepted, Some(PublishOutcome::refused(refusal)))
+            }
+        };
+        if accepted > 0 {
+            out.push(Due { first, last: first.add(accepted - 1), outcome });
+        }
+        if let Some(outcome) = other.filter(|_| accepted < count) {
+            out.push(Due { first: first.add(accepted), last: first.add(count - 1), outcome });
+        }
     }
 }
 
@@ -85,7 +124,7 @@ impl Unconfirmed {
     /// Notes messages that came together.
     pub(crate) fn add(
         &mut self,
-        Alike { first, count, settled }: Alike,
+        Alike { first, count, index, settled }: Alike,
         wait: WaitFor,
         outcome: &PublishOutcome,
         now: Nanos,
@@ -100,25 +139,22 @@ impl Unconfirmed {
             {
                 run.count += count;
             }
-            _ => self.runs.push(wait, OutcomeRun { first, count, settled, outcome: outcome.clone(), since: now }),
+            _ => {
+                self.runs.push(wait, OutcomeRun { first, count, index, settled, outcome: outcome.clone(), since: now })
+            }
         }
     }
 
     /// Takes the answers that are due out into `out`.
-    pub(crate) fn take_due(
-        &mut self,
-        reached: &impl Fn(StreamId) -> Watermarks,
-        now: Nanos,
-        out: &mut Vec<Due>,
-    ) -> Option<Confirmed> {
+    pub(crate) fn take_due(&mut self, reached: &impl Reached, now: Nanos, out: &mut Vec<Due>) -> Option<Confirmed> {
         let mut confirmed: Option<Confirmed> = None;
-        while let Some(run) = self.runs.pop(reached) {
+        while let Some((run, end)) = self.runs.pop(reached) {
             self.count -= run.count;
             let took = now.saturating_sub(run.since);
             let all = confirmed.get_or_insert(Confirmed { count: 0, took, newest: run.since });
             (all.count, all.newest) = (all.count + run.count, all.newest.max(run.since));
             if !run.settled {
-                out.push(Due { first: run.first, last: run.first.add(run.count - 1), outcome: run.outcome });
+                run.end(&end, out);
             }
         }
         confirmed
@@ -143,17 +179,17 @@ pub(crate) fn merge(due: &mut Vec<Due>) {
 
 #[cfg(test)]
 mod tests {
-    use leveret_queue::Place;
+    use leveret_queue::{Place, Watermarks};
 
     use super::*;
-    use leveret_broker::ticket::Ticket;
+    use leveret_broker::ticket::{StreamId, Ticket};
 
     fn durable(number: u64) -> WaitFor {
         Ticket::new(StreamId::LOCAL, Place::new(number)).into()
     }
 
-    fn at(number: u64) -> impl Fn(StreamId) -> Watermarks {
-        move |_| Watermarks::synced(Place::new(number))
+    fn at(number: u64) -> impl Reached {
+        move |_| Some(Watermarks::synced(Place::new(number)))
     }
 
     #[test]
@@ -183,7 +219,7 @@ mod tests {
         let (mut together, mut single) = (Unconfirmed::default(), Unconfirmed::default());
         for (first, count, place) in [(u32::MAX - 1, 3, 1), (1, 2, 1), (3, 4, 2), (10, 2, 2)] {
             together.add(
-                Alike { first: Serial(first), count, settled: false },
+                Alike { first: Serial(first), count, index: 0, settled: false },
                 durable(place),
                 &PublishOutcome::Accepted,
                 0,

@@ -25,9 +25,24 @@ impl Session {
         };
         let mut open: Option<(u8, Confirms, usize)> = None;
         let out = self.client.output.buffer();
-        while let Some(Confirming { publisher, serial, ids }) = self.confirming.pop(&applied) {
+        while let Some((Confirming { publisher, serial, ids }, end)) = self.confirming.pop(&applied) {
             let count = ids.len();
             self.unconfirmed -= count;
+            if !end.is_reached() {
+                // The stream refused them, or its log left.
+                if let Some((_, confirms, _)) = open.take() {
+                    confirms.end(out);
+                }
+                if let Some(known) = self.publishers.same(publisher, serial) {
+                    known.errored += count;
+                    // They may be sent again.
+                    known.last = None;
+                    let code = ResponseCode::StreamNotAvailable;
+                    self.refused.count(code);
+                    answers::publish_error(out, publisher, code, ids.iter());
+                }
+                continue;
+            }
             self.client.counters.confirmed.add(count);
             // A publisher that is gone doesn't want to know.
             let Some(known) = self.publishers.same(publisher, serial) else {

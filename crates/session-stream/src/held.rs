@@ -47,12 +47,26 @@ impl Session {
     /// Answers now, or blocks input until what the answer tells is durable.
     pub(crate) fn answer_when_durable(&mut self, wait: impl Into<WaitFor>, answer: DurableAnswer) {
         let wait = wait.into();
-        match self.client.broker.streams.have(&wait) {
-            true => {
+        match self.client.broker.streams.end(&wait) {
+            Some(end) => self.answer_at_end(answer, end.is_reached()),
+            None => self.held = InputHold::Durable { wait, answer },
+        }
+    }
+
+    /// Answers when its wait is over.
+    fn answer_at_end(&mut self, answer: DurableAnswer, is_reached: bool) {
+        match (is_reached, answer) {
+            (true, answer) => {
                 self.client.broker.registry.publish();
                 self.answer(answer);
             }
-            false => self.held = InputHold::Durable { wait, answer },
+            (false, DurableAnswer::Changed { key, correlation, .. }) => {
+                self.respond(key, correlation, ResponseCode::InternalError);
+            }
+            (false, DurableAnswer::Sequence { correlation, .. }) => {
+                let code = ResponseCode::StreamNotAvailable;
+                answers::sequence(self.client.output.buffer(), correlation, code, 0);
+            }
         }
     }
 
@@ -73,10 +87,9 @@ impl Session {
     /// Answers, or unblocks input, if what it waits for has been reached.
     pub(crate) fn end_reached_hold(&mut self) {
         match &self.held {
-            InputHold::Durable { wait, .. } if self.client.broker.streams.have(wait) => {
+            InputHold::Durable { wait, .. } if let Some(end) = self.client.broker.streams.end(wait) => {
                 let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
-                self.client.broker.registry.publish();
-                self.answer(answer);
+                self.answer_at_end(answer, end.is_reached());
             }
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
                 self.end_hold();

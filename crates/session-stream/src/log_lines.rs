@@ -26,7 +26,7 @@ impl Session {
         let (name, user, vhost) = (&self.client.name, &self.client.user, &self.client.vhost);
         tracing::warn!(
             target: category::CONNECTION,
-            pid = self.client.id.0,
+            pid = self.client.id.counter(),
             "stream connection {name}: {command} of user '{user}' in vhost '{vhost}' is refused: {why}"
         );
     }

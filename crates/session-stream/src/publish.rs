@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use leveret_broker::planted::{Bug, is_planted};
-use leveret_broker::queue_handle::{ChunkPublished, QueueRef};
+use leveret_broker::queue_handle::{Acceptance, Numbered, QueueRef};
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, MIXED_MESSAGES_MAX, NotAdded, SharedChunk};
-use leveret_queue::{OfferedChunk, WaitReason, WriterRun};
+use leveret_queue::{PublishingIds, WaitReason};
 use leveret_session::driven::Steps as _;
 use leveret_stream_protocol::{DecodeError, Publish, PublishedMessage, ResponseCode};
 use smallvec::SmallVec;
 
-use super::confirming::{Confirming, PublishingIds, Run};
+use super::confirming::{Confirming, Run};
 use super::session::Session;
 
 /// A chunk gets no further messages from this many bytes on: it is read and sent as a whole.
@@ -177,16 +178,15 @@ impl Session {
         if ids.is_empty() {
             return;
         }
-        let writer = name.map(|name| writer_of(name, &ids));
-        let chunk = finish_chunk(&mut self.builder, &queue, writer.as_ref(), now.wall_ms);
-        let is_taken = self.offer(Confirming { publisher: id, serial, ids }, &queue, chunk, writer, now);
+        let chunk = finish_chunk(&mut self.builder, &queue, name.as_deref(), &ids, now.wall_ms);
+        let wait = self.offer(Confirming { publisher: id, serial, ids }, &queue, &chunk, name.as_deref(), now);
         if repeated.is_empty() {
             return;
         }
         let repeated = Confirming { publisher: id, serial, ids: repeated };
-        match is_taken {
-            true => self.confirming.push(queue.awaited().into(), repeated),
-            false => self.refuse_run(&repeated),
+        match wait {
+            Some(wait) => self.confirming.push(wait, repeated),
+            None => self.refuse_run(&repeated),
         }
     }
 
@@ -202,84 +202,45 @@ impl Session {
         self.refuse_publishes(id, ResponseCode::StreamNotAvailable, refused.ids.iter());
     }
 
-    /// Offers a chunk to its stream. False if it isn't taken.
+    /// Offers a chunk to its stream. Returns what the confirm of its messages waits for; `None` if it isn't taken.
     fn offer(
         &mut self,
         confirming: Confirming,
         queue: &QueueRef,
-        chunk: Arc<SharedChunk>,
-        writer: Option<WriterRun>,
+        chunk: &Arc<SharedChunk>,
+        name: Option<&str>,
         now: Now,
-    ) -> bool {
-        let (id, serial, count) = (confirming.publisher, confirming.serial, confirming.ids.len());
-        let published =
-            match queue.publish_chunk(OfferedChunk { chunk: &chunk, writer: writer.as_ref() }, now.monotonic) {
-                ChunkPublished::Offered(published) => published,
-                ChunkPublished::Behind { last, awaited } => {
-                    // Another connection publishes by the same name.
-                    let (known, others) = self.split(&chunk, &confirming.ids, last);
-                    self.confirming.push(awaited.into(), Confirming { publisher: id, serial, ids: known });
-                    if others.is_empty() {
-                        return true;
-                    }
-                    let writer = writer.map(|writer| writer_of(writer.name, &others));
-                    let chunk = finish_chunk(&mut self.builder, queue, writer.as_ref(), now.wall_ms);
-                    return self.offer(Confirming { publisher: id, serial, ids: others }, queue, chunk, writer, now);
-                }
-            };
-        if published.accepted == 0 || published.is_gone {
-            self.refuse_run(&confirming);
-            return false;
+    ) -> Option<WaitFor> {
+        let numbered = name.map(|name| Numbered { name, numbers: &confirming.ids });
+        let published = queue.publish_chunk(chunk, numbered, now.monotonic);
+        let mut wait = WaitFor::default();
+        match &published.acceptance {
+            Acceptance::Known(accepted) if *accepted == 0 || published.is_gone => {
+                self.refuse_run(&confirming);
+                return None;
+            }
+            Acceptance::Known(_) => wait.and(published.awaited),
+            Acceptance::Later(fate) => wait.and_fate(published.awaited, fate.clone()),
         }
-        let counters = &self.client.counters;
+        let (counters, count) = (&self.client.counters, confirming.ids.len());
         counters.published_with_confirm.add(count);
         counters.routed.add(count);
-        counters.enqueued.add(u64::from(published.accepted));
-        self.client.undurable.note_published(published, queue, chunk.chunk_bytes());
-        self.confirming.push(published.awaited.into(), confirming);
-        true
+        counters.enqueued.add(chunk.len());
+        self.client.undurable.note_published(&published, queue, chunk.chunk_bytes());
+        self.confirming.push(wait.clone(), confirming);
+        Some(wait)
     }
-
-    /// Puts the entries of a chunk with numbers above `last` into the builder. Returns the ids of the others, and of these.
-    #[cold]
-    fn split(&mut self, chunk: &SharedChunk, ids: &PublishingIds, last: u64) -> (PublishingIds, PublishingIds) {
-        let (mut known, mut others) = <(PublishingIds, PublishingIds)>::default();
-        let data = chunk.entries();
-        let mut entries = Entries::within(data, chunk.header().entries);
-        let mut at = entries.at() as usize;
-        for id in ids.iter() {
-            let entry = entries.next_entry().expect("it was added").expect("each id has an entry");
-            let end = entries.at() as usize;
-            if id <= last {
-                known.push(id);
-            } else {
-                let messages = match entry {
-                    Entry::Message(_) => 1,
-                    Entry::SubBatch(sub_batch) => sub_batch.messages,
-                };
-                self.builder.push_entry(&data[at..end], messages).expect("it was part of a chunk");
-                // Its value isn't known any more: readers with a filter have to look at it.
-                others.push(id);
-            }
-            at = end;
-        }
-        (known, others)
-    }
-}
-
-fn writer_of(name: Arc<str>, ids: &PublishingIds) -> WriterRun {
-    let first = ids.iter().next().unwrap_or_default();
-    WriterRun { name, first, last: ids.last().unwrap_or(first) }
 }
 
 fn finish_chunk(
     builder: &mut ChunkBuilder,
     stream: &QueueRef,
-    writer: Option<&WriterRun>,
+    name: Option<&str>,
+    ids: &PublishingIds,
     now_ms: u64,
 ) -> Arc<SharedChunk> {
     builder.note_time(now_ms);
-    let writer = writer.map(|writer| ChunkWriter { name: &writer.name, sequence: writer.last });
+    let writer = name.zip(ids.last()).map(|(name, sequence)| ChunkWriter { name, sequence });
     let chunk = SharedChunk::from(builder.finish_of(writer.as_ref()));
     Arc::new(chunk.published_to(stream.info().name.clone()))
 }

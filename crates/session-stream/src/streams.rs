@@ -78,7 +78,7 @@ impl Session {
                     let name = &self.client.name;
                     tracing::warn!(
                         target: category::CONNECTION,
-                        pid = self.client.id.0,
+                        pid = self.client.id.counter(),
                         "stream connection {name}: {command} has arguments without an effect: {unknown}; those of streams are {known}"
                     );
                 }

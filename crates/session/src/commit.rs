@@ -14,18 +14,21 @@ use smallvec::SmallVec;
 use crate::client_connection::ClientConnection;
 use crate::transaction::{Publishing, SETTLED_RUN, Settling, Transaction};
 use leveret_broker::group::{Group, TakenSlot};
-use leveret_broker::queue_handle::{PublishedIn, QueueRef, RECORD_RUNS_MAX, Reason};
+use leveret_broker::queue_handle::{Acceptance, Published, QueueRef, RECORD_RUNS_MAX, Reason, RefusalReason};
 use leveret_broker::settlement::Settlement;
+use leveret_broker::streams::StreamRef;
+use leveret_broker::ticket::StreamId;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::{ENQUEUE, QUEUE_LOOK, QUEUE_RUN, TurnBudget};
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{WaitEnd, WaitFor};
 
 /// The result of a commit.
 #[derive(Debug, Clone)]
 pub struct Committed {
     /// The position that the answer waits for.
     pub wait: WaitFor,
-    /// The reason why a queue didn't get all of its messages; all else has taken effect.
+    /// The reason why a queue didn't get all of its messages, if that is known already: otherwise the wait ends with it. All else has
+    /// taken effect.
     pub refused: Option<PartialReason>,
 }
 
@@ -36,6 +39,23 @@ pub enum PartialReason {
     Limit,
     /// It stopped after the commit had begun.
     Stopped,
+    /// Its log left before it had the messages for good.
+    Gone,
+}
+
+impl PartialReason {
+    /// The reason why a queue didn't get all of its messages, by the end of a commit's wait; `None` if all queues got them.
+    pub fn of(end: &WaitEnd) -> Option<Self> {
+        match end {
+            // To a queue that is being deleted they came before the deletion.
+            WaitEnd::Reached | WaitEnd::Unrouted => None,
+            WaitEnd::Gone => Some(Self::Gone),
+            WaitEnd::Refused(refusal) => Some(match refusal.reason {
+                RefusalReason::Limit => Self::Limit,
+                RefusalReason::Stopped => Self::Stopped,
+            }),
+        }
+    }
 }
 
 impl PartialReason {
@@ -44,6 +64,7 @@ impl PartialReason {
         match self {
             PartialReason::Limit => "a queue refused a message (x-overflow=reject-publish)",
             PartialReason::Stopped => "a queue stopped while its messages were published",
+            PartialReason::Gone => WaitEnd::GONE_TEXT,
         }
     }
 }
@@ -56,6 +77,8 @@ pub struct Commit {
     transaction: Transaction,
     /// Number of publishes, and of queues of the next one, that were checked.
     checked: (usize, usize),
+    /// The streams of the queues that were checked.
+    streams: SmallVec<[StreamRef; 1]>,
     publishes: std::vec::IntoIter<Publishing>,
     /// Settlements that are part of the groups.
     settles: std::vec::IntoIter<Settling>,
@@ -94,6 +117,7 @@ impl Commit {
             begun_ms: now.wall_ms,
             transaction,
             checked: (0, 0),
+            streams: SmallVec::new(),
             publishes: Vec::new().into_iter(),
             settles: Vec::new().into_iter(),
             later: Vec::new().into_iter(),
@@ -129,6 +153,9 @@ impl Commit {
                 if matches!(queue.state(), QueueState::Failed(_)) {
                     return Some(Err(queue.clone()));
                 }
+                if self.streams.iter().all(|stream| stream.id() != queue.stream().id()) {
+                    self.streams.push(queue.stream().clone());
+                }
                 *next += 1;
                 budget.spend(QUEUE_LOOK);
             }
@@ -145,9 +172,8 @@ impl Commit {
             let work = *self.work.get_or_insert_with(|| self.transaction.work());
             let is_short = work <= client.budget.share();
             // The log had room when the client requested the commit. Others may have used it while this one was in line.
-            let has_room = self.transaction.publishes.is_empty() || client.broker.streams.have_room();
-            client.waits_for_room = !(is_short || has_room || client.gone);
-            if client.waits_for_room {
+            client.waits_for_room = if is_short || client.gone { None } else { self.full_stream() };
+            if client.waits_for_room.is_some() {
                 return None;
             }
             if !is_short {
@@ -175,6 +201,11 @@ impl Commit {
         })
     }
 
+    /// A stream without room among those that it publishes to.
+    fn full_stream(&self) -> Option<StreamId> {
+        self.streams.iter().find(|stream| !stream.has_room()).map(|stream| stream.id())
+    }
+
     /// Whether the turn is over for a commit whose groups are open: one without the slot has to close them in this turn.
     fn pauses(&self, client: &ClientConnection) -> bool {
         self.slot.is_some() && client.budget.is_spent()
@@ -195,16 +226,22 @@ impl Commit {
             if let Some(queue) = queues.get(self.next) {
                 let count = batch.len() as u32;
                 let group = self.groups.of(queue);
-                let PublishedIn { accepted, ticket } =
+                let Published { acceptance, awaited, .. } =
                     queue.publish_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
-                if accepted < count {
-                    let has_stopped = matches!(queue.state(), QueueState::Failed(_));
-                    self.refused = Some(if has_stopped { PartialReason::Stopped } else { PartialReason::Limit });
+                match acceptance {
+                    Acceptance::Known(accepted) => {
+                        if accepted < count {
+                            let has_stopped = matches!(queue.state(), QueueState::Failed(_));
+                            self.refused =
+                                Some(if has_stopped { PartialReason::Stopped } else { PartialReason::Limit });
+                        }
+                        self.wait.and(awaited);
+                    }
+                    Acceptance::Later(fate) => self.wait.and_fate(awaited, fate),
                 }
-                if !ticket.is_nothing() {
+                if !awaited.is_nothing() {
                     // The memory of a batch is counted once, spread over its queues.
-                    client.undurable.note(ticket.into(), queue, batch.memory() as u64 / queues.len() as u64);
-                    self.wait.and(ticket.into());
+                    client.undurable.note(awaited, queue, batch.memory() as u64 / queues.len() as u64);
                 }
                 self.next += 1;
                 client.budget.spend(QUEUE_RUN + count * ENQUEUE);

@@ -1,20 +1,35 @@
 //! Publisher confirms: each publish of a channel is answered once, when the position it waits for has been reached.
 //! Confirms are in order within a commit stream and independent of other streams.
 
-use std::collections::BTreeMap;
-
-use leveret_queue::Watermarks;
+use std::collections::{BTreeMap, VecDeque};
 
 use leveret_broker::streams::waits::InOrder;
-use leveret_broker::ticket::StreamId;
 use leveret_broker::time::Nanos;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{Reached, WaitEnd, WaitFor};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ConfirmRun {
     first: u64,
     last: u64,
     accepted: bool,
+}
+
+impl ConfirmRun {
+    /// The run when its wait has ended, and the rest that is answered differently: what may be lost, or was refused, isn't
+    /// confirmed.
+    fn ended(self, end: &WaitEnd) -> (Self, Option<Self>) {
+        let accepted = match end {
+            // A message that is routed nowhere is confirmed.
+            WaitEnd::Reached | WaitEnd::Unrouted => return (self, None),
+            WaitEnd::Refused(refusal) if self.accepted => u64::from(refusal.accepted).min(self.last + 1 - self.first),
+            WaitEnd::Refused(_) | WaitEnd::Gone => 0,
+        };
+        let others = Self { first: self.first + accepted, accepted: false, ..self };
+        match accepted {
+            0 => (others, None),
+            _ => (Self { last: others.first - 1, ..self }, (others.first <= self.last).then_some(others)),
+        }
+    }
 }
 
 /// One confirm: `basic.ack` or `basic.nack` (specification of the confirm extension).
@@ -40,8 +55,9 @@ pub struct Confirms {
     /// Answered publishes beyond `answered`, by the first of each range.
     ahead: BTreeMap<u64, u64>,
     count_ahead: u64,
-    /// The rest of a run that is answered one by one, since some publishes before it are unanswered.
-    one_by_one: Option<ConfirmRun>,
+    /// Runs that are answered next: the rest of one that is answered one by one, since some publishes before it are unanswered, and of
+    /// one that wasn't accepted as a whole.
+    left: VecDeque<ConfirmRun>,
     waits: InOrder<ConfirmRun>,
     /// Publishes to a queue whose publishers are paced, by the time from which they may be answered.
     paced: BTreeMap<(Nanos, u64), (WaitFor, ConfirmRun)>,
@@ -79,11 +95,17 @@ impl Confirms {
     }
 
     /// A paced publish whose time has come.
-    fn pop_paced(&mut self, reached: &impl Fn(StreamId) -> Watermarks, now: Nanos) -> Option<ConfirmRun> {
+    fn pop_paced(&mut self, reached: &impl Reached, now: Nanos) -> Option<(ConfirmRun, WaitEnd)> {
         let mut due = self.paced.iter().take_while(|((at, _), _)| *at <= now).take(DUE_LOOKED_AT);
-        let (key, _) = due.find(|(_, (wait, _))| wait.is_reached(reached))?;
-        let key = *key;
-        self.paced.remove(&key).map(|(_, run)| run)
+        let (key, end) = due.find_map(|(key, (wait, _))| Some((*key, wait.end(reached)?)))?;
+        self.paced.remove(&key).map(|(_, run)| (run, end))
+    }
+
+    /// The part of a run that is answered first; the other one follows it.
+    fn begin(&mut self, run: ConfirmRun, end: &WaitEnd) -> ConfirmRun {
+        let (run, rest) = run.ended(end);
+        self.left.extend(rest);
+        run
     }
 
     /// The number of unanswered publishes.
@@ -92,19 +114,27 @@ impl Confirms {
     }
 
     /// The next answer that is due.
-    pub fn next(&mut self, reached: &impl Fn(StreamId) -> Watermarks, now: Nanos) -> Option<Confirm> {
-        let mut run = match self.one_by_one.take().or_else(|| self.pop_paced(reached, now)) {
+    pub fn next(&mut self, reached: &impl Reached, now: Nanos) -> Option<Confirm> {
+        let mut run = match self.left.pop_front() {
             Some(run) => run,
-            None => {
-                let mut run = self.waits.pop(reached)?;
-                let joins = |run: ConfirmRun| {
-                    move |next: &ConfirmRun| next.first == run.last + 1 && next.accepted == run.accepted
-                };
-                while let Some(next) = self.waits.pop_if(reached, joins(run)) {
-                    run.last = next.last;
+            None => match self.pop_paced(reached, now) {
+                Some((run, end)) => self.begin(run, &end),
+                None => {
+                    let (run, end) = self.waits.pop(reached)?;
+                    let mut run = self.begin(run, &end);
+                    while self.left.is_empty()
+                        && let Some((next, end)) = self.waits.pop_if(reached, |next, _| next.first == run.last + 1)
+                    {
+                        let next = self.begin(next, &end);
+                        if next.accepted != run.accepted {
+                            self.left.push_front(next);
+                            break;
+                        }
+                        run.last = next.last;
+                    }
+                    run
                 }
-                run
-            }
+            },
         };
         let accepted = run.accepted;
         if run.first == self.answered + 1 {
@@ -126,17 +156,19 @@ impl Confirms {
         }
         self.count_ahead += 1;
         run.first += 1;
-        self.one_by_one = Some(run).filter(|run| run.first <= run.last);
+        if run.first <= run.last {
+            self.left.push_front(run);
+        }
         Some(Confirm { sequence, multiple: false, accepted })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use leveret_queue::Place;
+    use leveret_queue::{Place, Watermarks};
 
     use super::*;
-    use leveret_broker::ticket::{Awaited, Ticket};
+    use leveret_broker::ticket::{Awaited, StreamId, Ticket};
 
     fn ticket(number: u64) -> Ticket {
         Ticket::new(StreamId::LOCAL, Place::new(number))
@@ -150,11 +182,11 @@ mod tests {
         Awaited::written(ticket(number)).into()
     }
 
-    fn reached(written: u64, durable: u64) -> impl Fn(StreamId) -> Watermarks {
-        move |_| Watermarks { written: Place::new(written), durable: Place::new(durable) }
+    fn reached(written: u64, durable: u64) -> impl Reached {
+        move |_| Some(Watermarks { written: Place::new(written), durable: Place::new(durable) })
     }
 
-    fn at(number: u64) -> impl Fn(StreamId) -> Watermarks {
+    fn at(number: u64) -> impl Reached {
         reached(number, number)
     }
 
@@ -219,7 +251,7 @@ mod tests {
     fn a_stalled_stream_delays_no_confirm_of_another_stream() {
         let other = |number| WaitFor::from(Ticket::new(StreamId(1), Place::new(number)));
         let both = |first, second| {
-            move |stream| Watermarks::synced(Place::new(if stream == StreamId::LOCAL { first } else { second }))
+            move |stream| Some(Watermarks::synced(Place::new(if stream == StreamId::LOCAL { first } else { second })))
         };
         let mut confirms = Confirms::default();
         confirms.publish(2, durable(5), true);

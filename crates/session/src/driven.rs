@@ -343,7 +343,7 @@ impl<S: Steps> Session for Driven<S> {
 
     fn wants_turn(&self) -> bool {
         let steps = &self.0;
-        let goes_on = steps.is_ending() && !steps.client().waits_for_room;
+        let goes_on = steps.is_ending() && steps.client().waits_for_room.is_none();
         !steps.client().events.is_empty() || goes_on || steps.has_work()
     }
 

@@ -14,9 +14,10 @@ use leveret_queue::PublishSlot;
 use crate::client_connection::ClientConnection;
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::planted::{Bug, is_planted};
-use leveret_broker::queue_handle::Audience;
+use leveret_broker::queue_handle::{Acceptance, Audience};
 use leveret_broker::route::Route;
 use leveret_broker::shared_messages::REFERENCE_BYTES;
+use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Nanos;
 use leveret_broker::turn_budget::{ENQUEUE, QUEUE_RUN};
 use leveret_broker::wait_for::WaitFor;
@@ -55,6 +56,8 @@ pub struct FanOut {
     wait: WaitFor,
     refusing: Option<usize>,
     gone: usize,
+    /// Number of queues that say later what became of the run.
+    answers_later: usize,
     slot: PublishSlot,
     paced_by: Option<QueueId>,
 }
@@ -65,7 +68,8 @@ pub struct FannedOut {
     pub route: Arc<Route>,
     /// The messages of the run.
     pub batch: Arc<Batch>,
-    /// Number of messages, from the first on, that every queue took.
+    /// Number of messages, from the first on, that every queue took, but for those that answer later: the wait ends with their
+    /// refusals.
     pub accepted: u32,
     /// The position that their confirm waits for.
     pub wait: WaitFor,
@@ -79,6 +83,8 @@ pub struct FannedOut {
     pub paced_by: Option<QueueId>,
     /// All its queues are being deleted, and no requester waits for it. It is handled as if it had come a moment later.
     pub reached_nobody: bool,
+    /// Whether that is told with the end of the wait.
+    pub answers_later: bool,
 }
 
 impl FanOut {
@@ -108,6 +114,7 @@ impl FanOut {
             wait: WaitFor::default(),
             refusing: None,
             gone: 0,
+            answers_later: 0,
             slot: PublishSlot::default(),
             paced_by: None,
         }
@@ -141,15 +148,23 @@ impl FanOut {
             if published.slot.at > self.slot.at {
                 (self.slot, self.paced_by) = (published.slot, Some(queue.info().id));
             }
-            if published.accepted < self.accepted {
-                self.accepted = published.accepted;
-                self.refusing = Some(self.next);
-            }
-            if self.wait.is_nothing() || !is_planted(Bug::FirstQueueConfirms) {
-                self.wait.and(published.awaited);
+            match &published.acceptance {
+                Acceptance::Known(accepted) => {
+                    if *accepted < self.accepted {
+                        self.accepted = *accepted;
+                        self.refusing = Some(self.next);
+                    }
+                    if self.wait.is_nothing() || !is_planted(Bug::FirstQueueConfirms) {
+                        self.wait.and(published.awaited);
+                    }
+                }
+                Acceptance::Later(fate) => {
+                    self.answers_later += 1;
+                    self.wait.and_fate(published.awaited, fate.clone());
+                }
             }
             if !published.awaited.is_nothing() {
-                client.undurable.note_published(published, queue, self.bytes);
+                client.undurable.note_published(&published, queue, self.bytes);
                 if shared.is_some() {
                     self.bytes = REFERENCE_BYTES;
                 }
@@ -162,7 +177,13 @@ impl FanOut {
 
     /// Finishes a run that all queues were offered: requesters that wait for it get it, and it is counted.
     pub fn end(self, client: &mut ClientConnection) -> FannedOut {
-        let Self { route, batch, is_refused, accepted, wait, refusing, gone, slot, paced_by, .. } = self;
+        let Self {
+            route, batch, is_refused, accepted, mut wait, refusing, gone, answers_later, slot, paced_by, ..
+        } = self;
+        if answers_later > 0 && (answers_later + gone < route.queues.len() || !route.replies.is_empty()) {
+            // Somebody has it, whatever the others will say.
+            wait.and_fate(Awaited::default(), Arc::default());
+        }
         if let Some(last) = route.queues.last().filter(|_| !is_refused) {
             client.undurable.note_confirm(&wait, last);
         }
@@ -175,6 +196,7 @@ impl FanOut {
         // Any queue of the route will do: the disk is full for all of them.
         let refusing = refusing.or_else(|| (is_refused && !route.queues.is_empty()).then_some(0));
         let reached_nobody = gone > 0 && gone == route.queues.len() && route.replies.is_empty();
-        FannedOut { route, batch, accepted, wait, refusing, is_refused, slot, paced_by, reached_nobody }
+        let answers_later = answers_later > 0;
+        FannedOut { route, batch, accepted, wait, refusing, is_refused, slot, paced_by, reached_nobody, answers_later }
     }
 }

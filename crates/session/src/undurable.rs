@@ -2,15 +2,13 @@
 
 use std::sync::Arc;
 
-use leveret_queue::Watermarks;
-
 use leveret_broker::allowance::Allowance;
 use leveret_broker::queue_handle::{Published, QueueRef};
 use leveret_broker::streams::Streams;
 use leveret_broker::streams::waits::RunsByStream;
 use leveret_broker::ticket::{Awaited, StreamId};
 use leveret_broker::turn_budget::TurnBudget;
-use leveret_broker::wait_for::WaitFor;
+use leveret_broker::wait_for::{Reached, WaitFor};
 
 /// The weight of a message to a queue that is behind, within the limit on a connection's bytes on their way to the
 /// disk. At this weight a publisher sends between an eighth and a quarter of a megabyte between two syncs, which is
@@ -41,8 +39,8 @@ impl Undurable {
     /// Notes a run of this connection, with this many bytes of memory, that was published to `queue`. If the queue is
     /// behind, the run counts until it is durable. This holds even if the queue's durability is `os`: its confirms only
     /// wait for the write, which would slow down no publisher.
-    pub fn note_published(&mut self, published: Published, queue: &QueueRef, bytes: u64) {
-        let Published { awaited, is_behind, .. } = published;
+    pub fn note_published(&mut self, published: &Published, queue: &QueueRef, bytes: u64) {
+        let &Published { awaited, is_behind, .. } = published;
         match is_behind {
             false => self.note(awaited, queue, bytes),
             true => {
@@ -74,7 +72,7 @@ impl Undurable {
 
     /// Applies the runs whose position has been reached, or as many as the turn allows. False if more are left: no
     /// answer that waits for them is sent before all are in their queues.
-    pub fn apply(&mut self, reached: &impl Fn(StreamId) -> Watermarks, budget: &mut TurnBudget) -> bool {
+    pub fn apply(&mut self, reached: &impl Reached, budget: &mut TurnBudget) -> bool {
         let before = self.bytes;
         let (bytes, is_all) = self.runs.apply(reached, budget);
         self.bytes -= bytes;
@@ -94,7 +92,8 @@ impl Undurable {
         self.runs.awaited()
     }
 
-    /// The streams that the connection has published to; only the node's own log if it hasn't published.
+    /// The streams that the connection publishes to; only the node's own log if it doesn't publish.
+    #[inline]
     pub fn streams(&self) -> impl Iterator<Item = StreamId> {
         let none = self.runs.streams().next().is_none();
         self.runs.streams().chain(none.then_some(StreamId::LOCAL))
@@ -115,10 +114,11 @@ impl Undurable {
 
 #[cfg(test)]
 mod tests {
-    use leveret_queue::{Place, PublishSlot};
+    use leveret_queue::{Place, PublishSlot, Watermarks};
 
     use super::*;
     use crate::fixture::queue;
+    use leveret_broker::queue_handle::Acceptance;
     use leveret_broker::ticket::Ticket;
 
     fn written(number: u64) -> Awaited {
@@ -129,8 +129,8 @@ mod tests {
         written(number).synced()
     }
 
-    fn reached(written: u64, durable: u64) -> impl Fn(StreamId) -> Watermarks {
-        move |_| Watermarks { written: Place::new(written), durable: Place::new(durable) }
+    fn reached(written: u64, durable: u64) -> impl Reached {
+        move |_| Some(Watermarks { written: Place::new(written), durable: Place::new(durable) })
     }
 
     /// The next positions that have to be written, and durable.
@@ -147,17 +147,17 @@ mod tests {
         let os = queue();
         let mut undurable = Undurable::new(Arc::default());
         let published = |position, is_behind| Published {
-            accepted: 1,
+            acceptance: Acceptance::Known(1),
             awaited: written(position),
             is_behind,
             is_gone: false,
             slot: PublishSlot::default(),
         };
-        undurable.note_published(published(10, false), &os, 300 << 10);
+        undurable.note_published(&published(10, false), &os, 300 << 10);
         assert!(!undurable.is_full());
         assert!(undurable.apply(&reached(10, 0), &mut TurnBudget::unlimited()));
         assert!(undurable.is_empty(), "it has to be written only");
-        undurable.note_published(published(11, true), &os, 300 << 10);
+        undurable.note_published(&published(11, true), &os, 300 << 10);
         assert!(undurable.is_full());
         assert_eq!(next(&undurable), (Some(11), Some(11)));
         assert!(undurable.apply(&reached(11, 10), &mut TurnBudget::unlimited()));

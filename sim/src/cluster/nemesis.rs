@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::executor::below;
+use super::executor::{self, below};
 use super::world::Cluster;
 
 /// The faults of a seed, by name.
@@ -55,7 +55,7 @@ pub fn run_seed(seed: u64, prepare: impl FnOnce(&Cluster)) -> Result<Faults, Str
 
 /// Mends links and disks, and starts what is down or has a disk with wrong bits.
 fn mend(cluster: &Cluster, nodes: u64) {
-    cluster.links(super::links::LinkFaults::heal);
+    cluster.links(crate::net::LinkFaults::heal);
     for node in 1..=nodes {
         cluster.mend_disk(node);
         if cluster.is_hit(node) && cluster.is_alive(node) {
@@ -98,7 +98,7 @@ fn strike(cluster: &Cluster, nodes: u64, members: u64) -> &'static str {
             "pause"
         }
         5 => {
-            cluster.links(|links| links.isolate(node, nodes));
+            cluster.links(|links| links.isolate(node, 1..=nodes));
             "isolation"
         }
         6 if node != other => {
@@ -108,6 +108,11 @@ fn strike(cluster: &Cluster, nodes: u64, members: u64) -> &'static str {
         7 => {
             cluster.links(|links| (links.loss, links.delay) = (below(200), below(20_000_000)));
             "loss and delay"
+        }
+        19 if node != other => {
+            let period = 10_000_000 + below(2_000_000_000);
+            cluster.links(|links| links.flap(node, other, period, executor::now()));
+            "flapping link"
         }
         8 => {
             cluster.slow_disk(node, 1000 + below(100_000));

@@ -16,9 +16,9 @@ use super::channels::Oneshot;
 use super::counter::Counter;
 use super::executor::{self, LifeId, Sleep, below};
 use super::judge;
-use super::links::LinkFaults;
 use super::runtime::SimRuntime;
 use crate::disk::SimDisk;
+use crate::net::LinkFaults;
 
 /// A replica in the simulation.
 pub(super) type SimReplica = Placement<SimRuntime, SimHost, Counter>;
@@ -52,6 +52,13 @@ pub(super) struct Shared {
     pub purges_early: Cell<bool>,
     /// Acknowledges appends that nobody got: a quorum that is one too small.
     pub acknowledges_for: Cell<Option<u64>>,
+}
+
+impl Shared {
+    /// The time that a frame takes from node to node; `None` if it is lost.
+    fn travel(&self, from: u64, to: u64) -> Option<u64> {
+        self.links.borrow_mut().travel(from, to, executor::now(), &mut below)
+    }
 }
 
 /// A node. It lives several lives.
@@ -383,7 +390,7 @@ impl Host for SimHost {
         }
         let (sender, answer) = Oneshot::channel();
         let to = node_of(target);
-        let way = shared.links.borrow_mut().travel(from, to);
+        let way = shared.travel(from, to);
         if let Some(time) = way {
             executor::spawn_in(0, async move {
                 Sleep::after(time).await;
@@ -403,7 +410,7 @@ impl Host for SimHost {
                     if let Some(text) = refusal(&reply) {
                         shared.note(&node, format!(", asked by {from}: {text}"));
                     }
-                    let back = shared.links.borrow_mut().travel(to, from);
+                    let back = shared.travel(to, from);
                     if let Some(time) = back {
                         Sleep::after(time).await;
                         // The asker may have given up.

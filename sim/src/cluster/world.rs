@@ -12,9 +12,9 @@ use leveret_log::{EntryLog, EntryOptions, Operation, PlacementId};
 use super::counter::Counter;
 use super::executor::{self, Sleep, below};
 use super::judge::Judge;
-use super::links::LinkFaults;
 use super::node::{Shared, SimNode, SimReplica, node_of, start};
 use crate::disk::{Fault, SimDisk, User, Wrong};
+use crate::net::LinkFaults;
 
 /// A command that a client got an answer for.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leveret_broker::authenticate::Anybody;
-use leveret_broker::ticket::StreamId;
+use leveret_broker::streams::StoreId;
 use leveret_broker::{Broker, Connection, Now, Peer, Protocol, Settings, Setup, Wake};
 use leveret_log::{Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
@@ -74,13 +74,13 @@ impl Stage {
     pub(crate) fn write(&mut self) -> bool {
         let mut wrote = false;
         loop {
-            match self.call(|| self.broker.next_job(StreamId::LOCAL, Lane::Commit, self.now)).expect("the log works") {
+            match self.call(|| self.broker.next_job(StoreId::FIRST, Lane::Commit, self.now)).expect("the log works") {
                 Next::Run(id, job) => {
                     wrote = true;
                     let result = job.run(&self.disk);
                     self.call(|| {
                         drop(job);
-                        self.broker.complete(StreamId::LOCAL, id, result, self.now)
+                        self.broker.complete(StoreId::FIRST, id, result, self.now)
                     })
                     .expect("the log works");
                 }

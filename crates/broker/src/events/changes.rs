@@ -227,7 +227,7 @@ fn created(node: &str, queue: &Queue) -> Event {
         QueueType::Stream => event,
         QueueType::Quorum => event.flag("exclusive", false),
         QueueType::Classic => {
-            let owner = queue.exclusive_owner.map(|owner| process(node, owner.0, 0));
+            let owner = queue.exclusive_owner.map(|owner| process(node, owner.counter(), 0));
             event
                 .flag("exclusive", queue.exclusive_owner.is_some())
                 .text("owner_pid", owner.unwrap_or_default())

@@ -32,7 +32,7 @@ fn opened(node: &str, view: &ConnectionView, now: Now) -> HeaderTable {
     let of_tls = |text: fn(&crate::Encryption) -> &'static str| encryption.map_or("", text);
     let mut event = Event::new()
         .text("type", "network")
-        .text("pid", process(node, client.id.0, 0))
+        .text("pid", process(node, client.id.counter(), 0))
         .text("name", &*client.name)
         .number("port", peer.local.port())
         .number("peer_port", peer.address.port())
@@ -76,7 +76,7 @@ pub fn connection_closed(notices: &Notices, view: &ConnectionView) {
     notices.event("connection.closed", || {
         let event = Event::new()
             .text("name", &*view.client.name)
-            .text("pid", process(notices.node(), view.client.id.0, 0))
+            .text("pid", process(notices.node(), view.client.id.counter(), 0))
             .text("node", notices.node())
             .arguments("client_properties", &view.client_properties);
         named(event, view).table()
@@ -120,9 +120,9 @@ fn login(user: &str, client: &Client, protocol: &str, peer: &Peer, mechanism: &s
 pub fn channel_opened(notices: &Notices, client: &Client, number: u16) {
     notices.event("channel.created", || {
         Event::new()
-            .text("pid", process(notices.node(), client.id.0, number))
+            .text("pid", process(notices.node(), client.id.counter(), number))
             .text("name", format!("{} ({number})", client.name))
-            .text("connection", process(notices.node(), client.id.0, 0))
+            .text("connection", process(notices.node(), client.id.counter(), 0))
             .number("number", number)
             .text("user", &*client.user)
             .text("vhost", &*client.vhost)
@@ -135,7 +135,7 @@ pub fn channel_opened(notices: &Notices, client: &Client, number: u16) {
 pub fn channel_closed(notices: &Notices, client: &Client, number: u16, consumers: usize) {
     notices.event("channel.closed", || {
         Event::new()
-            .text("pid", process(notices.node(), client.id.0, number))
+            .text("pid", process(notices.node(), client.id.counter(), number))
             .number("consumer_count", consumers as u64)
             .by(&client.user)
             .table()
@@ -157,7 +157,7 @@ impl ConsumerEvent<'_> {
     fn event(&self, node: &str, client: &Client) -> Event {
         Event::new()
             .text("consumer_tag", self.tag)
-            .text("channel", process(node, client.id.0, self.channel))
+            .text("channel", process(node, client.id.counter(), self.channel))
             .text("queue", self.queue)
             .text("vhost", &*client.vhost)
             .by(&client.user)

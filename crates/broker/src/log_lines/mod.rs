@@ -73,10 +73,10 @@ macro_rules! over {
     ($level:ident, $told:ident, $now:ident, $why:expr) => {
         tracing::$level!(
             target: CONNECTION,
-            pid = $told.id.0,
+            pid = $told.id.counter(),
             detail = $why,
             "closing AMQP connection <0.{}.0> ({}, duration: '{}'):",
-            $told.id.0,
+            $told.id.counter(),
             Whole($told),
             $told.duration($now)
         )
@@ -86,14 +86,14 @@ macro_rules! over {
 impl Told<'_> {
     /// Its first bytes belong to a protocol.
     pub(crate) fn accepted(self) {
-        tracing::info!(target: CONNECTION, pid = self.id.0, "accepting AMQP connection {}", self.name);
+        tracing::info!(target: CONNECTION, pid = self.id.counter(), "accepting AMQP connection {}", self.name);
     }
 
     /// Its client gave it a name.
     pub fn named(self) {
         if !self.client_name.is_empty() {
             let (name, client_name) = (self.name, self.client_name);
-            tracing::info!(target: CONNECTION, pid = self.id.0, "connection {name} has a client-provided name: {client_name}");
+            tracing::info!(target: CONNECTION, pid = self.id.counter(), "connection {name} has a client-provided name: {client_name}");
         }
     }
 
@@ -102,7 +102,7 @@ impl Told<'_> {
         let (user, vhost) = (self.user, self.vhost);
         tracing::info!(
             target: CONNECTION,
-            pid = self.id.0,
+            pid = self.id.counter(),
             "connection {self}: user '{user}' authenticated and granted access to vhost '{vhost}'"
         );
     }
@@ -112,7 +112,7 @@ impl Told<'_> {
         let (name, user, vhost) = (self.name, self.user, self.vhost);
         tracing::info!(
             target: CONNECTION,
-            pid = self.id.0,
+            pid = self.id.counter(),
             "Connection from AMQP 1.0 container '{container}': user '{user}' authenticated using SASL mechanism {mechanism} \
              and granted access to vhost '{vhost}' (connection {name})"
         );
@@ -123,7 +123,7 @@ impl Told<'_> {
         let user = self.user;
         tracing::info!(
             target: CONNECTION,
-            pid = self.id.0,
+            pid = self.id.counter(),
             "connection {self}: user '{user}' updated secret, reason: {reason}"
         );
     }
@@ -133,7 +133,7 @@ impl Told<'_> {
         let duration = self.duration(now);
         tracing::info!(
             target: CONNECTION,
-            pid = self.id.0,
+            pid = self.id.counter(),
             "closing AMQP connection ({}, duration: '{duration}')",
             Whole(self)
         );
@@ -156,7 +156,7 @@ impl Told<'_> {
 
     /// Its client closes it with an error.
     pub fn closed_with(self, condition: &str, why: &str) {
-        let id = self.id.0;
+        let id = self.id.counter();
         tracing::warn!(
             target: CONNECTION,
             pid = id,
@@ -168,7 +168,7 @@ impl Told<'_> {
 
     /// We close it with an error.
     pub fn failed(self, state: &str, why: &str) {
-        let id = self.id.0;
+        let id = self.id.counter();
         tracing::error!(
             target: CONNECTION,
             pid = id,
@@ -180,12 +180,12 @@ impl Told<'_> {
 
     /// Its client connected to the wrong port.
     pub(crate) fn foreign(self, why: &str) {
-        tracing::warn!(target: CONNECTION, pid = self.id.0, "closing AMQP connection ({}): {why}", Whole(self));
+        tracing::warn!(target: CONNECTION, pid = self.id.counter(), "closing AMQP connection ({}): {why}", Whole(self));
     }
 
     /// A channel is closed with an error.
     pub fn channel_failed(self, channel: u16, why: &str) {
-        let id = self.id.0;
+        let id = self.id.counter();
         tracing::error!(
             target: CHANNEL,
             pid = id,
@@ -197,7 +197,7 @@ impl Told<'_> {
 
     /// An AMQP 1.0 session or link is ended or refused.
     pub fn refused(self, what: fmt::Arguments<'_>, condition: &str, why: &str) {
-        let id = self.id.0;
+        let id = self.id.counter();
         tracing::warn!(
             target: CHANNEL,
             pid = id,
@@ -209,13 +209,13 @@ impl Told<'_> {
 
     /// A user logged in.
     pub fn authenticated(self, user: &str) {
-        tracing::info!(target: USER, pid = self.id.0, "User '{user}' authenticated successfully");
+        tracing::info!(target: USER, pid = self.id.counter(), "User '{user}' authenticated successfully");
     }
 
     /// A login failed; `claimed` is the user name, if given. The reason is that of `Authenticate`.
     pub fn not_authenticated(self, claimed: Option<&str>, reason: &str) {
         let user = claimed.unwrap_or_default();
-        tracing::warn!(target: USER, pid = self.id.0, "User '{user}' failed to authenticate: {reason}");
+        tracing::warn!(target: USER, pid = self.id.counter(), "User '{user}' failed to authenticate: {reason}");
     }
 
     /// The duration in RabbitMQ's format: `12ms`, `7s`, `3M, 7s`, `1D, 0H, 3M, 7s`.

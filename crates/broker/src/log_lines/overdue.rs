@@ -73,7 +73,7 @@ impl Overdue<'_> {
         let (ms, setting) = (self.timeout.ms(self.node_ms), self.timeout.setting.named());
         tracing::warn!(
             target: QUEUE,
-            pid = connection.id.0,
+            pid = connection.id.counter(),
             "{self} hasn't acknowledged a delivery for {} ms: after {ms} ms the message is taken back ({setting}; connection \
              {connection}){left_out}",
             self.age / 1_000_000
@@ -86,7 +86,7 @@ impl Overdue<'_> {
         let (ms, setting) = (self.timeout.ms(self.node_ms), self.timeout.setting.named());
         tracing::warn!(
             target: QUEUE,
-            pid = connection.id.0,
+            pid = connection.id.counter(),
             "{self} has timed out waiting for a consumer acknowledgement of a delivery. Timeout used: {ms} ms ({setting}; \
              connection {connection}). Messages that were taken back: {count}{left_out}"
         );

@@ -14,12 +14,25 @@ use leveret_queue::{
 
 use super::{PublishedIn, QueueHandle};
 use crate::group::Group;
-use crate::offered_chunk;
+use crate::offered_chunk::{self, Numbered};
 use crate::planted::{Bug, is_planted};
-use crate::published::{ChunkPublished, Published};
+use crate::published::PublishedHere;
 use crate::streams::Record;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
+
+/// The outcome of one offer of a chunk.
+enum Offer {
+    /// It was accepted as a whole or not at all.
+    Taken(PublishedHere),
+    /// Nothing was done: messages of its publisher up to this number were published before.
+    Behind {
+        /// The number.
+        last: u64,
+        /// The place that a confirm of these messages waits for.
+        awaited: Awaited,
+    },
+}
 
 impl QueueHandle {
     /// The chunk of these messages.
@@ -29,36 +42,76 @@ impl QueueHandle {
     }
 
     /// Offers messages of a batch to this stream, as one chunk.
-    pub(super) fn publish_as_chunk(self: &Arc<Self>, part: BatchPart<'_>, now: Nanos) -> Published {
+    pub(super) fn publish_as_chunk(self: &Arc<Self>, part: BatchPart<'_>, now: Nanos) -> PublishedHere {
         if part.count == 0 {
-            return Published::none();
+            return PublishedHere::none();
         }
-        match self.publish_chunk(OfferedChunk::unnamed(&self.chunk_of(part)), now) {
-            ChunkPublished::Offered(published) => published,
-            ChunkPublished::Behind { .. } => unreachable!("only named publishers number their messages"),
+        self.publish_chunk(&self.chunk_of(part), None, now)
+    }
+
+    /// Offers a chunk to this stream; see [`QueueRef::publish_chunk`](super::QueueRef::publish_chunk).
+    pub(crate) fn publish_chunk(
+        self: &Arc<Self>,
+        chunk: &Arc<SharedChunk>,
+        numbered: Option<Numbered<'_>>,
+        now: Nanos,
+    ) -> PublishedHere {
+        let count = u32::try_from(chunk.len()).expect("a chunk has at most 65,535 messages");
+        let published = match self.offer_chunk(chunk, numbered, now) {
+            Offer::Taken(published) => published,
+            Offer::Behind { last, awaited } => self.publish_rest(chunk, numbered, (last, awaited), now),
+        };
+        // Messages that were left out are there already.
+        PublishedHere { accepted: if published.accepted == 0 { 0 } else { count }, ..published }
+    }
+
+    /// Offers the messages of a chunk that weren't published before by their publisher's name, up to number `last`: another
+    /// connection publishes by that name.
+    #[cold]
+    fn publish_rest(
+        self: &Arc<Self>,
+        chunk: &Arc<SharedChunk>,
+        numbered: Option<Numbered<'_>>,
+        (mut last, mut awaited): (u64, Awaited),
+        now: Nanos,
+    ) -> PublishedHere {
+        let filter_bytes = self.effective.load().options(&self.info).stream_filter_bytes;
+        loop {
+            let rest = numbered
+                .and_then(|numbered| offered_chunk::behind(chunk, numbered, last, (&self.info.name, filter_bytes)));
+            let Some((rest, numbers)) = rest else {
+                // All of them were: they are confirmed once they are safe.
+                return PublishedHere { accepted: 1, awaited, ..PublishedHere::none() };
+            };
+            let name = numbered.map_or("", |numbered| numbered.name);
+            match self.offer_chunk(&Arc::new(rest), Some(Numbered { name, numbers: &numbers }), now) {
+                Offer::Taken(published) => return published,
+                Offer::Behind { last: further, awaited: later } => (last, awaited) = (further, later),
+            }
         }
     }
 
-    /// Offers a chunk to this stream.
-    pub(crate) fn publish_chunk(self: &Arc<Self>, offered: OfferedChunk<'_>, now: Nanos) -> ChunkPublished {
-        let OfferedChunk { chunk, writer } = offered;
+    fn offer_chunk(self: &Arc<Self>, chunk: &Arc<SharedChunk>, numbered: Option<Numbered<'_>>, now: Nanos) -> Offer {
         self.decode_early(chunk);
+        let writer = numbered.map(Numbered::run);
+        let offered = OfferedChunk { chunk, writer: writer.as_ref() };
         let count = u32::try_from(chunk.len()).expect("a chunk has at most 65,535 messages");
         let published = self.with(|queue, effects| {
+            let writer = writer.as_ref();
             let submission = match queue.submit_chunk(count, writer, now) {
                 // It came before the deletion was known: it counts as published later, when it would have found no stream.
                 None => {
                     let awaited = Awaited::durable(*self.closed_at.lock());
-                    let gone = Published { accepted: count, awaited, is_gone: true, ..Published::none() };
-                    return ChunkPublished::Offered(gone);
+                    let gone = PublishedHere { accepted: count, awaited, is_gone: true, ..PublishedHere::none() };
+                    return Offer::Taken(gone);
                 }
-                Some(ChunkSubmission::Refused) => return ChunkPublished::Offered(Published::none()),
+                Some(ChunkSubmission::Refused) => return Offer::Taken(PublishedHere::none()),
                 Some(ChunkSubmission::Behind(last)) => {
                     let awaited = match is_planted(Bug::ConfirmRepeatEarly) {
                         true => Awaited::default(),
                         false => self.awaited_by(queue, self.is_written(queue)),
                     };
-                    return ChunkPublished::Behind { last, awaited };
+                    return Offer::Behind { last, awaited };
                 }
                 Some(ChunkSubmission::Accepted(submission)) => submission,
             };
@@ -71,7 +124,7 @@ impl QueueHandle {
             if is_planted(Bug::ApplyBeforeDurable) {
                 queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);
             }
-            ChunkPublished::Offered(Published {
+            Offer::Taken(PublishedHere {
                 accepted: count,
                 awaited: self.awaited_by(queue, written),
                 is_behind: queue.is_behind(),
@@ -79,7 +132,7 @@ impl QueueHandle {
                 slot: PublishSlot::default(),
             })
         });
-        published.unwrap_or(ChunkPublished::Offered(Published::none()))
+        published.unwrap_or(Offer::Taken(PublishedHere::none()))
     }
 
     /// Whether it is enough for a confirm that a record is written.

@@ -42,7 +42,6 @@ impl QueueHandle {
     pub(crate) fn convert(
         self: &Arc<Self>,
         services: &Services,
-        epoch_ms: u64,
         now: Nanos,
         prepare: impl FnOnce(EarlierPriorities) -> Result<Option<Successor>, Refused>,
         log: Option<impl FnOnce(Option<&[u8]>) -> Ticket>,
@@ -64,7 +63,7 @@ impl QueueHandle {
             let Some(log) = log else { return Ok(None) };
             let ticket = log(record.as_deref());
             let is_logged = durability != Durability::Memory || self.is_durable();
-            let surroundings = Self::surroundings(services, epoch_ms);
+            let surroundings = Self::surroundings(services);
             let (machine, attempts) = queue.convert(options, is_logged, surroundings, now, &mut effects);
             let successor = Self::with_machine(info, effective, machine, services);
             successor.last_record.set(self.last_record.get());

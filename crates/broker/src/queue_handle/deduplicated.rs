@@ -10,10 +10,11 @@ use leveret_message::{Batch, BatchPart};
 use leveret_model::Durability;
 use leveret_queue::{Effects, Offered, Placement, PublishSlot, Queue};
 
-use super::{Audience, Published, PublishedIn, QueueHandle};
+use super::{Audience, PublishedIn, QueueHandle};
 use crate::group::Group;
 use crate::held_messages::Fresh;
 use crate::planted::{Bug, is_planted};
+use crate::published::PublishedHere;
 use crate::streams::Record;
 use crate::ticket::Awaited;
 use crate::time::Nanos;
@@ -34,7 +35,7 @@ impl QueueHandle {
         persistent: bool,
         audience: Audience,
         now: Nanos,
-    ) -> Published {
+    ) -> PublishedHere {
         let count = compared.len() as u32;
         let is_persistent = persistent || self.is_always_persistent();
         let published = self.with(|queue, effects| {
@@ -42,7 +43,7 @@ impl QueueHandle {
             self.count_duplicates(&fresh);
             let Some(submission) = queue.submit(BatchPart::of(&fresh.batch, 0, fresh.count()), now) else {
                 let awaited = Awaited::durable(*self.closed_at.lock());
-                return Published { accepted: fresh.offered(), awaited, is_gone: true, ..Published::none() };
+                return PublishedHere { accepted: fresh.offered(), awaited, is_gone: true, ..PublishedHere::none() };
             };
             let (first, taken) = (submission.first, submission.accepted);
             let part = BatchPart::of(&fresh.batch, 0, taken);
@@ -69,9 +70,9 @@ impl QueueHandle {
                 Audience::Alone | Audience::Several(_) => queue.slot(taken, now),
                 Audience::Unpaced(_) => PublishSlot::default(),
             };
-            Published { accepted: fresh.accepted(taken), awaited, is_behind, is_gone: false, slot }
+            PublishedHere { accepted: fresh.accepted(taken), awaited, is_behind, is_gone: false, slot }
         });
-        let published = published.unwrap_or_else(Published::none);
+        let published = published.unwrap_or_else(PublishedHere::none);
         if published.is_gone
             && let Some(successor) = self.successor()
         {

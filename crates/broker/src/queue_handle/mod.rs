@@ -31,12 +31,14 @@ use crate::log_lines::category;
 use crate::moves;
 use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
+use crate::published::{NotTaken, PublishedHere};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
 use crate::records::reason_of;
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
-use crate::streams::{Apply, Record, StreamRef};
+use crate::streams::{Apply, Record, StoreRef, StreamRef};
+use crate::streams::{CarriedOut, LateStream};
 use crate::taps::Taps;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
@@ -58,7 +60,8 @@ mod transfer;
 
 pub use crate::moves::Reason;
 pub(crate) use crate::moves::Waiting;
-pub use crate::published::{Audience, ChunkPublished, Published};
+pub use crate::offered_chunk::Numbered;
+pub use crate::published::{Acceptance, Audience, Fate, Published, RefusalReason, RefusedPublish};
 pub(crate) use checkpoint::LiveAnswer;
 pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;
@@ -86,14 +89,16 @@ pub(crate) struct QueueHandle {
     durability: Durability,
     /// The stream that its records are appended to.
     stream: StreamRef,
+    /// The log that has its messages.
+    store: StoreRef,
     pub(crate) reads: Arc<Reads>,
     deferred: Arc<Deferred>,
     shared: Arc<SharedMessages>,
     taps: Arc<Taps>,
     /// Whether it is in the list of its home core.
     is_deferred: AtomicBool,
-    /// See [`crate::Settings::answers_late`].
-    answers_late: bool,
+    /// The stream that says later what became of publishes, see [`crate::Settings::answers_late`].
+    late: Option<Arc<LateStream>>,
     moves: moves::Moves,
     deleted_messages: AtomicU64,
     /// The ticket of its deletion, once it is closed; written under its lock.
@@ -110,28 +115,26 @@ pub(crate) struct QueueHandle {
 pub(crate) type LocalQueue = Arc<QueueHandle>;
 
 impl QueueHandle {
-    /// Creates a queue of the type that it was declared with, which begins with this replica. `epoch_ms` is the wall time of
-    /// monotonic zero, in milliseconds since the Unix epoch.
+    /// Creates a queue of the type that it was declared with, which begins with this replica.
     pub(crate) fn open(
         info: Arc<QueueInfo>,
         effective: EffectiveQueue,
         replica: Replica,
         services: &Services,
-        epoch_ms: u64,
         now: Nanos,
     ) -> LocalQueue {
         services.shared.restore(&replica.parts.references);
         // Messages from before a restart may exist although new ones aren't logged.
         let is_logged = info.durability(services.durability) != Durability::Memory || !replica.ledger.is_empty();
-        let surroundings = Self::surroundings(services, epoch_ms);
+        let surroundings = Self::surroundings(services);
         let queue = Queue::new(effective.options(&info).clone(), is_logged, replica, surroundings, now);
         Self::with_machine(info, effective, queue, services)
     }
 
-    fn surroundings(services: &Services, epoch_ms: u64) -> Surroundings {
+    fn surroundings(services: &Services) -> Surroundings {
         Surroundings {
             budget: services.budget.clone(),
-            epoch_ms,
+            epoch: services.epoch.clone(),
             strict_compat: services.strict_compat,
             standing_delay_target: services.standing_delay_target,
         }
@@ -140,7 +143,8 @@ impl QueueHandle {
     fn with_machine(info: Arc<QueueInfo>, effective: EffectiveQueue, queue: Queue, services: &Services) -> LocalQueue {
         let log_id = LogId(info.id.0);
         let Services { reads, deferred, shared, taps, .. } = services.clone();
-        let stream = services.streams.of(&info).clone();
+        let (stream, store) = services.streams.of(&info);
+        let late = services.late.get(usize::from(store.id().0)).cloned();
         let durability = info.durability(services.durability);
         if durability == Durability::Os {
             stream.defer_syncs();
@@ -158,12 +162,13 @@ impl QueueHandle {
             inner: Mutex::new(queue),
             last_record: LatestPlace::new(stream.watermarks().durable),
             stream,
+            store,
             reads,
             deferred,
             shared,
             taps,
             is_deferred: AtomicBool::new(false),
-            answers_late: services.answers_late,
+            late,
             moves: moves::Moves::default(),
             deleted_messages: AtomicU64::new(0),
             closed_at: Mutex::default(),
@@ -180,6 +185,11 @@ impl QueueHandle {
     /// The commit stream that it belongs to.
     pub(crate) fn stream(&self) -> &StreamRef {
         &self.stream
+    }
+
+    /// The log of the disk that has its messages.
+    pub(crate) fn store(&self) -> &StoreRef {
+        &self.store
     }
 
     /// Its log.
@@ -285,7 +295,7 @@ impl QueueHandle {
                 if let Some(rare) = effects.rare() {
                     self.log_rare(&mut queue, rare);
                 }
-                effects.deadline = queue.announce_deadline();
+                effects.deadlines = queue.announce_deadlines();
                 result
             }));
             if result.is_err() {
@@ -308,8 +318,8 @@ impl QueueHandle {
         if let Some((from, numbers)) = effects.take_read() {
             self.reads.request(self.clone(), from, Purpose::Delivery(numbers));
         }
-        if let Some(deadline) = effects.deadline {
-            self.deferred.at(deadline, self);
+        if !effects.deadlines.is_none() {
+            self.deferred.at(effects.deadlines, self);
         }
         if let Some(rare) = effects.take_rare() {
             self.carry_out(*rare);
@@ -365,7 +375,7 @@ impl QueueHandle {
         persistent: bool,
         audience: Audience,
         now: Nanos,
-    ) -> Published {
+    ) -> PublishedHere {
         if self.is_stream() {
             return self.publish_as_chunk(part, now);
         }
@@ -388,10 +398,10 @@ impl QueueHandle {
             let Some(submission) = queue.submit(part, now) else {
                 // It was routed before the deletion was known: it counts as published later, when it would have found no queue.
                 let awaited = Awaited::durable(*self.closed_at.lock());
-                return Published { accepted: count, awaited, is_gone: true, ..Published::none() };
+                return PublishedHere { accepted: count, awaited, is_gone: true, ..PublishedHere::none() };
             };
             if submission.accepted == 0 {
-                return Published::none();
+                return PublishedHere::none();
             }
             let is_logged = self.is_durable() && (persistent || self.spills(queue, part.first(submission.accepted)));
             let written = self.durability == Durability::Os && !queue.awaits_group();
@@ -427,9 +437,9 @@ impl QueueHandle {
                 Audience::Alone | Audience::Several(_) => queue.slot(accepted, now),
                 Audience::Unpaced(_) => PublishSlot::default(),
             };
-            Published { accepted, awaited, is_behind, is_gone: false, slot }
+            PublishedHere { accepted, awaited, is_behind, is_gone: false, slot }
         });
-        let published = published.unwrap_or_else(Published::none);
+        let published = published.unwrap_or_else(PublishedHere::none);
         if published.is_gone
             && let Some(successor) = self.successor()
         {
@@ -838,7 +848,36 @@ impl QueueHandle {
 
     /// Whether it answers all calls later that a queue elsewhere would answer later.
     pub(crate) fn answers_late(&self) -> bool {
-        self.answers_late
+        self.late.is_some()
+    }
+
+    /// The answer to the publisher of `count` messages.
+    #[inline]
+    pub(crate) fn told(self: &Arc<Self>, published: PublishedHere, count: u32) -> Published {
+        match &self.late {
+            None => published.into(),
+            Some(late) => self.told_later(late, published, count),
+        }
+    }
+
+    #[cold]
+    fn told_later(self: &Arc<Self>, late: &Arc<LateStream>, published: PublishedHere, count: u32) -> Published {
+        let PublishedHere { accepted, awaited, is_behind, is_gone, slot } = published;
+        let not_taken = match is_gone {
+            true => Some(NotTaken::Gone),
+            false => (accepted < count).then(|| NotTaken::Refused(self.refusal(accepted).into())),
+        };
+        let carried_out = CarriedOut { awaited, queue: self.clone(), not_taken };
+        let queue = self.clone();
+        let (awaited, fate) = late.number(carried_out, move |call| queue.deferred.ask(Some(&queue), call));
+        Published { acceptance: Acceptance::Later(fate), awaited, is_behind, is_gone: false, slot }
+    }
+
+    /// The refusal of all but the first messages.
+    fn refusal(&self, accepted: u32) -> RefusedPublish {
+        let has_stopped = has_failed(&self.inner.lock());
+        let reason = if has_stopped { RefusalReason::Stopped } else { RefusalReason::Limit };
+        RefusedPublish { accepted, queue: self.info.name.clone(), reason }
     }
 
     /// Makes a call in a turn of the home core, and answers then.
@@ -869,8 +908,8 @@ impl ReadOwner for QueueHandle {
         self.log_id
     }
 
-    fn stream(&self) -> &StreamRef {
-        &self.stream
+    fn store(&self) -> &StoreRef {
+        &self.store
     }
 
     fn shared_place(&self, number: u64) -> Option<SharedPlace> {

@@ -8,26 +8,26 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::{LogId, Wait};
+use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch, BatchPart};
 use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, QueueType, Refused};
 use leveret_queue::{
     ChunkTurn, ConsumerId, ConsumerOptions, ConsumerStatus, Count, CreditState, DeleteIf, Deliveries, Departure, Flow,
-    GetOutcome, KeptOffset, Link, NotDeleted, OfferedChunk, Peeked, Place, Portion, QueueCounts, QueueGauges,
-    QueueState, QueueStatus, Run, Scan, SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent,
-    WaitReason,
+    GetOutcome, KeptOffset, Link, NotDeleted, Peeked, Place, Portion, QueueCounts, QueueGauges, QueueState,
+    QueueStatus, Run, Scan, SetAside, StreamFilter, StreamStart, Taken, TakenChunk, TurnEnd, Unsent, WaitReason,
 };
 
 use super::{
-    Audience, ChunkPublished, LiveAnswer, LocalQueue, NoConsumer, Published, PublishedIn, Reason, Successor,
-    Unconverted,
+    Audience, LiveAnswer, LocalQueue, NoConsumer, Numbered, Published, PublishedIn, Reason, Successor, Unconverted,
 };
 use crate::asked::{Later, NowOrLater};
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
+use crate::published::PublishedHere;
 use crate::reads::Purpose;
 use crate::services::Services;
-use crate::streams::{StreamRef, Waiter, waits};
+use crate::streams::{StoreRef, StreamRef, Waiter, waits};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
 use crate::wait_for::WaitFor;
@@ -115,12 +115,11 @@ impl QueueRef {
     pub(crate) fn convert(
         &self,
         services: &Services,
-        epoch_ms: u64,
         now: Nanos,
         prepare: impl FnOnce(EarlierPriorities) -> Result<Option<Successor>, Refused>,
         log: Option<impl FnOnce(Option<&[u8]>) -> Ticket>,
     ) -> Result<Option<(Self, Ticket)>, Unconverted> {
-        pass!(self, queue => queue.convert(services, epoch_ms, now, prepare, log))
+        pass!(self, queue => queue.convert(services, now, prepare, log))
     }
 
     /// Its conversion is durable: notifies its consumers.
@@ -149,14 +148,27 @@ impl QueueRef {
         pass!(self, queue => queue.stream())
     }
 
-    /// Offers a chunk to a stream; `writer` is its publisher if that has a name.
-    pub fn publish_chunk(&self, offered: OfferedChunk<'_>, now: Nanos) -> ChunkPublished {
-        pass!(self, queue => queue.taps.put_chunk(&queue.info, offered.chunk, queue.publish_chunk(offered, now), now))
+    /// The log of the disk that has its messages.
+    pub(crate) fn store(&self) -> &StoreRef {
+        pass!(self, queue => queue.store())
+    }
+
+    /// Offers a chunk to a stream, which takes it as a whole or not at all; `numbered` are the name of its publisher, if it has one,
+    /// and the numbers of its entries. Messages that were published by that name before are left out, and count as accepted.
+    pub fn publish_chunk(&self, chunk: &Arc<SharedChunk>, numbered: Option<Numbered<'_>>, now: Nanos) -> Published {
+        pass!(self, queue => {
+            let published = queue.publish_chunk(chunk, numbered, now);
+            queue.taps.put_chunk(&queue.info, chunk, published, now);
+            queue.told(published, u32::try_from(chunk.len()).unwrap_or(u32::MAX))
+        })
     }
 
     /// The place that everything submitted to a stream so far waits for.
     pub fn awaited(&self) -> Awaited {
-        pass!(self, queue => queue.awaited())
+        pass!(self, queue => {
+            let here = PublishedHere { accepted: 1, awaited: queue.awaited(), ..PublishedHere::none() };
+            queue.told(here, 1).awaited
+        })
     }
 
     /// See [`leveret_queue::Queue::take_chunks`].
@@ -211,13 +223,21 @@ impl QueueRef {
         pass!(self, queue => {
             let published = queue.publish(part, persistent, audience, now);
             queue.taps.put(&queue.info, part.first(published.taken()), now);
-            published
+            queue.told(published, part.count)
         })
     }
 
     /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
     /// once, or behind pending messages.
-    pub fn publish_in(&self, group: &mut Group, part: BatchPart<'_>, persistent: bool, now: Nanos) -> PublishedIn {
+    pub fn publish_in(&self, group: &mut Group, part: BatchPart<'_>, persistent: bool, now: Nanos) -> Published {
+        pass!(self, queue => {
+            let PublishedIn { accepted, ticket } = self.move_in(group, part, persistent, now);
+            queue.told(PublishedHere { accepted, awaited: ticket.into(), ..PublishedHere::none() }, part.count)
+        })
+    }
+
+    /// The same for the home of the group's stream, which knows at once which messages the queue accepts.
+    pub(crate) fn move_in(&self, group: &mut Group, part: BatchPart<'_>, persistent: bool, now: Nanos) -> PublishedIn {
         pass!(self, queue => {
             let published = queue.publish_in(group, part, persistent, now);
             queue.taps.put(&queue.info, part.first(published.accepted), now);
@@ -540,7 +560,7 @@ impl QueueRef {
         pass!(self, queue => {
             queue.delete();
             if queue.info().is_logged() {
-                queue.stream().forget(queue.log_id());
+                queue.store().forget(queue.log_id());
             }
         });
     }

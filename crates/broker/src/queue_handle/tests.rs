@@ -9,8 +9,8 @@ use leveret_model::{
 };
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deliveries, Departure, GetOutcome, Ledger, Link,
-    MemoryBudget, NoConsumer, QueueState, References, Replica, Run, Signal,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deliveries, Departure, Epoch, GetOutcome,
+    Ledger, Link, MemoryBudget, NoConsumer, QueueState, References, Replica, Run, Signal,
 };
 
 use super::{LiveAnswer, LocalQueue, QueueHandle, QueueRef, Reason, Successor};
@@ -26,7 +26,7 @@ use crate::recovered_shared::RecoveredShared;
 use crate::recovery::Recovered;
 use crate::services::Services;
 use crate::shared_messages::{SharedLimits, SharedMessages};
-use crate::streams::{CommitStream as _, LocalStream, Streams};
+use crate::streams::{CommitStream as _, LocalStream, StoreId, Streams};
 use crate::ticket::{StreamId, Ticket};
 use crate::time::Now;
 
@@ -54,7 +54,7 @@ impl Fixture {
         let disk = MemoryDisk::new();
         let (log, _) =
             leveret_log::recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("an empty disk");
-        let commit = Arc::new(LocalStream::new(StreamId::LOCAL, log));
+        let commit = Arc::new(LocalStream::new(StoreId::FIRST, log));
         let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
         let options = QueueOptions { dead_letter, ..QueueOptions::default() };
         let info = Queue {
@@ -74,15 +74,16 @@ impl Fixture {
             options,
         };
         let budget = Arc::new(MemoryBudget::new(1 << 20));
-        let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1)));
+        let (reads, deferred) = (Arc::new(Reads::default()), Arc::new(Deferred::new(1, Epoch::default())));
         let limits = SharedLimits { copied_to_queues_max: 8, body_file_from: 1 << 20 };
         let bodies = Bodies::new(BodyFiles::new(0, 0), 1);
         let shared = Arc::new(SharedMessages::new(RecoveredShared::default(), commit.clone(), bodies.clone(), limits));
         let services = Services {
-            streams: Arc::new(Streams::new(vec![commit.clone()], Streams::by_home)),
+            streams: Arc::new(Streams::new(std::slice::from_ref(&commit), Streams::by_home)),
             reads: reads.clone(),
             deferred,
             budget,
+            epoch: Epoch::default(),
             shared,
             metrics: Arc::default(),
             counters: Arc::default(),
@@ -91,9 +92,9 @@ impl Fixture {
             first_number: 0,
             strict_compat: false,
             standing_delay_target: 0,
-            answers_late: false,
+            late: Vec::new(),
         };
-        let queue = QueueHandle::open(Arc::new(info), EffectiveQueue::default(), Replica::default(), &services, 0, 0);
+        let queue = QueueHandle::open(Arc::new(info), EffectiveQueue::default(), Replica::default(), &services, 0);
         Self { queue, commit, reads, bodies, disk, outbox: Arc::new(Outbox::new(Arc::new(Nobody))), services }
     }
 
@@ -273,8 +274,7 @@ fn a_checkpoint_after_recovery_contains_the_replayed_state() {
     ledger.accept(0, 3, 12);
     ledger.settle(1, 1, 4, Departure::Settled);
     let replica = Replica { ledger, delivered_below: 3, ..Replica::default() };
-    let again =
-        QueueHandle::open(stage.queue.info().clone(), EffectiveQueue::default(), replica, &stage.services, 0, 0);
+    let again = QueueHandle::open(stage.queue.info().clone(), EffectiveQueue::default(), replica, &stage.services, 0);
     let LiveAnswer::Live(state) = again.live_state(end) else { panic!("it is there") };
     assert_eq!((state.position, state.bytes, state.live.len()), (end.number(), 8, 2));
 }
@@ -375,7 +375,7 @@ fn calls_on_a_converted_queue_reach_its_successor() {
         Ok(Some(Successor { info, effective, record: None }))
     };
     let log = |_: Option<&[u8]>| Ticket::default();
-    let converted = stage.queue.convert(&stage.services, 0, 0, prepare, Some(log));
+    let converted = stage.queue.convert(&stage.services, 0, prepare, Some(log));
     let Ok(Some((successor, _))) = converted else { panic!("it isn't converted") };
     let old = QueueRef::from(stage.queue.clone());
     assert!(old.newest().is_same(&successor));

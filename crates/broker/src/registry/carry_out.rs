@@ -127,7 +127,7 @@ impl Registry {
             let log = (!dry_run).then_some(|record: Option<&[u8]>| {
                 self.log(&mut staged, record.filter(|_| !is_planted(Bug::ForgetConversion)))
             });
-            let (successor, ticket) = match queue.convert(&self.services, self.epoch_ms, now, prepare, log) {
+            let (successor, ticket) = match queue.convert(&self.services, now, prepare, log) {
                 Ok(Some(converted)) => converted,
                 Ok(None) => {
                     return Ok(Some(Changed::new(outcome, Ticket::default())));

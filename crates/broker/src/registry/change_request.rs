@@ -189,7 +189,7 @@ impl Registry {
         change: impl FnOnce(&Self) -> T + Send + 'static,
         gone: fn() -> T,
     ) -> NowOrLater<T> {
-        if !self.services.answers_late {
+        if self.services.late.is_empty() {
             let outcome = change(self);
             self.publish_when_durable();
             return NowOrLater::Now(outcome);
@@ -212,14 +212,14 @@ impl Registry {
     pub(crate) fn publish_when_durable(self: &Arc<Self>) {
         let Some(ticket) = self.staged.lock().begin_to_await() else { return };
         let registry = Arc::downgrade(self);
-        let publish = move || {
+        let publish = move |_| {
             if let Some(registry) = registry.upgrade() {
                 registry.staged.lock().is_awaited = false;
                 registry.publish();
                 registry.publish_when_durable();
             }
         };
-        self.services.streams.when_reached(ticket, Box::new(publish));
+        self.services.streams.when_over(ticket, Box::new(publish));
     }
 }
 

@@ -53,8 +53,6 @@ pub struct Registry {
     services: Services,
     /// Events that are to be published.
     notices: Arc<Notices>,
-    /// Wall time of monotonic zero.
-    epoch_ms: u64,
 }
 
 impl Registry {
@@ -67,13 +65,12 @@ impl Registry {
         notices: Arc<Notices>,
         now: Now,
     ) -> Self {
-        let epoch_ms = now.wall_ms_at(0);
         let now = now.monotonic;
         let topology = model.topology().clone();
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
             let effective = topology.effective_queue(info, &[]);
-            let handle = QueueHandle::open(info.clone(), effective, recovered(info), &services, epoch_ms, now);
+            let handle = QueueHandle::open(info.clone(), effective, recovered(info), &services, now);
             handle.announce();
             queues.insert(info.id, QueueRef::from(handle));
         }
@@ -101,7 +98,6 @@ impl Registry {
             retired: Mutex::default(),
             services,
             notices,
-            epoch_ms,
         }
     }
 

@@ -150,8 +150,7 @@ impl Registry {
                     let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };
                     let replica = Replica::none(first);
                     let effective = next.topology.effective_queue(info, &[]);
-                    let (services, epoch_ms) = (&self.services, self.epoch_ms);
-                    let handle = QueueHandle::open(info.clone(), effective, replica, services, epoch_ms, now);
+                    let handle = QueueHandle::open(info.clone(), effective, replica, &self.services, now);
                     let queue = QueueRef::from(handle);
                     declared.push(queue.clone());
                     next.queues.insert(info.id, queue);
@@ -213,7 +212,7 @@ impl Registry {
         self.publish();
         for copy in histories {
             let (deferred, copy) = (self.services.deferred.clone(), Box::new(copy));
-            self.services.streams.when_reached(ticket, Box::new(move || deferred.copy_history(copy)));
+            self.services.streams.when_over(ticket, Box::new(move |_| deferred.copy_history(copy)));
         }
         deleted
     }

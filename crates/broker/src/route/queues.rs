@@ -100,6 +100,30 @@ impl RouteQueues {
         }
     }
 
+    /// These queues without those that aren't `wanted`.
+    pub(crate) fn filter(self, wanted: impl Fn(&QueueRef) -> bool) -> Self {
+        if self.iter().all(&wanted) {
+            return self;
+        }
+        match self.0 {
+            Found::Few(mut queues) => {
+                queues.retain(|queue| wanted(queue));
+                Self(Found::Few(queues))
+            }
+            Found::Many(all) => {
+                let (queues, number_publishers) = (all.queues.clone(), all.number_publishers);
+                let mut many = Many { ids: Vec::new(), queues, logs: Logs::default(), number_publishers };
+                for (at, queue) in (0..all.ids.len()).filter_map(|at| Some((at, all.get(at)?))) {
+                    if wanted(queue) {
+                        many.ids.push(all.ids[at]);
+                        many.logs.add(queue.kept());
+                    }
+                }
+                Self(Found::Many(Arc::new(many)))
+            }
+        }
+    }
+
     /// Whether both are the same queues.
     pub(crate) fn are_same(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {

@@ -13,7 +13,7 @@ use leveret_log::{
 use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
 use parking_lot::{Mutex, RwLock};
 
-use super::{CommitStream, Record, Waiter};
+use super::{CommitStream, Record, Store, StoreId, Waiter};
 use crate::allowance::Allowance;
 use crate::outbox::{Event, Wake};
 use crate::planted::{Bug, is_planted};
@@ -27,9 +27,10 @@ const SMALL_WRITE: u8 = 1;
 /// Work for the commit lane.
 const WORK: u8 = 2;
 
-/// A log as a commit stream.
+/// A log as a commit stream, and as the store of its queues' messages.
 pub struct LocalStream {
     id: StreamId,
+    store: StoreId,
     log: Mutex<Log>,
     /// Everything up to here is durable. Queues apply their messages up to here.
     synced: LatestPlace,
@@ -43,6 +44,8 @@ pub struct LocalStream {
     /// A thread panicked while it changed what the node depends on: nothing is written any more.
     broken: AtomicBool,
     disk_full: AtomicBool,
+    /// See [`CommitStream::leave`].
+    has_left: AtomicBool,
     /// Smoothed duration of a sync.
     sync_time: AtomicU64,
     /// Whether some queue's messages only have to be written: records may then be written long before they are synced.
@@ -59,11 +62,12 @@ pub struct LocalStream {
 }
 
 impl LocalStream {
-    /// A commit stream over a recovered log.
-    pub fn new(id: StreamId, log: Log) -> Self {
+    /// A commit stream over a recovered log. The ids of both have the same number.
+    pub fn new(store: StoreId, log: Log) -> Self {
         let durable = Place::new(log.durable());
         Self {
-            id,
+            id: StreamId(u32::from(store.0)),
+            store,
             synced: LatestPlace::new(durable),
             durable: LatestPlace::new(durable),
             written: LatestPlace::new(durable),
@@ -71,6 +75,7 @@ impl LocalStream {
             room: AtomicBool::new(log.room()),
             broken: AtomicBool::new(false),
             disk_full: AtomicBool::new(log.is_out_of_space()),
+            has_left: AtomicBool::new(false),
             sync_time: AtomicU64::new(0),
             defers_syncs: AtomicBool::new(false),
             allowance: Arc::default(),
@@ -82,6 +87,11 @@ impl LocalStream {
             small_writer: RwLock::new(None),
             background: RwLock::new(None),
         }
+    }
+
+    /// Its id as a store.
+    pub fn store_id(&self) -> StoreId {
+        self.store
     }
 
     /// Sets the wake-up of a lane.
@@ -196,7 +206,9 @@ impl LocalStream {
 
     fn wake_all(&self, waiters: &Mutex<Vec<(Awaited, Waiter)>>) {
         let reached = self.watermarks();
-        let due: Vec<_> = waiters.lock().extract_if(.., |(awaited, _)| awaited.is_reached(reached)).collect();
+        let has_left = self.has_left.load(Ordering::Acquire);
+        let due: Vec<_> =
+            waiters.lock().extract_if(.., |(awaited, _)| has_left || awaited.is_reached(reached)).collect();
         due.into_iter().for_each(|(awaited, waiter)| waiter.notify(awaited));
     }
 
@@ -348,7 +360,7 @@ impl CommitStream for LocalStream {
         let waiters = if awaited.is_written() { &self.writing } else { &self.waiters };
         waiters.lock().push((awaited, waiter));
         // The place may have been reached between the caller's check and the push.
-        if awaited.is_reached(self.watermarks()) {
+        if awaited.is_reached(self.watermarks()) || self.has_left.load(Ordering::Acquire) {
             if awaited.is_written() || !is_planted(Bug::LoseWaiter) {
                 self.wake_all(waiters);
             }
@@ -381,6 +393,18 @@ impl CommitStream for LocalStream {
         if self.is_disk_full() { WaitReason::DiskFull } else { WaitReason::LogFull }
     }
 
+    fn leave(&self) {
+        self.has_left.store(true, Ordering::Release);
+        self.wake_all(&self.writing);
+        self.wake_all(&self.waiters);
+    }
+}
+
+impl Store for LocalStream {
+    fn id(&self) -> StoreId {
+        self.store
+    }
+
     fn plan_read(&self, log: LogId, from: u64, bytes: usize) -> Option<ReadPlan> {
         self.log.lock().plan_read(log, from, bytes)
     }
@@ -396,7 +420,8 @@ impl CommitStream for LocalStream {
 }
 
 impl Waiter {
-    fn notify(self, awaited: Awaited) {
+    /// Notifies it that this place is reached, or that its stream has left.
+    pub(super) fn notify(self, awaited: Awaited) {
         match self {
             Self::Connection(outbox) if awaited.is_written() => outbox.send(Event::Written(awaited.stream())),
             Self::Connection(outbox) => outbox.send(Event::Durable(awaited.stream())),

@@ -1,8 +1,14 @@
 //! Commit streams: logs that records are appended to, each with its watermarks.
 //!
 //! A queue belongs to one stream, and so does a group. A condition on several streams waits for each separately ([`waits`]): a
-//! stream that is stuck doesn't hold up the others.
+//! stream that is stuck doesn't hold up the others. Streams come and go while the node runs ([`Streams`]).
+//!
+//! A commit stream says in which order records take effect, and when they are safe. The log that has a queue's messages is
+//! another matter, a [`Store`]: here both are one log, but a replicated queue's messages are in the node's own store while its
+//! records are committed elsewhere.
 
+mod known;
+mod late;
 mod local;
 mod record;
 pub mod waits;
@@ -10,14 +16,15 @@ pub mod waits;
 use std::sync::Arc;
 
 use leveret_log::{GroupId, JoinChunks, LogId, NewChunk, ReadPlan, Wait};
-use leveret_model::{Home, Queue};
 use leveret_queue::{Place, WaitReason, Watermarks};
 
+pub use self::known::{Placing, Streams, WhenOver};
+pub(crate) use self::late::CarriedOut;
+pub use self::late::LateStream;
 pub use self::local::LocalStream;
 pub use self::record::Record;
 use crate::outbox::Outbox;
 use crate::ticket::{Awaited, StreamId, Ticket};
-use crate::wait_for::WaitFor;
 
 /// A queue as seen by a commit stream: it has to be applied once a place is reached.
 pub trait Apply: Send + Sync {
@@ -68,7 +75,7 @@ pub trait CommitStream: Send + Sync {
     /// The place of the last record that was appended.
     fn appended(&self) -> Place;
 
-    /// Notifies `waiter` when a place is reached, in this call if it is.
+    /// Notifies `waiter` when a place is reached, in this call if it is, or when the stream leaves.
     fn notify(&self, awaited: Awaited, waiter: Waiter);
 
     /// As [`CommitStream::notify`] for callers under a queue's lock: never notifies in this call. If the place is reached
@@ -88,6 +95,24 @@ pub trait CommitStream: Send + Sync {
     /// The reason why publishes wait while there is no room.
     fn publish_wait(&self) -> WaitReason;
 
+    /// It has left the node: no place is reached any more, and whoever waits for one is notified, now and later.
+    fn leave(&self);
+}
+
+/// One of the logs of this node's disk.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub struct StoreId(pub u16);
+
+impl StoreId {
+    /// The first one, which also has the control plane's records.
+    pub const FIRST: Self = Self(0);
+}
+
+/// A log of this node's disk, which has the messages of queues. It is sought by a queue's log, and knows nothing of confirms.
+pub trait Store: Send + Sync {
+    /// Its id.
+    fn id(&self) -> StoreId;
+
     /// A plan to read about `bytes` bytes of a log's messages from number `from` on. `None` if there are none.
     fn plan_read(&self, log: LogId, from: u64, bytes: usize) -> Option<ReadPlan>;
 
@@ -98,105 +123,8 @@ pub trait CommitStream: Send + Sync {
     fn forget(&self, log: LogId);
 }
 
+/// A shared store.
+pub type StoreRef = Arc<dyn Store>;
+
 /// A shared commit stream.
 pub type StreamRef = Arc<dyn CommitStream>;
-
-/// Decides which stream a queue belongs to.
-pub type Placing = fn(&Queue) -> StreamId;
-
-/// All commit streams of the node.
-pub struct Streams {
-    /// Streams in the order of their ids. The first one is the node's own log.
-    all: Vec<StreamRef>,
-    placing: Placing,
-}
-
-impl Streams {
-    /// Streams in the order of their ids, from [`StreamId::LOCAL`] on.
-    ///
-    /// # Panics
-    /// If there is none, or an id isn't its index.
-    pub fn new(all: Vec<StreamRef>, placing: Placing) -> Self {
-        assert!(
-            !all.is_empty() && all.iter().zip(0..).all(|(stream, at)| stream.id() == StreamId(at)),
-            "ids have gaps"
-        );
-        Self { all, placing }
-    }
-
-    /// The placing of a node on its own: its queues are in its log.
-    pub fn by_home(queue: &Queue) -> StreamId {
-        match queue.home {
-            Home::Owner(_) => StreamId::LOCAL,
-        }
-    }
-
-    /// All streams.
-    pub fn all(&self) -> &[StreamRef] {
-        &self.all
-    }
-
-    /// The node's own log, where the control plane's records are.
-    pub fn local(&self) -> &StreamRef {
-        &self.all[0]
-    }
-
-    /// The stream with an id.
-    ///
-    /// # Panics
-    /// If there is none.
-    pub fn get(&self, id: StreamId) -> &StreamRef {
-        &self.all[usize::from(id.0)]
-    }
-
-    /// The stream that a queue belongs to.
-    pub fn of(&self, queue: &Queue) -> &StreamRef {
-        self.get((self.placing)(queue))
-    }
-
-    /// The watermarks of a stream.
-    #[inline]
-    pub fn reached(&self, id: StreamId) -> Watermarks {
-        self.get(id).watermarks()
-    }
-
-    /// Whether a ticket is durable.
-    pub fn is_durable(&self, ticket: Ticket) -> bool {
-        self.reached(ticket.stream()).have(ticket.place(), false)
-    }
-
-    /// Whether a condition is reached.
-    pub fn have(&self, wait: &WaitFor) -> bool {
-        wait.is_reached(&|stream| self.reached(stream))
-    }
-
-    /// Notifies `waiter` when the condition is reached, in this call if it is already.
-    pub fn notify(&self, awaited: Awaited, waiter: Waiter) {
-        self.get(awaited.stream()).notify(awaited, waiter);
-    }
-
-    /// Calls `call` once all parts of a condition are reached, in this call if they are already; for callers other than
-    /// connections, such as the HTTP API. It runs on a disk thread and must only forward the notification.
-    pub fn when_reached(self: &Arc<Self>, wait: impl Into<WaitFor>, call: Box<dyn FnOnce() + Send>) {
-        let wait: WaitFor = wait.into();
-        let reached = |stream| self.reached(stream);
-        match wait.next_awaited(&reached) {
-            Some(awaited) if !wait.is_reached(&reached) => {
-                let streams = self.clone();
-                let again = Box::new(move || streams.when_reached(wait, call));
-                self.notify(awaited, Waiter::Call(again));
-            }
-            _ => call(),
-        }
-    }
-
-    /// Starts the processing of appended records in each stream.
-    pub fn announce(&self) {
-        self.all.iter().for_each(|stream| stream.announce());
-    }
-
-    /// Whether all of them have room for publishes.
-    pub fn have_room(&self) -> bool {
-        self.all.iter().all(|stream| stream.has_room())
-    }
-}

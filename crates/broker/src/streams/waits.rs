@@ -8,14 +8,15 @@ use smallvec::SmallVec;
 
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::turn_budget::{APPLY, TurnBudget};
-use crate::wait_for::WaitFor;
+use crate::wait_for::{Reached, WaitEnd, WaitFor};
 
 /// Maximum distance of places of runs of one queue that share an entry.
 const ENTRY_PLACES_MAX: u64 = 64;
 /// Bytes of an entry from which on no runs are added to it.
 const ENTRY_BYTES: u64 = 4096;
 
-/// Lists by stream: nearly always there is one.
+/// Lists by stream: nearly always there is one. A list that is empty is forgotten when another one begins, so that there are only as
+/// many as streams are used at the same time.
 #[derive(Debug)]
 struct ByStream<T>(SmallVec<[(StreamId, T); 1]>);
 
@@ -25,19 +26,36 @@ impl<T> Default for ByStream<T> {
     }
 }
 
-impl<T: Default> ByStream<T> {
+/// A list that may be empty.
+trait List: Default {
+    fn is_empty(&self) -> bool;
+}
+
+impl<T> List for VecDeque<T> {
+    fn is_empty(&self) -> bool {
+        self.is_empty()
+    }
+}
+
+impl<T: List> ByStream<T> {
     #[inline]
     fn of(&mut self, stream: StreamId) -> &mut T {
         let at = match self.0.iter().position(|(other, _)| *other == stream) {
             Some(at) => at,
-            None => {
-                self.0.push((stream, T::default()));
-                self.0.len() - 1
-            }
+            None => self.begin(stream),
         };
         &mut self.0[at].1
     }
 
+    #[cold]
+    fn begin(&mut self, stream: StreamId) -> usize {
+        self.0.retain(|(_, list)| !list.is_empty());
+        self.0.push((stream, T::default()));
+        self.0.len() - 1
+    }
+}
+
+impl<T> ByStream<T> {
     fn iter(&self) -> impl Iterator<Item = &T> {
         self.0.iter().map(|(_, list)| list)
     }
@@ -67,29 +85,32 @@ impl<T> InOrder<T> {
         self.lists.of(wait.stream()).push_back((wait, entry));
     }
 
-    /// Removes and returns the next entry that is due, if `is_wanted`.
+    /// Removes and returns the next entry whose wait has ended, and how, if it `is_wanted`.
     #[inline]
-    pub fn pop_if(&mut self, reached: &impl Fn(StreamId) -> Watermarks, is_wanted: impl Fn(&T) -> bool) -> Option<T> {
+    pub fn pop_if(&mut self, reached: &impl Reached, is_wanted: impl Fn(&T, &WaitEnd) -> bool) -> Option<(T, WaitEnd)> {
         let mut at = 0;
         while let Some((stream, list)) = self.lists.0.get_mut(at) {
             let marks = reached(*stream);
-            let is_due = |(wait, entry): &mut (WaitFor, T)| wait.is_first_reached(marks) && is_wanted(entry);
-            let Some((wait, entry)) = list.pop_front_if(is_due) else {
-                at += 1;
-                continue;
+            let mut ended = None;
+            let is_due = |(wait, entry): &mut (WaitFor, T)| {
+                wait.is_first_over(marks) && {
+                    ended = wait.end(reached);
+                    ended.as_ref().is_none_or(|end| is_wanted(entry, end))
+                }
             };
-            match wait.rest(reached) {
-                None => return Some(entry),
-                Some(rest) => self.push(rest, entry),
+            match (list.pop_front_if(is_due), ended) {
+                (None, _) => at += 1,
+                (Some((_, entry)), Some(end)) => return Some((entry, end)),
+                (Some((wait, entry)), None) => self.push(wait.rest(reached), entry),
             }
         }
         None
     }
 
-    /// Removes and returns the next entry that is due.
+    /// Removes and returns the next entry whose wait has ended, and how.
     #[inline]
-    pub fn pop(&mut self, reached: &impl Fn(StreamId) -> Watermarks) -> Option<T> {
-        self.pop_if(reached, |_| true)
+    pub fn pop(&mut self, reached: &impl Reached) -> Option<(T, WaitEnd)> {
+        self.pop_if(reached, |_, _| true)
     }
 
     /// The places that the first entries of each stream wait for. An entry whose dead letters have no place yet is omitted: its
@@ -206,6 +227,11 @@ impl<Q: RunTarget> Runs<Q> {
         self.0.is_empty()
     }
 
+    /// Bytes of the runs that aren't applied.
+    fn bytes(&self) -> u64 {
+        self.0.iter().map(|run| run.bytes).sum()
+    }
+
     /// Removes and returns all, with the places of their last runs.
     pub fn drain(&mut self) -> impl Iterator<Item = (Place, Q)> {
         self.0.drain(..).map(|unapplied| (unapplied.last, unapplied.queue))
@@ -221,6 +247,12 @@ pub struct OfStream<Q> {
     pub synced: Runs<Q>,
     /// Runs for queues whose durability is `os`.
     pub written: Runs<Q>,
+}
+
+impl<Q> List for OfStream<Q> {
+    fn is_empty(&self) -> bool {
+        self.synced.0.is_empty() && self.written.0.is_empty()
+    }
 }
 
 impl<Q> Default for OfStream<Q> {
@@ -248,11 +280,16 @@ impl<Q: RunTarget> RunsByStream<Q> {
         self.0.of(stream)
     }
 
-    /// Applies runs whose place is reached, or as many as the turn allows. Returns their bytes, and whether that was all.
-    pub fn apply(&mut self, reached: &impl Fn(StreamId) -> Watermarks, budget: &mut TurnBudget) -> (u64, bool) {
+    /// Applies runs whose place is reached, or as many as the turn allows. Returns their bytes, and whether that was all. Runs of a
+    /// stream that is gone have nothing to be applied to.
+    pub fn apply(&mut self, reached: &impl Reached, budget: &mut TurnBudget) -> (u64, bool) {
         let (mut bytes, mut is_all) = (0, true);
         for (stream, runs) in &mut self.0.0 {
-            let reached = reached(*stream);
+            let Some(reached) = reached(*stream) else {
+                let gone = std::mem::take(runs);
+                bytes += gone.synced.bytes() + gone.written.bytes();
+                continue;
+            };
             let (synced, all_synced) = runs.synced.apply(reached, false, budget);
             let (written, all_written) = runs.written.apply(reached, true, budget);
             bytes += synced + written;
@@ -263,10 +300,10 @@ impl<Q: RunTarget> RunsByStream<Q> {
 
     /// Whether all runs are applied.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|runs| runs.synced.is_empty() && runs.written.is_empty())
+        self.0.iter().all(List::is_empty)
     }
 
-    /// The streams of runs so far.
+    /// The streams of runs that aren't applied, and perhaps some that were used before.
     pub fn streams(&self) -> impl Iterator<Item = StreamId> {
         self.0.0.iter().map(|(stream, _)| *stream)
     }
@@ -292,7 +329,16 @@ impl<Q: RunTarget> RunsByStream<Q> {
 
 /// Places that a connection registered for, the earliest of each stream.
 #[derive(Debug, Default)]
-pub struct Registered(ByStream<[Slot; 2]>);
+pub struct Registered(ByStream<Slots>);
+
+/// A place to be durable, and one to be written.
+type Slots = [Slot; 2];
+
+impl List for Slots {
+    fn is_empty(&self) -> bool {
+        self.iter().all(|slot| slot.wanted.is_none() && slot.registered.is_none())
+    }
+}
 
 #[derive(Debug, Default)]
 struct Slot {
@@ -346,12 +392,16 @@ mod tests {
         Awaited::durable(Ticket::new(stream, Place::new(number)))
     }
 
-    fn reached(a: u64, b: u64) -> impl Fn(StreamId) -> Watermarks {
-        move |stream| Watermarks::synced(Place::new(if stream == A { a } else { b }))
+    fn reached(a: u64, b: u64) -> impl Reached {
+        move |stream| Some(Watermarks::synced(Place::new(if stream == A { a } else { b })))
     }
 
-    fn due(waits: &mut InOrder<&'static str>, reached: &impl Fn(StreamId) -> Watermarks) -> Vec<&'static str> {
-        std::iter::from_fn(|| waits.pop(reached)).collect()
+    fn due(waits: &mut InOrder<&'static str>, reached: &impl Reached) -> Vec<&'static str> {
+        let is_reached = |(entry, end): (&'static str, WaitEnd)| {
+            assert!(end.is_reached());
+            entry
+        };
+        std::iter::from_fn(|| waits.pop(reached).map(is_reached)).collect()
     }
 
     #[test]
@@ -389,6 +439,35 @@ mod tests {
         waits.push(at(A, 0).into(), "volatile in a");
         assert_eq!(due(&mut waits, &reached(4, 0)), ["volatile in b"]);
         assert_eq!(due(&mut waits, &reached(5, 0)), ["a", "volatile in a"]);
+    }
+
+    #[test]
+    fn a_stream_that_leaves_ends_its_waits_and_no_others() {
+        let mut waits = InOrder::default();
+        let mut both = WaitFor::from(at(A, 5));
+        both.and(at(B, 7));
+        waits.push(at(B, 6).into(), "b1");
+        waits.push(both.clone(), "both");
+        waits.push(at(A, 6).into(), "a");
+        waits.push(at(B, 8).into(), "b2");
+        let b_is_gone = |a: u64| move |stream| (stream == A).then(|| Watermarks::synced(Place::new(a)));
+        let gone: Vec<_> = std::iter::from_fn(|| waits.pop(&b_is_gone(4))).collect();
+        assert!(matches!(gone[..], [("b1", WaitEnd::Gone), ("b2", WaitEnd::Gone)]), "{gone:?}");
+        let both_ended = waits.pop(&b_is_gone(5));
+        assert!(matches!(both_ended, Some(("both", WaitEnd::Gone))), "reaching the other isn't enough: {both_ended:?}");
+        assert!(waits.pop(&b_is_gone(5)).is_none());
+        assert!(matches!(waits.pop(&b_is_gone(6)), Some(("a", WaitEnd::Reached))));
+        assert!(matches!(both.end(&b_is_gone(0)), Some(WaitEnd::Gone)) && !both.is_reached(&b_is_gone(9)));
+    }
+
+    #[test]
+    fn lists_of_streams_that_are_not_used_are_forgotten() {
+        let mut waits = InOrder::default();
+        for stream in 0..100 {
+            waits.push(at(StreamId(stream), 1).into(), "entry");
+            assert!(waits.pop(&reached(1, 1)).is_some());
+        }
+        assert_eq!(waits.lists.0.len(), 1);
     }
 
     #[test]

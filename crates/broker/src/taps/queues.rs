@@ -7,7 +7,7 @@ use leveret_model::{Queue, QueueType};
 use leveret_queue::{GetOutcome, Taken, TakenChunk};
 
 use super::{Passage, Taps};
-use crate::published::ChunkPublished;
+use crate::published::PublishedHere;
 use crate::time::Nanos;
 
 impl Taps {
@@ -21,20 +21,10 @@ impl Taps {
 
     /// The stream was offered a chunk.
     #[inline]
-    pub(crate) fn put_chunk(
-        &self,
-        queue: &Queue,
-        chunk: &SharedChunk,
-        published: ChunkPublished,
-        now: Nanos,
-    ) -> ChunkPublished {
-        if self.watch_queues()
-            && let ChunkPublished::Offered(published) = published
-            && published.taken() > 0
-        {
+    pub(crate) fn put_chunk(&self, queue: &Queue, chunk: &SharedChunk, published: PublishedHere, now: Nanos) {
+        if self.watch_queues() && published.taken() > 0 {
             self.passed_chunk(queue.id, Passage::Put, chunk, None, now);
         }
-        published
     }
 
     /// The queue handed out messages.

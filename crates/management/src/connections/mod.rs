@@ -8,6 +8,7 @@ mod view;
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use leveret_broker::Now;
 use leveret_broker::views::{Client, ConnectionView};
 use serde_json::{Value, json};
 
@@ -130,7 +131,7 @@ pub(crate) async fn channel(call: Call) -> HandlerResult {
 
 /// Takes samples of the counters of connections and channels with a history, and removes the histories of closed
 /// ones.
-pub(crate) async fn sample(api: &Api, watched: &[Subject], now: u64) {
+pub(crate) async fn sample(api: &Api, watched: &[Subject], now: Now) {
     let names: HashSet<&Arc<str>> = watched
         .iter()
         .filter_map(|subject| match subject {

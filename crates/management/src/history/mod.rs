@@ -9,6 +9,7 @@ mod ring;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use leveret_broker::{Nanos, Now};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
@@ -17,8 +18,8 @@ use ring::{BASIC, GLOBAL, Ring};
 
 /// Most objects with a history on request; further ones have only current values.
 const WATCHED_MAX: usize = 500;
-/// Time without a request after which such a history is removed, in milliseconds.
-const WATCHED_MS: u64 = 600_000;
+/// Time without a request after which such a history is removed.
+const WATCHED: Nanos = 600 * 1_000_000_000;
 /// Parts of a response with numbers of their own.
 const PARTS: [&str; 3] = ["message_stats", "queue_totals", "churn_rates"];
 const DETAILS: &str = "_details";
@@ -55,10 +56,10 @@ impl Subject {
 
 struct Past {
     ring: Ring,
-    looked: u64,
+    looked: Nanos,
 }
 
-/// All histories. Times are wall time in milliseconds.
+/// All histories. Samples have wall times.
 #[derive(Default)]
 pub(crate) struct Histories {
     kept: Mutex<Kept>,
@@ -80,11 +81,11 @@ impl Kept {
 
 impl Histories {
     /// Adds a sample from a current response about this subject.
-    pub(crate) fn add(&self, subject: Subject, body: &Value, now: u64) {
+    pub(crate) fn add(&self, subject: Subject, body: &Value, now: Now) {
         let numbers = numbers(body);
         let mut kept = self.kept.lock();
         match kept.pasts.get_mut(&subject) {
-            Some(past) => past.ring.add(now, &numbers),
+            Some(past) => past.ring.add(now.wall_ms, &numbers),
             None if subject.is_kept() => {
                 let past = Past::new(subject.retention(), now, &numbers);
                 kept.pasts.insert(subject, past);
@@ -94,9 +95,9 @@ impl Histories {
     }
 
     /// The subjects requested recently.
-    pub(crate) fn watched(&self, now: u64) -> Vec<Subject> {
+    pub(crate) fn watched(&self, now: Now) -> Vec<Subject> {
         let mut kept = self.kept.lock();
-        kept.retain(|subject, past| subject.is_kept() || now.saturating_sub(past.looked) < WATCHED_MS);
+        kept.retain(|subject, past| subject.is_kept() || now.monotonic.saturating_sub(past.looked) < WATCHED);
         kept.pasts.keys().filter(|subject| !subject.is_kept()).cloned().collect()
     }
 
@@ -106,7 +107,7 @@ impl Histories {
     }
 
     /// Adds `samples`, `avg` and `avg_rate` next to the rates of a response. From now on the subject has a history.
-    pub(crate) fn show(&self, subject: Subject, body: &mut Value, ranges: &Ranges, now: u64) {
+    pub(crate) fn show(&self, subject: Subject, body: &mut Value, ranges: &Ranges, now: Now) {
         let numbers = numbers(body);
         let mut kept = self.kept.lock();
         let is_new = !kept.pasts.contains_key(&subject);
@@ -118,10 +119,10 @@ impl Histories {
             let retention = subject.retention();
             kept.pasts.entry(subject).or_insert_with(|| Past::new(retention, now, &numbers))
         };
-        past.looked = now;
+        past.looked = now.monotonic;
         for (path, _) in &numbers {
             let Some(range) = ranges.for_path(path) else { continue };
-            let samples = past.ring.samples(path, range, now);
+            let samples = past.ring.samples(path, range, now.wall_ms);
             if let Some(details) = details(body, path) {
                 add_samples(details, &samples);
             }
@@ -130,8 +131,8 @@ impl Histories {
 }
 
 impl Past {
-    fn new(retention: &[ring::Retention], now: u64, numbers: &[(String, u64)]) -> Self {
-        Past { ring: Ring::new(retention, now, numbers), looked: now }
+    fn new(retention: &[ring::Retention], now: Now, numbers: &[(String, u64)]) -> Self {
+        Past { ring: Ring::new(retention, now.wall_ms, numbers), looked: now.monotonic }
     }
 }
 
@@ -196,6 +197,10 @@ mod tests {
         Ranges::of(&pairs.collect()).expect("ranges")
     }
 
+    fn moment(ms: u64) -> Now {
+        Now { monotonic: ms * 1_000_000, wall_ms: ms }
+    }
+
     fn queue(name: &str) -> Subject {
         Subject::Queue("/".into(), name.into())
     }
@@ -204,18 +209,18 @@ mod tests {
     fn an_object_has_a_history_from_the_first_request_on() {
         let histories = Histories::default();
         let start = 1_000_000_000;
-        histories.add(queue("q"), &body(1), start);
-        assert!(histories.watched(start).is_empty());
+        histories.add(queue("q"), &body(1), moment(start));
+        assert!(histories.watched(moment(start)).is_empty());
         let mut shown = body(10);
-        histories.show(queue("q"), &mut shown, &ranges(), start);
+        histories.show(queue("q"), &mut shown, &ranges(), moment(start));
         let samples = shown["messages_details"]["samples"].as_array().expect("a list");
         assert_eq!((samples.len(), &samples[0]), (7, &json!({"sample": 10, "timestamp": start})));
         assert!(samples.iter().all(|sample| sample["sample"] == 10));
         for at in 1..=4 {
-            histories.add(queue("q"), &body(10 + at * 5), start + at * 5000);
+            histories.add(queue("q"), &body(10 + at * 5), moment(start + at * 5000));
         }
         let mut shown = body(30);
-        histories.show(queue("q"), &mut shown, &ranges(), start + 20_000);
+        histories.show(queue("q"), &mut shown, &ranges(), moment(start + 20_000));
         let samples = &shown["messages_details"]["samples"];
         assert_eq!(samples[0], json!({"sample": 30, "timestamp": start + 20_000}));
         assert_eq!((samples[1]["sample"].as_u64(), samples[2]["sample"].as_u64()), (Some(20), Some(10)));
@@ -224,24 +229,24 @@ mod tests {
         assert_eq!(shown["messages_details"]["avg_rate"], 20.0 / 60.0);
         assert_eq!(shown["message_stats"]["publish_details"]["avg_rate"], 40.0 / 60.0);
         assert_eq!(shown["message_stats"]["publish_details"]["rate"], 1.0);
-        assert_eq!(histories.watched(start + 30_000), [queue("q")]);
-        assert!(histories.watched(start + 20_000 + WATCHED_MS).is_empty());
+        assert_eq!(histories.watched(moment(start + 30_000)), [queue("q")]);
+        assert!(histories.watched(moment(start + 20_000 + WATCHED / 1_000_000)).is_empty());
     }
 
     #[test]
     fn a_vhost_always_has_a_history_and_objects_up_to_a_limit() {
         let histories = Histories::default();
-        histories.add(Subject::Vhost("v".into()), &body(1), 1_000_000);
+        histories.add(Subject::Vhost("v".into()), &body(1), moment(1_000_000));
         for at in 0..=WATCHED_MAX {
             let mut shown = body(1);
-            histories.show(queue(&at.to_string()), &mut shown, &ranges(), 1_000_000);
+            histories.show(queue(&at.to_string()), &mut shown, &ranges(), moment(1_000_000));
             assert_eq!(shown["messages_details"]["samples"].as_array().map(Vec::len), Some(7));
         }
-        assert_eq!(histories.watched(1_000_000).len(), WATCHED_MAX);
+        assert_eq!(histories.watched(moment(1_000_000)).len(), WATCHED_MAX);
         let mut shown = body(1);
-        histories.show(Subject::Vhost("v".into()), &mut shown, &ranges(), 1_010_000);
+        histories.show(Subject::Vhost("v".into()), &mut shown, &ranges(), moment(1_010_000));
         assert_eq!(shown["messages_details"]["samples"].as_array().map(Vec::len), Some(7));
         histories.forget(|subject| matches!(subject, Subject::Queue(..)));
-        assert!(histories.watched(1_000_000).is_empty());
+        assert!(histories.watched(moment(1_000_000)).is_empty());
     }
 }

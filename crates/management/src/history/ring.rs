@@ -77,6 +77,8 @@ impl Tier {
             return;
         }
         self.taken = now;
+        // The clock was set back: these times weren't right, and samples are found by their order.
+        self.samples.truncate(self.samples.partition_point(|(time, _)| *time <= now));
         if self.samples.back().is_none_or(|(_, last)| last != values) {
             self.samples.push_back((now, values.clone()));
         }
@@ -119,6 +121,21 @@ mod tests {
         assert_eq!(far.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [70, 60, 40, 30]);
         assert_eq!(ring.samples("constant", range(5, 5), now), [(now, 7), (now - 5 * SECOND, 7)]);
         assert!(ring.samples("none", range(5, 5), now).is_empty());
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_removes_what_is_later() {
+        let start = 1_200_000 * SECOND;
+        let mut ring = Ring::new(BASIC, start, &numbers(0));
+        for at in [5, 10, 300, 305] {
+            ring.add(start + at * SECOND, &numbers(at));
+        }
+        for at in [7, 12, 17] {
+            ring.add(start + at * SECOND, &numbers(10_000 + at));
+        }
+        let range = Range { age: 20 * SECOND, step: 5 * SECOND };
+        let seen = ring.samples("growing", range, start + 20 * SECOND);
+        assert_eq!(seen.iter().map(|(_, value)| *value).collect::<Vec<_>>(), [10_017, 10_012, 10_007, 5, 0]);
     }
 
     #[test]

@@ -89,6 +89,12 @@ pub(super) const OWN: Group<()> = Group {
             |node| (node.api.broker().own_dropped() + node.api.broker().notices.dropped()).into(),
         ),
         Of::total(
+            "clock_set_total",
+            Counter,
+            "Times that wall time was set because the system's clock differed by a second or more",
+            |node| node.api.broker().wall.steps().0.into(),
+        ),
+        Of::total(
             "messages_deduplicated_total",
             Counter,
             "Messages dropped because their queue or exchange had one with the same id",

@@ -15,7 +15,8 @@ const TEXT_BYTES_MAX: usize = 512;
 pub(crate) struct TimelineEvent {
     /// Milliseconds since 1970.
     pub(crate) at: u64,
-    /// `node_started`, `node_stopped`, `alarm_raised`, `alarm_cleared`, `policy_set`, `policy_deleted` or `mass_disconnect`.
+    /// `node_started`, `node_stopped`, `alarm_raised`, `alarm_cleared`, `policy_set`, `policy_deleted`, `mass_disconnect` or
+    /// `clock_set`.
     pub(crate) kind: String,
     /// The object, such as the resource of an alarm.
     pub(crate) what: String,

@@ -145,15 +145,21 @@ mod tests {
     use super::super::{NodeNumbers, QueueNumbers};
     use std::fs;
 
+    use leveret_broker::Now;
+
     use super::*;
+
+    fn at(ms: u64) -> Now {
+        Now { monotonic: ms * 1_000_000, wall_ms: ms }
+    }
 
     fn timeline() -> Timeline {
         let timeline = Timeline::default();
         timeline.happened(TimelineEvent::new(5, "alarm_raised", "memory"));
-        timeline.add_node(NodeNumbers { sizes: [1, 2, 3, 4, 5], counted: [0; 5] }, 600_000);
+        timeline.add_node(NodeNumbers { sizes: [1, 2, 3, 4, 5], counted: [0; 5] }, at(600_000));
         for at in 0..3 {
             let numbers = QueueNumbers { lengths: [at, 0], counted: [at * 60, 0, 0, 0] };
-            timeline.add_queue(&"/".into(), &"q".into(), numbers, at * 60_000);
+            timeline.add_queue(&"/".into(), &"q".into(), numbers, self::at(at * 60_000));
         }
         timeline
     }

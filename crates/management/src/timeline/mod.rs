@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
+use leveret_broker::{Nanos, Now};
 use parking_lot::Mutex;
 
 use events::Events;
@@ -88,7 +89,7 @@ struct Kept {
 struct Past<const N: usize> {
     series: Series,
     /// Time and counts of the last look; none after a start of the node, whose counts begin anew.
-    last: Option<(u64, [u64; N])>,
+    last: Option<(Nanos, [u64; N])>,
 }
 
 impl<const N: usize> Past<N> {
@@ -96,18 +97,18 @@ impl<const N: usize> Past<N> {
         Self { series, last: None }
     }
 
-    /// Adds a sample. Returns whether it is kept.
-    fn add(&mut self, now_ms: u64, lengths: &[u64], counted: [u64; N]) -> bool {
+    /// Adds a sample.
+    fn add(&mut self, now: Now, lengths: &[u64], counted: [u64; N]) {
         let mut values: Vec<f32> = lengths.iter().map(|length| *length as f32).collect();
-        let rates = match self.last.replace((now_ms, counted)) {
-            Some((before_ms, before)) if now_ms > before_ms => {
-                let seconds = (now_ms - before_ms) as f32 / 1000.0;
+        let rates = match self.last.replace((now.monotonic, counted)) {
+            Some((then, before)) if now.monotonic > then => {
+                let seconds = ((now.monotonic - then) as f64 / 1e9) as f32;
                 std::array::from_fn(|at| counted[at].saturating_sub(before[at]) as f32 / seconds)
             }
             _ => [0.0; N],
         };
         values.extend(rates);
-        self.series.add(minute(now_ms), &values, lengths.len())
+        self.series.add(minute(now.wall_ms), &values, lengths.len());
     }
 }
 
@@ -117,20 +118,22 @@ fn minute(now_ms: u64) -> u32 {
 
 impl Timeline {
     /// Adds a sample of the node.
-    pub(crate) fn add_node(&self, numbers: NodeNumbers, now_ms: u64) {
+    pub(crate) fn add_node(&self, numbers: NodeNumbers, now: Now) {
         let mut kept = self.kept.lock();
         let past = kept.node.get_or_insert_with(|| Past::new(Series::new(NODE_COLUMNS.len())));
-        past.add(now_ms, &numbers.sizes, numbers.counted);
-        past.series.forget_before(minute(now_ms).saturating_sub(NODE_MINUTES));
+        past.add(now, &numbers.sizes, numbers.counted);
+        past.series.forget_before(minute(now.wall_ms).saturating_sub(NODE_MINUTES));
     }
 
     /// Adds a sample of a queue.
-    pub(crate) fn add_queue(&self, vhost: &Arc<str>, name: &Arc<str>, numbers: QueueNumbers, now_ms: u64) {
+    pub(crate) fn add_queue(&self, vhost: &Arc<str>, name: &Arc<str>, numbers: QueueNumbers, now: Now) {
         let mut kept = self.kept.lock();
         let past = kept.queues.entry((vhost.clone(), name.clone()));
         let past = past.or_insert_with(|| Past::new(Series::new(QUEUE_COLUMNS.len())));
-        let added = past.add(now_ms, &numbers.lengths, numbers.counted);
-        kept.samples += usize::from(added);
+        let before = past.series.len();
+        past.add(now, &numbers.lengths, numbers.counted);
+        let after = past.series.len();
+        kept.samples = kept.samples + after - before;
     }
 
     /// Forgets what is too old or of queues that are gone, and the oldest if there is too much.
@@ -190,6 +193,10 @@ mod tests {
     const HOUR: u64 = 60 * STEP_MS;
     const START: u64 = 30_000_000 * STEP_MS;
 
+    fn at(ms: u64) -> Now {
+        Now { monotonic: ms * 1_000_000, wall_ms: START + ms }
+    }
+
     fn numbers(ready: u64, published: u64) -> QueueNumbers {
         QueueNumbers { lengths: [ready, 0], counted: [published, 0, 0, 0] }
     }
@@ -198,7 +205,7 @@ mod tests {
     fn a_queue_has_rates_between_its_samples() {
         let (timeline, vhost, name) = (Timeline::default(), "/".into(), "q".into());
         for (at, ready, published) in [(0, 5, 1000), (1, 5, 1000), (2, 65, 1060), (3, 65, 1060), (4, 65, 1060)] {
-            timeline.add_queue(&vhost, &name, numbers(ready, published), START + at * STEP_MS);
+            timeline.add_queue(&vhost, &name, numbers(ready, published), self::at(at * STEP_MS));
         }
         let first = minute(START);
         let samples = timeline.queue("/", "q", 0..=u32::MAX);
@@ -208,10 +215,25 @@ mod tests {
     }
 
     #[test]
+    fn rates_and_samples_go_on_when_the_clock_is_set() {
+        let timeline = Timeline::default();
+        let start = minute(START);
+        let steps = [(0, 0), (1, 1), (2, 2), (3, 602), (4, 603), (5, 5), (6, 6)];
+        for (passed, shown) in steps {
+            let now = Now { monotonic: passed * 60_000_000_000, wall_ms: START + shown * STEP_MS };
+            timeline.add_queue(&"/".into(), &"q".into(), numbers(passed, passed * 60), now);
+        }
+        let samples = timeline.queue("/", "q", 0..=u32::MAX);
+        let seen: Vec<_> = samples.iter().map(|(at, values)| (at - start, values[0], values[2])).collect();
+        assert_eq!(seen, [(0, 0.0, 0.0), (1, 1.0, 1.0), (2, 2.0, 1.0), (5, 5.0, 1.0), (6, 6.0, 1.0)]);
+        assert_eq!(timeline.kept.lock().samples, seen.len());
+    }
+
+    #[test]
     fn old_samples_and_deleted_queues_are_forgotten() {
         let timeline = Timeline::default();
         let add = |name: &str, at: u64, ready: u64| {
-            timeline.add_queue(&"/".into(), &name.into(), numbers(ready, 0), START + at);
+            timeline.add_queue(&"/".into(), &name.into(), numbers(ready, 0), self::at(at));
         };
         add("old", 0, 1);
         add("gone", 7 * HOUR, 1);
@@ -229,7 +251,7 @@ mod tests {
         let queues: u64 = 12_000;
         for at in 0..180 {
             for queue in 0..queues {
-                timeline.add_queue(&"/".into(), &queue.to_string().into(), numbers(at, 0), START + at * STEP_MS);
+                timeline.add_queue(&"/".into(), &queue.to_string().into(), numbers(at, 0), self::at(at * STEP_MS));
             }
         }
         assert!(timeline.kept.lock().bytes() > BYTES_MAX);

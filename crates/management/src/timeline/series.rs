@@ -31,11 +31,12 @@ impl Series {
         self.width
     }
 
-    /// Adds a sample of a later minute. `lengths` of its values stay as they are until the next one; the others are rates, which
+    /// Adds a sample of the present minute, unless there is one. Later ones go: the clock was set back. `lengths` of its values stay as they are until the next one; the others are rates, which
     /// are 0 in a minute without a sample. Returns whether it is kept.
     pub(super) fn add(&mut self, minute: u32, values: &[f32], lengths: usize) -> bool {
         assert_eq!(values.len(), self.width, "a series has as many values in each sample");
-        if self.minutes.back().is_some_and(|last| *last >= minute) {
+        self.forget_after(minute);
+        if self.minutes.back() == Some(&minute) {
             return false;
         }
         let before: Vec<f32> = self.values.range(self.values.len().saturating_sub(self.width)..).copied().collect();
@@ -54,6 +55,12 @@ impl Series {
         self.minutes.drain(..old);
         self.values.drain(..old * self.width);
         old
+    }
+
+    fn forget_after(&mut self, minute: u32) {
+        let stay = self.minutes.partition_point(|at| *at <= minute);
+        self.minutes.truncate(stay);
+        self.values.truncate(stay * self.width);
     }
 
     /// Minutes and values of the samples in a range, and of the last one before it, which says how it began.

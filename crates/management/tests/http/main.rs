@@ -24,6 +24,7 @@ mod patterns;
 mod policies;
 mod queues;
 mod quorum;
+mod racing;
 mod recorded;
 mod rules;
 mod sessions;

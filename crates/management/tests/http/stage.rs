@@ -129,9 +129,9 @@ pub(crate) fn patience<T>(mut ask: impl FnMut() -> Option<T>) -> T {
 fn wait_until_published(broker: &leveret_broker::Broker) {
     let (_, place) = broker.registry.model_snapshot();
     let (done, wait) = std::sync::mpsc::channel();
-    broker.streams.when_reached(
+    broker.streams.when_over(
         leveret_broker::ticket::Ticket::new(leveret_broker::ticket::StreamId::LOCAL, place),
-        Box::new(move || {
+        Box::new(move |_| {
             let _ = done.send(());
         }),
     );

@@ -2,7 +2,6 @@ use std::sync::Arc;
 
 use crate::deduplication;
 use crate::exchange::{self, PREDECLARED};
-use crate::id::TRANSIENT;
 use crate::queue_arguments::{self, Properties};
 use crate::record::{self, Effect, RecordError, Snapshot};
 use crate::{
@@ -29,7 +28,6 @@ pub struct Model {
     topology: Topology,
     next_queue: u64,
     next_exchange: u64,
-    next_transient: u64,
     limits: Limits,
 }
 
@@ -48,13 +46,7 @@ impl Model {
     }
 
     fn empty() -> Self {
-        Model {
-            topology: Topology::default(),
-            next_queue: 1,
-            next_exchange: 1,
-            next_transient: 0,
-            limits: Limits::default(),
-        }
+        Model { topology: Topology::default(), next_queue: 1, next_exchange: 1, limits: Limits::default() }
     }
 
     /// Sets the limits for later declarations.
@@ -66,10 +58,10 @@ impl Model {
     pub fn continue_ids_of(&mut self, other: &Model) {
         self.next_queue = self.next_queue.max(other.next_queue);
         self.next_exchange = self.next_exchange.max(other.next_exchange);
-        self.next_transient = self.next_transient.max(other.next_transient);
     }
 
-    /// Whether this id was given to a logged queue. If there is no such queue any more, it was deleted.
+    /// Whether this id was given to a queue. If there is no such queue any more, it was deleted, or it wasn't logged and ended with an earlier
+    /// process.
     pub fn has_given(&self, id: QueueId) -> bool {
         id.0 < self.next_queue
     }
@@ -235,7 +227,7 @@ impl Model {
         let mut changes = vec![Change::VhostCreated(name.clone())];
         for (exchange, kind, internal) in PREDECLARED {
             let exchange = Arc::new(Exchange {
-                id: self.exchange_id(true),
+                id: self.exchange_id(),
                 vhost: name.clone(),
                 name: Arc::from(exchange),
                 kind,
@@ -415,7 +407,7 @@ impl Model {
             _ => (id, None),
         };
         let exchange = Arc::new(Exchange {
-            id: self.exchange_id(durable),
+            id: self.exchange_id(),
             vhost,
             name,
             kind,
@@ -472,7 +464,7 @@ impl Model {
         self.limits.check_queue(&self.topology, vhost, &name, None)?;
         self.check_queue_limit(vhost, &name)?;
         let arguments_of_queue = queue_arguments::complete(&Arguments::default(), QueueType::Quorum);
-        let (id, options) = (self.queue_id(true), QueueOptions::default());
+        let (id, options) = (self.queue_id(), QueueOptions::default());
         let mut queue = Queue {
             queue_type: QueueType::Quorum,
             declared_by: user.clone(),
@@ -567,7 +559,7 @@ impl Model {
         self.limits.deprecated.check_queue(durable, exclusive)?;
         self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
         self.check_queue_limit(&vhost, &name)?;
-        let id = self.queue_id(durable && !exclusive);
+        let id = self.queue_id();
         let queue = Arc::new(Queue {
             durable,
             auto_delete,
@@ -600,12 +592,12 @@ impl Model {
         Ok((CommandOutcome::Deleted, changes))
     }
 
-    fn queue_id(&mut self, logged: bool) -> QueueId {
-        QueueId(if logged { take(&mut self.next_queue) } else { TRANSIENT | take(&mut self.next_transient) })
+    fn queue_id(&mut self) -> QueueId {
+        QueueId(take(&mut self.next_queue))
     }
 
-    fn exchange_id(&mut self, logged: bool) -> ExchangeId {
-        ExchangeId(if logged { take(&mut self.next_exchange) } else { TRANSIENT | take(&mut self.next_transient) })
+    fn exchange_id(&mut self) -> ExchangeId {
+        ExchangeId(take(&mut self.next_exchange))
     }
 }
 

@@ -64,10 +64,10 @@ pub(crate) struct RunningCore {
 }
 
 impl Core {
-    fn new(index: usize, clock: Clock) -> Self {
+    fn new(index: usize, clock: &Clock) -> Self {
         Self {
             index,
-            clock,
+            clock: clock.clone(),
             load: Load::default(),
             mailbox: Arc::new(Mailbox::new()),
             timers: Arc::new(Timers::new()),
@@ -89,7 +89,7 @@ impl Core {
 
 impl RunningCore {
     /// Starts the thread of core `index`.
-    pub(crate) fn start(index: usize, clock: Clock) -> io::Result<Self> {
+    pub(crate) fn start(index: usize, clock: &Clock) -> io::Result<Self> {
         let core = Arc::new(Core::new(index, clock));
         let (parking, waking) = (core.clone(), core.mailbox.clone());
         let pauses = Mutex::new(Pauses::new(clock.monotonic()));
@@ -115,7 +115,7 @@ impl RunningCore {
         let here = core.clone();
         let thread = thread::Builder::new().name(format!("leveret-core-{index}")).spawn(move || {
             wake::enter(&here.mailbox);
-            runtime.spawn(Driver::new(here.timers.clone(), here.clock));
+            runtime.spawn(Driver::new(here.timers.clone(), here.clock.clone()));
             runtime.spawn(accept::receive(guests));
             // An error means that the sender was dropped, which is a stop too.
             let _ = runtime.block_on(stopped);

@@ -206,7 +206,7 @@ mod tests {
     #[tokio::test]
     async fn a_deadline_that_was_armed_while_the_driver_slept_fires() {
         let (clock, timers) = (Clock::start(), Arc::new(Timers::new()));
-        let driver = tokio::spawn(Driver::new(timers.clone(), clock));
+        let driver = tokio::spawn(Driver::new(timers.clone(), clock.clone()));
         let far = Arc::new(Notifies(Notify::new()));
         let (later, soon) = (timers.alarm(), timers.alarm());
         later.arm(3_600_000_000_000, &far.clone().into());

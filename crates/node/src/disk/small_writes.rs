@@ -1,7 +1,7 @@
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use leveret_broker::ticket::StreamId;
+use leveret_broker::streams::StoreId;
 use leveret_broker::{Broker, Nanos, Wake};
 use leveret_log::Disk;
 
@@ -82,13 +82,13 @@ impl Errand for Writer {
     fn run(&self) {
         let Some(broker) = self.broker.upgrade() else { return };
         let begin = self.clock.now();
-        let Some((id, job)) = broker.next_small_write(StreamId::LOCAL, begin) else { return self.hand_over() };
+        let Some((id, job)) = broker.next_small_write(StoreId::FIRST, begin) else { return self.hand_over() };
         let result = job.run(&*self.disk);
         // The log reuses the memory of written data.
         drop(job);
         let end = self.clock.now();
         self.rest.note(end.monotonic - begin.monotonic, end.monotonic);
-        if let Err(error) = broker.complete(StreamId::LOCAL, id, result, end) {
+        if let Err(error) = broker.complete(StoreId::FIRST, id, result, end) {
             (self.fatal)(&error.to_string());
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use leveret_broker::ticket::StreamId;
+use leveret_broker::streams::StoreId;
 use leveret_broker::{Broker, Wake};
 use leveret_log::{Disk, Job, Lane, Next};
 
@@ -43,19 +43,25 @@ impl DiskThreads {
     pub(crate) fn start(
         broker: &Arc<Broker>,
         disk: &Arc<dyn Disk>,
-        clock: Clock,
+        clock: &Clock,
         sync_delay: Duration,
         fatal: &Fatal,
     ) -> io::Result<Self> {
         let lane = |lane: Lane, sync_delay: Duration| {
-            let (broker, disk, fatal) = (broker.clone(), disk.clone(), fatal.clone());
+            let (broker, disk, clock, fatal) = (broker.clone(), disk.clone(), clock.clone(), fatal.clone());
             move |signal: &Signal, draining: &AtomicBool| {
                 Jobs { broker, disk, clock, lane, sync_delay }.run(signal, draining, &fatal);
             }
         };
         let commit = Worker::start("leveret-commit", fatal, lane(Lane::Commit, sync_delay))?;
         broker.set_lane_wake(Lane::Commit, commit.signal.clone());
-        broker.set_small_write_wake(Arc::new(SmallWrites::new(broker, disk, clock, commit.signal.clone(), fatal)));
+        broker.set_small_write_wake(Arc::new(SmallWrites::new(
+            broker,
+            disk,
+            clock.clone(),
+            commit.signal.clone(),
+            fatal,
+        )));
         let background = Worker::start("leveret-retire", fatal, lane(Lane::Background, Duration::ZERO))?;
         broker.set_lane_wake(Lane::Background, background.signal.clone());
         let (writing, body_disk, ends) = (broker.clone(), disk.clone(), fatal.clone());
@@ -70,7 +76,7 @@ impl DiskThreads {
             }
         })?;
         broker.set_body_wake(bodies.signal.clone());
-        let (reading, disk) = (broker.clone(), disk.clone());
+        let (reading, disk, clock) = (broker.clone(), disk.clone(), clock.clone());
         let read = Worker::start("leveret-read", fatal, move |signal, draining| {
             while !draining.load(Ordering::Acquire) {
                 while let Some(job) = reading.next_read() {
@@ -135,7 +141,7 @@ struct Jobs {
 impl Jobs {
     fn run(&self, signal: &Signal, draining: &AtomicBool, fatal: &Fatal) {
         let ended = loop {
-            match self.broker.next_job(StreamId::LOCAL, self.lane, self.clock.now()) {
+            match self.broker.next_job(StoreId::FIRST, self.lane, self.clock.now()) {
                 Ok(Next::Run(id, job)) => {
                     let result = job.run(&*self.disk);
                     if matches!(job, Job::Sync { .. }) && !self.sync_delay.is_zero() {
@@ -143,7 +149,7 @@ impl Jobs {
                     }
                     // The log reuses the memory of written data.
                     drop(job);
-                    if let Err(error) = self.broker.complete(StreamId::LOCAL, id, result, self.clock.now()) {
+                    if let Err(error) = self.broker.complete(StoreId::FIRST, id, result, self.clock.now()) {
                         break error;
                     }
                 }

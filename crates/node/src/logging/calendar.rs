@@ -6,14 +6,14 @@ use time::OffsetDateTime;
 
 /// A point in time.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Moment {
+pub(crate) struct Moment {
     /// Microseconds since 1970.
     pub(super) microseconds: u64,
     date: OffsetDateTime,
 }
 
 impl Moment {
-    pub(super) fn of(time: SystemTime) -> Self {
+    pub(crate) fn of(time: SystemTime) -> Self {
         // A clock before 1970 isn't set.
         let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
         let date = OffsetDateTime::UNIX_EPOCH.saturating_add(since.try_into().unwrap_or(time::Duration::MAX));
@@ -25,7 +25,7 @@ impl Moment {
     }
 
     /// In the form `2026-11-22 18:13:38.431951+00:00`.
-    pub(super) fn rfc3339(&self, between: char) -> String {
+    pub(crate) fn rfc3339(&self, between: char) -> String {
         format!("{}{between}{}.{:06}+00:00", self.day(), self.clock(), self.date.microsecond())
     }
 

@@ -27,6 +27,7 @@ mod syslog;
 mod tail;
 mod writer;
 
+pub(crate) use calendar::Moment;
 use exchange::Publisher;
 use recent::Recent;
 use sink::Sink;

@@ -80,7 +80,7 @@ impl LedgerQueue {
         }
         let returned = self.ready.returned_in_place(&held);
         let counted_here = self.rules.priorities.is_some();
-        let (next, counters, epoch_ms) = (self.ledger.next(), self.ledger.counters(), surroundings.epoch_ms);
+        let (next, counters, epoch) = (self.ledger.next(), self.ledger.counters(), surroundings.epoch.clone());
         let replica = self.give_up_replica();
         let mut other = Self::new(options, durable, replica, surroundings.clone(), now);
         other.ledger.continue_counting(counters);
@@ -100,7 +100,7 @@ impl LedgerQueue {
         other.counts = std::mem::take(&mut self.counts);
         let none = (std::iter::empty(), Length::default());
         self.ready = ReadyMessages::new(&self.ledger, 0, None, none);
-        self.clock = Clock::new(&QueueOptions::default(), epoch_ms, Expiry::default(), now);
+        self.clock = Clock::new(&QueueOptions::default(), epoch, Expiry::default(), now);
         self.state = QueueState::Deleted;
         self.is_closed = true;
         self.reads.signal_getters(effects);

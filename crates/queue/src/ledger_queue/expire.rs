@@ -7,6 +7,7 @@
 use leveret_message::Reason;
 
 use crate::answers::QueueState;
+use crate::deadlines::Deadlines;
 use crate::effects::{Effects, Taken};
 use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
@@ -21,19 +22,19 @@ impl LedgerQueue {
         self.clock.used(now);
     }
 
-    /// The next deadline, if it is sooner than the one announced before.
-    pub fn announce_deadline(&mut self) -> Option<Nanos> {
+    /// The next deadlines, as far as they are sooner than those announced before.
+    pub fn announce_deadlines(&mut self) -> Deadlines {
         if self.state != QueueState::Running {
-            return None;
+            return Deadlines::NONE;
         }
         let pacing = self.pacing.as_mut().and_then(|pacing| pacing.announce());
         let retry = self.dead.announce();
         let at_once = self.excess.announce().then_some(0);
+        let others = Deadlines::of([pacing, retry, at_once], []);
         if !self.clock.has_deadlines() && self.delayed.is_empty() {
-            return [pacing, retry, at_once].into_iter().flatten().min();
+            return others;
         }
-        let announced = self.clock.announce(self.consumers.len() > 0, self.delayed.next_ms());
-        [pacing, retry, at_once, announced].into_iter().flatten().min()
+        others.and(self.clock.announce(self.consumers.len() > 0, self.delayed.next_ms()))
     }
 
     /// The time when the queue expires if it isn't used until then.

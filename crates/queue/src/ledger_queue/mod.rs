@@ -120,7 +120,7 @@ impl LedgerQueue {
         let Parts {
             expiry, references, attempts, parked, mut delayed, annotations, dying, mut priorities, repeats, stream: _,
         } = parts;
-        let Surroundings { budget, epoch_ms, strict_compat, standing_delay_target } = surroundings;
+        let Surroundings { budget, epoch, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(&options);
         if !rules.delays {
             delayed = Delayed::default();
@@ -137,7 +137,7 @@ impl LedgerQueue {
         }
         ledger.start_counting();
         let expiry = if rules.releases || rules.remembers { Expiry::default() } else { expiry };
-        let mut clock = Clock::new(&options, epoch_ms, expiry, now);
+        let mut clock = Clock::new(&options, epoch, expiry, now);
         if rules.releases {
             delay::delay_others(&ledger, &mut delayed);
         } else {

@@ -242,7 +242,8 @@ mod tests {
             ledger.accept(4, 2, 0);
             ledger
         };
-        let surroundings = Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
+        let surroundings =
+            Surroundings { budget, epoch: crate::Epoch::default(), strict_compat: false, standing_delay_target: 0 };
         let queue = |ledger, expiry| {
             let replica = Replica { ledger, parts: Parts { expiry, ..Parts::default() }, ..Replica::default() };
             Queue::new(QueueOptions::default(), true, replica, surroundings.clone(), 0)

@@ -35,7 +35,9 @@ use self::retention::Retention;
 use self::tail::Tail;
 use crate::answers::{QueueState, Submission};
 use crate::counts::{Count, QueueCounts};
+use crate::deadlines::Deadlines;
 use crate::effects::Effects;
+use crate::epoch::Epoch;
 use crate::ledger::Ledger;
 use crate::nanos::Nanos;
 use crate::pending::{Awaited, Pending, PendingForm, PendingMessages, Place, Placement, Watermarks};
@@ -85,15 +87,15 @@ pub struct StreamQueue {
     state: QueueState,
     /// Whether its deletion is on its way to disk.
     is_closed: bool,
-    /// Wall time of monotonic zero, in milliseconds since the Unix epoch.
-    epoch_ms: u64,
+    /// Wall time of monotonic zero.
+    epoch: Epoch,
     pending: PendingMessages<PendingChunk>,
     /// The offsets that are there, and the bytes of their chunks.
     ledger: Ledger,
     kept: StreamState,
     retention: Retention,
-    /// The deadline that the owner of the timers knows.
-    announced: Option<Nanos>,
+    /// The deadlines that the owner of the timers knows.
+    announced: Deadlines,
     tail: Tail,
     readers: Readers,
     groups: Groups,
@@ -111,18 +113,18 @@ impl StreamQueue {
     /// A stream that begins with this replica.
     pub fn new(options: QueueOptions, replica: Replica, surroundings: Surroundings, now: Nanos) -> Self {
         let Replica { mut ledger, parts: Parts { stream: mut kept, .. }, .. } = replica;
-        let Surroundings { budget, epoch_ms, .. } = surroundings;
+        let Surroundings { budget, epoch, .. } = surroundings;
         ledger.start_counting();
         kept.index.trim((ledger.low(), ledger.next()), ledger.bytes());
         Self {
             retention: Retention::new(&options),
             state: QueueState::Running,
             is_closed: false,
-            epoch_ms,
+            epoch,
             pending: PendingMessages::new(ledger.next() + u64::from(is_planted(Bug::SkipOffset) && ledger.next() > 0)),
             ledger,
             kept,
-            announced: None,
+            announced: Deadlines::NONE,
             tail: Tail::new(budget),
             readers: Readers::default(),
             groups: Groups::default(),
@@ -150,7 +152,7 @@ impl StreamQueue {
     }
 
     fn wall_ms(&self, now: Nanos) -> u64 {
-        self.epoch_ms + now / 1_000_000
+        self.epoch.wall_ms(now)
     }
 
     /// The first offset that is there, and the one behind the last.

@@ -12,9 +12,6 @@ use crate::records::{Run, push_run};
 use crate::stream::StreamQueue;
 use crate::stream_state::StretchSize;
 
-/// Nanoseconds in a millisecond.
-const NANOS_PER_MS: u64 = 1_000_000;
-
 /// The limits of a stream.
 #[derive(Debug, Default)]
 pub(super) struct Retention {
@@ -73,9 +70,8 @@ impl StreamQueue {
         }
     }
 
-    /// When the oldest messages are too old.
-    pub(super) fn retention_due(&self) -> Option<Nanos> {
-        let due_ms = self.kept.index.first_ends_ms()?.saturating_add(self.retention.max_age_ms?).saturating_add(1);
-        Some(due_ms.saturating_sub(self.epoch_ms).saturating_mul(NANOS_PER_MS))
+    /// When the oldest messages are too old, in milliseconds since the Unix epoch.
+    pub(super) fn retention_due_ms(&self) -> Option<u64> {
+        Some(self.kept.index.first_ends_ms()?.saturating_add(self.retention.max_age_ms?).saturating_add(1))
     }
 }

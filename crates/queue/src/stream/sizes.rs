@@ -13,7 +13,7 @@ use crate::stream::tail::{IDLE_CHUNKS_MAX, TailChunk};
 use crate::stream::{ChunkSubmission, OfferedChunk, StreamQueue};
 use crate::stream_state::Stretches;
 use crate::{
-    ConsumerFlow, ConsumerId, ConsumerOptions, Effects, MemoryBudget, Place, Placement, Replica, StreamOptions,
+    ConsumerFlow, ConsumerId, ConsumerOptions, Effects, Epoch, MemoryBudget, Place, Placement, Replica, StreamOptions,
     StreamStart, Surroundings, Watermarks,
 };
 
@@ -24,8 +24,12 @@ impl Link for Nobody {
 }
 
 fn stream(budget: &Arc<MemoryBudget>) -> StreamQueue {
-    let surroundings =
-        Surroundings { budget: budget.clone(), epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
+    let surroundings = Surroundings {
+        budget: budget.clone(),
+        epoch: Epoch::default(),
+        strict_compat: false,
+        standing_delay_target: 0,
+    };
     StreamQueue::new(leveret_model::QueueOptions::default(), Replica::none(0), surroundings, 0)
 }
 

@@ -1,6 +1,7 @@
 //! The timers of a stream: for retention by age, and for offsets that have to be logged.
 
 use crate::answers::QueueState;
+use crate::deadlines::Deadlines;
 use crate::effects::Effects;
 use crate::nanos::Nanos;
 use crate::records::KeptOffset;
@@ -9,7 +10,7 @@ use crate::stream::StreamQueue;
 impl StreamQueue {
     /// Removes messages that are too old, and logs offsets. No stream is deleted because nobody uses it.
     pub fn run_timers(&mut self, now: Nanos, _most: u64, effects: &mut Effects) -> bool {
-        self.announced = None;
+        self.announced = Deadlines::NONE;
         if self.state == QueueState::Running {
             self.retain(now, effects);
             let told = self.groups.expire(now);
@@ -37,16 +38,14 @@ impl StreamQueue {
         self.kept.tracking.not_logged(offsets);
     }
 
-    /// The next deadline, if it is sooner than the one announced before.
-    pub fn announce_deadline(&mut self) -> Option<Nanos> {
+    /// The next deadlines, as far as they are sooner than those announced before.
+    pub fn announce_deadlines(&mut self) -> Deadlines {
         if self.state != QueueState::Running {
-            return None;
+            return Deadlines::NONE;
         }
-        let next = [self.retention_due(), self.kept.tracking.due(), self.groups.due()].into_iter().flatten().min()?;
-        if self.announced.is_some_and(|announced| announced <= next) {
-            return None;
-        }
-        self.announced = Some(next);
-        Some(next)
+        let next = Deadlines::of([self.kept.tracking.due(), self.groups.due()], [self.retention_due_ms()]);
+        let next = next.sooner_than(self.announced);
+        self.announced = self.announced.and(next);
+        next
     }
 }

@@ -1,9 +1,11 @@
 //! The state of a stream that outlives its process, beside its messages.
 
+mod publishing_ids;
 mod stretches;
 mod tracking;
 mod writers;
 
+pub use publishing_ids::PublishingIds;
 pub(crate) use stretches::StretchSize;
 pub use stretches::Stretches;
 pub use tracking::{NAME_BYTES_MAX, Tracking};

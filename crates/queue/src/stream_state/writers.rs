@@ -34,6 +34,9 @@ struct Sequence {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Writers {
     names: BTreeMap<Arc<str>, Sequence>,
+    /// The latest time of all. No message is noted with an earlier one: after a clock was set back, publishers would count as silent that
+    /// aren't.
+    newest_ms: u64,
 }
 
 impl Writers {
@@ -58,8 +61,9 @@ impl Writers {
             let oldest = self.names.iter().min_by_key(|(_, sequence)| sequence.at_ms).map(|(name, _)| name.clone());
             oldest.map(|name| self.names.remove(&name));
         }
+        self.newest_ms = self.newest_ms.max(at_ms);
         let sequence = self.names.entry(run.name.clone()).or_default();
-        (sequence.submitted, sequence.at_ms) = (Some(run.last), at_ms);
+        (sequence.submitted, sequence.at_ms) = (Some(run.last), self.newest_ms);
     }
 
     /// Notes messages that became part of the stream.
@@ -71,7 +75,8 @@ impl Writers {
         if let Some(sequence) = self.names.get_mut(name) {
             sequence.applied = Some(last);
             sequence.submitted = sequence.submitted.max(Some(last));
-            sequence.at_ms = sequence.at_ms.max(at_ms);
+            self.newest_ms = self.newest_ms.max(at_ms);
+            sequence.at_ms = self.newest_ms;
         }
     }
 
@@ -103,7 +108,9 @@ impl Writers {
             let (last, behind) = behind.split_first_chunk::<8>()?;
             let (at_ms, behind) = behind.split_first_chunk::<8>()?;
             let name = std::str::from_utf8(name).ok()?;
-            writers.apply(name, u64::from_le_bytes(*last), u64::from_le_bytes(*at_ms));
+            let (last, at_ms) = (Some(u64::from_le_bytes(*last)), u64::from_le_bytes(*at_ms));
+            writers.newest_ms = writers.newest_ms.max(at_ms);
+            writers.names.insert(name.into(), Sequence { submitted: last, applied: last, at_ms });
             rest = behind;
         }
         Some((writers, rest))
@@ -144,9 +151,23 @@ mod tests {
     fn the_name_that_was_silent_longest_is_forgotten() {
         let mut writers = Writers::default();
         let count = WRITERS_MAX as u64;
-        (0..count).for_each(|at| writers.apply(&at.to_string(), at, 1000 - at));
+        (0..count).rev().for_each(|at| writers.apply(&at.to_string(), at, 1000 - at));
         writers.submit(&run("new", 0, 5), 2000);
         assert_eq!((writers.names.len(), applied(&writers, "254"), applied(&writers, "253")), (255, None, Some(253)));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_makes_no_publisher_silent() {
+        let mut writers = Writers::default();
+        (0..WRITERS_MAX as u64 - 1).for_each(|at| writers.apply(&at.to_string(), at, 9_000 + at));
+        writers.submit(&run("active", 0, 5), 10_000);
+        // An hour back.
+        for (first, at_ms) in [(6, 1_000), (7, 2_000)] {
+            writers.submit(&run("active", first, first), at_ms);
+            writers.apply("active", first, at_ms);
+        }
+        writers.submit(&run("new", 0, 5), 2_001);
+        assert_eq!((applied(&writers, "active"), applied(&writers, "0")), (Some(7), None));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Expiry times of a queue's messages, and of the queue itself.
 //!
-//! Times are wall times. A clock starts with the wall time of monotonic zero, so that a jump of the system's clock
-//! changes no deadline.
+//! Times of messages are wall times, and follow a clock that is set: see [`Epoch`]. How long a queue is unused is monotonic time.
 
 use leveret_message::{Batch, BatchPart};
 use leveret_model::QueueOptions;
 
 use super::expiry::{Due, Expiry};
+use crate::deadlines::Deadlines;
+use crate::epoch::Epoch;
 use crate::ledger::Ledger;
 use crate::nanos::Nanos;
 use crate::number_set::NumberSet;
@@ -21,14 +22,14 @@ pub(crate) struct Clock {
     message_ttl_ms: Option<u64>,
     /// Time to live of the queue while it isn't used, in milliseconds.
     expires_ms: Option<u64>,
-    /// Wall time of monotonic zero, in milliseconds since the Unix epoch.
-    epoch_ms: u64,
+    /// Wall time of monotonic zero.
+    epoch: Epoch,
     /// Expiry times of messages; `None` while no message expires.
     expiry: Option<Box<Expiry>>,
     /// The last use of the queue: `x-expires` counts from there.
     used: Nanos,
-    /// The deadline that the owner of the timers knows; `None` if it knows none.
-    announced: Option<Nanos>,
+    /// The deadlines that the owner of the timers knows.
+    announced: Deadlines,
     /// Messages that were due on arrival (a time to live of 0): first and last number of each run.
     momentary: Vec<(u64, u64)>,
     /// Ready messages with an expiry time for which a consumer waited when they were published.
@@ -39,19 +40,18 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock with the wall time of monotonic zero, in milliseconds since the Unix epoch, and the times of messages that
-    /// recovery found.
-    pub(crate) fn new(options: &QueueOptions, epoch_ms: u64, mut expiry: Expiry, now: Nanos) -> Self {
+    /// A clock with the wall time of monotonic zero, and the times of messages that recovery found.
+    pub(crate) fn new(options: &QueueOptions, epoch: Epoch, mut expiry: Expiry, now: Nanos) -> Self {
         if options.message_ttl_ms.is_none() {
             expiry.forget_arrivals();
         }
         Self {
             message_ttl_ms: options.message_ttl_ms,
             expires_ms: options.expires_ms,
-            epoch_ms,
+            epoch,
             expiry: (!expiry.is_empty()).then(|| Box::new(expiry)),
             used: now,
-            announced: None,
+            announced: Deadlines::NONE,
             momentary: Vec::new(),
             awaited: NumberSet::default(),
             earlier: None,
@@ -100,12 +100,7 @@ impl Clock {
 
     /// Wall time in milliseconds since the Unix epoch.
     pub(crate) fn wall_ms(&self, now: Nanos) -> u64 {
-        self.epoch_ms + now / NANOS_PER_MS
-    }
-
-    /// The first moment at which wall time is at least this.
-    fn nanos(&self, wall_ms: u64) -> Nanos {
-        wall_ms.saturating_sub(self.epoch_ms).saturating_mul(NANOS_PER_MS)
+        self.epoch.wall_ms(now)
     }
 
     /// Notes a use of the queue.
@@ -123,18 +118,14 @@ impl Clock {
         self.expiry.is_some()
     }
 
-    /// The next deadline, if it is sooner than the one announced before. `in_use`: the queue itself can't expire now.
+    /// The next deadlines, as far as they are sooner than those announced before. `in_use`: the queue itself can't expire now.
     /// `delayed_ms`: when the next delayed message is due, in wall time.
-    pub(crate) fn announce(&mut self, in_use: bool, delayed_ms: Option<u64>) -> Option<Nanos> {
+    pub(crate) fn announce(&mut self, in_use: bool, delayed_ms: Option<u64>) -> Deadlines {
         let message = self.expiry.as_ref().and_then(|expiry| expiry.next_ms(self.message_ttl_ms));
         let queue = self.unused_at().filter(|_| !in_use);
-        let [message, delayed] = [message, delayed_ms].map(|wall_ms| wall_ms.map(|wall_ms| self.nanos(wall_ms)));
-        let next = [message, delayed, queue].into_iter().flatten().min()?;
-        if self.announced.is_some_and(|announced| announced <= next) {
-            return None;
-        }
-        self.announced = Some(next);
-        Some(next)
+        let next = Deadlines::of([queue], [message, delayed_ms]).sooner_than(self.announced);
+        self.announced = self.announced.and(next);
+        next
     }
 
     /// Whether there may be a deadline to announce.
@@ -144,7 +135,7 @@ impl Clock {
 
     /// The owner of the timers ran: it knows no deadline any more.
     pub(crate) fn forget_announced(&mut self) {
-        self.announced = None;
+        self.announced = Deadlines::NONE;
     }
 
     /// The times for a checkpoint. The messages in `due` are due at once after a restart.

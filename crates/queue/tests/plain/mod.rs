@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use leveret_queue::{MemoryBudget, Place, Placement, Queue, Surroundings};
+use leveret_queue::{Epoch, MemoryBudget, Place, Placement, Queue, Surroundings};
 use roaring::RoaringTreemap;
 
 /// A node whose clock begins with the epoch.
 pub(crate) fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
-    Surroundings { budget, epoch_ms: 0, strict_compat: false, standing_delay_target: 0 }
+    Surroundings { budget, epoch: Epoch::default(), strict_compat: false, standing_delay_target: 0 }
 }
 
 /// A placement at this position of the log; volatile without one.

@@ -39,7 +39,7 @@ use std::sync::{Arc, Mutex};
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Annotated, ConsumerId, DelayRun, Effects, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal,
+    Annotated, ConsumerId, DelayRun, Effects, Epoch, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal,
     StoredRead, Surroundings,
 };
 
@@ -109,7 +109,12 @@ impl Bench {
             queue: None,
             options: QueueOptions::default(),
             durable: true,
-            surroundings: Surroundings { budget, epoch_ms: EPOCH_MS, strict_compat: false, standing_delay_target: 0 },
+            surroundings: Surroundings {
+                budget,
+                epoch: Epoch::new(EPOCH_MS),
+                strict_compat: false,
+                standing_delay_target: 0,
+            },
             link: Arc::default(),
             now_ms: 0,
             deadline_ms: None,
@@ -206,7 +211,7 @@ impl Bench {
         let queue = self.queue.as_mut().expect("steps begin with one");
         let result = call(queue, &mut effects);
         assert_bytes_add_up(queue);
-        effects.deadline = queue.announce_deadline();
+        effects.deadlines = queue.announce_deadlines();
         effects.fire();
         let mut rare = effects.take_rare().unwrap_or_default();
         while !rare.ended.is_empty() {
@@ -280,7 +285,7 @@ impl Bench {
         if effects.dead_letters {
             caused.push("dead letters wait".to_owned());
         }
-        if let Some(deadline) = effects.deadline {
+        if let Some(deadline) = effects.deadlines.soonest(&Epoch::new(EPOCH_MS)) {
             let deadline_ms = deadline.div_ceil(MS);
             self.deadline_ms = Some(deadline_ms);
             caused.push(format!("timer at {deadline_ms} ms"));

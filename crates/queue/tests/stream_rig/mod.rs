@@ -10,9 +10,9 @@ use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Deliveries, Departure, Effects, Flow, Ledger, Link,
-    MemoryBudget, OfferedChunk, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run, Signal, StoredRead,
-    StreamStart, StreamState, Surroundings, Taken, TurnEnd, Watermarks,
+    Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Deadlines, Deliveries, Departure, Effects, Epoch, Flow,
+    Ledger, Link, MemoryBudget, OfferedChunk, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run,
+    Signal, StoredRead, StreamStart, StreamState, Surroundings, Taken, TurnEnd, Watermarks,
 };
 
 pub(crate) use self::reader::{Filtered, ReaderPlan};
@@ -61,7 +61,7 @@ pub(crate) struct Rig {
     options: QueueOptions,
     link: Arc<Recorder>,
     pub(crate) now_ms: u64,
-    deadline: Option<u64>,
+    deadlines: Deadlines,
     position: u64,
     /// Position and end of each chunk that isn't applied.
     pending: VecDeque<(u64, u64)>,
@@ -86,8 +86,12 @@ pub(crate) struct Rig {
 }
 
 fn new_queue(options: &QueueOptions, replica: Replica, budget: &Arc<MemoryBudget>, now_ms: u64) -> Queue {
-    let surroundings =
-        Surroundings { budget: budget.clone(), epoch_ms: 0, strict_compat: false, standing_delay_target: 0 };
+    let surroundings = Surroundings {
+        budget: budget.clone(),
+        epoch: Epoch::default(),
+        strict_compat: false,
+        standing_delay_target: 0,
+    };
     Queue::new(options.clone(), true, replica, surroundings, now_ms * MS)
 }
 
@@ -107,7 +111,7 @@ impl Rig {
             options,
             link: Arc::default(),
             now_ms,
-            deadline: None,
+            deadlines: Deadlines::NONE,
             position: 0,
             pending: VecDeque::new(),
             messages: Vec::new(),
@@ -129,10 +133,9 @@ impl Rig {
     pub(crate) fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
-        if let Some(deadline) = self.queue.announce_deadline() {
-            assert!(self.deadline.is_none_or(|known| deadline < known), "a later deadline is announced");
-            self.deadline = Some(deadline);
-        }
+        let sooner = self.queue.announce_deadlines();
+        assert_eq!(sooner.sooner_than(self.deadlines), sooner, "a later deadline is announced");
+        self.deadlines = self.deadlines.and(sooner);
         effects.fire();
         assert!(effects.settled.is_empty() && effects.read.is_none() && !effects.dead_letters);
         let rare = effects.take_rare().unwrap_or_default();
@@ -398,8 +401,8 @@ impl Rig {
     pub(crate) fn time(&mut self, ms: u64) {
         self.now_ms += ms;
         let mut runs = 0;
-        while self.deadline.is_some_and(|deadline| deadline <= self.now_ms * MS) {
-            self.deadline = None;
+        while self.deadlines.soonest(&Epoch::default()).is_some_and(|deadline| deadline <= self.now_ms * MS) {
+            self.deadlines = Deadlines::NONE;
             let now = self.now_ms * MS;
             assert!(!self.with(|queue, effects| queue.run_timers(now, 256, effects)), "a stream isn't deleted");
             runs += 1;
@@ -460,7 +463,7 @@ impl Rig {
             ledger.settle(run.first, run.last, run.bytes, Departure::Dropped);
         }
         self.readers.clear();
-        self.deadline = None;
+        self.deadlines = Deadlines::NONE;
         let parts = Parts { stream: StreamState { index, ..StreamState::default() }, ..Parts::default() };
         let replica = Replica { ledger, parts, ..Replica::default() };
         self.queue = new_queue(&self.options, replica, &self.budget, self.now_ms);

@@ -51,7 +51,7 @@ impl Connection {
             let renews_token = std::mem::take(&mut self.renews_token);
             let removes = request.removes();
             let waiting = Waiting { key, asks, response, removes, renews_token };
-            if removes && !waiting.is_due(&self.client.broker.streams) {
+            if removes && waiting.end(&self.client.broker.streams).is_none() {
                 self.held = InputHold::Removal;
             }
             self.responses.push_back(waiting);

@@ -6,6 +6,7 @@ use crate::connection::Connection;
 use crate::error::{Failure, Result, Scope};
 use crate::link::Link;
 use crate::pairs::PairName;
+use crate::pairs::refusal::{Refusal, Status};
 use crate::pairs::request::Request;
 use crate::pairs::response::Response;
 use crate::pairs::{Requests, ResponseGrant, Responses, UNANSWERED_MAX, Waiting};
@@ -13,6 +14,7 @@ use crate::pending::{Pending, Rest};
 use crate::session::Session;
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitEnd;
 
 impl Connection {
     /// The position that the first response waits for.
@@ -92,7 +94,11 @@ impl Connection {
         let mut renews_token = false;
         loop {
             self.serve_next(now);
-            let Some(waiting) = self.responses.pop_front_if(|waiting| waiting.is_due(&streams)) else { break };
+            let Some(end) = self.responses.front().and_then(|waiting| waiting.end(&streams)) else { break };
+            let Some(mut waiting) = self.responses.pop_front() else { break };
+            if !end.is_reached() {
+                waiting.response.be(Err(Refusal::Answer(Status::InternalServerError, WaitEnd::GONE_TEXT.to_owned())));
+            }
             if !waiting.response.wait.is_nothing() {
                 // For each one: the log goes on meanwhile, so the change of the next one may have become durable only now.
                 self.client.broker.registry.publish();

@@ -13,6 +13,7 @@ use crate::link_state::{INITIAL_DELIVERY_COUNT, LinkState};
 use leveret_broker::partial::PartialMessages;
 use leveret_broker::settings::LinkCredit;
 use leveret_broker::streams::Streams;
+use leveret_broker::wait_for::WaitEnd;
 
 /// The identity of a pair, which both halves share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,9 +137,9 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Whether the response may be sent, once those before it are.
-    pub(crate) fn is_due(&self, streams: &Streams) -> bool {
-        self.asks.is_none() && streams.have(&self.response.wait)
+    /// How its wait ended, when the response may be sent, once those before it are.
+    pub(crate) fn end(&self, streams: &Streams) -> Option<WaitEnd> {
+        if self.asks.is_some() { None } else { streams.end(&self.response.wait) }
     }
 }
 

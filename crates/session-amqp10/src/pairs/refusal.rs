@@ -15,6 +15,7 @@ pub(crate) enum Status {
     NotFound,
     MethodNotAllowed,
     Conflict,
+    InternalServerError,
     NotImplemented,
 }
 
@@ -30,6 +31,7 @@ impl Status {
             Status::NotFound => "404",
             Status::MethodNotAllowed => "405",
             Status::Conflict => "409",
+            Status::InternalServerError => "500",
             Status::NotImplemented => "501",
         }
     }

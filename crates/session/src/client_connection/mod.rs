@@ -34,13 +34,14 @@ use leveret_broker::protocol::{Accepted, ProtocolInfo};
 use leveret_broker::quota::Account;
 use leveret_broker::route::RouteCache;
 use leveret_broker::settings::TURN_BYTES_MAX;
+use leveret_broker::streams::Waiter;
 use leveret_broker::streams::waits::Registered;
-use leveret_broker::streams::{CommitStream as _, Waiter};
 use leveret_broker::ticket::{Awaited, StreamId, Ticket};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::traffic::Traffic;
 use leveret_broker::turn_budget::{CONSUMER, EXCLUSIVE_QUEUES, TurnBudget};
 use leveret_broker::views::Client;
+use leveret_broker::wait_for::Reached;
 
 /// The protocol-independent state of one client's connection.
 pub struct ClientConnection {
@@ -109,16 +110,16 @@ pub struct ClientConnection {
     pub waits_for_log: bool,
     /// The monotonic time since when its input isn't read, in nanoseconds.
     pub unread_since: Option<Nanos>,
-    /// A commit, which can't begin before, waits for room in the log. Its connection has no turn until it is woken.
-    pub waits_for_room: bool,
+    /// The stream whose room a commit waits for, which can't begin before. Its connection has no turn until it is woken.
+    pub waits_for_room: Option<StreamId>,
     /// The commit-stream positions that this connection is registered for.
     pub registered: Registered,
     /// Events from the outbox that didn't fit into the budget of earlier turns.
     pub events: VecDeque<Event>,
     /// The wait of its publishes that listings show.
     shown_wait: Option<ShownWait>,
-    /// The watermarks of each stream when publishes were last applied.
-    reached: SmallVec<[Watermarks; 1]>,
+    /// The watermarks of the streams that it publishes to, when publishes were last applied.
+    reached: SmallVec<[(StreamId, Watermarks); 1]>,
     /// Whether all publishes up to there are in their queues.
     is_applied: bool,
     /// The publishes that the pacing of queues holds back.
@@ -131,6 +132,11 @@ pub struct ClientConnection {
     pub gone: bool,
 }
 
+/// The watermarks of a stream among these.
+fn known(reached: &[(StreamId, Watermarks)], stream: StreamId) -> Option<Watermarks> {
+    reached.iter().find(|(id, _)| *id == stream).map(|(_, reached)| *reached)
+}
+
 impl ClientConnection {
     /// A connection that hasn't logged in.
     pub fn new(accepted: Accepted, now: Now) -> Self {
@@ -138,7 +144,6 @@ impl ClientConnection {
         let partial = PartialMessages::new(&broker.settings, outbox.unfinished());
         let undurable = Undurable::new(broker.commit.allowance().clone());
         let budget = TurnBudget::new(broker.settings.turn_work_max);
-        let reached = broker.streams.all().iter().map(|_| Watermarks::default()).collect();
         Self {
             broker,
             id,
@@ -172,12 +177,12 @@ impl ClientConnection {
             awaits_publishes: false,
             waits_for_log: false,
             unread_since: None,
-            waits_for_room: false,
+            waits_for_room: None,
             registered: Registered::default(),
             events: VecDeque::new(),
             shown_wait: None,
-            reached,
-            is_applied: false,
+            reached: SmallVec::new(),
+            is_applied: true,
             pace: Pace::default(),
             budget,
             paused: false,
@@ -211,24 +216,21 @@ impl ClientConnection {
     /// Whether the log has no room for publishes, or too much of this connection's data is on its way to the disk: the
     /// third level of flow control.
     pub fn is_log_full(&self) -> bool {
-        // This runs for every frame, and mostly there is one stream: the fast path then searches no list.
-        let is_full = match self.broker.streams.all().len() {
-            1 => !self.broker.commit.has_room(),
-            _ => self.full_stream().is_some(),
-        };
-        self.undurable.is_full() || is_full
+        self.undurable.is_full() || self.full_stream().is_some()
     }
 
     /// A stream that takes no publishes at the moment, among the streams that this connection publishes to.
+    #[inline]
     fn full_stream(&self) -> Option<StreamId> {
-        self.undurable.streams().find(|stream| !self.broker.streams.get(*stream).has_room())
+        self.undurable.streams().find(|stream| !self.broker.streams.has_room(*stream))
     }
 
     /// Why this connection's publishes wait, and whether all publishers wait. If not, only its own share on the way to
     /// the disk is used up.
     pub fn log_wait(&self) -> (WaitReason, bool) {
         let full = self.full_stream();
-        (self.broker.streams.get(full.unwrap_or_default()).publish_wait(), full.is_some())
+        let stream = self.broker.streams.get(full.unwrap_or_default());
+        (stream.map_or(WaitReason::LogFull, |stream| stream.publish_wait()), full.is_some())
     }
 
     /// Registers with the commit streams for a wake-up at these positions and at the next ones of this connection's
@@ -236,15 +238,15 @@ impl ClientConnection {
     pub fn register(&mut self, awaited: impl IntoIterator<Item = Awaited>, wants_room: bool) {
         awaited.into_iter().chain(self.undurable.awaited()).for_each(|awaited| self.registered.want(awaited));
         // With a share that is used up there are positions of its own to wait for.
-        let full = if wants_room { self.full_stream() } else { None };
+        let full = self.waits_for_room.or_else(|| self.full_stream().filter(|_| wants_room));
         if let Some(stream) = full.filter(|stream| !self.registered.wants_durable(*stream)) {
-            let next = self.broker.streams.reached(stream).durable.next();
+            let next = self.broker.streams.reached(stream).unwrap_or_default().durable.next();
             self.registered.want(Ticket::new(stream, next).into());
         }
         let (streams, outbox) = (&self.broker.streams, &self.outbox);
         self.registered.register(|awaited| streams.notify(awaited, Waiter::Connection(outbox.clone())));
         let has_room = match full {
-            Some(stream) => self.broker.streams.get(stream).has_room(),
+            Some(stream) => self.broker.streams.has_room(stream),
             None => wants_room && !self.undurable.is_full(),
         };
         if has_room {
@@ -257,11 +259,15 @@ impl ClientConnection {
     /// Applies publishes that became durable, as far as the turn's budget allows. Returns whether all of them are in their
     /// queues; then confirms and answers may follow, up to [`applied`](Self::applied).
     pub fn apply_durable(&mut self) -> bool {
-        for (reached, stream) in self.reached.iter_mut().zip(self.broker.streams.all()) {
-            *reached = stream.watermarks();
+        self.reached.clear();
+        if self.undurable.is_empty() {
+            self.is_applied = true;
+            return true;
         }
+        let streams = &self.broker.streams;
+        self.reached.extend(self.undurable.streams().filter_map(|id| Some((id, streams.reached(id)?))));
         let reached = &self.reached;
-        self.is_applied = self.undurable.apply(&|stream: StreamId| reached[usize::from(stream.0)], &mut self.budget);
+        self.is_applied = self.undurable.apply(&|stream| known(reached, stream), &mut self.budget);
         self.is_applied
     }
 
@@ -289,10 +295,23 @@ impl ClientConnection {
     }
 
     /// The watermarks up to which this connection's publishes are in their queues; none while some are left to apply. A stream
-    /// may have got further meanwhile: a confirm up to there could reach the client before its messages reach their queues.
-    pub fn applied(&self) -> impl Fn(StreamId) -> Watermarks + use<> {
-        let applied = if self.is_applied { self.reached.clone() } else { SmallVec::new() };
-        move |stream| applied.get(usize::from(stream.0)).copied().unwrap_or_default()
+    /// may have got further meanwhile: a confirm up to there could reach the client before its messages reach their queues. A
+    /// stream that it doesn't publish to has nothing of it to be applied.
+    pub fn applied(&self) -> impl Reached + use<> {
+        let mut applied = self.reached.clone();
+        if !self.undurable.is_empty() {
+            for stream in self.undurable.streams() {
+                if known(&applied, stream).is_none() && self.broker.streams.reached(stream).is_some() {
+                    // It has published there since.
+                    applied.push((stream, Watermarks::default()));
+                }
+            }
+        }
+        let (is_applied, streams) = (self.is_applied, self.broker.streams.clone());
+        move |stream| match is_applied {
+            true => known(&applied, stream).or_else(|| streams.reached(stream)),
+            false => Some(Watermarks::default()),
+        }
     }
 
     /// Notifies the queues of consumers whether the socket has room. `set_room` does so for a consumer's key and

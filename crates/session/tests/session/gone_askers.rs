@@ -2,8 +2,9 @@
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::registry::ChangeRequest;
-use leveret_model::{Arguments, Command, DeclareQueue, Permit};
+use leveret_model::{Arguments, Command, CommandOutcome, DeclareQueue, DeleteQueue, Permit};
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
 use crate::stage::{Stage, Told};
@@ -49,6 +50,36 @@ fn changes_are_published_although_nobody_waits_for_them() {
             stage.settle();
             assert_eq!(stage.broker.registry.snapshot().queues.len(), 3 * (part + 1), "answers late: {answers_late}");
         }
+    }
+}
+
+/// The second of two deletions that were asked for at once, or one of a queue that was declared anew meanwhile, finds nothing to delete.
+#[test]
+fn of_racing_deletions_one_deletes_the_queue_that_was_meant() {
+    let declare = || Command::DeclareQueue(DeclareQueue::durable("/".into(), "q".into(), Arguments::default()));
+    for answers_late in [false, true] {
+        let mut stage = stage(answers_late);
+        stage.command(declare());
+        let id = stage.broker.registry.snapshot().queue("/", "q").map(|queue| queue.info().id);
+        let delete = |id| {
+            let command = DeleteQueue { vhost: "/".into(), name: "q".into(), connection: None, id };
+            ChangeRequest::new(Permit::system(), Command::DeleteQueue(command))
+        };
+        stage.holds_answers = true;
+        let asked = [delete(id), delete(id), ChangeRequest::new(Permit::system(), declare()), delete(id), delete(None)];
+        let answers = asked.map(|request| stage.broker.registry.change(request, stage.now.monotonic));
+        stage.holds_answers = false;
+        stage.settle();
+        let outcomes = answers.map(|answer| {
+            let changed = match answer {
+                NowOrLater::Now(changed) => changed,
+                NowOrLater::Later(later) => later.take().expect("it is answered"),
+            };
+            changed.expect("none is refused").outcome
+        });
+        use CommandOutcome::{Absent, Created, Deleted};
+        assert_eq!(outcomes, [Deleted, Absent, Created, Absent, Deleted], "answers late: {answers_late}");
+        assert_eq!(stage.broker.totals().queues_deleted, 2);
     }
 }
 

@@ -4,8 +4,11 @@ use std::sync::Arc;
 use std::thread;
 
 use leveret_broker::registry::{ChangeRequest, ChangeRequests};
+use leveret_broker::streams::StoreId;
 use leveret_broker::ticket::{StreamId, Ticket};
-use leveret_model::{Command, CommandOutcome, DeclareQueue, Permit, RefusedKind};
+use leveret_model::{
+    Arguments, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange, Permit, RefusedKind, Value,
+};
 use leveret_queue::Place;
 
 use crate::stage::Stage;
@@ -33,7 +36,7 @@ fn commands_in_one_record_survive_a_crash_all_or_none() {
     stage.settle();
     let registry = &stage.broker.registry;
     // The log's second copies of earlier commands may not be durable yet.
-    let before = Place::new(stage.broker.log(StreamId::LOCAL).inspect(|log| log.appended()));
+    let before = Place::new(stage.broker.log(StoreId::FIRST).inspect(|log| log.appended()));
     let change = |requests| registry.change_all(requests, stage.now.monotonic).now().expect("answers come at once");
     let changed = change(all((0..100).map(|n| declare(format!("q{n}"), true)))).expect("all are taken");
     assert_eq!(changed.outcomes, [CommandOutcome::Created; 100]);
@@ -46,6 +49,38 @@ fn commands_in_one_record_survive_a_crash_all_or_none() {
     assert_eq!(refused.map(|changed| changed.ticket).expect_err("is inequivalent").0, 1);
     let another = change(all([declare("another".into(), true)])).expect("is new");
     assert_eq!(another.outcomes, [CommandOutcome::Created]);
+}
+
+/// A queue that an exchange keeps its messages in is nobody's to see.
+#[test]
+fn queues_of_exchanges_arent_counted() {
+    for (kind, argument) in [
+        ("x-delayed-message", Some(("x-delayed-type", Value::string("fanout")))),
+        ("x-recent-history", None),
+        ("x-message-deduplication", None),
+    ] {
+        let mut stage = Stage::new();
+        let change = |stage: &Stage, command| {
+            let changed = stage.broker.registry.change_all(all([command]), stage.now.monotonic).now().expect("at once");
+            changed.expect("it is taken").outcomes
+        };
+        let declared = DeclareExchange {
+            vhost: "/".into(),
+            name: "x".into(),
+            kind: kind.into(),
+            durable: true,
+            auto_delete: false,
+            internal: false,
+            arguments: Arguments::from_iter(argument),
+        };
+        assert_eq!(change(&stage, Command::DeclareExchange(declared)), [CommandOutcome::Created]);
+        stage.settle();
+        assert_eq!(stage.broker.registry.snapshot().queues.len(), 1, "its own queue");
+        let delete = DeleteExchange { vhost: "/".into(), name: "x".into(), if_unused: false };
+        assert_eq!(change(&stage, Command::DeleteExchange(delete)), [CommandOutcome::Deleted]);
+        let totals = stage.broker.totals();
+        assert_eq!((totals.queues_declared, totals.queues_created, totals.queues_deleted), (0, 0, 0), "{kind}");
+    }
 }
 
 #[test]

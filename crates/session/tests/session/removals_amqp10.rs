@@ -59,10 +59,17 @@ fn remove(client: &mut Client10, channel: u16, path: &str) {
     client.client.request(channel, MANAGEMENT, 2, "DELETE", path, &OwnedValue::Null);
 }
 
+/// Until nothing comes any more: what waits for the answer of a queue goes on when that is there.
 fn run(stage: &mut Stage, client: &mut Client10) {
-    client.run(stage);
-    stage.settle();
-    client.run(stage);
+    let mut before = usize::MAX;
+    while client.responses.len() != before {
+        before = client.responses.len();
+        for _ in 0..3 {
+            client.run(stage);
+            stage.settle();
+        }
+        client.run(stage);
+    }
 }
 
 fn ready(stage: &Stage) -> Option<u64> {

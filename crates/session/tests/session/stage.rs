@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use leveret_broker::authenticate::Anybody;
-use leveret_broker::ticket::StreamId;
+use leveret_broker::streams::StoreId;
 use leveret_broker::{Broker, Connection, Now, Peer, Protocol, Settings, Setup, Wake};
 use leveret_log::{Disk, Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
@@ -229,10 +229,10 @@ impl Stage {
         let mut worked = false;
         for lane in [Lane::Commit, Lane::Background] {
             loop {
-                match self.broker.next_job(StreamId::LOCAL, lane, self.now).expect("the log works") {
+                match self.broker.next_job(StoreId::FIRST, lane, self.now).expect("the log works") {
                     Next::Run(id, job) => {
                         let result = job.run(&self.disk);
-                        self.broker.complete(StreamId::LOCAL, id, result, self.now).expect("the log works");
+                        self.broker.complete(StoreId::FIRST, id, result, self.now).expect("the log works");
                         worked = true;
                     }
                     // The log waits a moment to coalesce writes, unnoticed by anything else.

@@ -4,6 +4,7 @@
 use leveret_amqp10::message::write_data;
 use leveret_amqp091::{FieldTable, Properties};
 use leveret_broker::Settings;
+use leveret_broker::ticket::StreamId;
 use leveret_strict_client::amqp10::Send;
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
@@ -35,7 +36,7 @@ impl Stage {
                 self.links[filler].step(self.now);
             }
         }
-        assert!(!self.broker.streams.have_room(), "the buffer is full");
+        assert!(!self.broker.streams.has_room(StreamId::LOCAL), "the buffer is full");
     }
 }
 

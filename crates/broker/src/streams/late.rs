@@ -1,0 +1,251 @@
+//! The commit stream of queues that answer in a later turn, as those of another node will: for the simulator and for tests, see
+//! [`crate::Settings::answers_late`].
+//!
+//! Its places are the numbers of publishes. A queue carries a publish out when it is called, so that the order of calls holds; what
+//! became of it is told once the place of its record is reached, in a turn of the queue's home core. Publishes are answered in the order
+//! of their numbers. Each log has one such stream, so that one that makes no progress holds up no answers of another.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+
+use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
+use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
+use parking_lot::Mutex;
+
+use super::{Apply, CommitStream, Record, StreamRef, Streams, Waiter};
+use crate::planted::{Bug, is_planted};
+use crate::published::{Fate, NotTaken};
+use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::wait_for::WaitEnd;
+
+/// Distance of its id from that of its log.
+const FIRST_ID: u32 = 1 << 16;
+
+/// A call in a later turn.
+pub(crate) type LaterCall = Box<dyn FnOnce() + Send>;
+
+/// A commit stream whose places are numbers of publishes.
+pub struct LateStream {
+    id: StreamId,
+    /// The queues' own stream, which knows of room.
+    home: StreamRef,
+    /// All streams, which have this one.
+    streams: Weak<Streams>,
+    publishes: Mutex<Publishes>,
+    /// All publishes up to here are answered.
+    answered: LatestPlace,
+    waiters: Mutex<Vec<(Awaited, Waiter)>>,
+    has_left: AtomicBool,
+}
+
+#[derive(Default)]
+struct Publishes {
+    /// Number of publishes so far.
+    count: u64,
+    /// Whether each one is answered, from the oldest on that isn't.
+    open: VecDeque<bool>,
+}
+
+/// A publish that a queue has carried out.
+pub(crate) struct CarriedOut {
+    /// The place of its record.
+    pub awaited: Awaited,
+    /// The queue.
+    pub queue: Arc<dyn Apply>,
+    /// The reason why some messages aren't in it.
+    pub not_taken: Option<NotTaken>,
+}
+
+impl LateStream {
+    pub(crate) fn new(home: StreamRef, streams: &Arc<Streams>) -> Self {
+        Self {
+            id: StreamId(FIRST_ID + home.id().0),
+            home,
+            streams: Arc::downgrade(streams),
+            publishes: Mutex::default(),
+            answered: LatestPlace::new(Place::NOTHING),
+            waiters: Mutex::default(),
+            has_left: AtomicBool::new(false),
+        }
+    }
+
+    /// Gives a publish a number. Its fate is told in a turn that `in_turn` makes.
+    pub(crate) fn number(
+        self: &Arc<Self>,
+        publish: CarriedOut,
+        in_turn: impl FnOnce(LaterCall) + Send + 'static,
+    ) -> (Awaited, Arc<Fate>) {
+        let CarriedOut { awaited, queue, not_taken } = publish;
+        let place = {
+            let mut publishes = self.publishes.lock();
+            publishes.count += 1;
+            publishes.open.push_back(false);
+            Place::new(publishes.count)
+        };
+        let fate = Arc::new(Fate::default());
+        // A publisher that has gone needs no answer.
+        let (late, asker) = (self.clone(), Arc::downgrade(&fate));
+        let answer = move |end| {
+            queue.apply();
+            let not_taken = if matches!(end, WaitEnd::Gone) { Some(NotTaken::Lost) } else { not_taken };
+            if let Some((fate, what)) = asker.upgrade().zip(not_taken).filter(|_| !is_planted(Bug::ConfirmRefused)) {
+                fate.tell(what);
+            }
+            late.answered(place);
+        };
+        if let Some(streams) = self.streams.upgrade() {
+            streams.when_over(awaited, Box::new(move |end| in_turn(Box::new(move || answer(end)))));
+        }
+        (Awaited::durable(Ticket::new(self.id, place)), fate)
+    }
+
+    /// A publish is answered.
+    fn answered(&self, place: Place) {
+        {
+            let mut publishes = self.publishes.lock();
+            let oldest = publishes.count - publishes.open.len() as u64 + 1;
+            let at = (place.number() - oldest) as usize;
+            publishes.open[at] = true;
+            while publishes.open.pop_front_if(|is_answered| *is_answered).is_some() {}
+            let first = publishes.count - publishes.open.len() as u64;
+            self.answered.advance(Place::new(first));
+        }
+        self.wake();
+    }
+
+    fn wake(&self) {
+        let (reached, has_left) = (self.watermarks(), self.has_left.load(Ordering::Acquire));
+        let is_due = |(awaited, _): &mut (Awaited, Waiter)| has_left || awaited.is_reached(reached);
+        let due: Vec<_> = self.waiters.lock().extract_if(.., is_due).collect();
+        due.into_iter().for_each(|(awaited, waiter)| waiter.notify(awaited));
+    }
+}
+
+impl CommitStream for LateStream {
+    fn id(&self) -> StreamId {
+        self.id
+    }
+
+    fn append(&self, _: Record<'_>, _: Wait) -> Ticket {
+        unreachable!("queues append to their own stream")
+    }
+
+    fn append_joining(&self, _: NewChunk<'_>, _: &'static dyn JoinChunks, _: Wait) -> (Ticket, bool) {
+        unreachable!("queues append to their own stream")
+    }
+
+    fn append_in(&self, _: &mut Option<GroupId>, _: Record<'_>) -> Ticket {
+        unreachable!("groups are of a queue's own stream")
+    }
+
+    fn commit_group(&self, _: GroupId, _: Wait) -> Option<Ticket> {
+        unreachable!("groups are of a queue's own stream")
+    }
+
+    fn has_room(&self) -> bool {
+        self.home.has_room()
+    }
+
+    fn watermarks(&self) -> Watermarks {
+        Watermarks::synced(self.answered.get())
+    }
+
+    fn progress(&self) -> Watermarks {
+        self.watermarks()
+    }
+
+    fn appended(&self) -> Place {
+        Place::new(self.publishes.lock().count)
+    }
+
+    fn notify(&self, awaited: Awaited, waiter: Waiter) {
+        self.waiters.lock().push((awaited, waiter));
+        // The place may have been reached between the caller's check and the push.
+        self.wake();
+    }
+
+    fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
+        self.waiters.lock().push((awaited, waiter));
+    }
+
+    fn give_up(&self) {
+        self.home.give_up();
+    }
+
+    fn announce(&self) {}
+
+    fn defer_syncs(&self) {}
+
+    fn publish_wait(&self) -> WaitReason {
+        self.home.publish_wait()
+    }
+
+    fn leave(&self) {
+        self.has_left.store(true, Ordering::Release);
+        self.wake();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU64;
+
+    use super::*;
+
+    /// A queue that counts how often it is applied.
+    #[derive(Default)]
+    struct Applied(AtomicU64);
+
+    impl Apply for Applied {
+        fn apply(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn log() -> (StreamRef, Arc<Streams>) {
+        let disk = leveret_log::MemoryDisk::new();
+        let mut state = crate::recovery::Recovered::default();
+        let (log, _) = leveret_log::recover(&disk, Default::default(), &mut state, 0).expect("a new log");
+        let log = Arc::new(super::super::LocalStream::new(super::super::StoreId::FIRST, log));
+        (log.clone(), Arc::new(Streams::new(&[log], Streams::by_home)))
+    }
+
+    #[test]
+    fn publishes_are_answered_in_order_and_in_their_turn() {
+        let ((home, streams), queue) = (log(), Arc::new(Applied::default()));
+        let late = Arc::new(LateStream::new(home, &streams));
+        let turns: Arc<Mutex<Vec<LaterCall>>> = Arc::default();
+        let publish = || {
+            let carried_out = CarriedOut { awaited: Awaited::default(), queue: queue.clone(), not_taken: None };
+            let turns = turns.clone();
+            late.number(carried_out, move |call| turns.lock().push(call)).0
+        };
+        let (first, second) = (publish(), publish());
+        assert!(!first.is_reached(late.watermarks()), "not in the turn of the publish");
+        let (one, other) = {
+            let mut turns = turns.lock();
+            (turns.remove(0), turns.remove(0))
+        };
+        other();
+        assert!(!first.is_reached(late.watermarks()) && !second.is_reached(late.watermarks()));
+        one();
+        assert!(first.is_reached(late.watermarks()) && second.is_reached(late.watermarks()));
+        assert_eq!(queue.0.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn the_fate_of_a_publish_is_forgotten_with_its_asker() {
+        let ((home, streams), queue) = (log(), Arc::new(Applied::default()));
+        let late = Arc::new(LateStream::new(home, &streams));
+        let turn: Arc<Mutex<Option<LaterCall>>> = Arc::default();
+        let place = turn.clone();
+        let carried_out = CarriedOut { awaited: Awaited::default(), queue, not_taken: None };
+        let (awaited, fate) = late.number(carried_out, move |call| *place.lock() = Some(call));
+        let asker = Arc::downgrade(&fate);
+        drop(fate);
+        assert!(asker.upgrade().is_none(), "nobody else keeps it");
+        turn.lock().take().expect("it has a turn")();
+        assert!(awaited.is_reached(late.watermarks()), "others don't wait for an answer that nobody wants");
+    }
+}
