@@ -113,3 +113,20 @@ fn members_of_a_cut_entry_are_gone_once_a_state_replaces_it() {
         assert_eq!(cluster.stopped(), [""; 0], "seed {seed}");
     }
 }
+
+/// openraft#1805, as far as version alpha.25 shows what it mended: a replica that the leadership was handed to stood for election although
+/// its log wasn't flushed, and the vote of one that is no member ended the candidate.
+#[test]
+fn a_replica_whose_log_is_not_durable_does_not_stand() {
+    for seed in 0..5 {
+        let (cluster, leader) = cluster(80 + seed, 3);
+        let slow = 1 + leader % 3;
+        cluster.slow_disk(slow, 3_000_000);
+        assert!(commits(&cluster, 1, 500) > 30, "seed {seed}");
+        cluster.transfer(PLACEMENT, slow).unwrap();
+        let commits = commits(&cluster, 3, 1500);
+        assert_ne!(cluster.leader(PLACEMENT), Some(slow), "seed {seed}");
+        assert!(commits > 30, "seed {seed}: {commits}");
+        cluster.judge().unwrap();
+    }
+}

@@ -3,16 +3,20 @@
 //! It has the rules that the entry log, the store and the crate `cluster` rely on, and nothing of the engine: what is answered when, what a
 //! power cut leaves of records that weren't synced, a store that is ahead of its entry log, marks, purges, and how a start makes the two fit.
 //! Links lose, delay, repeat and reorder: whatever was once sent may arrive at any later time. With each rule left out, a promise breaks.
+//!
+//! A record is synced at once, or lost in the power cut of its replica and so is each one behind it. All other times of a sync are among
+//! these: an answer that is given later is one that arrives later, and a record that is synced and never answered is one whose answer
+//! doesn't arrive.
 
 use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasherDefault, Hash, Hasher};
+use std::hash::{BuildHasherDefault, Hasher};
 
 const REPLICAS: usize = 3;
 const TERMS: u8 = 2;
 const ENTRIES: usize = 3;
 
 /// Terms of entries, from index 0 on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Terms {
     length: u8,
     of: [u8; ENTRIES],
@@ -39,14 +43,14 @@ impl Terms {
 }
 
 /// A record of the entry log.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Record {
     Vote { term: u8, replica: u8 },
     Entry { index: u8, term: u8 },
 }
 
 /// The content of an entry log.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Log {
     term: u8,
     /// The replica that has the vote of this term; 0 for none.
@@ -67,7 +71,7 @@ impl Log {
 }
 
 /// An answer that waits until what it says is durable.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     Vote {
         term: u8,
@@ -84,7 +88,7 @@ enum Answer {
     },
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Role {
     #[default]
     Follows,
@@ -92,13 +96,12 @@ enum Role {
     Leads,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Replica {
     durable: Log,
     now: Log,
-    /// Records that aren't synced.
-    unsynced: Vec<Record>,
-    owed: Vec<Answer>,
+    /// Its records are lost from here on, until its power cut.
+    is_losing: bool,
     role: Role,
     /// Number of entries that it knows to be committed, and has applied.
     applied: u8,
@@ -108,7 +111,7 @@ struct Replica {
 }
 
 /// Everything that was ever sent in a term.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sent {
     /// The last entry of each replica that stood, as term and length; `None` if it didn't.
     stood: [Option<(u8, u8)>; REPLICAS],
@@ -123,7 +126,7 @@ struct Sent {
     acknowledged: [u8; REPLICAS],
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct State {
     replicas: [Replica; REPLICAS],
     /// By term, from 1 on.
@@ -181,22 +184,31 @@ impl Model {
             self.lead(state, at, &mut found)?;
             self.propose(state, at, &mut found);
             self.commit(state, at, &mut found)?;
-            if !replica.unsynced.is_empty() {
-                let mut next = state.clone();
-                sync(&mut next, at);
-                found.push(next);
-            }
-            let crashes = state.replicas.iter().filter(|replica| replica.has_crashed).count();
-            if !replica.has_crashed && crashes < self.crashes {
+            if replica.is_losing || self.may_crash(state, at) {
                 // The store was synced at some time since: what it had then matters at the power cut only.
-                for kept in 0..=replica.unsynced.len() {
-                    for stored in replica.store.length..=replica.applied {
-                        found.push(self.crash(state, at, kept, stored)?);
-                    }
+                for stored in replica.store.length..=replica.applied {
+                    found.push(self.crash(state, at, stored)?);
                 }
             }
         }
         Ok(found)
+    }
+
+    /// Whether another power cut may hit this replica.
+    fn may_crash(&self, state: &State, at: usize) -> bool {
+        let crashes = state.replicas.iter().filter(|replica| replica.is_losing || replica.has_crashed).count();
+        let replica = &state.replicas[at];
+        !replica.is_losing && !replica.has_crashed && crashes < self.crashes
+    }
+
+    /// The states before a replica appends records: those are synced, or lost.
+    fn before_append(&self, state: &State, at: usize) -> impl Iterator<Item = State> + use<> {
+        let losing = self.may_crash(state, at).then(|| {
+            let mut losing = *state;
+            losing.replicas[at].is_losing = true;
+            losing
+        });
+        [*state].into_iter().chain(losing)
     }
 
     fn answer(&self, state: &mut State, at: usize, answer: Answer) {
@@ -205,10 +217,8 @@ impl Model {
             Answer::Ask { .. } => self.lacks(Without::SyncBeforeAsking),
             Answer::Entries { .. } => self.lacks(Without::SyncBeforeAcknowledgement),
         };
-        if is_early || state.replicas[at].unsynced.is_empty() {
+        if is_early || !state.replicas[at].is_losing {
             give(state, at, answer);
-        } else if !state.replicas[at].owed.contains(&answer) {
-            state.replicas[at].owed.push(answer);
         }
     }
 
@@ -217,13 +227,14 @@ impl Model {
         if replica.role == Role::Leads || replica.now.term == TERMS {
             return;
         }
-        let mut next = state.clone();
         let (term, id) = (replica.now.term + 1, at as u8 + 1);
-        next.replicas[at].role = Role::Stands;
-        append(&mut next, at, Record::Vote { term, replica: id });
-        self.answer(&mut next, at, Answer::Vote { term, replica: id });
-        self.answer(&mut next, at, Answer::Ask { term, last: replica.now.entries.last() });
-        found.push(next);
+        for mut next in self.before_append(state, at) {
+            next.replicas[at].role = Role::Stands;
+            append(&mut next, at, Record::Vote { term, replica: id });
+            self.answer(&mut next, at, Answer::Vote { term, replica: id });
+            self.answer(&mut next, at, Answer::Ask { term, last: replica.now.entries.last() });
+            found.push(next);
+        }
     }
 
     fn vote(&self, state: &State, at: usize, term: u8, found: &mut Vec<State>) {
@@ -234,12 +245,13 @@ impl Model {
             if asking == at || voter.now.term >= term || !is_long {
                 continue;
             }
-            let mut next = state.clone();
             let replica = asking as u8 + 1;
-            next.replicas[at].role = Role::Follows;
-            append(&mut next, at, Record::Vote { term, replica });
-            self.answer(&mut next, at, Answer::Vote { term, replica });
-            found.push(next);
+            for mut next in self.before_append(state, at) {
+                next.replicas[at].role = Role::Follows;
+                append(&mut next, at, Record::Vote { term, replica });
+                self.answer(&mut next, at, Answer::Vote { term, replica });
+                found.push(next);
+            }
         }
     }
 
@@ -262,7 +274,7 @@ impl Model {
         if !replica.now.entries.list().starts_with(committed) {
             return Err(format!("{id} leads without the committed entries {committed:?}"));
         }
-        let mut next = state.clone();
+        let mut next = *state;
         next.replicas[at].role = Role::Leads;
         let sent = &mut next.sent[usize::from(replica.now.term) - 1];
         (sent.leader, sent.log) = (id, replica.now.entries);
@@ -275,12 +287,13 @@ impl Model {
         if replica.role != Role::Leads || usize::from(replica.now.entries.length) == self.entries {
             return;
         }
-        let mut next = state.clone();
         let (term, index) = (replica.now.term, replica.now.entries.length);
-        append(&mut next, at, Record::Entry { index, term });
-        next.sent[usize::from(term) - 1].log = next.replicas[at].now.entries;
-        self.answer(&mut next, at, Answer::Entries { term, count: index + 1 });
-        found.push(next);
+        for mut next in self.before_append(state, at) {
+            append(&mut next, at, Record::Entry { index, term });
+            next.sent[usize::from(term) - 1].log = next.replicas[at].now.entries;
+            self.answer(&mut next, at, Answer::Entries { term, count: index + 1 });
+            found.push(next);
+        }
     }
 
     /// An append of the leader of a term, with its log up to any length.
@@ -296,29 +309,33 @@ impl Model {
                 append(next, at, Record::Vote { term, replica: sent.leader });
             }
         };
-        let is_vote = |record: &Record| matches!(record, Record::Vote { .. });
-        if !self.lacks(Without::SyncBeforeEntries) && (is_other || replica.unsynced.iter().any(is_vote)) {
+        // A vote that is lost never becomes durable before the power cut.
+        let waits = replica.is_losing && (replica.durable.term, replica.durable.voted) != (term, sent.leader);
+        if !self.lacks(Without::SyncBeforeEntries) && (is_other || waits) {
             if is_other {
-                let mut next = state.clone();
-                follow(&mut next);
-                found.push(next);
+                for mut next in self.before_append(state, at) {
+                    follow(&mut next);
+                    found.push(next);
+                }
             }
             return;
         }
         for count in 1..=sent.log.length {
-            let mut next = state.clone();
-            follow(&mut next);
             let entries = &sent.log.list()[..usize::from(count)];
             let mine = replica.now.entries.list();
             let known = mine.iter().zip(entries).take_while(|(mine, sent)| mine == sent).count();
-            for (index, term) in entries.iter().enumerate().skip(known) {
-                append(&mut next, at, Record::Entry { index: index as u8, term: *term });
-            }
-            self.answer(&mut next, at, Answer::Entries { term, count });
-            let applied = sent.committed.min(count);
-            next.replicas[at].applied = replica.applied.max(applied);
-            if next != *state {
-                found.push(next);
+            let appends = is_other || known < entries.len();
+            for mut next in self.before_append(state, at).take(if appends { 2 } else { 1 }) {
+                follow(&mut next);
+                for (index, term) in entries.iter().enumerate().skip(known) {
+                    append(&mut next, at, Record::Entry { index: index as u8, term: *term });
+                }
+                self.answer(&mut next, at, Answer::Entries { term, count });
+                let applied = sent.committed.min(count);
+                next.replicas[at].applied = replica.applied.max(applied);
+                if next != *state {
+                    found.push(next);
+                }
             }
         }
     }
@@ -338,7 +355,7 @@ impl Model {
             if !is_own || holders < self.quorum() {
                 continue;
             }
-            let mut next = state.clone();
+            let mut next = *state;
             next.sent[usize::from(term) - 1].committed = count;
             next.replicas[at].applied = replica.applied.max(count);
             let known = state.committed.list();
@@ -354,15 +371,11 @@ impl Model {
         Ok(())
     }
 
-    /// A power cut that leaves so many of the records that weren't synced, and a store with so many entries; and a start. Entries were
-    /// purged, at the worst, as soon as they might be.
-    fn crash(&self, state: &State, at: usize, kept: usize, stored: u8) -> Result<State, String> {
-        let mut next = state.clone();
+    /// A power cut that leaves a store with so many entries; and a start. Entries were purged, at the worst, as soon as they might be.
+    fn crash(&self, state: &State, at: usize, stored: u8) -> Result<State, String> {
+        let mut next = *state;
         let replica = &mut next.replicas[at];
         let mut log = replica.durable;
-        replica.unsynced.drain(..kept).for_each(|record| log.take(record));
-        replica.unsynced.clear();
-        replica.owed.clear();
         let mut store = replica.now.entries;
         store.cut(usize::from(stored));
         let purged = if self.lacks(Without::DurableStore) { replica.applied } else { stored };
@@ -375,7 +388,7 @@ impl Model {
             log.entries = store;
         }
         (replica.now, replica.durable) = (log, log);
-        replica.role = Role::Follows;
+        (replica.role, replica.is_losing) = (Role::Follows, false);
         (replica.applied, replica.store) = (stored, store);
         replica.has_crashed = true;
         Ok(next)
@@ -406,8 +419,11 @@ impl Model {
 }
 
 fn append(state: &mut State, at: usize, record: Record) {
-    state.replicas[at].now.take(record);
-    state.replicas[at].unsynced.push(record);
+    let replica = &mut state.replicas[at];
+    replica.now.take(record);
+    if !replica.is_losing {
+        replica.durable.take(record);
+    }
 }
 
 fn give(state: &mut State, at: usize, answer: Answer) {
@@ -421,21 +437,13 @@ fn give(state: &mut State, at: usize, answer: Answer) {
     }
 }
 
-fn sync(state: &mut State, at: usize) {
-    let replica = &mut state.replicas[at];
-    replica.durable = replica.now;
-    replica.unsynced.clear();
-    let owed = std::mem::take(&mut replica.owed);
-    owed.into_iter().for_each(|answer| give(state, at, answer));
-}
-
 /// Explores all states. States that differ only in which replica is which are one.
 ///
 /// # Errors
 /// A promise that is broken.
 fn explore(without: Option<Without>, entries: usize, crashes: usize) -> Result<usize, String> {
     let model = Model { without, entries, crashes };
-    let mut seen: HashSet<u128, BuildHasherDefault<Halves>> = HashSet::default();
+    let mut seen: HashSet<u128, BuildHasherDefault<Half>> = HashSet::default();
     let mut queue = VecDeque::from([State::default()]);
     while let Some(state) = queue.pop_front() {
         model.judge(&state)?;
@@ -448,64 +456,91 @@ fn explore(without: Option<Without>, entries: usize, crashes: usize) -> Result<u
     Ok(seen.len())
 }
 
-/// The orders of three replicas: the new place of each.
+/// The orders of three replicas: those at each new place.
 const ORDERS: [[usize; REPLICAS]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
-/// 128 bits that stand for a state, and for those that differ from it only in the order of replicas.
+/// 128 bits that stand for a state, and for those that differ from it only in the order of replicas: the replicas are ordered by what
+/// they have themselves, and those that are alike in that in each way.
 fn fingerprint(state: &State) -> u128 {
+    let own = [0, 1, 2].map(|at| {
+        let replica = &state.replicas[at];
+        let mut hash = Fingerprint::default();
+        hash.replica(replica, |voted| match usize::from(voted) {
+            0 => 0,
+            voted => 1 + u8::from(voted != at + 1),
+        });
+        state.sent.iter().for_each(|sent| hash.sent_by(sent, at));
+        hash.both()
+    });
+    let is_ordered = |order: &&[usize; REPLICAS]| own[order[0]] <= own[order[1]] && own[order[1]] <= own[order[2]];
     let of_order = |order: &[usize; REPLICAS]| {
-        let mut halves = Halves::default();
-        let id = |id: u8| if id == 0 { 0 } else { order[usize::from(id) - 1] as u8 + 1 };
-        let mut back = [0; REPLICAS];
-        order.iter().enumerate().for_each(|(from, to)| back[*to] = from);
-        for from in back {
-            let replica = &state.replicas[from];
-            for log in [&replica.durable, &replica.now] {
-                (log.term, id(log.voted), log.entries).hash(&mut halves);
-            }
-            for record in &replica.unsynced {
-                match record {
-                    Record::Vote { term, replica } => (1, *term, id(*replica)).hash(&mut halves),
-                    Record::Entry { index, term } => (2, *index, *term).hash(&mut halves),
-                }
-            }
-            for answer in &replica.owed {
-                match answer {
-                    Answer::Vote { term, replica } => (3, *term, id(*replica)).hash(&mut halves),
-                    Answer::Entries { term, count } => (4, *term, *count).hash(&mut halves),
-                    Answer::Ask { term, last } => (5, *term, *last).hash(&mut halves),
-                }
-            }
-            (replica.role, replica.applied, replica.store, replica.has_crashed).hash(&mut halves);
+        let mut place = [0; REPLICAS + 1];
+        order.iter().zip(1..).for_each(|(from, place_of)| place[from + 1] = place_of);
+        let mut hash = Fingerprint::default();
+        for from in *order {
+            hash.replica(&state.replicas[from], |voted| place[usize::from(voted)]);
         }
         for sent in &state.sent {
-            (id(sent.leader), sent.log, sent.committed).hash(&mut halves);
-            for from in back {
-                (sent.stood[from], id(sent.granted[from]), sent.acknowledged[from]).hash(&mut halves);
+            hash.word(&[place[usize::from(sent.leader)], sent.committed]);
+            hash.terms(&sent.log);
+            for from in *order {
+                hash.sent_by(sent, from);
+                hash.word(&[place[usize::from(sent.granted[from])]]);
             }
         }
-        state.committed.hash(&mut halves);
-        halves.both()
+        hash.terms(&state.committed);
+        hash.both()
     };
-    ORDERS.iter().map(of_order).min().expect("there are six")
+    ORDERS.iter().filter(is_ordered).map(of_order).min().expect("one order is sorted")
 }
 
-/// A hash of two halves with different constants. Fingerprints are hashes already, and go in as they are.
+/// A hash of two halves with different constants.
 #[derive(Default)]
-struct Halves(u64, u64);
+struct Fingerprint(u64, u64);
 
-impl Halves {
+impl Fingerprint {
+    /// Takes up to eight bytes.
+    fn word(&mut self, bytes: &[u8]) {
+        let word = bytes.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        self.0 = (self.0.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.1 = (self.1.rotate_left(29) ^ word).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
+        self.0 ^= self.0 >> 32;
+        self.1 ^= self.1 >> 29;
+    }
+
+    fn terms(&mut self, terms: &Terms) {
+        self.word(&[terms.length, terms.of[0], terms.of[1], terms.of[2]]);
+    }
+
+    fn replica(&mut self, replica: &Replica, name: impl Fn(u8) -> u8) {
+        for log in [&replica.durable, &replica.now] {
+            self.word(&[log.term, name(log.voted)]);
+            self.terms(&log.entries);
+        }
+        let flags = [replica.is_losing, replica.has_crashed].map(u8::from);
+        self.word(&[replica.role as u8, replica.applied, flags[0], flags[1]]);
+        self.terms(&replica.store);
+    }
+
+    /// The answers of a replica in a term, without whom they are for.
+    fn sent_by(&mut self, sent: &Sent, at: usize) {
+        let (term, length) = sent.stood[at].map_or((0, 0), |(term, length)| (term + 1, length));
+        let leads = u8::from(usize::from(sent.leader) == at + 1);
+        self.word(&[term, length, sent.acknowledged[at], u8::from(sent.granted[at] != 0), leads]);
+    }
+
     fn both(&self) -> u128 {
         u128::from(self.0) << 64 | u128::from(self.1)
     }
 }
 
-impl Hasher for Halves {
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            self.0 = (self.0.rotate_left(5) ^ u64::from(*byte)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            self.1 = (self.1.rotate_left(9) ^ u64::from(*byte)).wrapping_mul(0xc2b2_ae3d_27d4_eb4f);
-        }
+/// The hash of a fingerprint, which is one already.
+#[derive(Default)]
+struct Half(u64);
+
+impl Hasher for Half {
+    fn write(&mut self, _: &[u8]) {
+        unreachable!("only fingerprints are hashed");
     }
 
     fn write_u128(&mut self, fingerprint: u128) {
@@ -513,7 +548,7 @@ impl Hasher for Halves {
     }
 
     fn finish(&self) -> u64 {
-        self.0 ^ self.0 >> 32
+        self.0
     }
 }
 

@@ -45,8 +45,9 @@ impl Broker {
             self.publish_notices(now);
         }
         let work = self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic);
-        let full = work.as_ref().and_then(Work::needs_room_of).map(|queue| queue.stream().clone());
-        let full = full.filter(|stream| !stream.has_room() || self.deferred.is_set_aside(core, stream.id()));
+        let stream = work.as_ref().and_then(Work::needs_room_of).map(|queue| queue.stream());
+        let is_full = |stream: &&StreamRef| !stream.has_room() || self.deferred.is_set_aside(core, stream.id());
+        let full = stream.filter(is_full).cloned();
         match work {
             Some(work) if let Some(full) = full => self.set_aside(core, &full, work),
             Some(Work::DeadLetters(queue)) => {
@@ -229,13 +230,10 @@ impl Broker {
                 let published =
                     target.publish(BatchPart::of(batch, 0, count), *persistent, Audience::Unpaced(None), now.monotonic);
                 let synced = published.awaited.synced();
-                match published.acceptance {
-                    Acceptance::Known(accepted) => {
-                        moving.is_refused |= is_kept && (accepted < count || published.is_gone);
-                        wait.and(synced);
-                    }
-                    Acceptance::Later(fate) => wait.and_fate(synced, fate),
+                if let Acceptance::Known(accepted) = published.acceptance {
+                    moving.is_refused |= is_kept && (accepted < count || published.is_gone);
                 }
+                wait.and_publish(synced, &published.acceptance);
                 if !synced.is_nothing() {
                     self.streams.notify(synced, target.waiter());
                 }

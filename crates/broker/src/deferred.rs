@@ -116,9 +116,8 @@ impl Work {
             Self::DeadLetters(queue) | Self::Due(queue) => Some(queue),
             Self::Refused(refused) => Some(&refused.queue),
             Self::Moving(moving) => moving.group.is_none().then_some(&moving.queue),
-            // It looks at the streams of its targets itself.
-            Self::History(_) => None,
-            Self::Ended(_) | Self::Deleted(_) | Self::Asked(_) | Self::Policies => None,
+            // A copy of history looks at the streams of its targets itself.
+            Self::History(_) | Self::Ended(_) | Self::Deleted(_) | Self::Asked(_) | Self::Policies => None,
         }
     }
 }
@@ -423,9 +422,7 @@ impl Deferred {
                 Work::Refused(refused) => waiting.refused.push_front(refused),
                 Work::Moving(moving) => waiting.moving.push_front(moving),
                 Work::History(copy) => waiting.histories.push_front(copy),
-                Work::Ended(_) | Work::Deleted(_) | Work::Asked(_) | Work::Policies => {
-                    unreachable!("it needs no room")
-                }
+                _ => unreachable!("it needs no room"),
             }
         }
         if let Some(open) = open {

@@ -8,7 +8,7 @@ use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope, StoredMessage};
 
 use crate::broker::Broker;
 use crate::headers::MessageHeaders;
-use crate::queue_handle::{Acceptance, Audience};
+use crate::queue_handle::Audience;
 use crate::registry::Snapshot;
 use crate::route::{self, RouteQueues};
 use crate::time::Now;
@@ -34,10 +34,7 @@ impl Broker {
                 queue.publish(BatchPart::of(batch, 0, count), persistent, Audience::Unpaced(shared), now.monotonic);
             offered.gone += usize::from(came.is_gone);
             let synced = came.awaited.synced();
-            match came.acceptance {
-                Acceptance::Known(_) => offered.wait.and(synced),
-                Acceptance::Later(fate) => offered.wait.and_fate(synced, fate),
-            }
+            offered.wait.and_publish(synced, &came.acceptance);
             if !synced.is_nothing() {
                 self.streams.notify(synced, queue.waiter());
             }

@@ -6,7 +6,7 @@ use leveret_queue::{GroupPlace, Place, Watermarks};
 use parking_lot::Mutex;
 
 use crate::planted::{Bug, is_planted};
-use crate::published::{Fate, NotTaken, RefusedPublish};
+use crate::published::{Acceptance, Fate, NotTaken, RefusedPublish};
 use crate::ticket::{Awaited, StreamId, Ticket};
 
 /// How a wait ends.
@@ -214,6 +214,15 @@ impl WaitFor {
             self.first.awaited = self.first.awaited.and(awaited);
         } else if !awaited.is_nothing() {
             self.and_part(Part { awaited, more: More::Nothing });
+        }
+    }
+
+    /// Adds a publish.
+    #[inline]
+    pub fn and_publish(&mut self, awaited: Awaited, acceptance: &Acceptance) {
+        match acceptance {
+            Acceptance::Known(_) => self.and(awaited),
+            Acceptance::Later(fate) => self.and_fate(awaited, fate.clone()),
         }
     }
 

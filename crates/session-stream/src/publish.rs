@@ -213,15 +213,12 @@ impl Session {
     ) -> Option<WaitFor> {
         let numbered = name.map(|name| Numbered { name, numbers: &confirming.ids });
         let published = queue.publish_chunk(chunk, numbered, now.monotonic);
-        let mut wait = WaitFor::default();
-        match &published.acceptance {
-            Acceptance::Known(accepted) if *accepted == 0 || published.is_gone => {
-                self.refuse_run(&confirming);
-                return None;
-            }
-            Acceptance::Known(_) => wait.and(published.awaited),
-            Acceptance::Later(fate) => wait.and_fate(published.awaited, fate.clone()),
+        if published.is_gone || matches!(published.acceptance, Acceptance::Known(0)) {
+            self.refuse_run(&confirming);
+            return None;
         }
+        let mut wait = WaitFor::default();
+        wait.and_publish(published.awaited, &published.acceptance);
         let (counters, count) = (&self.client.counters, confirming.ids.len());
         counters.published_with_confirm.add(count);
         counters.routed.add(count);

@@ -35,10 +35,8 @@ pub struct Committed {
 /// The reason why a queue refused messages of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PartialReason {
-    /// Its length limit.
-    Limit,
-    /// It stopped after the commit had begun.
-    Stopped,
+    /// It refused them: its length limit, or it stopped after the commit had begun.
+    Refused(RefusalReason),
     /// Its log left before it had the messages for good.
     Gone,
 }
@@ -50,10 +48,7 @@ impl PartialReason {
             // To a queue that is being deleted they came before the deletion.
             WaitEnd::Reached | WaitEnd::Unrouted => None,
             WaitEnd::Gone => Some(Self::Gone),
-            WaitEnd::Refused(refusal) => Some(match refusal.reason {
-                RefusalReason::Limit => Self::Limit,
-                RefusalReason::Stopped => Self::Stopped,
-            }),
+            WaitEnd::Refused(refusal) => Some(Self::Refused(refusal.reason)),
         }
     }
 }
@@ -62,8 +57,8 @@ impl PartialReason {
     /// The reason as clients are told it.
     pub fn text(self) -> &'static str {
         match self {
-            PartialReason::Limit => "a queue refused a message (x-overflow=reject-publish)",
-            PartialReason::Stopped => "a queue stopped while its messages were published",
+            PartialReason::Refused(RefusalReason::Limit) => "a queue refused a message (x-overflow=reject-publish)",
+            PartialReason::Refused(RefusalReason::Stopped) => "a queue stopped while its messages were published",
             PartialReason::Gone => WaitEnd::GONE_TEXT,
         }
     }
@@ -228,17 +223,10 @@ impl Commit {
                 let group = self.groups.of(queue);
                 let Published { acceptance, awaited, .. } =
                     queue.publish_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
-                match acceptance {
-                    Acceptance::Known(accepted) => {
-                        if accepted < count {
-                            let has_stopped = matches!(queue.state(), QueueState::Failed(_));
-                            self.refused =
-                                Some(if has_stopped { PartialReason::Stopped } else { PartialReason::Limit });
-                        }
-                        self.wait.and(awaited);
-                    }
-                    Acceptance::Later(fate) => self.wait.and_fate(awaited, fate),
+                if matches!(acceptance, Acceptance::Known(accepted) if accepted < count) {
+                    self.refused = Some(PartialReason::Refused(queue.refusal_reason()));
                 }
+                self.wait.and_publish(awaited, &acceptance);
                 if !awaited.is_nothing() {
                     // The memory of a batch is counted once, spread over its queues.
                     client.undurable.note(awaited, queue, batch.memory() as u64 / queues.len() as u64);

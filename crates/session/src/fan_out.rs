@@ -181,7 +181,7 @@ impl FanOut {
             route, batch, is_refused, accepted, mut wait, refusing, gone, answers_later, slot, paced_by, ..
         } = self;
         if answers_later > 0 && (answers_later + gone < route.queues.len() || !route.replies.is_empty()) {
-            // Somebody has it, whatever the others will say.
+            // A queue or a requester has it, whatever the others will say.
             wait.and_fate(Awaited::default(), Arc::default());
         }
         if let Some(last) = route.queues.last().filter(|_| !is_refused) {

@@ -57,9 +57,12 @@ impl QueueHandle {
         now: Nanos,
     ) -> PublishedHere {
         let count = u32::try_from(chunk.len()).expect("a chunk has at most 65,535 messages");
-        let published = match self.offer_chunk(chunk, numbered, now) {
-            Offer::Taken(published) => published,
-            Offer::Behind { last, awaited } => self.publish_rest(chunk, numbered, (last, awaited), now),
+        let published = match (self.offer_chunk(chunk, numbered, now), numbered) {
+            (Offer::Taken(published), _) => published,
+            (Offer::Behind { last, awaited }, Some(numbered)) => {
+                self.publish_rest(chunk, numbered, (last, awaited), now)
+            }
+            (Offer::Behind { .. }, None) => unreachable!("only named publishers number their messages"),
         };
         // Messages that were left out are there already.
         PublishedHere { accepted: if published.accepted == 0 { 0 } else { count }, ..published }
@@ -71,20 +74,18 @@ impl QueueHandle {
     fn publish_rest(
         self: &Arc<Self>,
         chunk: &Arc<SharedChunk>,
-        numbered: Option<Numbered<'_>>,
+        numbered: Numbered<'_>,
         (mut last, mut awaited): (u64, Awaited),
         now: Nanos,
     ) -> PublishedHere {
         let filter_bytes = self.effective.load().options(&self.info).stream_filter_bytes;
         loop {
-            let rest = numbered
-                .and_then(|numbered| offered_chunk::behind(chunk, numbered, last, (&self.info.name, filter_bytes)));
-            let Some((rest, numbers)) = rest else {
+            let stream = (&self.info.name, filter_bytes);
+            let Some((rest, numbers)) = offered_chunk::behind(chunk, numbered, last, stream) else {
                 // All of them were: they are confirmed once they are safe.
                 return PublishedHere { accepted: 1, awaited, ..PublishedHere::none() };
             };
-            let name = numbered.map_or("", |numbered| numbered.name);
-            match self.offer_chunk(&Arc::new(rest), Some(Numbered { name, numbers: &numbers }), now) {
+            match self.offer_chunk(&Arc::new(rest), Some(Numbered { numbers: &numbers, ..numbered }), now) {
                 Offer::Taken(published) => return published,
                 Offer::Behind { last: further, awaited: later } => (last, awaited) = (further, later),
             }

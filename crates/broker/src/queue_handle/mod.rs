@@ -863,21 +863,18 @@ impl QueueHandle {
     #[cold]
     fn told_later(self: &Arc<Self>, late: &Arc<LateStream>, published: PublishedHere, count: u32) -> Published {
         let PublishedHere { accepted, awaited, is_behind, is_gone, slot } = published;
-        let not_taken = match is_gone {
-            true => Some(NotTaken::Gone),
-            false => (accepted < count).then(|| NotTaken::Refused(self.refusal(accepted).into())),
-        };
+        let (name, reason) = (&self.info.name, self.refusal_reason());
+        let refused = || NotTaken::Refused(RefusedPublish { accepted, queue: name.clone(), reason }.into());
+        let not_taken = if is_gone { Some(NotTaken::Gone) } else { (accepted < count).then(refused) };
         let carried_out = CarriedOut { awaited, queue: self.clone(), not_taken };
         let queue = self.clone();
         let (awaited, fate) = late.number(carried_out, move |call| queue.deferred.ask(Some(&queue), call));
         Published { acceptance: Acceptance::Later(fate), awaited, is_behind, is_gone: false, slot }
     }
 
-    /// The refusal of all but the first messages.
-    fn refusal(&self, accepted: u32) -> RefusedPublish {
-        let has_stopped = has_failed(&self.inner.lock());
-        let reason = if has_stopped { RefusalReason::Stopped } else { RefusalReason::Limit };
-        RefusedPublish { accepted, queue: self.info.name.clone(), reason }
+    /// The reason why it refuses messages.
+    pub(crate) fn refusal_reason(&self) -> RefusalReason {
+        if has_failed(&self.inner.lock()) { RefusalReason::Stopped } else { RefusalReason::Limit }
     }
 
     /// Makes a call in a turn of the home core, and answers then.

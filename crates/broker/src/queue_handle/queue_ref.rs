@@ -18,7 +18,8 @@ use leveret_queue::{
 };
 
 use super::{
-    Audience, LiveAnswer, LocalQueue, NoConsumer, Numbered, Published, PublishedIn, Reason, Successor, Unconverted,
+    Audience, LiveAnswer, LocalQueue, NoConsumer, Numbered, Published, PublishedIn, Reason, RefusalReason, Successor,
+    Unconverted,
 };
 use crate::asked::{Later, NowOrLater};
 use crate::bodies::BodyOwner;
@@ -243,6 +244,11 @@ impl QueueRef {
             queue.taps.put(&queue.info, part.first(published.accepted), now);
             published
         })
+    }
+
+    /// The reason why it refuses messages.
+    pub fn refusal_reason(&self) -> RefusalReason {
+        pass!(self, queue => queue.refusal_reason())
     }
 
     /// Number of these messages that its limits allow at the moment: none if it has stopped.

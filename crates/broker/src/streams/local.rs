@@ -29,7 +29,6 @@ const WORK: u8 = 2;
 
 /// A log as a commit stream, and as the store of its queues' messages.
 pub struct LocalStream {
-    id: StreamId,
     store: StoreId,
     log: Mutex<Log>,
     /// Everything up to here is durable. Queues apply their messages up to here.
@@ -66,7 +65,6 @@ impl LocalStream {
     pub fn new(store: StoreId, log: Log) -> Self {
         let durable = Place::new(log.durable());
         Self {
-            id: StreamId(u32::from(store.0)),
             store,
             synced: LatestPlace::new(durable),
             durable: LatestPlace::new(durable),
@@ -149,7 +147,7 @@ impl LocalStream {
     }
 
     fn ticket(&self, position: Position) -> Ticket {
-        Ticket::new(self.id, Place::new(position))
+        Ticket::new(CommitStream::id(self), Place::new(position))
     }
 
     /// Closes the log for a clean stop.
@@ -308,8 +306,9 @@ fn waiting(log: &Log, now: Nanos) -> u8 {
 }
 
 impl CommitStream for LocalStream {
+    #[inline]
     fn id(&self) -> StreamId {
-        self.id
+        StreamId(u32::from(self.store.0))
     }
 
     fn append(&self, record: Record<'_>, wait: Wait) -> Ticket {
