@@ -194,10 +194,8 @@ impl Process<'_> {
         let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
         let last_words = log.clone();
         let fatal = Arc::new(move |text: &str| end_the_process(text, &last_words));
-        if config.mqtt.retains_on_disk {
-            warn!("mqtt.retained_message_store: retained messages are in memory only, a restart forgets them");
-        }
-        let [mqtt310, mqtt311, mqtt50] = MqttNode::new(mqtt_settings(&config.mqtt)).protocols().map(Arc::new);
+        let mqtt = MqttNode::new(mqtt_settings(&config.mqtt));
+        let [mqtt310, mqtt311, mqtt50] = mqtt.protocols().map(Arc::new);
         let mut options = NodeOptions::new(
             config,
             vec![
@@ -216,6 +214,7 @@ impl Process<'_> {
         }
         let (mut node, report) = Node::start(lock, options)?;
         log.publish_to(node.handle().broker().notices.clone());
+        mqtt.start(node.handle().broker(), node.handle().clock().now());
         tell(&report);
         let durability = durability(config);
         let api = Api::new(node.handle(), node_name(config), start.data_dir.clone(), durability.to_owned());

@@ -44,8 +44,6 @@ pub struct MqttConfig {
     pub subscriptions_max: u32,
     /// `mqtt.retained_message_store`: whether messages are retained.
     pub retains: bool,
-    /// Whether that key asks for a store on the disk.
-    pub retains_on_disk: bool,
     /// `mqtt.retained_message_store.max_messages`.
     pub retained_max: u32,
     /// `mqtt.retained_message_store.max_size_bytes`.
@@ -72,7 +70,6 @@ impl Default for MqttConfig {
             mailbox_soft_limit: 200,
             subscriptions_max: 10_000,
             retains: true,
-            retains_on_disk: false,
             retained_max: 100_000,
             retained_bytes_max: 1 << 30,
         }

@@ -63,7 +63,9 @@ pub use policy::{
     ApplyTo, EffectiveArgument, EffectiveQueue, MatchedPolicies, NamePattern, OBSOLETE_KEYS, Policy, PolicyKind,
     SetPolicy, ValueSource,
 };
-pub use queue::{DeadLetterOptions, DelayedRetry, Durability, Overflow, Queue, QueueOptions, RetryType};
+pub use queue::{
+    DeadLetterOptions, DelayedRetry, Durability, Overflow, Queue, QueueOptions, RECORDS_PREFIX, RetryType,
+};
 pub use queue_arguments::stream::duration_ms;
 pub use queue_arguments::{check_consumer_arguments, consumer_priority, consumer_timeout_ms};
 pub use queue_type::{EnabledTypes, QueueType};

@@ -10,6 +10,7 @@ use leveret_queue::{Deliveries, Departure};
 use super::confirming::Confirming;
 use super::exchanges::{Outgoing, Unacknowledged, runs_of};
 use super::session::Session;
+use super::session_record::{SessionRecord, Slot};
 use super::subscriptions::Level;
 
 impl Session {
@@ -26,13 +27,18 @@ impl Session {
             }
             AckKind::PubRec => self.received_once(id, ack.reason, now),
             AckKind::PubRel => {
-                let is_known = self.exchanges.forget_received(id);
-                let reason = if is_known { ReasonCode::SUCCESS } else { ReasonCode::PACKET_IDENTIFIER_NOT_FOUND };
-                self.send_ack(AckKind::PubComp, id, reason);
+                if self.exchanges.forget_received(id) {
+                    let wait = self.note_in_session(&SessionRecord::Over(Slot::Received(id)), now);
+                    self.confirming.push(wait, Confirming::Complete(id));
+                } else {
+                    self.send_ack(AckKind::PubComp, id, ReasonCode::PACKET_IDENTIFIER_NOT_FOUND);
+                }
             }
             AckKind::PubComp => {
-                if self.exchanges.get(id) == Some(Outgoing::Released) {
+                if let Some(Outgoing::Released(_)) = self.exchanges.get(id) {
                     self.exchanges.end(id);
+                    // If a crash forgets it, PUBREL is sent again.
+                    self.note_in_session(&SessionRecord::Over(Slot::Released(id)), now);
                     self.has_window(now);
                 }
             }
@@ -40,7 +46,8 @@ impl Session {
     }
 
     /// PUBREC: the message leaves its queue for good, and PUBREL follows once the disk has that. A crash before then brings the message
-    /// back with the same packet identifier, by which the client recognises it.
+    /// back with the same packet identifier, by which the client recognises it. The record that it is released comes first: with it,
+    /// a message that is still in its queue isn't sent again.
     fn received_once(&mut self, id: u16, reason: ReasonCode, now: Now) {
         match self.exchanges.get(id) {
             Some(Outgoing::SentOnce(message)) if reason.is_error() => {
@@ -49,11 +56,16 @@ impl Session {
                 self.acked.push(message);
             }
             Some(Outgoing::SentOnce(message)) => {
-                self.exchanges.release(id);
-                let ticket = self.settle(vec![message], Wait::Confirm, now).unwrap_or_default();
-                self.confirming.push(ticket.into(), Confirming::Release(id));
+                self.exchanges.release(id, message.number);
+                let record = SessionRecord::Released { id, number: message.number, session_expiry_s: self.expiry_s };
+                let mut wait = self.note_in_session(&record, now);
+                wait.and(self.settle(vec![message], Wait::Confirm, now).unwrap_or_default().into());
+                self.confirming.push(wait, Confirming::Release(id));
             }
-            Some(Outgoing::Released) => self.send_ack(AckKind::PubRel, id, ReasonCode::SUCCESS),
+            Some(Outgoing::Released(_)) => {
+                let wait = self.all_noted();
+                self.confirming.push(wait, Confirming::Release(id));
+            }
             Some(Outgoing::Sent(_)) | None => {
                 self.send_ack(AckKind::PubRel, id, ReasonCode::PACKET_IDENTIFIER_NOT_FOUND);
             }

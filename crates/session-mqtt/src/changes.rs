@@ -17,7 +17,18 @@ use super::session::Session;
 impl Session {
     /// Asks for changes, and goes on when they are durable.
     pub(crate) fn change(&mut self, requests: VecDeque<(ChangeFor, ChangeRequest)>, then: Then, now: Now) {
-        self.ask_next(Box::new(Changing { requests, wait: WaitFor::default(), then, asked: None }), now);
+        self.change_and(WaitFor::default(), requests, then, now);
+    }
+
+    /// Asks for changes, and goes on when they are durable and this condition is reached.
+    pub(crate) fn change_and(
+        &mut self,
+        wait: WaitFor,
+        requests: VecDeque<(ChangeFor, ChangeRequest)>,
+        then: Then,
+        now: Now,
+    ) {
+        self.ask_next(Box::new(Changing { requests, wait, then, asked: None }), now);
     }
 
     fn ask_next(&mut self, mut changing: Box<Changing>, now: Now) {

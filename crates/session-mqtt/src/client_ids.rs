@@ -53,6 +53,10 @@ struct Kept {
     until: Nanos,
 }
 
+/// A session has ended while its client was away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SessionOver;
+
 /// The client ids of a node.
 #[derive(Default)]
 pub(crate) struct ClientIds {
@@ -114,10 +118,12 @@ impl ClientIds {
         }
     }
 
-    /// Keeps the state of a session until its client comes back, but no longer than until then.
-    pub(crate) fn keep(&self, key: &ClientKey, exchanges: Exchanges, until: Nanos, now: Nanos) {
+    /// Keeps the state of a session until its client comes back, but no longer than until then. Returns some sessions that are over,
+    /// whose state is dropped.
+    #[must_use]
+    pub(crate) fn keep(&self, key: &ClientKey, exchanges: Exchanges, until: Nanos, now: Nanos) -> Vec<ClientKey> {
         if exchanges.are_over() {
-            return;
+            return Vec::new();
         }
         let mut kept = self.kept.lock();
         let over: Vec<_> = kept
@@ -128,12 +134,15 @@ impl ClientIds {
             .collect();
         over.iter().for_each(|key| drop(kept.remove(key)));
         kept.insert(key.clone(), Kept { exchanges, until });
+        over
     }
 
-    /// The state that was kept of a session, if it hasn't ended.
-    pub(crate) fn take(&self, key: &ClientKey, now: Nanos) -> Exchanges {
-        let kept = self.kept.lock().remove(key);
-        kept.filter(|session| session.until > now).map(|session| session.exchanges).unwrap_or_default()
+    /// The state that was kept of a session; `Err` if the session is over, and had some.
+    pub(crate) fn take(&self, key: &ClientKey, now: Nanos) -> Result<Exchanges, SessionOver> {
+        match self.kept.lock().remove(key) {
+            Some(session) if session.until <= now => Err(SessionOver),
+            session => Ok(session.map(|session| session.exchanges).unwrap_or_default()),
+        }
     }
 }
 
@@ -185,12 +194,18 @@ mod tests {
         let key = ClientKey { vhost: "/".into(), client_id: "c".into() };
         let mut exchanges = Exchanges::default();
         exchanges.receive(7);
-        ids.keep(&key, exchanges, 100, 0);
-        assert!(ids.take(&key, 99).has_received(7));
-        assert!(!ids.take(&key, 99).has_received(7), "it is there once");
-        let mut exchanges = Exchanges::default();
-        exchanges.receive(7);
-        ids.keep(&key, exchanges, 100, 0);
-        assert!(!ids.take(&key, 100).has_received(7));
+        assert!(ids.keep(&key, exchanges, 100, 0).is_empty());
+        assert!(ids.take(&key, 99).expect("it lasts").has_received(7));
+        assert!(ids.take(&key, 99).expect("it lasts").are_over(), "it is there once");
+        let state = || {
+            let mut exchanges = Exchanges::default();
+            exchanges.receive(7);
+            exchanges
+        };
+        assert!(ids.keep(&key, state(), 100, 0).is_empty());
+        assert!(ids.take(&key, 100).is_err());
+        assert!(ids.keep(&key, state(), 100, 0).is_empty());
+        let other = ClientKey { client_id: "d".into(), ..key.clone() };
+        assert_eq!(ids.keep(&other, state(), 200, 100), [key]);
     }
 }

@@ -1,6 +1,6 @@
 //! The end of a connection, from either side.
 
-use leveret_broker::time::{Now, SECOND};
+use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_model::QueueId;
 use leveret_mqtt::{ConnAck, Disconnect, PropertyId, PropertyList, PropertyWriter, ReasonCode};
@@ -98,6 +98,7 @@ impl Session {
         if self.phase == MqttPhase::Open {
             self.publish_will(now);
         }
+        self.end_recorded_will(now);
         self.end_run(now);
         self.end_hold();
         self.searches.clear();
@@ -110,13 +111,10 @@ impl Session {
         }
         if std::mem::take(&mut self.claims) {
             let key = self.key();
-            if self.expiry_s > 0 && self.phase == MqttPhase::Open {
-                let until = match self.expiry_s {
-                    u32::MAX => u64::MAX,
-                    seconds => now.monotonic.saturating_add(u64::from(seconds) * SECOND),
-                };
-                let exchanges = std::mem::take(&mut self.exchanges);
-                self.shared.client_ids.keep(&key, exchanges, until, now.monotonic);
+            if self.expiry_s > 0 {
+                self.keep_session(&key, now);
+            } else if self.phase == MqttPhase::Open {
+                self.end_session_records(now);
             }
             self.release(key, gone);
         }
@@ -133,7 +131,7 @@ impl Session {
             self.client.broker.registry.publish();
             return shared.client_ids.release(&key, id);
         }
-        self.client.broker.call_after(gone, move |broker| {
+        self.client.broker.call_after(gone, move |broker, _| {
             broker.registry.publish();
             shared.client_ids.release(&key, id);
         });

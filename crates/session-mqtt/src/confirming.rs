@@ -14,8 +14,10 @@ pub(crate) struct Acknowledged {
 
 /// Something that is sent once the disk has what it tells.
 pub(crate) enum Confirming {
-    /// The acknowledgements of a run of messages.
-    Publishes(SmallVec<[Acknowledged; 4]>),
+    /// The acknowledgements of a run of messages, by their index there.
+    Publishes(SmallVec<[(u32, Acknowledged); 2]>),
     /// PUBREL of a message.
     Release(u16),
+    /// PUBCOMP of a message.
+    Complete(u16),
 }

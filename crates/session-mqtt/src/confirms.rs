@@ -1,6 +1,7 @@
 //! Acknowledgements of what the client published, once the disk has it, and PUBREL once a message has left its queue for good.
 
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitEnd;
 use leveret_mqtt::{Ack, AckKind, PropertyList, ReasonCode};
 
 use super::confirming::{Acknowledged, Confirming};
@@ -13,10 +14,16 @@ impl Session {
             return;
         }
         let applied = self.client.applied();
-        while let Some(due) = self.confirming.pop(&applied) {
+        while let Some((due, end)) = self.confirming.pop(&applied) {
+            let is_lost = matches!(end, WaitEnd::Gone);
             match due {
-                Confirming::Publishes(all) => all.into_iter().for_each(|ack| self.acknowledge(ack)),
+                Confirming::Publishes(all) => {
+                    all.into_iter().for_each(|(at, ack)| self.acknowledge(ended(at, ack, &end)))
+                }
+                // The client sends its packet again.
+                Confirming::Release(_) | Confirming::Complete(_) if is_lost => {}
                 Confirming::Release(packet_id) => self.send_ack(AckKind::PubRel, packet_id, ReasonCode::SUCCESS),
+                Confirming::Complete(packet_id) => self.send_ack(AckKind::PubComp, packet_id, ReasonCode::SUCCESS),
             }
         }
     }
@@ -41,4 +48,16 @@ impl Session {
         let ack = Ack { kind, packet_id, reason, properties: PropertyList::NONE };
         ack.encode(self.version, self.client.output.buffer());
     }
+}
+
+/// The acknowledgement of the message at this index of its run, whose wait has ended.
+fn ended(at: u32, ack: Acknowledged, end: &WaitEnd) -> Acknowledged {
+    let reason = match end {
+        WaitEnd::Refused(refusal) if at >= refusal.accepted => ReasonCode::QUOTA_EXCEEDED,
+        WaitEnd::Reached | WaitEnd::Refused(_) => return ack,
+        WaitEnd::Unrouted if ack.reason.is_error() => return ack,
+        WaitEnd::Unrouted => ReasonCode::NO_MATCHING_SUBSCRIBERS,
+        WaitEnd::Gone => ReasonCode::UNSPECIFIED_ERROR,
+    };
+    Acknowledged { reason, ..ack }
 }

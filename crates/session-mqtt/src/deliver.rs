@@ -113,6 +113,10 @@ impl Session {
             bytes: taken.batch.body_length((taken.index + at) as usize),
             durable: taken.durable,
         };
+        if level == Level::One && self.exchanges.has_released(unacknowledged.number) {
+            // The crash came before it left its queue.
+            return Some(unacknowledged);
+        }
         let origin = mqtt_origin(message);
         let candidate = Candidate {
             topic: &origin.topic,

@@ -30,8 +30,8 @@ pub(crate) enum Outgoing {
     Sent(Unacknowledged),
     /// PUBLISH of QoS 2 was sent.
     SentOnce(Unacknowledged),
-    /// PUBREC came; PUBREL is sent once the message has left its queue for good, and PUBCOMP is expected.
-    Released,
+    /// PUBREC came for the message with this number. PUBREL is sent once that is durable, and PUBCOMP is expected.
+    Released(u64),
 }
 
 impl Outgoing {
@@ -39,7 +39,7 @@ impl Outgoing {
     pub(crate) fn message(self) -> Option<Unacknowledged> {
         match self {
             Self::Sent(message) | Self::SentOnce(message) => Some(message),
-            Self::Released => None,
+            Self::Released(_) => None,
         }
     }
 }
@@ -123,8 +123,14 @@ impl Exchanges {
     }
 
     /// PUBREC came for a message.
-    pub(crate) fn release(&mut self, id: u16) {
-        self.both().outgoing.insert(id, Outgoing::Released);
+    pub(crate) fn release(&mut self, id: u16, number: u64) {
+        self.both().outgoing.insert(id, Outgoing::Released(number));
+    }
+
+    /// Whether PUBREC came for the message with this number: its client has it.
+    pub(crate) fn has_released(&self, number: u64) -> bool {
+        let mut all = self.0.iter().flat_map(|both| both.outgoing.values());
+        all.any(|state| *state == Outgoing::Released(number))
     }
 
     /// An outgoing message is acknowledged.
@@ -137,7 +143,7 @@ impl Exchanges {
     /// Packet identifiers whose PUBREL has no PUBCOMP.
     pub(crate) fn released(&self) -> impl Iterator<Item = u16> {
         let all = self.0.iter().flat_map(|both| &both.outgoing);
-        all.filter(|(_, state)| **state == Outgoing::Released).map(|(id, _)| *id)
+        all.filter(|(_, state)| matches!(state, Outgoing::Released(_))).map(|(id, _)| *id)
     }
 
     /// Removes messages that the queue still has, and returns them: they are sent again.
@@ -187,10 +193,11 @@ mod tests {
     fn a_released_message_stays_until_it_is_complete() {
         let mut exchanges = Exchanges::default();
         let id = exchanges.send(message(4), true);
-        exchanges.release(id);
+        exchanges.release(id, 4);
         assert!(exchanges.take_unacknowledged().is_empty());
+        assert!(exchanges.has_released(4) && !exchanges.has_released(5));
         assert_eq!(exchanges.released().collect::<Vec<_>>(), [id]);
-        assert_eq!(exchanges.end(id), Some(Outgoing::Released));
+        assert_eq!(exchanges.end(id), Some(Outgoing::Released(4)));
         assert!(exchanges.are_over() && exchanges.end(id).is_none());
     }
 

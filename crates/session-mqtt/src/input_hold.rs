@@ -13,6 +13,8 @@ pub(crate) enum MqttHold {
     No,
     /// Another connection has the client id.
     Claim,
+    /// A ledger is being read or declared. With a SUBSCRIBE or PUBLISH, the packet is handled again.
+    Ledger,
     /// The outcome of a change comes later.
     Asked(Box<Changing>),
     /// Something follows once this is durable.

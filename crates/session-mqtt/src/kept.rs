@@ -32,13 +32,12 @@ impl Session {
             && !self.client.budget.is_spent()
             && let Some(mut search) = self.searches.pop_front()
         {
-            let (found, more) = self.shared.retained.matching(
-                &self.client.vhost,
-                &search.filter,
-                search.after.as_deref(),
-                STEP_MESSAGES,
-                now.wall_ms,
-            );
+            let (streams, ledger) = (&self.client.broker.streams, self.shared.ledgers.of(&self.client.vhost).retained);
+            let (found, more) = {
+                let mut kept = ledger.records();
+                kept.settle_changes(&|wait| streams.end(wait).map(|end| end.is_reached()));
+                kept.matching(&search.filter, search.after.as_deref(), STEP_MESSAGES, now.wall_ms)
+            };
             self.client.budget.spend(leveret_broker::turn_budget::CONTROL);
             let mut queued = BatchBuilder::default();
             for message in found {
@@ -74,7 +73,7 @@ impl Session {
         };
         let batch = Arc::new(queued.finish());
         let published = consumer.queue.publish(BatchPart::whole(&batch), true, Audience::Alone, now.monotonic);
-        self.client.undurable.note_published(published, &consumer.queue, batch.memory() as u64);
+        self.client.undurable.note_published(&published, &consumer.queue, batch.memory() as u64);
     }
 }
 

@@ -11,10 +11,11 @@ use leveret_mqtt::{AckKind, ConnAck, PropertyId, PropertyList, PropertyWriter, R
 use leveret_queue::DeleteIf;
 
 use super::changing::{ChangeFor, Then};
-use super::client_ids::{Claim, ClientKey};
+use super::client_ids::{Claim, ClientKey, SessionOver};
 use super::exchanges::Exchanges;
 use super::input_hold::MqttHold;
 use super::session::{MqttPhase, Session};
+use super::session_record::{SessionRecord, Slot};
 use super::stored_will;
 use super::subscriptions::{Level, Subscription};
 
@@ -38,6 +39,12 @@ impl Session {
     /// The client id is this connection's, and nobody else uses its queues.
     pub(crate) fn claimed(&mut self, now: Now) {
         self.held = MqttHold::No;
+        if let Err(failure) = self.ledgers_are_read(now) {
+            return self.fail(&failure, now);
+        }
+        if matches!(self.held, MqttHold::Ledger) {
+            return;
+        }
         let kept = self.shared.client_ids.take(&self.key(), now.monotonic);
         let snapshot = self.client.broker.registry.snapshot_full();
         let mut requests = VecDeque::new();
@@ -56,20 +63,31 @@ impl Session {
                 requests.push_back((ChangeFor::Queue(level), request));
             }
         };
+        let mut wait;
         if self.clean_start {
             Level::BOTH.into_iter().for_each(|level| delete(&level.queue_name(&self.client_id), level));
             self.exchanges = Exchanges::default();
+            wait = self.end_session_records(now);
         } else {
             // The client is back before its will was due.
             delete(&stored_will::queue_name(&self.client_id), Level::One);
-            self.exchanges = kept;
+            (self.exchanges, wait) = match kept {
+                Ok(kept) => (kept, WaitFor::default()),
+                Err(SessionOver) => (Exchanges::default(), self.end_session_records(now)),
+            };
+            if !self.exchanges.are_over() {
+                // It isn't away any more.
+                wait = WaitFor::all([wait, self.note_in_session(&SessionRecord::Over(Slot::Away), now)]);
+            }
         }
-        self.change(requests, Then::Open, now);
+        let will = self.record_will(now);
+        self.change_and(WaitFor::all([wait, will]), requests, Then::Open, now);
     }
 
     /// Resumes the session, if there is one, and answers the CONNECT.
     pub(crate) fn opened(&mut self, now: Now) {
-        let session_present = !self.clean_start && self.resume();
+        // A client whose session isn't present forgets what it sent: then nothing may be known of it here either.
+        let session_present = !self.clean_start && (self.resume() || !self.exchanges.are_over());
         for level in Level::BOTH {
             let name = level.queue_name(&self.client_id);
             let snapshot = self.client.broker.registry.snapshot_full();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use leveret_broker::broker::Broker;
 use leveret_broker::protocol::{self, Accepted, Protocol, ProtocolInfo, Recognised};
 use leveret_broker::time::Now;
 use leveret_mqtt::Version;
@@ -13,13 +14,24 @@ use super::session::Session;
 use super::settings::MqttSettings;
 
 /// MQTT on a node: what the connections of all versions share.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct MqttNode(Arc<Shared>);
+
+impl Default for MqttNode {
+    fn default() -> Self {
+        Self::new(MqttSettings::default())
+    }
+}
 
 impl MqttNode {
     /// MQTT with these settings.
     pub fn new(settings: MqttSettings) -> Self {
-        Self(Arc::new(Shared { settings, ..Shared::default() }))
+        Self(Shared::new(settings))
+    }
+
+    /// Reads what the broker's log has for clients: their wills are published, since their connections ended with the process before.
+    pub fn start(&self, broker: &Arc<Broker>, now: Now) {
+        self.0.start(broker, now);
     }
 
     /// The protocols of the node, one for each version.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use leveret_broker::headers::MessageHeaders;
 use leveret_broker::route::{Publisher, Route};
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 use leveret_message::headers::Headers;
 use leveret_message::mqtt::{MqttHead, is_told_by_key, routing_key};
 use leveret_message::overlay::Overlay;
 use leveret_message::{Encoding, Envelope, StoredMessage};
 use leveret_model::Refused;
-use leveret_mqtt::{PropertyId, PropertyWriter, Publish, QoS, ReasonCode};
+use leveret_mqtt::{PropertyId, Publish, QoS, ReasonCode};
 use leveret_session::driven::Steps as _;
 
 use super::confirming::{Acknowledged, Confirming};
@@ -29,6 +30,9 @@ impl Session {
         }
         let by_alias = self.resolve(publish)?;
         let topic = by_alias.as_deref().unwrap_or(publish.topic);
+        if self.waits_for_ledgers(publish, now) {
+            return Ok(false);
+        }
         let submitted = Submitted {
             topic,
             qos: publish.qos,
@@ -36,11 +40,14 @@ impl Session {
             properties: publish.properties,
             payload: publish.payload,
             packet_id: publish.packet_id,
+            is_will: false,
+            ends_will: false,
         };
         if publish.qos == QoS::ExactlyOnce && !self.exchanges.receive(publish.packet_id) {
             // It came again, and is in its queues, or will be when what came before is.
             self.flush_run(now);
-            self.answer_in_order(submitted.ack(ReasonCode::SUCCESS));
+            let wait = self.all_noted();
+            self.answer_in_order(submitted.ack(ReasonCode::SUCCESS), wait);
             return Ok(true);
         }
         self.has_published = true;
@@ -68,9 +75,9 @@ impl Session {
     }
 
     /// Sends an acknowledgement behind those of earlier messages.
-    fn answer_in_order(&mut self, ack: Option<Acknowledged>) {
+    fn answer_in_order(&mut self, ack: Option<Acknowledged>, wait: WaitFor) {
         if let Some(ack) = ack {
-            self.confirming.push(Default::default(), Confirming::Publishes([ack].into_iter().collect()));
+            self.confirming.push(wait, Confirming::Publishes([(0, ack)].into_iter().collect()));
         }
     }
 
@@ -99,7 +106,7 @@ impl Session {
         let outcome = match routed {
             Err(refused) => self.refuse(submitted, reason_of(&refused), refused.to_string(), now),
             Ok(route) => {
-                self.keep(submitted, now);
+                let kept = self.keep(submitted, now);
                 let mut overlay = Vec::new();
                 if let Some(stamps) = &self.client.broker.settings.stamps {
                     stamps.encode_mqtt(&head, now.wall_ms, &mut overlay);
@@ -120,7 +127,7 @@ impl Session {
                     properties: &properties,
                     body: submitted.payload,
                 };
-                self.hand_on(submitted, &message, route, now);
+                self.hand_on(submitted, &message, route, kept, now);
                 Ok(())
             }
         };
@@ -128,16 +135,27 @@ impl Session {
         outcome
     }
 
-    fn hand_on(&mut self, submitted: &Submitted<'_>, message: &StoredMessage<'_>, route: Arc<Route>, now: Now) {
+    fn hand_on(
+        &mut self,
+        submitted: &Submitted<'_>,
+        message: &StoredMessage<'_>,
+        route: Arc<Route>,
+        kept: WaitFor,
+        now: Now,
+    ) {
         if route.is_unroutable() {
             route.count_unroutable(false, now.monotonic);
             self.client.counters.unroutable_dropped.add(1);
             self.client.trace_single(0, &route, message, now);
             self.client.routes.keep(route);
             self.flush_run(now);
-            return self.answer_in_order(submitted.ack(ReasonCode::NO_MATCHING_SUBSCRIBERS));
+            return self.answer_in_order(submitted.ack(ReasonCode::NO_MATCHING_SUBSCRIBERS), kept);
         }
-        self.push(message, route, submitted.ack(ReasonCode::SUCCESS), now);
+        let is_of_session = submitted.qos == QoS::ExactlyOnce && self.expiry_s > 0;
+        if submitted.ends_will || is_of_session && submitted.packet_id != 0 {
+            return self.publish_once(submitted, message, route, kept, now);
+        }
+        self.push(message, route, submitted.ack(ReasonCode::SUCCESS), kept, now);
     }
 
     fn route(&mut self, exchange: &str, key: &[u8], head: &[u8]) -> Result<Arc<Route>, Refused> {
@@ -152,32 +170,27 @@ impl Session {
         self.client.routes.find(&snapshot, &publisher, exchange.as_bytes(), key, &MessageHeaders(headers))
     }
 
-    /// Keeps a message for clients that subscribe later.
-    fn keep(&mut self, submitted: &Submitted<'_>, now: Now) {
-        let settings = &self.shared.settings;
-        if !submitted.retain || settings.retained_max == 0 {
-            return;
+    /// Keeps a message for clients that subscribe later. Returns the condition under which that outlives a crash.
+    fn keep(&mut self, submitted: &Submitted<'_>, now: Now) -> WaitFor {
+        if !submitted.retain || self.shared.settings.retained_max == 0 {
+            return WaitFor::default();
         }
-        let mut properties = Vec::new();
-        let mut writer = PropertyWriter::begin(&mut properties);
-        for property in submitted.properties.iter() {
-            if !matches!(property.id, PropertyId::MessageExpiryInterval | PropertyId::TopicAlias) {
-                writer.property(&property);
+        let payload = bytes::Bytes::copy_from_slice(submitted.payload);
+        let Submitted { topic, qos, properties, .. } = *submitted;
+        let retained = Retained::of_publish(topic, qos, &self.client_id, properties, payload, now);
+        let ledger = self.shared.ledgers.of(&self.client.vhost).retained;
+        if ledger.queue().is_none() && (submitted.payload.is_empty() || submitted.is_will) {
+            // There is none to be removed. A will comes at the end of its connection, which can't wait.
+            if !submitted.payload.is_empty() {
+                self.shared.keep_later(&self.client.broker, &self.client.vhost, retained, now);
             }
+            return WaitFor::default();
         }
-        let expiry_s = submitted.properties.number(PropertyId::MessageExpiryInterval);
-        let retained = Retained {
-            topic: submitted.topic.into(),
-            qos: submitted.qos,
-            client_id: self.client_id.clone(),
-            properties: properties.into(),
-            payload: bytes::Bytes::copy_from_slice(submitted.payload),
-            expiry_ms: expiry_s.map_or(0, |expiry_s| Envelope::expiry(now.wall_ms, u64::from(expiry_s) * 1000)),
-        };
-        let (messages_max, bytes_max) = (settings.retained_max, settings.retained_bytes_max);
-        if let Err(why) = self.shared.retained.put(&self.client.vhost, retained, messages_max, bytes_max) {
-            self.tell_refused(&format!("a message to topic '{}' isn't kept: {why}", submitted.topic));
-        }
+        let kept = ledger.keep(&self.client.broker, retained, self.shared.retained_limits(), now);
+        kept.unwrap_or_else(|why| {
+            self.tell_refused(&format!("a message to topic '{topic}' isn't kept: {why}"));
+            WaitFor::default()
+        })
     }
 
     /// Refuses a message: ends the connection, or answers it.
@@ -198,7 +211,7 @@ impl Session {
         self.flush_run(now);
         // Before MQTT 5 a refusal can't be told: the message is acknowledged and dropped (MQTT 3.1.1, 3.3.5).
         let told = if self.version.has_properties() { reason } else { ReasonCode::SUCCESS };
-        self.answer_in_order(submitted.ack(told));
+        self.answer_in_order(submitted.ack(told), WaitFor::default());
         Ok(())
     }
 }

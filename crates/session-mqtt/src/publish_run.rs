@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::route::Route;
+use leveret_broker::wait_for::WaitFor;
 use leveret_message::BatchBuilder;
 use leveret_session::fan_out::FanOut;
 
@@ -18,6 +19,8 @@ pub(crate) struct PublishRun {
     pub messages_max: usize,
     /// The acknowledgements of its messages, by their index.
     pub acks: Vec<(u32, Acknowledged)>,
+    /// The condition under which what it keeps for later subscribers is safe.
+    pub kept: WaitFor,
     /// The body file of its last message.
     pub file: Option<BodyFile>,
 }
@@ -25,5 +28,6 @@ pub(crate) struct PublishRun {
 /// A run while its queues get it.
 pub(crate) struct OnItsWay {
     pub acks: Vec<(u32, Acknowledged)>,
+    pub kept: WaitFor,
     pub fan_out: FanOut,
 }

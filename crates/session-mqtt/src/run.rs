@@ -7,6 +7,7 @@ use leveret_broker::bodies::BodyFile;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 use leveret_message::batch::INLINE_BELOW;
 use leveret_message::{BatchBuilder, StoredMessage};
 use leveret_mqtt::ReasonCode;
@@ -21,7 +22,14 @@ use super::session::Session;
 
 impl Session {
     /// Adds a message to the run, which is acknowledged once its queues have it.
-    pub(crate) fn push(&mut self, message: &StoredMessage<'_>, route: Arc<Route>, ack: Option<Acknowledged>, now: Now) {
+    pub(crate) fn push(
+        &mut self,
+        message: &StoredMessage<'_>,
+        route: Arc<Route>,
+        ack: Option<Acknowledged>,
+        kept: WaitFor,
+        now: Now,
+    ) {
         let (persistent, length) = (message.envelope.durable, message.body.len());
         let shared = &self.client.broker.shared;
         let (to_file, in_file) =
@@ -39,6 +47,7 @@ impl Session {
                 persistent,
                 messages_max: fan_out::messages_max(&route),
                 acks: Vec::new(),
+                kept: WaitFor::default(),
                 file: None,
             })
         });
@@ -47,6 +56,9 @@ impl Session {
         }
         let at = run.builder.len() as u32;
         run.acks.extend(ack.map(|ack| (at, ack)));
+        if !kept.is_nothing() {
+            run.kept = WaitFor::all([std::mem::take(&mut run.kept), kept]);
+        }
         if length >= INLINE_BELOW {
             let body = Bytes::copy_from_slice(message.body);
             run.file = to_file.then(|| broker.bodies.write(&body, &self.client.outbox));
@@ -121,10 +133,10 @@ impl Session {
         }
         let run = self.run.as_mut().filter(|run| !run.builder.is_empty())?;
         let (batch, acks, file) = (Arc::new(run.builder.finish()), std::mem::take(&mut run.acks), run.file.take());
-        let (route, persistent) = (run.route.clone(), run.persistent);
+        let (route, persistent, kept) = (run.route.clone(), run.persistent, std::mem::take(&mut run.kept));
         route.count(batch.len() as u64, now.monotonic);
         self.client.trace_published(0, &route, &batch, now);
-        Some(OnItsWay { acks, fan_out: FanOut::new(&self.client, route, batch, persistent, file) })
+        Some(OnItsWay { acks, kept, fan_out: FanOut::new(&self.client, route, batch, persistent, file) })
     }
 
     /// Finishes a run that all its queues were offered.
@@ -141,9 +153,10 @@ impl Session {
         }
         self.client.counters.published_with_confirm.add(run.acks.len() as u64);
         let answer = |(at, ack): (u32, Acknowledged)| match at < accepted {
-            true => ack,
-            false => Acknowledged { reason: ReasonCode::QUOTA_EXCEEDED, ..ack },
+            true => (at, ack),
+            false => (at, Acknowledged { reason: ReasonCode::QUOTA_EXCEEDED, ..ack }),
         };
+        let wait = if run.kept.is_nothing() { wait } else { WaitFor::all([wait, run.kept]) };
         self.confirming.push(wait, Confirming::Publishes(run.acks.into_iter().map(answer).collect()));
     }
 }

@@ -25,6 +25,7 @@ use super::content::LargeDelivery;
 use super::exchanges::{Exchanges, Unacknowledged};
 use super::failure::BrokenRule;
 use super::input_hold::MqttHold;
+use super::ledger::LEDGER_KEY;
 use super::node::Shared;
 use super::open_connections::OpenConnection;
 use super::publish_run::{OnItsWay, PublishRun};
@@ -77,6 +78,8 @@ pub(crate) struct Session {
     pub(crate) has_ended: bool,
     /// Whether it ever published.
     pub(crate) has_published: bool,
+    /// Whether the will is recorded.
+    pub(crate) has_recorded_will: bool,
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
     pub(crate) held: MqttHold,
@@ -121,6 +124,7 @@ impl Session {
             claims: false,
             has_ended: false,
             has_published: false,
+            has_recorded_will: false,
             held: MqttHold::No,
             will: None,
             aliases: Aliases::default(),
@@ -301,6 +305,7 @@ impl Steps for Session {
                     self.claimed(now);
                 }
             }
+            Signal::Answered(LEDGER_KEY) => self.ledger_is_read(now),
             // Nothing of this protocol asks for the others.
             Signal::Answered(_) | Signal::Loaded(_) | Signal::Drained { .. } | Signal::Activity { .. } => {}
         }
@@ -382,7 +387,7 @@ impl Steps for Session {
                 false
             }
             MqttHold::Publishes(WaitReason::LogFull | WaitReason::DiskFull) => true,
-            MqttHold::Publishes(_) | MqttHold::Asked(_) | MqttHold::Claim | MqttHold::Body => false,
+            MqttHold::Publishes(_) | MqttHold::Asked(_) | MqttHold::Claim | MqttHold::Ledger | MqttHold::Body => false,
             MqttHold::No => self.client.waits_for_log,
         };
         self.client.register(awaited, wants_room);

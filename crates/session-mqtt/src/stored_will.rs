@@ -5,6 +5,7 @@ use std::sync::Arc;
 use leveret_mqtt::{PropertyId, PropertyWriter, QoS, Will};
 
 /// The message that is published when the connection ends without a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredWill {
     pub topic: Box<str>,
     pub qos: QoS,

@@ -14,6 +14,10 @@ pub(crate) struct Submitted<'a> {
     pub payload: &'a [u8],
     /// Its packet identifier; 0 if it isn't acknowledged.
     pub packet_id: u16,
+    /// Whether it is a will.
+    pub is_will: bool,
+    /// Whether it is a will whose record ends with it.
+    pub ends_will: bool,
 }
 
 impl Submitted<'_> {

@@ -1,24 +1,31 @@
-//! Wills. One with a delay waits in a queue of its own, as in RabbitMQ, and is dead-lettered to its topic: it outlives a restart.
+//! The will of a connection. One with a delay waits in a queue of its own, as in RabbitMQ, and is dead-lettered to its topic: it outlives
+//! a restart. While the client is connected its will is a record in the ledger of sessions, so that it outlives a crash.
 
 use std::sync::Arc;
 
-use leveret_broker::queue_handle::Audience;
-use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
-use leveret_message::mqtt::{MqttHead, is_told_by_key, routing_key};
-use leveret_message::overlay::Overlay;
-use leveret_message::{BatchBuilder, BatchPart, Encoding, Envelope, StoredMessage};
-use leveret_model::{Action, Arguments, Command, DeclareQueue, Value};
+use leveret_broker::wait_for::WaitFor;
+use leveret_message::mqtt::routing_key;
+use leveret_model::{Action, Permit, Refused};
 use leveret_mqtt::PropertyList;
 
 use super::session::Session;
+use super::session_record::{RecordedWill, SessionRecord, Slot};
 use super::stored_will::{StoredWill, queue_name};
 use super::submitted::Submitted;
-
-/// Milliseconds for which the queue of a will stays after its message left.
-const QUEUE_STAYS_MS: i64 = 600_000;
+use super::wills;
 
 impl Session {
+    /// Records the will. Returns the condition under which it outlives a crash.
+    pub(crate) fn record_will(&mut self, now: Now) -> WaitFor {
+        let Some(will) = self.will.as_deref() else { return WaitFor::default() };
+        let recorded =
+            RecordedWill { will: will.clone(), user: self.client.user.clone(), session_expiry_s: self.expiry_s };
+        let noted = self.note(&SessionRecord::Will(Box::new(recorded)), now);
+        self.has_recorded_will = noted.is_some();
+        noted.unwrap_or_default()
+    }
+
     /// Publishes the will, after its delay or with the end of the session, whichever comes first [MQTT-3.1.3-9].
     pub(crate) fn publish_will(&mut self, now: Now) {
         let Some(will) = self.will.take() else { return };
@@ -33,69 +40,35 @@ impl Session {
             properties: PropertyList::written(&will.properties),
             payload: &will.payload,
             packet_id: 0,
+            is_will: true,
+            ends_will: self.has_recorded_will,
         };
         if let Err(failure) = self.submit(&submitted, now) {
             self.tell_refused(&format!("the will isn't published: {}", failure.text));
         }
     }
 
-    fn delay_will(&mut self, will: &StoredWill, delay_s: u32, now: Now) {
-        let exchange = self.shared.settings.exchange.clone();
-        let (queue, key) = (queue_name(&self.client_id), routing_key(&will.topic));
-        let publish = Action::PublishWith { exchange: &exchange, routing_key: &key };
-        let declare = Action::DeclareQueue { queue: &queue, dead_letter_exchange: Some(&exchange) };
-        let permit = match self.authorize(publish).and_then(|_| self.authorize(declare)) {
-            Ok(permit) => permit,
-            Err(refused) => return self.tell_refused(&format!("the will isn't published: {refused}")),
-        };
-        let delay_ms = i64::from(delay_s) * 1000;
-        let arguments = Arguments::from_iter([
-            ("x-message-ttl", Value::Int(delay_ms)),
-            ("x-expires", Value::Int(delay_ms + QUEUE_STAYS_MS)),
-            ("x-dead-letter-exchange", Value::from(&*exchange)),
-            ("x-dead-letter-routing-key", Value::string(&key)),
-        ]);
-        let declare = DeclareQueue::durable(self.client.vhost.clone(), queue, arguments);
-        let request = ChangeRequest::new(permit, Command::DeclareQueue(declare));
-        let batch = Arc::new(self.delayed(will, &exchange, &key, now).finish());
-        let broker = self.client.broker.clone();
-        // The connection may be gone by then.
-        self.client.broker.registry.change(request, now.monotonic).then(move |outcome| {
-            let Some(queue) = outcome.ok().and_then(|changed| changed.declared) else { return };
-            let published = queue.publish(BatchPart::whole(&batch), true, Audience::Alone, now.monotonic);
-            broker.call_after(published.awaited.into(), move |_| queue.apply());
-        });
+    /// The record of the will isn't in force any more: it was dropped.
+    pub(crate) fn end_recorded_will(&mut self, now: Now) {
+        if std::mem::take(&mut self.has_recorded_will) {
+            self.note(&SessionRecord::Over(Slot::Will), now);
+        }
     }
 
-    fn delayed(&self, will: &StoredWill, exchange: &str, key: &[u8], now: Now) -> BatchBuilder {
-        let given = PropertyList::written(&will.properties);
-        let head = MqttHead {
-            qos: will.qos,
-            retain: will.retain,
-            kept: false,
-            client_id: &self.client_id,
-            topic: (!is_told_by_key(&will.topic)).then_some(&*will.topic),
-            properties: given,
-        };
-        let mut properties = Vec::new();
-        head.write(&mut properties);
-        let envelope = Envelope {
-            durable: true,
-            priority: None,
-            exchange: exchange.as_bytes(),
-            routing_key: key,
-            received_ms: now.wall_ms,
-            // Its own time to live would end it in its queue.
-            expiry_ms: 0,
-        };
-        let mut builder = BatchBuilder::default();
-        builder.push_message(&StoredMessage {
-            encoding: Encoding::Mqtt,
-            envelope,
-            overlay: Overlay::new(&[]),
-            properties: &properties,
-            body: &will.payload,
-        });
-        builder
+    fn delay_will(&mut self, will: &StoredWill, delay_s: u32, now: Now) {
+        let exchange = self.shared.settings.exchange.clone();
+        if let Err(refused) = self.may_delay(&exchange, &will.topic) {
+            return self.tell_refused(&format!("the will isn't published: {refused}"));
+        }
+        let batch = Arc::new(wills::batch_of(will, &self.client_id, &exchange, true, now));
+        let sessions = if std::mem::take(&mut self.has_recorded_will) { self.sessions().queue() } else { None };
+        wills::delay(&self.client.broker, &self.key(), &will.topic, &exchange, batch, sessions, delay_s, now);
+    }
+
+    fn may_delay(&self, exchange: &str, topic: &str) -> Result<Permit, Refused> {
+        let key = routing_key(topic);
+        self.authorize(Action::PublishWith { exchange, routing_key: &key })?;
+        let queue = queue_name(&self.client_id);
+        self.authorize(Action::DeclareQueue { queue: &queue, dead_letter_exchange: Some(exchange) })
     }
 }

@@ -7,6 +7,7 @@ use leveret_tests::conservation;
 use leveret_tests::mqtt::{Login, MqttClient, Version};
 use leveret_tests::node::{Node, Options};
 
+mod crashes;
 mod logins;
 mod options;
 mod qos;

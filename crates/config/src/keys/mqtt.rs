@@ -179,13 +179,13 @@ pub(super) const KEYS: &[Key] = &[
         "mqtt.retained_message_store",
         "rabbit_mqtt_retained_msg_store_ets, _dets or _noop",
         "rabbit_mqtt_retained_msg_store_ets",
-        "whether messages are retained; they are in memory only, also with _dets, and with _noop there are none",
+        "whether messages are retained: with _ets and _dets alike they are in the log, and with _noop there are none",
         |config, _, value| {
             let store = value.strip_prefix("rabbit_mqtt_retained_msg_store_");
             let Some(store @ ("ets" | "dets" | "noop")) = store else {
                 return Err(format!("expected rabbit_mqtt_retained_msg_store_ets, _dets or _noop, got '{value}'"));
             };
-            (config.mqtt.retains, config.mqtt.retains_on_disk) = (store != "noop", store == "dets");
+            config.mqtt.retains = store != "noop";
             Ok(())
         },
     ),
