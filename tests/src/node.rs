@@ -423,9 +423,13 @@ impl Node {
             .set("listeners.tcp.default", self.ports.amqp)
             .set("stream.listeners.tcp.default", self.ports.stream)
             .set("management.tcp.port", self.ports.http);
-        let over_tls =
-            [("listeners.ssl.default", self.ports.amqps), ("stream.listeners.ssl.default", self.ports.stream_tls)];
-        over_tls.into_iter().filter(|(_, port)| *port != 0).fold(options, |options, (key, port)| options.set(key, port))
+        let others = [
+            ("listeners.ssl.default", self.ports.amqps),
+            ("stream.listeners.ssl.default", self.ports.stream_tls),
+            ("mqtt.listeners.tcp.default", self.ports.mqtt),
+            ("mqtt.listeners.ssl.default", self.ports.mqtt_tls),
+        ];
+        others.into_iter().filter(|(_, port)| *port != 0).fold(options, |options, (key, port)| options.set(key, port))
     }
 
     /// Starts it on the same directory and kills it before it serves: at its first output, if there is any.

@@ -9,6 +9,7 @@ use leveret_queue::{Deliveries, Departure};
 
 use super::confirming::Confirming;
 use super::exchanges::{Outgoing, Unacknowledged, runs_of};
+use super::failure::BrokenRule;
 use super::session::Session;
 use super::session_record::{SessionRecord, Slot};
 use super::subscriptions::Level;
@@ -16,7 +17,7 @@ use super::subscriptions::Level;
 impl Session {
     /// Handles an acknowledgement. Identifiers that are unknown are answered where the protocol has an answer, and otherwise passed over:
     /// clients send them again after a reconnect.
-    pub(crate) fn ack(&mut self, ack: &Ack<'_>, now: Now) {
+    pub(crate) fn ack(&mut self, ack: &Ack<'_>, now: Now) -> Result<(), BrokenRule> {
         let id = ack.packet_id;
         match ack.kind {
             AckKind::PubAck => {
@@ -25,7 +26,7 @@ impl Session {
                     self.acked.push(message);
                 }
             }
-            AckKind::PubRec => self.received_once(id, ack.reason, now),
+            AckKind::PubRec => self.received_once(id, ack.reason, now)?,
             AckKind::PubRel => {
                 if self.exchanges.forget_received(id) {
                     let wait = self.note_in_session(&SessionRecord::Over(Slot::Received(id)), now);
@@ -43,12 +44,13 @@ impl Session {
                 }
             }
         }
+        Ok(())
     }
 
     /// PUBREC: the message leaves its queue for good, and PUBREL follows once the disk has that. A crash before then brings the message
     /// back with the same packet identifier, by which the client recognises it. The record that it is released comes first: with it,
     /// a message that is still in its queue isn't sent again.
-    fn received_once(&mut self, id: u16, reason: ReasonCode, now: Now) {
+    fn received_once(&mut self, id: u16, reason: ReasonCode, now: Now) -> Result<(), BrokenRule> {
         match self.exchanges.get(id) {
             Some(Outgoing::SentOnce(message)) if reason.is_error() => {
                 // [MQTT-4.3.3-4]: the exchange is over.
@@ -58,7 +60,10 @@ impl Session {
             Some(Outgoing::SentOnce(message)) => {
                 self.exchanges.release(id, message.number);
                 let record = SessionRecord::Released { id, number: message.number, session_expiry_s: self.expiry_s };
-                let mut wait = self.note_in_session(&record, now);
+                let Some(mut wait) = self.must_note_in_session(&record, now) else {
+                    let text = "the log of sessions takes nothing, so that a message of QoS 2 can't be released";
+                    return Err(BrokenRule::new(ReasonCode::SERVER_UNAVAILABLE, text));
+                };
                 wait.and(self.settle(vec![message], Wait::Confirm, now).unwrap_or_default().into());
                 self.confirming.push(wait, Confirming::Release(id));
             }
@@ -70,6 +75,7 @@ impl Session {
                 self.send_ack(AckKind::PubRel, id, ReasonCode::PACKET_IDENTIFIER_NOT_FOUND);
             }
         }
+        Ok(())
     }
 
     /// Hands the acknowledgements of a read to the queue.

@@ -62,6 +62,17 @@ impl Session {
         waits
     }
 
+    /// Whether a PUBREC has to wait for the ledger of sessions, in which its message is released.
+    pub(crate) fn waits_for_sessions(&mut self, now: Now) -> bool {
+        let (broker, outbox) = (&self.client.broker, Some(&self.client.outbox));
+        let waits = self.expiry_s > 0 && self.sessions().prepare(broker, true, outbox, now) == Prepared::Later;
+        if waits {
+            self.flush_run(now);
+            self.held = MqttHold::Ledger;
+        }
+        waits
+    }
+
     /// A ledger is read, or can't be.
     pub(crate) fn ledger_is_read(&mut self, now: Now) {
         if !matches!(self.held, MqttHold::Ledger) {
@@ -76,6 +87,11 @@ impl Session {
     /// Appends a record of this client. `None` if it can't be written.
     pub(crate) fn note(&mut self, record: &SessionRecord, now: Now) -> Option<WaitFor> {
         self.sessions().note(&self.client.broker, &self.client_id, record, now)
+    }
+
+    /// Appends a record, if the session outlives its connection. `None` if it can't be written.
+    pub(crate) fn must_note_in_session(&mut self, record: &SessionRecord, now: Now) -> Option<WaitFor> {
+        if self.expiry_s == 0 { Some(WaitFor::default()) } else { self.note(record, now) }
     }
 
     /// Appends a record, if the session outlives its connection. Returns the condition under which it outlives a crash.

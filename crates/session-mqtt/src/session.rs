@@ -11,7 +11,7 @@ use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONTROL;
 use leveret_broker::views::ConnectionView;
 use leveret_model::{Action, Permit, Refused, authorize_client};
-use leveret_mqtt::{Packet, PacketKind, ReasonCode, Version, next_packet};
+use leveret_mqtt::{AckKind, Packet, PacketKind, ReasonCode, Version, next_packet};
 use leveret_queue::{Signal, WaitReason};
 use leveret_session::client_connection::ClientConnection;
 use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
@@ -164,7 +164,12 @@ impl Session {
         }
         self.client.budget.spend(CONTROL);
         match packet {
-            Packet::Ack(ack) => self.ack(ack, now),
+            Packet::Ack(ack) => {
+                if ack.kind == AckKind::PubRec && self.waits_for_sessions(now) {
+                    return Ok(false);
+                }
+                self.ack(ack, now)?;
+            }
             Packet::Subscribe(subscribe) => {
                 self.flush_run(now);
                 self.subscribe(subscribe, now)?;

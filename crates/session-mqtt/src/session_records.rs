@@ -102,6 +102,11 @@ impl Records for SessionRecords {
             // A client that was connected has been away since the process ended, which was a moment ago.
             let until_ms = away_ms.unwrap_or(until_ms);
             if until_ms > now.wall_ms && !exchanges.are_over() {
+                if away_ms.is_none() {
+                    // Further starts don't prolong the session.
+                    let until_ms = if until_ms == u64::MAX { 0 } else { until_ms };
+                    ledger.note(broker, &key.client_id, &SessionRecord::Away { until_ms }, now);
+                }
                 let left_ms = until_ms - now.wall_ms;
                 let until = now.monotonic.saturating_add(left_ms.saturating_mul(SECOND / 1000));
                 shared.keep_session(broker, &key, exchanges, until, now);

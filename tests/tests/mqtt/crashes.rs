@@ -1,10 +1,11 @@
 //! Promises of MQTT that outlive a `kill -9` of the node.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use leveret_tests::mqtt::{
     AckKind, CameIn, Login, MqttClient, PropertyId, PropertyList, PropertyWriter, QoS, ReasonCode, Version, Will,
 };
+use leveret_tests::PATIENCE;
 use leveret_tests::node::Node;
 use serde_json::json;
 
@@ -72,6 +73,19 @@ fn retained_messages_survive_a_clean_stop_and_many_changes() {
     finish(&node);
 }
 
+/// Waits until so many records of sessions are durable and in force.
+fn until_recorded(node: &Node, records: u64) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let answer = node.http().get("/api/queues/%2F/amq.mqtt.sessions").expect("an answer").json();
+        if answer["messages"] == records {
+            return;
+        }
+        assert!(Instant::now() < deadline, "{answer}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 /// The reader of messages of QoS 2, whose session is made before the crash.
 fn reader(node: &Node, version: Version) -> MqttClient {
     let (mut reader, _) = persistent(node.mqtt(), "reader", version);
@@ -82,8 +96,10 @@ fn reader(node: &Node, version: Version) -> MqttClient {
 fn read_once(node: &Node, version: Version, expected: &[&[u8]]) {
     let (mut reader, was_there) = persistent(node.mqtt(), "reader", version);
     assert!(was_there);
-    for payload in expected {
-        assert_eq!(reader.receive().payload, *payload);
+    let came: Vec<_> = expected.iter().map(|_| reader.message()).collect();
+    for (message, expected) in came.iter().zip(expected) {
+        assert_eq!(message.payload, *expected);
+        reader.acknowledge(message);
     }
     reader.expect_nothing();
     reader.close();
@@ -200,6 +216,8 @@ fn a_session_isnt_prolonged_by_starts_of_the_node() {
     writer.publish("t", b"two", QoS::ExactlyOnce, 4, false);
     writer.expect_ack(AckKind::PubRec, 4);
     writer.close();
+    // That the message came, and that its client is away since.
+    until_recorded(&node, 2);
     // Its end is recorded by wall time: no start makes it longer.
     let ends = SystemTime::now() + Duration::from_millis(1100);
     while SystemTime::now() < ends {
@@ -229,6 +247,8 @@ fn wills_of_connected_clients_are_published_once_after_a_crash() {
         kill(&mut node);
         let (mut reader, _) = persistent(node.mqtt(), "reader", Version::V50);
         assert_eq!(reader.receive().payload, b"gone", "{expiry_s}, {delay_s}");
+        // Its answer is as durable as what came before it.
+        reader.subscribe_to("other", QoS::AtMostOnce);
         kill(&mut node);
         read_once(&node, Version::V50, &[]);
         finish(&node);
