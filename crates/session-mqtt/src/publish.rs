@@ -16,7 +16,7 @@ use leveret_session::driven::Steps as _;
 
 use super::confirming::{Acknowledged, Confirming};
 use super::failure::{BrokenRule, KEY_BYTES_MAX, reason_of};
-use super::retained::Retained;
+use super::retained::{NotKept, Retained};
 use super::session::Session;
 use super::submitted::Submitted;
 
@@ -106,7 +106,13 @@ impl Session {
         let outcome = match routed {
             Err(refused) => self.refuse(submitted, reason_of(&refused), refused.to_string(), now),
             Ok(route) => {
-                let kept = self.keep(submitted, now);
+                let kept = match self.keep(submitted, now) {
+                    Ok(kept) => kept,
+                    Err(why) => {
+                        self.head = properties;
+                        return Err(BrokenRule::new(ReasonCode::UNSPECIFIED_ERROR, why));
+                    }
+                };
                 let mut overlay = Vec::new();
                 if let Some(stamps) = &self.client.broker.settings.stamps {
                     stamps.encode_mqtt(&head, now.wall_ms, &mut overlay);
@@ -171,9 +177,12 @@ impl Session {
     }
 
     /// Keeps a message for clients that subscribe later. Returns the condition under which that outlives a crash.
-    fn keep(&mut self, submitted: &Submitted<'_>, now: Now) -> WaitFor {
+    ///
+    /// # Errors
+    /// The log takes nothing: the message isn't acknowledged.
+    fn keep(&mut self, submitted: &Submitted<'_>, now: Now) -> Result<WaitFor, String> {
         if !submitted.retain || self.shared.settings.retained_max == 0 {
-            return WaitFor::default();
+            return Ok(WaitFor::default());
         }
         let payload = bytes::Bytes::copy_from_slice(submitted.payload);
         let Submitted { topic, qos, properties, .. } = *submitted;
@@ -184,13 +193,17 @@ impl Session {
             if !submitted.payload.is_empty() {
                 self.shared.keep_later(&self.client.broker, &self.client.vhost, retained, now);
             }
-            return WaitFor::default();
+            return Ok(WaitFor::default());
         }
         let kept = ledger.keep(&self.client.broker, retained, self.shared.retained_limits(), now);
-        kept.unwrap_or_else(|why| {
-            self.tell_refused(&format!("a message to topic '{topic}' isn't kept: {why}"));
-            WaitFor::default()
-        })
+        match kept {
+            Err(NotKept::Log(why)) => Err(format!("a message to topic '{topic}' isn't kept: {why}")),
+            Err(limit) => {
+                self.tell_refused(&format!("a message to topic '{topic}' isn't kept: {limit}"));
+                Ok(WaitFor::default())
+            }
+            Ok(wait) => Ok(wait),
+        }
     }
 
     /// Refuses a message: ends the connection, or answers it.

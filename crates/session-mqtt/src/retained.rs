@@ -159,12 +159,14 @@ pub(crate) struct RetainedMessages {
 }
 
 /// Why a message isn't kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum NotKept {
     /// There are too many messages.
     Messages(usize),
     /// They have too many bytes.
     Bytes(u64),
+    /// The log takes nothing.
+    Log(String),
 }
 
 impl std::fmt::Display for NotKept {
@@ -174,6 +176,7 @@ impl std::fmt::Display for NotKept {
                 formatter,
                 "the vhost has {limit} retained messages already; raise mqtt.retained_message_store.max_messages"
             ),
+            Self::Log(why) => formatter.write_str(why),
             Self::Bytes(limit) => write!(
                 formatter,
                 "the retained messages of the vhost would take over {limit} bytes; raise mqtt.retained_message_store.max_size_bytes"
@@ -229,14 +232,14 @@ impl Ledger<RetainedMessages> {
     /// Keeps a message in place of the topic's last one. Returns the condition under which that is safe.
     ///
     /// # Errors
-    /// A limit is reached, or the log takes nothing: the topic keeps the message that it had. The text is for the log.
+    /// A limit is reached, or the log takes nothing: the topic keeps the message that it had.
     pub(crate) fn keep(
         &self,
         broker: &Arc<Broker>,
         retained: Retained,
         limits: RetainedLimits,
         now: Now,
-    ) -> Result<WaitFor, String> {
+    ) -> Result<WaitFor, NotKept> {
         // The lock is held while the record is appended, so that changes are in the order of the log.
         let mut all = self.records();
         all.settle_changes(&|wait| broker.streams.end(wait).map(|end| end.is_reached()));
@@ -245,13 +248,13 @@ impl Ledger<RetainedMessages> {
         if let Err(why) = all.check(&retained, limits) {
             expired = all.expired(now.wall_ms);
             if expired.is_empty() {
-                return Err(why.to_string());
+                return Err(why);
             }
         }
         expired.iter().for_each(|expired| expired.push(&mut builder, now.wall_ms));
         let retained = Arc::new(retained);
         retained.push(&mut builder, now.wall_ms);
-        let wait = self.append(broker, builder, now)?;
+        let wait = self.append(broker, builder, now).map_err(NotKept::Log)?;
         for change in expired.into_iter().map(Arc::new).chain([retained]) {
             all.changes.push_back((wait.clone(), change));
         }

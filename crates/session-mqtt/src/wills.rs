@@ -119,7 +119,7 @@ pub(crate) fn delay(
         ("x-message-ttl", Value::Int(delay_ms)),
         ("x-expires", Value::Int(delay_ms + QUEUE_STAYS_MS)),
         ("x-dead-letter-exchange", Value::from(exchange)),
-        ("x-dead-letter-routing-key", Value::string(&routing_key(topic))),
+        ("x-dead-letter-routing-key", Value::string(routing_key(topic))),
     ]);
     let declare = DeclareQueue::durable(key.vhost.clone(), queue_name(&key.client_id), arguments);
     let request = ChangeRequest::new(Permit::system(), Command::DeclareQueue(declare));

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant, SystemTime};
 
+use leveret_tests::PATIENCE;
 use leveret_tests::mqtt::{
     AckKind, CameIn, Login, MqttClient, PropertyId, PropertyList, PropertyWriter, QoS, ReasonCode, Version, Will,
 };
-use leveret_tests::PATIENCE;
 use leveret_tests::node::Node;
 use serde_json::json;
 
