@@ -11,7 +11,7 @@ use super::confirming::Confirming;
 use super::exchanges::{Outgoing, Unacknowledged, runs_of};
 use super::failure::BrokenRule;
 use super::session::Session;
-use super::session_record::{SessionRecord, Slot};
+use super::session_record::{RecordSlot, SessionRecord};
 use super::subscriptions::Level;
 
 impl Session {
@@ -29,7 +29,7 @@ impl Session {
             AckKind::PubRec => self.received_once(id, ack.reason, now)?,
             AckKind::PubRel => {
                 if self.exchanges.forget_received(id) {
-                    let wait = self.note_in_session(&SessionRecord::Over(Slot::Received(id)), now);
+                    let wait = self.note_in_session(&SessionRecord::Over(RecordSlot::Received(id)), now);
                     self.confirming.push(wait, Confirming::Complete(id));
                 } else {
                     self.send_ack(AckKind::PubComp, id, ReasonCode::PACKET_IDENTIFIER_NOT_FOUND);
@@ -39,7 +39,7 @@ impl Session {
                 if let Some(Outgoing::Released(_)) = self.exchanges.get(id) {
                     self.exchanges.end(id);
                     // If a crash forgets it, PUBREL is sent again.
-                    self.note_in_session(&SessionRecord::Over(Slot::Released(id)), now);
+                    self.note_in_session(&SessionRecord::Over(RecordSlot::Released(id)), now);
                     self.has_window(now);
                 }
             }

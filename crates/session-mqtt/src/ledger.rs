@@ -51,7 +51,7 @@ pub(crate) trait Records: Default + Send + Sized + 'static {
     );
 
     /// All records that were there are taken; nobody has used them yet.
-    fn loaded(ledger: &Ledger<Self>, shared: &Arc<Shared>, broker: &Arc<Broker>, now: Now);
+    fn loaded(ledger: &RecordLedger<Self>, shared: &Arc<Shared>, broker: &Arc<Broker>, now: Now);
 }
 
 /// The reader of the queue.
@@ -104,7 +104,7 @@ pub(crate) enum Prepared {
 }
 
 /// A ledger of a vhost.
-pub(crate) struct Ledger<R> {
+pub(crate) struct RecordLedger<R> {
     pub vhost: Arc<str>,
     state: Mutex<State>,
     records: Mutex<R>,
@@ -114,7 +114,7 @@ pub(crate) struct Ledger<R> {
 
 /// The link of the reader.
 struct ReaderLink<R> {
-    ledger: Weak<Ledger<R>>,
+    ledger: Weak<RecordLedger<R>>,
     broker: Weak<Broker>,
 }
 
@@ -137,7 +137,7 @@ impl<R: Records> Link for ReaderLink<R> {
     }
 }
 
-impl<R: Records> Ledger<R> {
+impl<R: Records> RecordLedger<R> {
     pub(crate) fn new(vhost: Arc<str>, shared: Weak<Shared>) -> Arc<Self> {
         Arc::new_cyclic(|me| Self { vhost, state: Mutex::default(), records: Mutex::default(), shared, me: me.clone() })
     }
@@ -181,7 +181,7 @@ impl<R: Records> Ledger<R> {
     }
 
     fn declare(&self, broker: &Arc<Broker>, now: Now) {
-        // Whatever the defaults of the vhost and the node are: what is acknowledged is synced.
+        // Acknowledged records are synced, with any defaults of the vhost and the node.
         let arguments =
             Arguments::from_iter([("x-queue-type", Value::from("classic")), ("x-durability", Value::from("synced"))]);
         let declare = DeclareQueue {

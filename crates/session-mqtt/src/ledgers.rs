@@ -8,7 +8,7 @@ use leveret_broker::time::Now;
 use parking_lot::RwLock;
 use rustc_hash::FxHashMap;
 
-use super::ledger::{Ledger, Prepared};
+use super::ledger::{Prepared, RecordLedger};
 use super::node::Shared;
 use super::retained::RetainedMessages;
 use super::session_records::SessionRecords;
@@ -16,8 +16,8 @@ use super::session_records::SessionRecords;
 /// The ledgers of a vhost.
 #[derive(Clone)]
 pub(crate) struct OfVhost {
-    pub retained: Arc<Ledger<RetainedMessages>>,
-    pub sessions: Arc<Ledger<SessionRecords>>,
+    pub retained: Arc<RecordLedger<RetainedMessages>>,
+    pub sessions: Arc<RecordLedger<SessionRecords>>,
 }
 
 impl OfVhost {
@@ -45,8 +45,8 @@ impl Ledgers {
         }
         let mut all = self.of.write();
         let new = || OfVhost {
-            retained: Ledger::new(vhost.clone(), self.shared.clone()),
-            sessions: Ledger::new(vhost.clone(), self.shared.clone()),
+            retained: RecordLedger::new(vhost.clone(), self.shared.clone()),
+            sessions: RecordLedger::new(vhost.clone(), self.shared.clone()),
         };
         all.entry(vhost.clone()).or_insert_with(new).clone()
     }

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use super::client_ids::{ClientIds, ClientKey};
 use super::exchanges::Exchanges;
-use super::ledger::{Ledger, Prepared};
+use super::ledger::{Prepared, RecordLedger};
 use super::ledgers::Ledgers;
 use super::open_connections::OpenConnections;
 use super::retained::{Retained, RetainedLimits, RetainedMessages};
@@ -74,7 +74,7 @@ impl Shared {
     }
 
     /// Keeps the retained messages that waited for this ledger.
-    pub(crate) fn keep_waiting(&self, ledger: &Ledger<RetainedMessages>, broker: &Arc<Broker>, now: Now) {
+    pub(crate) fn keep_waiting(&self, ledger: &RecordLedger<RetainedMessages>, broker: &Arc<Broker>, now: Now) {
         let waiting: Vec<_> = self.waiting.lock().extract_if(.., |(vhost, _)| *vhost == ledger.vhost).collect();
         for (vhost, retained) in waiting {
             if let Err(why) = ledger.keep(broker, retained, self.retained_limits(), now) {

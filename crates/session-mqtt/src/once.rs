@@ -1,4 +1,4 @@
-//! What a session promises over crashes: messages of QoS 2 come and go once. The session's records say how far each has got.
+//! A session's promises over crashes: messages of QoS 2 come and go once. The session's records say how far each has got.
 
 use std::sync::Arc;
 
@@ -12,16 +12,16 @@ use super::client_ids::ClientKey;
 use super::confirming::{Acknowledged, Confirming};
 use super::failure::BrokenRule;
 use super::input_hold::MqttHold;
-use super::ledger::{Ledger, Prepared};
+use super::ledger::{Prepared, RecordLedger};
 use super::session::{MqttPhase, Session};
-use super::session_record::{SessionRecord, Slot};
+use super::session_record::{RecordSlot, SessionRecord};
 use super::session_records::{SessionRecords, end_of};
 use super::submitted::Submitted;
 use super::together;
 
 impl Session {
     /// The ledger of sessions.
-    pub(crate) fn sessions(&self) -> Arc<Ledger<SessionRecords>> {
+    pub(crate) fn sessions(&self) -> Arc<RecordLedger<SessionRecords>> {
         self.shared.ledgers.of(&self.client.vhost).sessions
     }
 
@@ -150,7 +150,7 @@ impl Session {
     ) {
         self.flush_run(now);
         let record = match submitted.ends_will {
-            true => SessionRecord::Over(Slot::Will),
+            true => SessionRecord::Over(RecordSlot::Will),
             false => SessionRecord::Received { id: submitted.packet_id, session_expiry_s: self.expiry_s },
         };
         let Some(sessions) = self.sessions().queue() else {
@@ -174,7 +174,7 @@ impl Session {
         let mut reason = ReasonCode::SUCCESS;
         if published.is_refused && submitted.packet_id != 0 {
             reason = ReasonCode::QUOTA_EXCEEDED;
-            self.note_in_session(&SessionRecord::Over(Slot::Received(submitted.packet_id)), now);
+            self.note_in_session(&SessionRecord::Over(RecordSlot::Received(submitted.packet_id)), now);
         }
         self.client.counters.published_with_confirm.increment();
         self.confirm(submitted.ack(reason), WaitFor::all([published.wait, kept]));

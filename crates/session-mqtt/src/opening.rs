@@ -15,7 +15,7 @@ use super::client_ids::{Claim, ClientKey, SessionOver};
 use super::exchanges::Exchanges;
 use super::input_hold::MqttHold;
 use super::session::{MqttPhase, Session};
-use super::session_record::{SessionRecord, Slot};
+use super::session_record::{RecordSlot, SessionRecord};
 use super::stored_will;
 use super::subscriptions::{Level, Subscription};
 
@@ -77,7 +77,7 @@ impl Session {
             };
             if !self.exchanges.are_over() {
                 // It isn't away any more.
-                wait = WaitFor::all([wait, self.note_in_session(&SessionRecord::Over(Slot::Away), now)]);
+                wait = WaitFor::all([wait, self.note_in_session(&SessionRecord::Over(RecordSlot::Away), now)]);
             }
         }
         let will = self.record_will(now);

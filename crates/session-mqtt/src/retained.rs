@@ -19,7 +19,7 @@ use leveret_mqtt::{PropertyId, PropertyList, PropertyWriter, QoS, topic};
 use rustc_hash::FxHashMap;
 
 use super::exchanges::Unacknowledged;
-use super::ledger::{Changes, Ledger, Records};
+use super::ledger::{Changes, RecordLedger, Records};
 use super::node::Shared;
 use super::stored_will::StoredWill;
 
@@ -149,10 +149,10 @@ impl Retained {
 /// The retained messages of a vhost.
 #[derive(Default)]
 pub(crate) struct RetainedMessages {
-    /// Those that subscribers find.
+    /// The messages that subscribers find.
     by_topic: BTreeMap<Arc<str>, Arc<Retained>>,
     bytes: u64,
-    /// Those that aren't durable yet.
+    /// The changes that aren't durable yet.
     changes: Changes<Arc<Retained>>,
     /// The last record of each topic, once it is durable.
     records: FxHashMap<Arc<str>, Unacknowledged>,
@@ -216,7 +216,7 @@ impl Records for RetainedMessages {
         }
     }
 
-    fn loaded(ledger: &Ledger<Self>, shared: &Arc<Shared>, broker: &Arc<Broker>, now: Now) {
+    fn loaded(ledger: &RecordLedger<Self>, shared: &Arc<Shared>, broker: &Arc<Broker>, now: Now) {
         shared.keep_waiting(ledger, broker, now);
     }
 }
@@ -228,7 +228,7 @@ pub(crate) struct RetainedLimits {
     pub bytes: u64,
 }
 
-impl Ledger<RetainedMessages> {
+impl RecordLedger<RetainedMessages> {
     /// Keeps a message in place of the topic's last one. Returns the condition under which that is safe.
     ///
     /// # Errors
@@ -289,7 +289,7 @@ impl RetainedMessages {
             return Ok(());
         }
         let old = self.by_topic.get(&retained.topic).map_or(0, |old| old.memory());
-        // What isn't durable yet counts as further messages.
+        // Changes that aren't durable yet count as further messages.
         let (coming, coming_bytes) =
             self.changes.iter().fold((0, 0), |(count, bytes), (_, next)| (count + 1, bytes + next.memory()));
         if old == 0 && self.by_topic.len() + coming >= limits.messages {

@@ -31,7 +31,7 @@ const OVER: u8 = 0x80;
 
 /// The key of a record, apart from the client id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Slot {
+pub(crate) enum RecordSlot {
     /// A message of QoS 2 came and isn't released.
     Received(u16),
     /// PUBREC came for a message, and PUBCOMP hasn't.
@@ -67,19 +67,19 @@ pub(crate) enum SessionRecord {
     },
     Will(Box<RecordedWill>),
     /// The record of this slot isn't in force any more.
-    Over(Slot),
+    Over(RecordSlot),
     /// The session is over, except for a will.
     SessionOver,
 }
 
 impl SessionRecord {
     /// The slot that it fills, unless it empties some.
-    pub(crate) fn slot(&self) -> Option<Slot> {
+    pub(crate) fn slot(&self) -> Option<RecordSlot> {
         match self {
-            Self::Received { id, .. } => Some(Slot::Received(*id)),
-            Self::Released { id, .. } => Some(Slot::Released(*id)),
-            Self::Away { .. } => Some(Slot::Away),
-            Self::Will(_) => Some(Slot::Will),
+            Self::Received { id, .. } => Some(RecordSlot::Received(*id)),
+            Self::Released { id, .. } => Some(RecordSlot::Released(*id)),
+            Self::Away { .. } => Some(RecordSlot::Away),
+            Self::Will(_) => Some(RecordSlot::Will),
             Self::Over(_) | Self::SessionOver => None,
         }
     }
@@ -110,10 +110,10 @@ impl SessionRecord {
                 recorded.write(&mut body);
             }
             Self::Over(slot) => match slot {
-                Slot::Received(id) => begin(OVER | RECEIVED, *id),
-                Slot::Released(id) => begin(OVER | RELEASED, *id),
-                Slot::Away => begin(OVER | AWAY, 0),
-                Slot::Will => begin(OVER | WILL, 0),
+                RecordSlot::Received(id) => begin(OVER | RECEIVED, *id),
+                RecordSlot::Released(id) => begin(OVER | RELEASED, *id),
+                RecordSlot::Away => begin(OVER | AWAY, 0),
+                RecordSlot::Will => begin(OVER | WILL, 0),
             },
             Self::SessionOver => begin(SESSION_OVER, 0),
         }
@@ -153,10 +153,10 @@ impl SessionRecord {
             WILL => Self::Will(Box::new(RecordedWill::read(&mut reader)?)),
             SESSION_OVER => Self::SessionOver,
             _ => Self::Over(match kind.checked_sub(OVER)? {
-                RECEIVED => Slot::Received(id),
-                RELEASED => Slot::Released(id),
-                AWAY => Slot::Away,
-                WILL => Slot::Will,
+                RECEIVED => RecordSlot::Received(id),
+                RELEASED => RecordSlot::Released(id),
+                AWAY => RecordSlot::Away,
+                WILL => RecordSlot::Will,
                 _ => return None,
             }),
         };
@@ -251,7 +251,10 @@ mod tests {
             SessionRecord::Will(Box::new(RecordedWill { will, user: "guest".into(), session_expiry_s: 9 })),
             SessionRecord::SessionOver,
         ];
-        all.extend([Slot::Received(7), Slot::Released(65_535), Slot::Away, Slot::Will].map(SessionRecord::Over));
+        all.extend(
+            [RecordSlot::Received(7), RecordSlot::Released(65_535), RecordSlot::Away, RecordSlot::Will]
+                .map(SessionRecord::Over),
+        );
         all
     }
 

@@ -12,25 +12,25 @@ use rustc_hash::FxHashMap;
 
 use super::client_ids::ClientKey;
 use super::exchanges::{Exchanges, Unacknowledged};
-use super::ledger::{Ledger, Records};
+use super::ledger::{RecordLedger, Records};
 use super::node::Shared;
-use super::session_record::{SessionRecord, Slot};
+use super::session_record::{RecordSlot, SessionRecord};
 use super::wills;
 
 /// Session records of a vhost.
 #[derive(Default)]
 pub(crate) struct SessionRecords {
     /// The record of each slot, by client id.
-    records: FxHashMap<Arc<str>, BTreeMap<Slot, Unacknowledged>>,
-    /// What was read at the start.
-    loaded: FxHashMap<Arc<str>, BTreeMap<Slot, SessionRecord>>,
+    records: FxHashMap<Arc<str>, BTreeMap<RecordSlot, Unacknowledged>>,
+    /// Records that were read at the start.
+    loaded: FxHashMap<Arc<str>, BTreeMap<RecordSlot, SessionRecord>>,
 }
 
 impl SessionRecords {
     /// Whether the client has records of its session, apart from a will, that are known to be durable.
     pub(crate) fn has_session(&self, client_id: &str) -> bool {
         let slots = self.records.get(client_id);
-        slots.is_some_and(|slots| slots.keys().any(|slot| *slot != Slot::Will))
+        slots.is_some_and(|slots| slots.keys().any(|slot| *slot != RecordSlot::Will))
     }
 }
 
@@ -60,9 +60,9 @@ impl Records for SessionRecords {
             }
             return;
         }
-        let is_over = |slot: &Slot| match &content {
+        let is_over = |slot: &RecordSlot| match &content {
             SessionRecord::Over(ended) => slot == ended,
-            _ => *slot != Slot::Will,
+            _ => *slot != RecordSlot::Will,
         };
         if let Some(slots) = self.records.get_mut(client_id) {
             over.extend(slots.extract_if(.., |slot, _| is_over(slot)).map(|(_, ended)| ended));
@@ -78,7 +78,7 @@ impl Records for SessionRecords {
 
     /// Keeps the state of sessions for their clients, ends those that are over, and publishes wills: their clients' connections ended
     /// with the process before.
-    fn loaded(ledger: &Ledger<Self>, shared: &Arc<Shared>, broker: &Arc<Broker>, now: Now) {
+    fn loaded(ledger: &RecordLedger<Self>, shared: &Arc<Shared>, broker: &Arc<Broker>, now: Now) {
         let loaded = std::mem::take(&mut ledger.records().loaded);
         for (client_id, slots) in loaded {
             let key = ClientKey { vhost: ledger.vhost.clone(), client_id };
@@ -125,7 +125,7 @@ pub(crate) fn end_of(session_expiry_s: u32, now_ms: u64) -> u64 {
     }
 }
 
-impl Ledger<SessionRecords> {
+impl RecordLedger<SessionRecords> {
     /// Appends a record of a client. Returns the condition under which it is safe; what can't be written is logged.
     pub(crate) fn note(
         &self,
@@ -159,11 +159,18 @@ mod tests {
     fn a_slot_has_its_last_record_only() {
         let mut records = SessionRecords::default();
         let received = |id| SessionRecord::Received { id, session_expiry_s: 5 };
-        let over =
-            take(&mut records, 0, &[received(1), received(2), SessionRecord::Over(Slot::Received(1)), received(1)]);
+        let over = take(
+            &mut records,
+            0,
+            &[received(1), received(2), SessionRecord::Over(RecordSlot::Received(1)), received(1)],
+        );
         assert_eq!(over, [0, 2]);
         let released = SessionRecord::Released { id: 1, number: 9, session_expiry_s: 5 };
-        assert_eq!(take(&mut records, 4, &[released, SessionRecord::Over(Slot::Received(9))]), [5], "it ends nothing");
+        assert_eq!(
+            take(&mut records, 4, &[released, SessionRecord::Over(RecordSlot::Received(9))]),
+            [5],
+            "it ends nothing"
+        );
         assert!(records.has_session("c"));
         assert_eq!(records.loaded["c"].len(), 3);
         assert_eq!(take(&mut records, 6, &[SessionRecord::SessionOver]), [3, 1, 4, 6]);

@@ -10,7 +10,7 @@ use leveret_model::{Action, Permit, Refused};
 use leveret_mqtt::PropertyList;
 
 use super::session::Session;
-use super::session_record::{RecordedWill, SessionRecord, Slot};
+use super::session_record::{RecordSlot, RecordedWill, SessionRecord};
 use super::stored_will::{StoredWill, queue_name};
 use super::submitted::Submitted;
 use super::wills;
@@ -51,7 +51,7 @@ impl Session {
     /// The record of the will isn't in force any more: it was dropped.
     pub(crate) fn end_recorded_will(&mut self, now: Now) {
         if std::mem::take(&mut self.has_recorded_will) {
-            self.note(&SessionRecord::Over(Slot::Will), now);
+            self.note(&SessionRecord::Over(RecordSlot::Will), now);
         }
     }
 

@@ -16,9 +16,9 @@ use leveret_model::{Arguments, Command, DeclareQueue, Permit, Value};
 use leveret_mqtt::{PropertyId, PropertyList};
 
 use super::client_ids::ClientKey;
-use super::ledger::Ledger;
+use super::ledger::RecordLedger;
 use super::retained::Retained;
-use super::session_record::{RecordedWill, SessionRecord, Slot};
+use super::session_record::{RecordSlot, RecordedWill, SessionRecord};
 use super::session_records::SessionRecords;
 use super::stored_will::{StoredWill, queue_name};
 use super::together;
@@ -28,7 +28,7 @@ const QUEUE_STAYS_MS: i64 = 600_000;
 
 /// Publishes the will of a client that was connected when the node went down, after its delay.
 pub(crate) fn publish_recorded(
-    ledger: &Ledger<SessionRecords>,
+    ledger: &RecordLedger<SessionRecords>,
     broker: &Arc<Broker>,
     key: &ClientKey,
     recorded: RecordedWill,
@@ -50,7 +50,7 @@ pub(crate) fn publish_recorded(
                 key.client_id,
                 key.vhost
             );
-            ledger.note(broker, &key.client_id, &SessionRecord::Over(Slot::Will), now);
+            ledger.note(broker, &key.client_id, &SessionRecord::Over(RecordSlot::Will), now);
         }
         Ok(_) if delay_s > 0 => {
             let Some(sessions) = ledger.queue() else { return };
@@ -152,7 +152,7 @@ pub(crate) fn publish_once(
     client_id: &str,
     now: Now,
 ) {
-    let over = Arc::new(SessionRecord::Over(Slot::Will).batch(client_id, now.wall_ms).finish());
+    let over = Arc::new(SessionRecord::Over(RecordSlot::Will).batch(client_id, now.wall_ms).finish());
     let all = queues.iter().map(|queue| (queue, batch)).chain(sessions.iter().map(|queue| (queue, &over)));
     together::publish_alone(broker, all, now);
 }

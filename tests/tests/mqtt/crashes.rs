@@ -43,7 +43,7 @@ fn retained_messages_survive_and_removed_ones_stay_removed() {
     let expected = [("r/changes", vec![2]), ("r/dotted.topic", b"x".to_vec()), ("r/large", large)];
     let expected = expected.map(|(topic, payload)| (topic.to_owned(), payload));
     assert_eq!(kept(&node, "r/#", 3), expected);
-    // What was read back can be replaced and removed.
+    // Messages that were read back can be replaced and removed.
     let mut writer = clean(node.mqtt(), "writer");
     writer.retain("r/changes", b"new");
     writer.retain("r/large", b"");
@@ -256,7 +256,7 @@ fn wills_of_connected_clients_are_published_once_after_a_crash() {
 }
 
 #[test]
-fn a_will_that_was_dropped_or_published_doesnt_come_after_a_crash() {
+fn a_will_that_was_dropped_doesnt_come_after_a_crash() {
     let Some(mut node) = node() else { return };
     let mut reader = reader(&node, Version::V50);
     mortal(&node, QoS::AtLeastOnce, false, 0, 0).close();
