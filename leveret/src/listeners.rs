@@ -8,16 +8,18 @@ use std::time::Duration;
 
 use leveret_config::{Config, Endpoint, TlsEndpoint};
 use leveret_management::{HttpListener as Limits, Router};
-use leveret_node::listener_kind::{AMQP, AMQPS, HTTP, HTTPS, PROMETHEUS, PROMETHEUS_TLS, STREAM, STREAM_TLS};
+use leveret_node::listener_kind::{
+    AMQP, AMQPS, HTTP, HTTPS, MQTT, MQTT_TLS, PROMETHEUS, PROMETHEUS_TLS, STREAM, STREAM_TLS,
+};
 use leveret_node::{
     Listener, ListenerKind, Listening, Node, StartError, Tls, amqp_addresses, amqps_addresses, http_address,
-    stream_addresses,
+    mqtt_addresses, stream_addresses,
 };
-use tracing::error;
+use tracing::{error, warn};
 
 /// Every socket that the node listens on.
 pub(crate) struct Listeners {
-    /// Sockets of AMQP and of the stream protocol.
+    /// Sockets of AMQP, of the stream protocol and of MQTT.
     pub(crate) clients: Vec<Listener>,
     pub(crate) http: Vec<HttpListener>,
     pub(crate) prometheus: Vec<HttpListener>,
@@ -76,6 +78,10 @@ impl Listeners {
         if !config.plugins.is_running("rabbitmq_stream") {
             (stream, stream_with_tls) = (Vec::new(), Vec::new());
         }
+        let [mut mqtt, mut mqtt_with_tls] = mqtt_addresses(config)?;
+        if !config.plugins.is_running("rabbitmq_mqtt") {
+            (mqtt, mqtt_with_tls) = (Vec::new(), Vec::new());
+        }
         let mut listen = |kind: &'static ListenerKind, proxy_protocol, address, tls| {
             let socket = this.chosen.listen(kind, address, earlier)?;
             this.clients.push(Listener { kind, socket, tls, proxy_protocol });
@@ -85,8 +91,19 @@ impl Listeners {
             .into_iter()
             .try_for_each(|address| listen(&AMQP, config.proxy_protocol, address, None))?;
         stream.into_iter().try_for_each(|address| listen(&STREAM, config.stream.proxy_protocol, address, None))?;
+        for address in mqtt {
+            match listen(&MQTT, config.mqtt.proxy_protocol, address, None) {
+                // Nobody asked for it: an upgrade doesn't stop a node whose port another program has.
+                Err(taken @ StartError::Listen { .. }) if !config.asks_for_mqtt() => {
+                    warn!(
+                        "there is no MQTT: {taken}; set mqtt.listeners.tcp.default to another port, or mqtt.listeners.tcp = none"
+                    );
+                }
+                listening => listening?,
+            }
+        }
         let with_tls = amqps_addresses(config)?;
-        if !(with_tls.is_empty() && stream_with_tls.is_empty()) {
+        if !(with_tls.is_empty() && stream_with_tls.is_empty() && mqtt_with_tls.is_empty()) {
             let tls = Tls::load("ssl_options", config.ssl_options.clone(), patience, login)?;
             with_tls
                 .into_iter()
@@ -94,6 +111,9 @@ impl Listeners {
             stream_with_tls.into_iter().try_for_each(|address| {
                 listen(&STREAM_TLS, config.stream.proxy_protocol, address, Some(tls.clone()))
             })?;
+            mqtt_with_tls
+                .into_iter()
+                .try_for_each(|address| listen(&MQTT_TLS, config.mqtt.proxy_protocol, address, Some(tls.clone())))?;
             this.tls.push(tls);
         }
         let mut listen = |kind: &'static ListenerKind, prefix, endpoint: &Endpoint, tls| {

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leveret_config::{Config, Durability, LogLevel, StreamConfig};
+use leveret_config::{Config, Durability, LogLevel, MqttConfig, StreamConfig};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions, PasswordRule, Router, Stopped, missing_nodes};
 use leveret_node::{
@@ -15,6 +15,7 @@ use leveret_node::{
 };
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
+use leveret_session_mqtt::{MqttNode, MqttSettings, WAITING_PER_MAILBOX};
 use leveret_session_stream::{Advertised, StreamProtocol, StreamSettings};
 use tracing::{error, info, warn};
 
@@ -193,12 +194,17 @@ impl Process<'_> {
         let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
         let last_words = log.clone();
         let fatal = Arc::new(move |text: &str| end_the_process(text, &last_words));
+        let mqtt = MqttNode::new(mqtt_settings(&config.mqtt));
+        let [mqtt310, mqtt311, mqtt50] = mqtt.protocols().map(Arc::new);
         let mut options = NodeOptions::new(
             config,
             vec![
                 Arc::new(Amqp091Protocol),
                 Arc::new(Amqp10Protocol),
                 Arc::new(StreamProtocol::new(stream_settings(&config.stream))),
+                mqtt310,
+                mqtt311,
+                mqtt50,
             ],
             fatal,
         );
@@ -208,6 +214,7 @@ impl Process<'_> {
         }
         let (mut node, report) = Node::start(lock, options)?;
         log.publish_to(node.handle().broker().notices.clone());
+        mqtt.start(node.handle().broker(), node.handle().clock().now());
         tell(&report);
         let durability = durability(config);
         let api = Api::new(node.handle(), node_name(config), start.data_dir.clone(), durability.to_owned());
@@ -367,6 +374,28 @@ fn end_the_process(text: &str, log: &Log) {
     log.flush(LAST_LINE_PATIENCE);
     eprintln!("leveret: {}", harmless(text));
     std::process::exit(1);
+}
+
+/// The settings of MQTT.
+fn mqtt_settings(config: &MqttConfig) -> MqttSettings {
+    MqttSettings {
+        exchange: config.exchange.as_str().into(),
+        vhost: config.vhost.as_str().into(),
+        allow_anonymous: config.allow_anonymous,
+        session_expiry_max_s: config.session_expiry_max_s,
+        prefetch: config.prefetch,
+        packet_max_unauthenticated: config.packet_max_unauthenticated,
+        packet_max: config.packet_max,
+        topic_alias_max: config.topic_alias_max,
+        disconnects_unauthorized: config.disconnects_unauthorized,
+        max_connections: config.max_connections.map(|limit| limit as usize),
+        quorum_queues: config.quorum_queues,
+        waiting_max: u64::from(config.mailbox_soft_limit) * WAITING_PER_MAILBOX,
+        subscriptions_max: config.subscriptions_max as usize,
+        retained_max: if config.retains { config.retained_max as usize } else { 0 },
+        retained_bytes_max: config.retained_bytes_max,
+        ..MqttSettings::default()
+    }
 }
 
 /// The settings of the stream protocol.

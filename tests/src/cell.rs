@@ -17,6 +17,8 @@
 //! Over TLS the URI is `amqps://guest:guest@localhost:PORT/%2F`, and LEVERET_TEST_CA names the file of the only
 //! authority that the program trusts; it verifies the host of the certificate. Bytes can't be injected then.
 //!
+//! Programs of MQTT get `mqtt://guest:guest@127.0.0.1:PORT`, or `mqtts` in its place.
+//!
 //! Programs of the stream protocol get `rabbitmq-stream://guest:guest@127.0.0.1:PORT/%2F`, or `rabbitmq-stream+tls` in its place.
 //! Their connections can be killed with the broker, but bytes can't be injected into them.
 //!
@@ -106,7 +108,7 @@ pub fn run_with(
     transport: Transport,
     further: &[(&str, &str)],
 ) -> Result<(), String> {
-    let Scenario { name, settings, terminates_the_broker, over_streams, .. } = *scenario;
+    let Scenario { name, settings, terminates_the_broker, over_streams, over_mqtt, .. } = *scenario;
     let settings = settings.iter().chain(further);
     let mut options = settings.fold(Options::new().with_alarms(), |options, (key, value)| options.set(key, value));
     let certificates = (transport != Transport::Plain).then(Certificates::new);
@@ -123,6 +125,13 @@ pub fn run_with(
             let uri = match certificates {
                 Some(_) => format!("rabbitmq-stream+tls://guest:guest@{host}:{}/%2F", node.ports().stream_tls),
                 None => format!("rabbitmq-stream://guest:guest@{}/%2F", node.streams()),
+            };
+            (Tap::to(node.amqp()), uri)
+        }
+        Some(node) if over_mqtt => {
+            let uri = match certificates {
+                Some(_) => format!("mqtts://guest:guest@{host}:{}", node.ports().mqtt_tls),
+                None => format!("mqtt://guest:guest@{}", node.mqtt()),
             };
             (Tap::to(node.amqp()), uri)
         }
@@ -177,6 +186,7 @@ impl Certificates {
         options
             .set("listeners.ssl.default", 0)
             .set("stream.listeners.ssl.default", 0)
+            .set("mqtt.listeners.ssl.default", 0)
             .set("ssl_options.certfile", file("node.pem"))
             .set("ssl_options.keyfile", file("node.key"))
             // Clients that start slowly on a busy machine also have slow handshakes.

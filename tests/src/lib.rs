@@ -23,6 +23,7 @@ pub mod http;
 pub mod kill_ledger;
 pub mod kill_load;
 pub mod memory_cgroup;
+pub mod mqtt;
 pub mod node;
 pub mod not_run;
 pub mod peer;

@@ -101,6 +101,10 @@ pub struct Ports {
     pub stream: u16,
     /// The stream protocol over TLS.
     pub stream_tls: u16,
+    /// MQTT.
+    pub mqtt: u16,
+    /// MQTT over TLS.
+    pub mqtt_tls: u16,
     /// The HTTP API.
     pub http: u16,
     /// Metrics.
@@ -126,6 +130,8 @@ impl Ports {
             amqps: port("amqps"),
             stream: port("stream"),
             stream_tls: port("stream_tls"),
+            mqtt: port("mqtt"),
+            mqtt_tls: port("mqtt_tls"),
             http: port("http"),
             prometheus: port("prometheus"),
             pid: u32::try_from(field("pid")).expect("a process id"),
@@ -315,6 +321,11 @@ impl Node {
         SocketAddr::from(([127, 0, 0, 1], self.ports.stream))
     }
 
+    /// The address of MQTT.
+    pub fn mqtt(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.ports.mqtt))
+    }
+
     /// The HTTP API as guest.
     pub fn http(&self) -> Http {
         Http::guest(format!("127.0.0.1:{}", self.ports.http))
@@ -412,9 +423,13 @@ impl Node {
             .set("listeners.tcp.default", self.ports.amqp)
             .set("stream.listeners.tcp.default", self.ports.stream)
             .set("management.tcp.port", self.ports.http);
-        let over_tls =
-            [("listeners.ssl.default", self.ports.amqps), ("stream.listeners.ssl.default", self.ports.stream_tls)];
-        over_tls.into_iter().filter(|(_, port)| *port != 0).fold(options, |options, (key, port)| options.set(key, port))
+        let others = [
+            ("listeners.ssl.default", self.ports.amqps),
+            ("stream.listeners.ssl.default", self.ports.stream_tls),
+            ("mqtt.listeners.tcp.default", self.ports.mqtt),
+            ("mqtt.listeners.ssl.default", self.ports.mqtt_tls),
+        ];
+        others.into_iter().filter(|(_, port)| *port != 0).fold(options, |options, (key, port)| options.set(key, port))
     }
 
     /// Starts it on the same directory and kills it before it serves: at its first output, if there is any.

@@ -397,12 +397,12 @@ impl Broker {
 
     /// Has the first core make a call once a condition has ended, however, although no connection waits for it: disk threads only pass
     /// on that it is.
-    pub fn call_after(self: &Arc<Self>, wait: WaitFor, call: impl FnOnce(&Arc<Self>) + Send + 'static) {
+    pub fn call_after(self: &Arc<Self>, wait: WaitFor, call: impl FnOnce(&Arc<Self>, Now) + Send + 'static) {
         // Not the broker itself: a call that is never made would keep it.
         let (broker, deferred) = (Arc::downgrade(self), self.deferred.clone());
-        let call = Box::new(move || {
+        let call = Box::new(move |now| {
             if let Some(broker) = broker.upgrade() {
-                call(&broker);
+                call(&broker, now);
             }
         });
         self.streams.when_over(wait, Box::new(move |_| deferred.ask(None, call)));

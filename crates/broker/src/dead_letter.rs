@@ -67,7 +67,7 @@ impl Broker {
                 }
             }
             Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| queue.delete()),
-            Some(Work::Asked(question)) => question(),
+            Some(Work::Asked(question)) => question(now),
             Some(Work::History(copy)) => self.copy_history(core, copy, now),
             Some(Work::Policies) => self.apply_policies(now),
             None => {}

@@ -24,7 +24,7 @@ use crate::outbox::Wake;
 use crate::policy_walk::PolicyWalk;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
 use crate::ticket::StreamId;
-use crate::time::Nanos;
+use crate::time::{Nanos, Now};
 use crate::turn_budget::DELETED_QUEUES;
 
 /// Bytes of messages that a length limit refused and that wait to be dead-lettered; further ones are dropped.
@@ -122,8 +122,8 @@ impl Work {
     }
 }
 
-/// A call that answers its asker.
-pub(crate) type Question = Box<dyn FnOnce() + Send>;
+/// A call that answers its asker; it gets the time of the core's turn.
+pub(crate) type Question = Box<dyn FnOnce(Now) + Send>;
 
 #[derive(Default)]
 struct Waiting {

@@ -156,7 +156,7 @@ impl Broker {
         let snapshot = self.registry.snapshot_full();
         let headers = MessageHeaders(Headers::stored(&message));
         let client = TracedClient { connection: DIRECT_CONNECTION, channel: DIRECT_CHANNEL, user, vhost };
-        let publisher = Publisher { user, vhost };
+        let publisher = Publisher { user, vhost, client_id: None };
         let keys = [routing_key.as_bytes()];
         let route = route::extended(&snapshot, &publisher, exchange.as_bytes(), &keys, &headers)?;
         route.check(|| MessageHeaders(Headers::stored(&message)))?;

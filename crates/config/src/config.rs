@@ -7,6 +7,7 @@ use crate::event_exchange::EventExchange;
 use crate::http::{HttpLimits, ManagementApi};
 use crate::interceptors::Interceptors;
 use crate::logging::Logging;
+use crate::mqtt::MqttConfig;
 use crate::plugins::EnabledPlugins;
 use crate::quotas::Quotas;
 use crate::stream::StreamConfig;
@@ -35,6 +36,8 @@ pub struct Config {
     pub prometheus_ssl: Option<TlsEndpoint>,
     /// `tcp_listen_options.*`.
     pub tcp_options: TcpOptions,
+    /// The keys `mqtt.*`.
+    pub mqtt: MqttConfig,
     /// The keys `stream.*`.
     pub stream: StreamConfig,
     /// `proxy_protocol`: whether AMQP connections begin with the header of a proxy.
@@ -285,6 +288,7 @@ impl Default for Config {
             certificate_login: CertificateLogin::default(),
             management_ssl: None,
             prometheus_ssl: None,
+            mqtt: MqttConfig::default(),
             stream: StreamConfig::default(),
             proxy_protocol: false,
             tcp_options: TcpOptions { backlog: 128, nodelay: true, sndbuf: None, recbuf: None, keepalive: false },

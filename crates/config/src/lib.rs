@@ -21,6 +21,7 @@ mod http;
 mod interceptors;
 mod keys;
 mod logging;
+mod mqtt;
 mod plugins;
 mod quotas;
 mod reload;
@@ -49,6 +50,7 @@ pub use logging::{
     JournaldLog, LevelFormat, Levels, LogCategory, LogLevel, LogPlace, LogPlaces, Logging, Output, Period, Piece,
     Rotation, RotationDate, Syslog, SyslogLog, SyslogProtocol, Target, TimeFormat, Transport,
 };
+pub use mqtt::MqttConfig;
 pub use plugins::EnabledPlugins;
 pub use quotas::{Quota, Quotas, UNLIMITED};
 pub use reload::Reloaded;

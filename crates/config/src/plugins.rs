@@ -11,8 +11,8 @@ use crate::suggest;
 const TABLE: &str = include_str!("plugins.tsv");
 
 /// The plugins that count as enabled explicitly if there is no file: then everything available is on.
-const EXPLICIT_BY_DEFAULT: [&str; 4] =
-    ["rabbitmq_management", "rabbitmq_prometheus", "rabbitmq_stream", "rabbitmq_stream_management"];
+const EXPLICIT_BY_DEFAULT: [&str; 5] =
+    ["rabbitmq_management", "rabbitmq_mqtt", "rabbitmq_prometheus", "rabbitmq_stream", "rabbitmq_stream_management"];
 
 /// A plugin of RabbitMQ.
 struct Plugin {
@@ -58,6 +58,11 @@ pub struct EnabledPlugins {
 }
 
 impl EnabledPlugins {
+    /// Whether a file lists them.
+    pub(crate) fn are_listed(&self) -> bool {
+        self.listed.is_some()
+    }
+
     /// The available plugins that were enabled explicitly.
     #[must_use]
     pub fn explicit(&self) -> Vec<&str> {
@@ -182,9 +187,9 @@ mod tests {
 
     #[test]
     fn an_unavailable_plugin_gives_a_warning_and_its_needs_are_on() {
-        let (config, warnings) = read("[rabbitmq_mqtt,\n 'rabbitmq_top'].").expect("is right");
+        let (config, warnings) = read("[rabbitmq_stomp,\n 'rabbitmq_top'].").expect("is right");
         let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-        assert!(told[0].contains("'rabbitmq_mqtt' isn't built yet") && told[1].contains("'rabbitmq_top'"), "{told:?}");
+        assert!(told[0].contains("'rabbitmq_stomp' isn't built yet") && told[1].contains("'rabbitmq_top'"), "{told:?}");
         assert_eq!(config.plugins.explicit(), [""; 0]);
         let expected = ["rabbitmq_management", "rabbitmq_management_agent", "rabbitmq_web_dispatch"];
         assert!(expected.iter().all(|name| config.plugins.is_running(name)), "RabbitMQ's rabbitmq_top enables them");

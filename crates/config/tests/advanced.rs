@@ -121,7 +121,7 @@ fn a_refused_term_is_named_with_its_line() {
 #[test]
 fn a_term_is_a_warning_where_its_key_is_one() {
     let text = "[{rabbitmq_shovel, [{shovels, []}]},\n{rabbitmq_auth_backend_ldap, []},\n\
-                {rabbitmq_mqtt, [{allow_anonymous, true}]},\n\
+                {rabbitmq_stomp, [{implicit_connect, true}]},\n\
                 {rabbitmq_management, [{sample_retention_policies, [{global, [{60, 5}, {3600, 60}]}, {basic, []}]}]},\n\
                 {rabbit, [{tcp_listen_options, [{backlog, 7}, {linger, {true, 0}}, {exit_on_close, false}]},\n\
                 {log_levels, [{connection, info}]}]}].";
@@ -129,7 +129,7 @@ fn a_term_is_a_warning_where_its_key_is_one() {
     assert_eq!(config, set(&["tcp_listen_options.backlog = 7"]));
     let told = [
         (1, "'shovel.shovels' is not built yet"),
-        (3, "'mqtt.allow_anonymous' is not built yet"),
+        (3, "'stomp.implicit_connect' is not built yet"),
         (4, "'management.sample_retention_policies.global' is not built yet"),
         (5, "'tcp_listen_options.linger' has no effect"),
         (5, "'tcp_listen_options.exit_on_close' has no effect"),

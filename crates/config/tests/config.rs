@@ -133,13 +133,15 @@ fn every_error_of_a_file_is_reported() {
 fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
     let mut config = Config::default();
     let warnings = config
-        .read("rabbitmq.conf", "vm_memory_high_watermark_paging_ratio = 0.99\nmotd_file = x\nmqtt.vhost = /\n")
+        .read("rabbitmq.conf", "vm_memory_high_watermark_paging_ratio = 0.99\nmotd_file = x\nstomp.default_user = x\n")
         .unwrap();
     assert_eq!(warnings[0].line, Some(1));
     assert!(warnings[0].text.contains("'vm_memory_high_watermark_paging_ratio' has no effect"));
     assert!(warnings[1].text.contains("'motd_file' is not built yet"));
     assert!(
-        warnings[2].text.contains("'mqtt.vhost' is not built yet and has no effect: the protocol isn't spoken yet")
+        warnings[2]
+            .text
+            .contains("'stomp.default_user' is not built yet and has no effect: the protocol isn't spoken yet")
     );
     assert_eq!(config, Config::default());
     let error = error("management.ssl.crl_check = peer");

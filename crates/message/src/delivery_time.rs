@@ -43,6 +43,8 @@ pub(crate) fn of_publisher(encoding: Encoding, properties: &[u8]) -> Option<u64>
         Encoding::Amqp091 => header(leveret_amqp091::headers(properties)?),
         Encoding::Amqp10 if properties.is_empty() => None,
         Encoding::Amqp10 => annotated(Sections::message_annotations_of(properties)?),
+        // User properties are texts.
+        Encoding::Mqtt => None,
     }
 }
 

@@ -51,6 +51,8 @@ pub enum Encoding {
     /// Properties are the message-annotations section or empty, the body is the bare message with its
     /// footer, byte for byte (specification 3.2).
     Amqp10,
+    /// Properties are a [head of MQTT](crate::mqtt), the body is the payload.
+    Mqtt,
 }
 
 #[cfg(test)]

@@ -11,7 +11,8 @@ use crate::deaths::Deaths;
 use crate::deliver::death_header;
 use crate::envelope::Encoding;
 use crate::field::Field;
-use crate::lookup::{Property, id};
+use crate::lookup::{Property, id, user_property};
+use crate::mqtt::MqttHead;
 use crate::stored::StoredMessage;
 
 /// The headers of one message, borrowed from it. Its properties can be looked up too if it was made [`with`](Self::with) them.
@@ -20,6 +21,8 @@ pub struct Headers<'a> {
     table: Option<Table<'a>>,
     annotations: Option<MapRef<'a>>,
     properties: Option<MapRef<'a>>,
+    /// The head of a message of MQTT that has user properties.
+    mqtt: Option<&'a [u8]>,
     deaths: Option<Deaths<'a>>,
     added: Option<MapRef<'a>>,
     fields: PropertiesAt<'a>,
@@ -69,6 +72,12 @@ impl<'a> Headers<'a> {
         Self { annotations, properties, ..Self::default() }
     }
 
+    /// The headers of a message published over MQTT: its user properties.
+    pub fn mqtt(head: &'a [u8]) -> Self {
+        let has_any = MqttHead::read(head).is_some_and(|head| head.properties.user().next().is_some());
+        Self { mqtt: has_any.then_some(head), ..Self::default() }
+    }
+
     /// The headers of a stored message, for a dead letter that is routed again.
     pub fn stored(message: &StoredMessage<'a>) -> Self {
         let deaths = message.overlay.deaths();
@@ -84,6 +93,7 @@ impl<'a> Headers<'a> {
                 )
                 .with(PropertiesAt::Amqp10(message.body))
             }
+            Encoding::Mqtt => Self::mqtt(message.properties),
         };
         Self { deaths, added: message.overlay.added(), ..headers }
     }
@@ -124,7 +134,8 @@ impl<'a> Headers<'a> {
 
     /// Whether the message has none.
     pub fn is_empty(&self) -> bool {
-        let has_own = self.table.is_some() || self.annotations.is_some() || self.properties.is_some();
+        let has_own =
+            self.table.is_some() || self.annotations.is_some() || self.properties.is_some() || self.mqtt.is_some();
         !has_own && self.deaths.is_none() && self.added.is_none()
     }
 
@@ -142,6 +153,9 @@ impl<'a> Headers<'a> {
         }
         if let Some(table) = &self.table {
             return table.lookup(name).map(Header::from);
+        }
+        if let Some(head) = self.mqtt {
+            return user_property(head, name);
         }
         let annotation = self.annotations.filter(|_| name.starts_with("x-")).and_then(|map| simple(map, name));
         annotation.or_else(|| self.properties.and_then(|map| simple(map, name)))

@@ -24,6 +24,7 @@ pub mod headers;
 pub mod hub;
 pub mod incoming;
 pub mod lookup;
+pub mod mqtt;
 pub mod overlay;
 pub mod own;
 pub mod stamps;

@@ -7,6 +7,7 @@ use leveret_amqp10::message::{FieldLookup, MessageId, Sections};
 use crate::envelope::Encoding;
 use crate::headers::{Header, simple_value};
 use crate::hub::{self, ReplyTo};
+use crate::mqtt::MqttHead;
 use crate::stored::StoredMessage;
 
 /// A field of the properties section of AMQP 1.0 (3.2.4), at its place there.
@@ -49,8 +50,9 @@ pub enum Property {
 pub struct MessageLookup<'a> {
     stored: &'a StoredMessage<'a>,
     amqp10: OnceCell<FieldLookup<'a>>,
-    amqp091: OnceCell<hub::Properties<'a>>,
-    /// The reply address of a message published over AMQP 0-9-1, which names a queue.
+    /// The properties of a message that was published over another protocol.
+    read: OnceCell<hub::Properties<'a>>,
+    /// The reply address of such a message, which names a queue or a topic.
     address: OnceCell<String>,
 }
 
@@ -62,7 +64,7 @@ pub fn fields_length(start: &[u8]) -> Option<usize> {
 impl<'a> MessageLookup<'a> {
     /// The fields of a message.
     pub fn new(stored: &'a StoredMessage<'a>) -> Self {
-        Self { stored, amqp10: OnceCell::new(), amqp091: OnceCell::new(), address: OnceCell::new() }
+        Self { stored, amqp10: OnceCell::new(), read: OnceCell::new(), address: OnceCell::new() }
     }
 
     /// Whether it is durable.
@@ -79,7 +81,7 @@ impl<'a> MessageLookup<'a> {
     pub fn property(&self, property: Property) -> Option<Header<'_>> {
         match self.stored.encoding {
             Encoding::Amqp10 => self.amqp10().property(property as u32).and_then(simple_value),
-            Encoding::Amqp091 => self.amqp091_property(property),
+            Encoding::Amqp091 | Encoding::Mqtt => self.read_property(property),
         }
     }
 
@@ -93,6 +95,8 @@ impl<'a> MessageLookup<'a> {
                 let value = leveret_amqp091::headers(self.stored.properties)?.lookup(name)?;
                 Some(Header::from(value)).filter(|header| !matches!(header, Header::Complex(_)))
             }
+            Encoding::Mqtt if name.starts_with("x-") => None,
+            Encoding::Mqtt => user_property(self.stored.properties, name),
         }
     }
 
@@ -100,7 +104,7 @@ impl<'a> MessageLookup<'a> {
     pub fn application_properties_bytes(&self) -> usize {
         match self.stored.encoding {
             Encoding::Amqp10 => self.amqp10().application_properties_bytes(),
-            Encoding::Amqp091 => self.stored.properties.len(),
+            Encoding::Amqp091 | Encoding::Mqtt => self.stored.properties.len(),
         }
     }
 
@@ -108,8 +112,12 @@ impl<'a> MessageLookup<'a> {
         self.amqp10.get_or_init(|| FieldLookup::of(self.stored.body))
     }
 
-    fn amqp091_property(&self, property: Property) -> Option<Header<'_>> {
-        let properties = self.amqp091.get_or_init(|| hub::Message::from_amqp091(self.stored).properties);
+    /// A property of a message of another protocol than AMQP 1.0, by its hub form.
+    fn read_property(&self, property: Property) -> Option<Header<'_>> {
+        let properties = self.read.get_or_init(|| match self.stored.encoding {
+            Encoding::Mqtt => hub::Message::from_mqtt(self.stored).properties,
+            _ => hub::Message::from_amqp091(self.stored).properties,
+        });
         Some(match property {
             Property::MessageId => id(properties.message_id?),
             Property::CorrelationId => id(properties.correlation_id?),
@@ -119,7 +127,7 @@ impl<'a> MessageLookup<'a> {
             Property::CreationTime => Header::Timestamp(properties.creation_time?.into()),
             Property::GroupId => Header::Bytes(properties.group_id?.as_bytes()),
             Property::ReplyTo => self.reply_to(properties.reply_to?),
-            // AMQP 0-9-1 has no counterpart.
+            // Neither AMQP 0-9-1 nor MQTT has a counterpart.
             Property::To
             | Property::Subject
             | Property::AbsoluteExpiryTime
@@ -131,6 +139,12 @@ impl<'a> MessageLookup<'a> {
     fn reply_to(&self, reply_to: ReplyTo<'a>) -> Header<'_> {
         Header::Bytes(self.address.get_or_init(|| reply_to.address().into_owned()).as_bytes())
     }
+}
+
+/// A user property of a message of MQTT.
+pub(crate) fn user_property<'a>(head: &'a [u8], name: &str) -> Option<Header<'a>> {
+    let mut user = MqttHead::read(head)?.properties.user();
+    user.find(|(known, _)| *known == name).map(|(_, value)| Header::Bytes(value.as_bytes()))
 }
 
 /// A message-id or correlation-id, which has one of several types.

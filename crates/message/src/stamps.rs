@@ -6,6 +6,7 @@ use leveret_amqp091::Properties;
 
 use crate::annotations::{TIMESTAMP_IN_MS, X_ROUTED_BY};
 use crate::incoming::Incoming;
+use crate::mqtt::MqttHead;
 use crate::overlay::{ReceivedStamp, received_entry, routed_by_entry};
 
 /// The stamps that messages get.
@@ -65,6 +66,13 @@ impl Stamps {
             node: message.has_annotation(X_ROUTED_BY),
         };
         self.encode(&given, received_ms, overlay);
+    }
+
+    /// As [`encode_amqp091`](Self::encode_amqp091), for a message received over MQTT, which has no property for the time.
+    #[cold]
+    pub fn encode_mqtt(&self, head: &MqttHead<'_>, received_ms: u64, overlay: &mut Vec<u8>) {
+        let node = head.properties.user().any(|(name, _)| name == X_ROUTED_BY);
+        self.encode(&Given { time_header: false, timestamp: false, node }, received_ms, overlay);
     }
 
     fn encode(&self, given: &Given, received_ms: u64, overlay: &mut Vec<u8>) {

@@ -4,7 +4,7 @@
 //!
 //! | offset | size | field |
 //! |---|---|---|
-//! | 0 | 1 | encoding: 1 = AMQP 0-9-1, 2 = AMQP 1.0 |
+//! | 0 | 1 | encoding: 1 = AMQP 0-9-1, 2 = AMQP 1.0, 3 = MQTT |
 //! | 1 | 1 | version of this form: 2 |
 //! | 2 | 1 | flags: bit 0 durable, bit 1 has a priority, bit 2 has an overlay, bit 3 has a time of delivery, bit 4 failed in quorum queues in which it died, bit 5 compared with earlier messages |
 //! | 3 | 1 | priority |
@@ -30,6 +30,7 @@ pub const BODY_FILE_BYTES: usize = 8;
 pub const FIXED_HEAD: usize = 26;
 const ENCODING_AMQP091: u8 = 1;
 const ENCODING_AMQP10: u8 = 2;
+const ENCODING_MQTT: u8 = 3;
 const VERSION: u8 = 2;
 const FLAG_DURABLE: u8 = 1;
 const FLAG_PRIORITY: u8 = 2;
@@ -106,6 +107,7 @@ pub(crate) fn encode_head_with(
     head[0] = match message.encoding {
         Encoding::Amqp091 => ENCODING_AMQP091,
         Encoding::Amqp10 => ENCODING_AMQP10,
+        Encoding::Mqtt => ENCODING_MQTT,
     };
     head[1] = VERSION;
     head[2] = if envelope.durable { FLAG_DURABLE } else { 0 };
@@ -191,7 +193,11 @@ impl<'a> StoredMessage<'a> {
             take_sized(&head[key_end..]).expect("checked with the lengths")
         };
         Self {
-            encoding: if head[0] == ENCODING_AMQP10 { Encoding::Amqp10 } else { Encoding::Amqp091 },
+            encoding: match head[0] {
+                ENCODING_AMQP10 => Encoding::Amqp10,
+                ENCODING_MQTT => Encoding::Mqtt,
+                _ => Encoding::Amqp091,
+            },
             envelope: Envelope {
                 durable: head[2] & FLAG_DURABLE != 0,
                 priority: (head[2] & FLAG_PRIORITY != 0).then_some(head[3]),
@@ -311,7 +317,7 @@ pub fn lengths(bytes: &[u8]) -> Result<(usize, usize), StoredError> {
         if bytes.len() < need { Err(StoredError::Truncated { have: bytes.len(), need }) } else { Ok(()) }
     };
     enough(FIXED_HEAD)?;
-    if !matches!(bytes[0], ENCODING_AMQP091 | ENCODING_AMQP10) || bytes[1] != VERSION {
+    if !matches!(bytes[0], ENCODING_AMQP091 | ENCODING_AMQP10 | ENCODING_MQTT) || bytes[1] != VERSION {
         return Err(StoredError::UnknownEncoding { encoding: bytes[0], version: bytes[1] });
     }
     let mut head = FIXED_HEAD + bytes[4] as usize + bytes[5] as usize;

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use crate::{ExchangeType, PolicyKind, Refused, RefusedKind, Topology};
+use crate::{ExchangeType, Pattern, PolicyKind, Refused, RefusedKind, Topology};
 
 /// The default exchange's name in permissions.
 const DEFAULT_EXCHANGE: &str = "amq.default";
@@ -205,6 +205,20 @@ pub fn authorize_local(topology: &Topology, vhost: &str, action: Action<'_>) -> 
 /// `AccessRefused` names the first missing permission; `NotAllowed` if the vhost doesn't exist or the user may not
 /// enter it.
 pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
+    authorize_client(topology, user, vhost, None, action)
+}
+
+/// As [`authorize`], for a client with an id of its own, for which `{client_id}` in topic permissions stands.
+///
+/// # Errors
+/// As [`authorize`].
+pub fn authorize_client(
+    topology: &Topology,
+    user: &str,
+    vhost: &str,
+    client_id: Option<&str>,
+    action: Action<'_>,
+) -> Result<Permit, Refused> {
     if matches!(action, Action::Administer | Action::ImportDefinitions) {
         let known = topology.user(user).ok_or_else(|| not_administrator(user))?;
         if !known.has_tag("administrator") {
@@ -271,7 +285,15 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
         }
         let pattern = if part == "write" { &limits.write } else { &limits.read };
         let key = String::from_utf8_lossy(routing_key);
-        match pattern.matches(&key) {
+        let is_allowed = match client_id {
+            Some(id) if pattern.as_str().contains("{client_id}") => {
+                let variables = [("username", user), ("vhost", vhost), ("client_id", id)];
+                Pattern::with_variables(pattern.as_str(), &variables, "the client", part)
+                    .is_ok_and(|pattern| pattern.matches(&key))
+            }
+            _ => pattern.matches(&key),
+        };
+        match is_allowed {
             true => Ok(()),
             false => Err(Refused::access(format!(
                 "{part} access to topic '{key}' in exchange '{exchange}' in vhost '{vhost}' refused for user '{user}'"

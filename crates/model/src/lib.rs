@@ -41,7 +41,7 @@ mod vhost;
 mod vhost_defaults;
 
 pub use arguments::{ARGUMENT_DEPTH_MAX, Arguments};
-pub use authorize::{Action, Permit, Resource, authorize, authorize_local};
+pub use authorize::{Action, Permit, Resource, authorize, authorize_client, authorize_local};
 pub use binding::{Binding, Destination, TOPIC_HASHES_MAX};
 pub use change::{Change, CommandOutcome, Submitted};
 pub use command::{
@@ -63,7 +63,9 @@ pub use policy::{
     ApplyTo, EffectiveArgument, EffectiveQueue, MatchedPolicies, NamePattern, OBSOLETE_KEYS, Policy, PolicyKind,
     SetPolicy, ValueSource,
 };
-pub use queue::{DeadLetterOptions, DelayedRetry, Durability, Overflow, Queue, QueueOptions, RetryType};
+pub use queue::{
+    DeadLetterOptions, DelayedRetry, Durability, Overflow, Queue, QueueOptions, RECORDS_PREFIX, RetryType,
+};
 pub use queue_arguments::stream::duration_ms;
 pub use queue_arguments::{check_consumer_arguments, consumer_priority, consumer_timeout_ms};
 pub use queue_type::{EnabledTypes, QueueType};

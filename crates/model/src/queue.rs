@@ -7,6 +7,9 @@ use crate::{
     queue_arguments,
 };
 
+/// The names of queues in which the broker keeps records for clients of MQTT begin with this.
+pub const RECORDS_PREFIX: &str = "amq.mqtt.";
+
 /// A declared queue.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Queue {
@@ -156,11 +159,28 @@ impl Queue {
         self.delays_for.as_ref().or(self.history_of.as_ref())
     }
 
+    /// Whether it is the broker's own: it comes and goes with an exchange, or keeps records of a protocol. Policies don't apply to it.
+    pub fn is_own(&self) -> bool {
+        self.exchange().is_some() || self.keeps_records()
+    }
+
+    /// Whether its messages are records of the broker. Clients can't declare a queue with such a name: `amq.` is reserved.
+    fn keeps_records(&self) -> bool {
+        self.name.starts_with(RECORDS_PREFIX)
+    }
+
     /// Refuses what would take messages of an exchange out of its queue, or put others in.
     ///
     /// # Errors
     /// 403: it is the queue of an exchange.
     pub fn check_ordinary(&self) -> Result<(), Refused> {
+        if self.keeps_records() {
+            return Err(Refused::access(format!(
+                "operation not permitted on queue '{}' in vhost '{}': it holds the broker's records of MQTT, and can only be looked at \
+                 over HTTP",
+                self.name, self.vhost
+            )));
+        }
         let Some(exchange) = self.exchange() else { return Ok(()) };
         let which = match (&self.history_of, &self.options.deduplication) {
             (Some(_), _) => "last",

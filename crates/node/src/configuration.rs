@@ -85,6 +85,17 @@ pub fn stream_addresses(config: &Config) -> Result<[Vec<SocketAddr>; 2], StartEr
     Ok([resolve(config.stream_tcp_listeners())?, resolve(config.stream_ssl_listeners())?])
 }
 
+/// The addresses that listeners for MQTT bind: without TLS, and with it.
+///
+/// # Errors
+/// A host can't be resolved.
+pub fn mqtt_addresses(config: &Config) -> Result<[Vec<SocketAddr>; 2], StartError> {
+    let resolve = |listeners: Vec<Listener>| {
+        listeners.iter().map(|listener| address(listener.host.as_deref(), listener.port)).collect::<Result<_, _>>()
+    };
+    Ok([resolve(config.mqtt_tcp_listeners())?, resolve(config.mqtt_ssl_listeners())?])
+}
+
 /// The address that an HTTP server binds.
 ///
 /// # Errors

@@ -40,7 +40,9 @@ mod volume;
 pub use alarms::AlarmLimits;
 pub use authenticate::{LoopbackUsers, Passwords};
 pub use clock::Clock;
-pub use configuration::{alarm_limits, amqp_addresses, amqps_addresses, http_address, node_name, stream_addresses};
+pub use configuration::{
+    alarm_limits, amqp_addresses, amqps_addresses, http_address, mqtt_addresses, node_name, stream_addresses,
+};
 pub use cores::{Listener, SocketOptions};
 pub use descriptors::{Descriptors, HttpDescriptor};
 pub use disk::FsDisk;

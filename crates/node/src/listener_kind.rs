@@ -69,6 +69,29 @@ pub static STREAM_TLS: ListenerKind = ListenerKind {
     ..STREAM
 };
 
+/// MQTT 3.1, 3.1.1 and 5.
+pub static MQTT: ListenerKind = ListenerKind {
+    protocol: "mqtt",
+    also_called: &[],
+    purpose: "MQTT",
+    port_name: "mqtt",
+    line: ("MQTT", "(mqtt://localhost:PORT)"),
+    labels: &["mqtt310", "mqtt311", "mqtt50"],
+    tls_options: None,
+    is_for_clients: true,
+};
+
+/// MQTT over TLS.
+pub static MQTT_TLS: ListenerKind = ListenerKind {
+    protocol: "mqtt/ssl",
+    also_called: &["mqtts"],
+    purpose: "MQTT over TLS",
+    port_name: "mqtt_tls",
+    line: ("MQTT, TLS", "(mqtts://localhost:PORT)"),
+    tls_options: Some("ssl_options"),
+    ..MQTT
+};
+
 /// The HTTP API.
 pub static HTTP: ListenerKind = ListenerKind {
     protocol: "http",
@@ -113,7 +136,8 @@ pub static PROMETHEUS_TLS: ListenerKind = ListenerKind {
 };
 
 /// All kinds that a node can open.
-pub static ALL: [&ListenerKind; 8] = [&AMQP, &AMQPS, &STREAM, &STREAM_TLS, &HTTP, &HTTPS, &PROMETHEUS, &PROMETHEUS_TLS];
+pub static ALL: [&ListenerKind; 10] =
+    [&AMQP, &AMQPS, &STREAM, &STREAM_TLS, &MQTT, &MQTT_TLS, &HTTP, &HTTPS, &PROMETHEUS, &PROMETHEUS_TLS];
 
 impl ListenerKind {
     /// Whether its connections use TLS.
@@ -161,6 +185,8 @@ mod tests {
             ("amqp/ssl", true, true),
             ("stream", false, true),
             ("stream/ssl", true, true),
+            ("mqtt", false, true),
+            ("mqtt/ssl", true, true),
             ("http", false, false),
             ("https", true, false),
             ("http/prometheus", false, false),

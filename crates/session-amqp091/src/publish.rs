@@ -143,7 +143,7 @@ impl Session {
         if flags & FLAG_REPLY_TO != 0 {
             rewritten = self.with_volatile_reply_to(channel, properties)?;
         }
-        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost };
+        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id: None };
         let mut overlay = Vec::new();
         let route = match headers
             .map(FurtherKeys::of)

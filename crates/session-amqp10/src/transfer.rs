@@ -319,7 +319,7 @@ impl Connection {
     }
 
     fn route(&mut self, exchange: &[u8], key: &[u8], message: &Incoming<'_>) -> Result<Arc<Route>> {
-        let publisher = route::Publisher { user: &self.client.user, vhost: &self.client.vhost };
+        let publisher = route::Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id: None };
         let snapshot = self.client.broker.registry.snapshot();
         let headers = MessageHeaders(message.headers);
         let mut further = message.further_keys().peekable();

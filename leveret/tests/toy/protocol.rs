@@ -155,7 +155,7 @@ impl ToySession {
 
     fn publish(&mut self, queue: &str, body: &[u8], now: Now) -> Result<(), String> {
         let snapshot = self.client.broker.registry.snapshot();
-        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost };
+        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id: None };
         let route = self.client.routes.find(&snapshot, &publisher, b"", queue.as_bytes(), &NoHeaders).map_err(text)?;
         let routing_key = queue.as_bytes();
         self.has_published = true;

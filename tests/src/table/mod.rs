@@ -4,6 +4,7 @@ mod amqp091;
 mod amqp10;
 mod frameworks;
 mod jms;
+mod mqtt;
 mod streams;
 
 use std::fmt::Write as _;
@@ -12,7 +13,8 @@ use std::fs;
 use crate::{allow, cell};
 
 /// Every table.
-pub const TABLES: [&Table; 5] = [&amqp091::TABLE, &amqp10::TABLE, &jms::TABLE, &frameworks::TABLE, &streams::TABLE];
+pub const TABLES: [&Table; 6] =
+    [&amqp091::TABLE, &amqp10::TABLE, &jms::TABLE, &frameworks::TABLE, &streams::TABLE, &mqtt::TABLE];
 
 /// The clients of one protocol and the scenarios that each of them runs.
 #[derive(Debug)]
@@ -90,6 +92,8 @@ pub struct Scenario {
     pub terminates_the_broker: bool,
     /// Whether the program speaks the stream protocol, and gets a URI of its listener.
     pub over_streams: bool,
+    /// Whether the program speaks MQTT, and gets a URI of its listener.
+    pub over_mqtt: bool,
 }
 
 impl Scenario {
@@ -103,12 +107,14 @@ impl Scenario {
             stops_the_broker: false,
             terminates_the_broker: false,
             over_streams: false,
+            over_mqtt: false,
         }
     }
 
     /// Whether a broker that is given from outside can run it.
     pub fn runs_on_a_given_broker(&self) -> bool {
-        !self.leveret_only && !self.stops_the_broker && !self.over_streams && self.settings.is_empty()
+        let needs_node = self.stops_the_broker || self.over_streams || self.over_mqtt;
+        !self.leveret_only && !needs_node && self.settings.is_empty()
     }
 
     const fn with(mut self, settings: &'static [(&'static str, &'static str)]) -> Self {
@@ -124,6 +130,11 @@ impl Scenario {
 
     const fn over_streams(mut self) -> Self {
         self.over_streams = true;
+        self
+    }
+
+    const fn over_mqtt(mut self) -> Self {
+        self.over_mqtt = true;
         self
     }
 

@@ -39,8 +39,8 @@ fn plugins_that_are_built_in_are_enabled_and_others_are_not() {
     well(&node, "rabbitmq-plugins set rabbitmq_management rabbitmq_prometheus");
     well(&node, "rabbitmq-plugins enable --offline rabbitmq_management");
     for line in ["enable", "enable --offline"] {
-        let said = exit(&node, &format!("rabbitmq-plugins {line} rabbitmq_mqtt rabbitmq_management"));
-        assert!(said.exit == 70 && said.stderr.contains("aren't there yet: rabbitmq_mqtt. "), "{line}: {said:?}");
+        let said = exit(&node, &format!("rabbitmq-plugins {line} rabbitmq_stomp rabbitmq_management"));
+        assert!(said.exit == 70 && said.stderr.contains("aren't there yet: rabbitmq_stomp. "), "{line}: {said:?}");
     }
     // RabbitMQ warns about unknown names, and continues.
     for line in ["enable", "disable", "set"] {
@@ -51,7 +51,7 @@ fn plugins_that_are_built_in_are_enabled_and_others_are_not() {
     assert!(said.exit == 70 && said.stderr.contains("this node has no enabled_plugins file"), "{said:?}");
     assert_eq!(well(&node, "rabbitmq-plugins list -q -E -m"), "rabbitmq_management\nrabbitmq_prometheus\n");
     let running = well(&node, "rabbitmq-plugins list -q -e -m");
-    assert!(running.starts_with("rabbitmq_amqp1_0\n") && !running.contains("mqtt"), "{running}");
+    assert!(running.starts_with("rabbitmq_amqp1_0\n") && !running.contains("stomp"), "{running}");
 }
 
 /// FP-05.
@@ -59,7 +59,7 @@ fn plugins_that_are_built_in_are_enabled_and_others_are_not() {
 fn a_file_of_plugins_sets_the_listeners_of_the_next_start() {
     let directory = new_directory();
     let file: PathBuf = directory.path().join("plugins");
-    fs::write(&file, "%% by hand\n[rabbitmq_prometheus, rabbitmq_mqtt, rabbitmq_managment].\n").expect("is written");
+    fs::write(&file, "%% by hand\n[rabbitmq_prometheus, rabbitmq_stomp, rabbitmq_managment].\n").expect("is written");
     let node = WithFile::start(directory.path(), &file);
     assert!(node.ports.amqp > 0 && node.ports.prometheus > 0);
     assert_eq!(node.ports.http, 0, "nobody asked for the HTTP API");
@@ -68,12 +68,12 @@ fn a_file_of_plugins_sets_the_listeners_of_the_next_start() {
         (said.exit, said.stdout)
     };
     let names = |list: &[&str]| (0, list.iter().map(|name| format!("{name}\n")).collect::<String>());
-    assert_eq!(ask("list -q -E -m"), names(&["rabbitmq_mqtt", "rabbitmq_prometheus"]));
+    assert_eq!(ask("list -q -E -m"), names(&["rabbitmq_prometheus", "rabbitmq_stomp"]));
     let (_, listed) = ask("list -q");
     for line in [
         "[E*] rabbitmq_prometheus ",
         "[e*] rabbitmq_management_agent ",
-        "[E ] rabbitmq_mqtt ",
+        "[E ] rabbitmq_stomp ",
         "[  ] rabbitmq_management ",
     ] {
         assert!(listed.contains(line), "{line} in {listed}");
@@ -81,14 +81,14 @@ fn a_file_of_plugins_sets_the_listeners_of_the_next_start() {
     assert_eq!(ask("is_enabled rabbitmq_management").0, 69);
     assert_eq!(ask("is_enabled rabbitmq_prometheus").0, 0);
     assert!(ask("directories -q").1.contains(&file.display().to_string()));
-    assert_eq!(ask("disable rabbitmq_managment rabbitmq_mqtt").0, 0);
+    assert_eq!(ask("disable rabbitmq_managment rabbitmq_stomp").0, 0);
     let (exit, said) = ask("enable rabbitmq_management");
     assert!(exit == 0 && said.contains("is written; the node reads it when it starts"), "{said}");
     let read = || fs::read_to_string(&file).expect("is there");
     assert_eq!(read(), "[rabbitmq_management,rabbitmq_prometheus].\n");
     assert!(ask("list -q").1.contains("[E ] rabbitmq_management "), "it doesn't run yet");
     let log = node.stop();
-    assert!(log.contains("plugins:2: the plugin 'rabbitmq_mqtt' isn't built yet"), "{log}");
+    assert!(log.contains("plugins:2: the plugin 'rabbitmq_stomp' isn't built yet"), "{log}");
     assert!(log.contains("'rabbitmq_managment' isn't known") && log.contains("is 'rabbitmq_management'"), "{log}");
 
     let node = WithFile::start(directory.path(), &file);

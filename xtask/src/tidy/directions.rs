@@ -6,7 +6,7 @@ use super::manifest::Dependencies;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("amqp091", &[]),
     ("amqp10", &[]),
-    ("message", &["amqp091", "amqp10"]),
+    ("message", &["amqp091", "amqp10", "mqtt"]),
     ("model", &[]),
     ("routing", &["model", "message"]),
     ("selector", &[]),
@@ -24,6 +24,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         "session-stream",
         &["session", "broker", "stream-protocol", "message", "routing", "queue", "model", "log", "metrics"],
     ),
+    ("session-mqtt", &["session", "broker", "mqtt", "message", "routing", "queue", "model", "log", "metrics"]),
     ("auth", &["model"]),
     ("config", &[]),
     ("ctl", &[]),
@@ -32,6 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("node", &["broker", "log", "auth", "metrics", "config", "model"]),
     ("management", &["node", "broker", "model", "metrics", "auth", "config"]),
     ("stream-protocol", &[]),
+    ("mqtt", &[]),
     ("strict-client", &["amqp091", "amqp10", "stream-protocol"]),
     ("bench", &["strict-client", "amqp091", "amqp10", "stream-protocol", "metrics"]),
 ];
@@ -51,8 +53,18 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ),
 ];
 /// Permitted dependencies of the binary, which puts the parts together.
-const BINARY_MAY_USE: &[&str] =
-    &["management", "ctl", "bench", "node", "session-amqp091", "session-amqp10", "session-stream", "config", "log"];
+const BINARY_MAY_USE: &[&str] = &[
+    "management",
+    "ctl",
+    "bench",
+    "node",
+    "session-amqp091",
+    "session-amqp10",
+    "session-mqtt",
+    "session-stream",
+    "config",
+    "log",
+];
 /// Packages without restrictions.
 const FREE: &[&str] = &["benches", "sim", "tests", "xtask", "fuzz"];
 

@@ -866,9 +866,9 @@ impl QueueHandle {
         let (name, reason) = (&self.info.name, self.refusal_reason());
         let refused = || NotTaken::Refused(RefusedPublish { accepted, queue: name.clone(), reason }.into());
         let not_taken = if is_gone { Some(NotTaken::Gone) } else { (accepted < count).then(refused) };
-        let carried_out = CarriedOut { awaited, queue: self.clone(), not_taken };
-        let queue = self.clone();
-        let (awaited, fate) = late.number(carried_out, move |call| queue.deferred.ask(Some(&queue), call));
+        let (queue, carried_out) = (self.clone(), CarriedOut { awaited, queue: self.clone(), not_taken });
+        let (awaited, fate) =
+            late.number(carried_out, move |call| queue.deferred.ask(Some(&queue), Box::new(move |_| call())));
         Published { acceptance: Acceptance::Later(fate), awaited, is_behind, is_gone: false, slot }
     }
 
@@ -884,7 +884,7 @@ impl QueueHandle {
     ) -> NowOrLater<T> {
         let (place, later) = later();
         let queue = Arc::downgrade(self);
-        let answer = move || {
+        let answer = move |_| {
             if let Some(queue) = queue.upgrade() {
                 place.answer(call(&queue));
             }

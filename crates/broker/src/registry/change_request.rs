@@ -196,7 +196,7 @@ impl Registry {
         }
         let (place, answer) = later_or(gone);
         let registry = Arc::downgrade(self);
-        let carry_out = move || {
+        let carry_out = move |_| {
             if let Some(registry) = registry.upgrade() {
                 let outcome = change(&registry);
                 registry.publish_when_durable();

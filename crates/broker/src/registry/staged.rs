@@ -198,8 +198,8 @@ impl Registry {
         let Some(mut next) = next else { return Vec::new() };
         let (declared, deleted) = (next.declared.clone(), next.deleted.clone());
         let histories = std::mem::take(&mut next.histories);
-        // An exchange's own queue is nobody's to see.
-        let ordinary = deleted.iter().filter(|queue| queue.info().exchange().is_none());
+        // The broker's own queues are nobody's to see.
+        let ordinary = deleted.iter().filter(|queue| !queue.info().is_own());
         self.services.counters.queues_deleted.add(ordinary.count() as u64);
         staged.latest = next.snapshot.clone();
         let (model, record) = (staged.model.clone(), staged.last_record);

@@ -5,7 +5,7 @@ mod queues;
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use leveret_model::{Action, Refused, authorize};
+use leveret_model::{Action, Refused, authorize_client};
 use leveret_routing::{Headers, RoutedBy, Routes};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
@@ -206,6 +206,8 @@ pub struct Publisher<'a> {
     pub user: &'a str,
     /// Its vhost.
     pub vhost: &'a str,
+    /// Its client id, in a protocol that has one.
+    pub client_id: Option<&'a str>,
 }
 
 impl RouteCache {
@@ -296,7 +298,7 @@ fn resolve(
     let name = String::from_utf8_lossy(exchange);
     for key in keys {
         let action = Action::PublishWith { exchange: &name, routing_key: key };
-        authorize(&snapshot.topology, publisher.user, vhost, action)?;
+        authorize_client(&snapshot.topology, publisher.user, vhost, publisher.client_id, action)?;
     }
     let Some(found) = snapshot.topology.exchange(vhost, &name) else {
         return Err(Refused::no_exchange(vhost, &name));

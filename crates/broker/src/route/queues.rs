@@ -45,6 +45,11 @@ impl RouteQueues {
         Self(Found::Many(Arc::new(many)))
     }
 
+    /// One queue.
+    pub fn only(queue: QueueRef) -> Self {
+        Self(Found::Few(SmallVec::from_iter([queue])))
+    }
+
     /// Their number.
     #[inline]
     pub fn len(&self) -> usize {

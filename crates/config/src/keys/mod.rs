@@ -14,6 +14,7 @@ mod http;
 mod interceptors;
 mod limits;
 mod logging;
+mod mqtt;
 mod other;
 mod own_exchanges;
 mod stream;
@@ -109,6 +110,7 @@ fn working_keys() -> impl Iterator<Item = &'static Key> {
         amqp10::KEYS,
         deprecated::KEYS,
         interceptors::KEYS,
+        mqtt::KEYS,
         stream::KEYS,
         own_exchanges::KEYS,
     ];

@@ -85,9 +85,9 @@ fn head(api: &Api, format: &str, explanation: &str) -> Vec<(&'static str, Part)>
     ]
 }
 
-/// Whether a definitions file names the queue. Those of delayed exchanges come with the exchanges.
+/// Whether a definitions file names the queue. Those of exchanges come with these, and other own ones with their first record.
 fn is_exported(queue: &Arc<Queue>) -> bool {
-    !queue.is_exclusive() && queue.exchange().is_none()
+    !queue.is_exclusive() && !queue.is_own()
 }
 
 /// Queues, exchanges and bindings, including transient ones, as RabbitMQ exports them. Exclusive queues belong to one

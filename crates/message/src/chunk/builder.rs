@@ -16,6 +16,7 @@ use crate::batch::{Batch, MessageRef};
 use crate::deliver::{Delivery, write_body, write_start};
 use crate::envelope::Encoding;
 use crate::hub::BodyForm;
+use crate::mqtt::MqttHead;
 use crate::overlay::Overlay;
 use crate::stored::{StoredMessage, tell_the_same, times};
 
@@ -394,6 +395,10 @@ fn filter_value<'a>(message: &StoredMessage<'a>) -> Option<&'a [u8]> {
                 amqp10::Value::String(text) => Some(text.as_bytes()),
                 _ => None,
             }
+        }
+        Encoding::Mqtt => {
+            let mut user = MqttHead::read(message.properties)?.properties.user();
+            user.find(|(name, _)| *name == X_STREAM_FILTER_VALUE).map(|(_, value)| value.as_bytes())
         }
     }
 }

@@ -26,6 +26,10 @@ pub fn file_to_amqp091<'a>(
         let Amqp091 { properties, .. } = super::to_amqp091(message, delivery);
         return Some((properties, 0..u64::from(length)));
     }
+    if message.encoding == Encoding::Mqtt {
+        let hub = Message::from_mqtt(message);
+        return Some((Cow::Owned(properties_of(&hub, delivery, false)), 0..u64::from(length)));
+    }
     let (bare, before) = Sections::parse_start(start)?;
     let hub = Message::from_amqp10(message, &bare);
     let (range, is_encoded) = match FileBody::of(hub.body, length, start, before)? {

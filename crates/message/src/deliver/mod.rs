@@ -10,6 +10,7 @@ mod amqp091;
 mod amqp10;
 mod deaths;
 mod file;
+mod mqtt;
 mod stamps;
 
 use std::borrow::Cow;
@@ -25,6 +26,7 @@ pub(crate) use amqp10::{MapWriter, write_body, write_start};
 pub use amqp091::{to_amqp091, within};
 pub(crate) use deaths::{header as death_header, is_death_annotation};
 pub use file::{file_to_amqp10, file_to_amqp091};
+pub use mqtt::{MqttOrigin, mqtt_origin, to_mqtt};
 
 /// A message for a receiver over AMQP 0-9-1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,6 +42,7 @@ pub struct Amqp091<'a> {
 pub fn timestamp(message: &StoredMessage<'_>) -> Option<u64> {
     stamps::Stamps::of(&message.overlay, &Delivery::default()).timestamp().or_else(|| match message.encoding {
         Encoding::Amqp091 => Properties::decode(message.properties).ok()?.timestamp,
+        Encoding::Mqtt => None,
         Encoding::Amqp10 => {
             Sections::parse(message.body).ok()?.properties?.creation_time.and_then(amqp091::value::seconds)
         }

@@ -47,6 +47,7 @@ pub(super) fn read<'a>(stored: &StoredMessage<'a>) -> Message<'a> {
         },
         application_properties: Entries::amqp091_properties(headers),
         body: if is_sections { BodyForm::Declared } else { BodyForm::Bytes },
+        says_transient: false,
     }
 }
 

@@ -32,6 +32,7 @@ pub(super) fn read<'a>(stored: &StoredMessage<'a>, bare: &Sections<'a>) -> Messa
         properties,
         application_properties: Entries::amqp10(bare.application_properties),
         body: BodyForm::Sections,
+        says_transient: false,
     }
 }
 

@@ -9,6 +9,8 @@ use leveret_amqp10::message::{BodyRef, SectionStart, Sections};
 pub enum BodyForm {
     /// Plain bytes, in a protocol that has nothing else.
     Bytes,
+    /// Plain bytes that the publisher declares to be UTF-8, which isn't checked yet.
+    Text,
     /// Plain bytes that the publisher declares to be sections of AMQP 1.0, which isn't checked yet.
     Declared,
     /// A bare message of AMQP 1.0: its body and footer follow its other sections.
@@ -20,6 +22,8 @@ pub enum BodyForm {
 pub enum Body<'a> {
     /// Bytes; in AMQP 1.0 one data section.
     Bytes(&'a [u8]),
+    /// Text; in AMQP 1.0 an amqp-value section with a string.
+    Text(&'a str),
     /// Sections of AMQP 1.0.
     Sections {
         /// One or more data or amqp-sequence sections, or an amqp-value section.
@@ -35,6 +39,7 @@ impl<'a> Body<'a> {
     pub fn read(form: BodyForm, bytes: &'a [u8]) -> Option<Self> {
         Some(match form {
             BodyForm::Bytes => Self::Bytes(bytes),
+            BodyForm::Text => std::str::from_utf8(bytes).map_or(Self::Bytes(bytes), Self::Text),
             BodyForm::Declared => Self::declared(bytes).unwrap_or(Self::Bytes(bytes)),
             BodyForm::Sections => Self::from_amqp10(&Sections::parse(bytes).ok()?, bytes),
         })
@@ -73,6 +78,9 @@ impl FileBody {
         let length = u64::from(length);
         if form == BodyForm::Bytes {
             return Some(Self::Bytes(0..length));
+        }
+        if form == BodyForm::Text {
+            return None;
         }
         let section = SectionStart::of(&start[before..])?;
         let content = (before + section.length) as u64;

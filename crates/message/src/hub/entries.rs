@@ -2,8 +2,9 @@
 
 use leveret_amqp10::MapRef;
 use leveret_amqp091::Table;
+use leveret_mqtt::PropertyList;
 
-use super::{Value, amqp091, value};
+use super::{Value, amqp091, mqtt, value};
 
 /// Named values, in the publisher's order. A name may occur twice.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -20,6 +21,10 @@ enum Source<'a> {
         kind: Option<Value<'a>>,
     },
     Amqp091Properties(Table<'a>),
+    Mqtt {
+        properties: PropertyList<'a>,
+        are_annotations: bool,
+    },
 }
 
 impl<'a> Entries<'a> {
@@ -38,6 +43,14 @@ impl<'a> Entries<'a> {
         Self(Source::Amqp091Properties(headers))
     }
 
+    /// The user properties of MQTT that are annotations, or the others.
+    pub(super) fn mqtt(properties: PropertyList<'a>, are_annotations: bool) -> Self {
+        match properties.is_empty() {
+            true => Self::default(),
+            false => Self(Source::Mqtt { properties, are_annotations }),
+        }
+    }
+
     /// Passes each name and value to `take`. Takes a closure instead of returning an iterator, because it then checks
     /// the stored form once and not for each entry.
     #[inline]
@@ -47,6 +60,7 @@ impl<'a> Entries<'a> {
             Source::Amqp10(map) => value::text_pairs(map.iter()).for_each(|(name, value)| take(name, value)),
             Source::Amqp091Annotations { headers, kind } => amqp091::annotations(headers, kind, take),
             Source::Amqp091Properties(headers) => amqp091::application_properties(headers, take),
+            Source::Mqtt { properties, are_annotations } => mqtt::user_properties(properties, are_annotations, take),
         }
     }
 }

@@ -21,6 +21,7 @@ mod amqp091;
 mod amqp10;
 mod body;
 mod entries;
+mod mqtt;
 mod reply_to;
 pub(crate) mod uuid;
 mod value;
@@ -55,6 +56,8 @@ pub struct Message<'a> {
     pub application_properties: Entries<'a>,
     /// How the stored body is read.
     pub body: BodyForm,
+    /// Whether its publisher said that it isn't durable, where it isn't: in MQTT every message says so.
+    pub says_transient: bool,
 }
 
 /// Immutable properties (3.2.4).
@@ -96,6 +99,10 @@ impl<'a> Message<'a> {
                 let message = Self::from_amqp091(stored);
                 (message, Body::read(message.body, stored.body)?)
             }
+            Encoding::Mqtt => {
+                let message = Self::from_mqtt(stored);
+                (message, Body::read(message.body, stored.body)?)
+            }
             Encoding::Amqp10 => {
                 // In place, because the sections take half a kilobyte.
                 let mut bare = Sections::NONE;
@@ -103,6 +110,11 @@ impl<'a> Message<'a> {
                 (Self::from_amqp10(stored, &bare), Body::from_amqp10(&bare, stored.body))
             }
         })
+    }
+
+    /// Reads a message published over MQTT from its head.
+    pub fn from_mqtt(stored: &StoredMessage<'a>) -> Self {
+        mqtt::read(stored)
     }
 
     /// Reads a message published over AMQP 0-9-1 from its properties.

@@ -2,7 +2,10 @@
 
 use std::borrow::Cow;
 
+use crate::mqtt::routing_key;
+
 const QUEUES: &str = "/queues/";
+const EXCHANGES: &str = "/exchanges/";
 
 /// The address for replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +14,13 @@ pub enum ReplyTo<'a> {
     Address(&'a str),
     /// A queue's name.
     Queue(&'a [u8]),
+    /// A topic of MQTT.
+    Topic {
+        /// The exchange that messages to topics go to.
+        exchange: &'a [u8],
+        /// The topic.
+        topic: &'a str,
+    },
 }
 
 impl<'a> ReplyTo<'a> {
@@ -22,6 +32,16 @@ impl<'a> ReplyTo<'a> {
                 None => Cow::Borrowed(address.as_bytes()),
             },
             Self::Queue(queue) => Cow::Borrowed(queue),
+            Self::Topic { topic, .. } => routing_key(topic),
+        }
+    }
+
+    /// The routing key, if it is the address of an exchange and a key, or the queue of a name.
+    pub fn key(self) -> Option<Cow<'a, [u8]>> {
+        match self {
+            Self::Address(address) => decode(address.strip_prefix(EXCHANGES)?.split_once('/')?.1),
+            Self::Queue(_) => None,
+            Self::Topic { topic, .. } => Some(routing_key(topic)),
         }
     }
 
@@ -29,15 +49,20 @@ impl<'a> ReplyTo<'a> {
     pub fn address(self) -> Cow<'a, str> {
         match self {
             Self::Address(address) => Cow::Borrowed(address),
-            Self::Queue(queue) => Cow::Owned(encode(queue)),
+            Self::Queue(queue) => Cow::Owned(encode(QUEUES, queue)),
+            Self::Topic { exchange, topic } => {
+                let mut address = encode(EXCHANGES, exchange);
+                address.push('/');
+                Cow::Owned(encode(&address, &routing_key(topic)))
+            }
         }
     }
 }
 
-fn encode(queue: &[u8]) -> String {
-    let mut address = String::with_capacity(QUEUES.len() + queue.len());
-    address.push_str(QUEUES);
-    for &byte in queue {
+fn encode(before: &str, name: &[u8]) -> String {
+    let mut address = String::with_capacity(before.len() + name.len());
+    address.push_str(before);
+    for &byte in name {
         // The unreserved characters of RFC 3986, 2.3.
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             address.push(byte.into());

@@ -7,8 +7,8 @@ use crate::{Arguments, Exchange, Queue, QueueOptions};
 
 impl Policy {
     pub(crate) fn applies_to_queue(&self, queue: &Queue) -> bool {
-        // Limits and times to live are none of the queue of an exchange.
-        queue.exchange().is_none()
+        // Limits and times to live are none of the broker's own queues.
+        !queue.is_own()
             && self.apply_to.has_queues(queue.queue_type)
             && definition::fits(&self.definition, queue.queue_type)
             && self.pattern.matches(&queue.name)

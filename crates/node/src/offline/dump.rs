@@ -245,6 +245,7 @@ fn message_fields(line: &mut Value, payload: &[u8], bodies: bool) {
     line["encoding"] = match message.encoding {
         Encoding::Amqp091 => "AMQP 0-9-1".into(),
         Encoding::Amqp10 => "AMQP 1.0".into(),
+        Encoding::Mqtt => "MQTT".into(),
     };
     line["durable"] = json!(envelope.durable);
     line["priority"] = json!(envelope.priority);

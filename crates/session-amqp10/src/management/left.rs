@@ -105,7 +105,7 @@ fn remove_after(
     removals: Vec<Removal>,
 ) {
     let Some(answer) = answers.pop() else {
-        return broker.call_after(WaitFor::all(waits), move |broker| {
+        return broker.call_after(WaitFor::all(waits), move |broker, _| {
             broker.registry.publish();
             removals.into_iter().for_each(|removal| removal.carry_out(broker));
             broker.streams.announce();

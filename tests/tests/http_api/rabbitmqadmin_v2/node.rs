@@ -134,7 +134,7 @@ fn protocol(admin: &Admin, command: &str) {
     for spoken in ["amqp", "amqp091", "amqp10", "http"] {
         assert!(admin.run(command, &format!("--protocol {spoken}")).contains(PASSED), "{spoken}");
     }
-    admin.fails(command, "--protocol mqtt", "No active listener");
+    admin.fails(command, "--protocol stomp", "No active listener");
 }
 
 fn flags(admin: &Admin, command: &str) {

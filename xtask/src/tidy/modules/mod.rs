@@ -30,6 +30,7 @@ const CRATES: &[&str] = &[
     "session",
     "session-amqp091",
     "session-amqp10",
+    "session-mqtt",
     "session-stream",
     "sim",
     "strict-client",

@@ -40,6 +40,7 @@ pub fn to_amqp091<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Amqp0
             }
             _ => by_hub(message, delivery),
         },
+        Encoding::Mqtt => by_hub(message, delivery),
     }
 }
 
@@ -90,6 +91,7 @@ fn by_hub<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Amqp091<'a> {
 fn bytes_of(body: Body<'_>) -> (Cow<'_, [u8]>, bool) {
     match body {
         Body::Bytes(bytes) => (Cow::Borrowed(bytes), false),
+        Body::Text(text) => (Cow::Borrowed(text.as_bytes()), false),
         Body::Sections { body: BodyRef::Data(data), .. } => match data.single() {
             Some(bytes) => (Cow::Borrowed(bytes), false),
             None => (Cow::Owned(data.iter().flatten().copied().collect()), false),

@@ -31,6 +31,8 @@ const CC: &[u8] = b"CC";
 const X_BASIC: &str = "x-basic-";
 const X_MESSAGE_ID: &str = "x-message-id";
 const X_CORRELATION_ID: &str = "x-correlation-id";
+/// The topic for replies of a message of MQTT, as a routing key.
+const X_REPLY_TO_TOPIC: &str = "x-reply-to-topic";
 
 /// Encodes property flags and list. `is_encoded` is set if the body is left as sections.
 pub(in crate::deliver) fn write(message: &Message<'_>, delivery: &Delivery, is_encoded: bool) -> Vec<u8> {
@@ -50,14 +52,21 @@ pub(in crate::deliver) fn write(message: &Message<'_>, delivery: &Delivery, is_e
     message.application_properties.each(|name, value| {
         value::field(value).into_iter().for_each(|value| pairs.push(name.as_bytes(), value));
     });
+    if let Some(ReplyTo::Topic { .. }) = given.reply_to {
+        let key = given.reply_to.map(ReplyTo::queue).unwrap_or_default();
+        pairs.push(X_REPLY_TO_TOPIC.as_bytes(), FieldValue::LongString(key.into_owned()));
+    }
     let headers = (!pairs.is_empty()).then(|| pairs.into_table().encoded());
     let expiration = message.envelope.ttl_ms().map(|ttl| ttl.to_string());
-    let reply_to = given.reply_to.map(ReplyTo::queue);
+    let reply_to = given.reply_to.filter(|to| !matches!(to, ReplyTo::Topic { .. })).map(ReplyTo::queue);
     let properties = Properties {
         content_type: given.content_type.and_then(|text| short(text.as_str().as_bytes())),
         content_encoding: given.content_encoding.and_then(|text| short(text.as_str().as_bytes())),
         headers: headers.as_ref().map(leveret_amqp091::EncodedTable::as_table),
-        delivery_mode: delivery_mode(message.envelope.durable, delivery.stream_offset.is_some()),
+        delivery_mode: delivery_mode(
+            message.envelope.durable,
+            delivery.stream_offset.is_some() || message.says_transient,
+        ),
         priority: message.envelope.priority,
         correlation_id: correlation_id.as_ref().and_then(message_id::Id::as_short_str),
         reply_to: reply_to.as_ref().and_then(|queue: &Cow<'_, [u8]>| short(queue)),

@@ -8,7 +8,8 @@ mod properties;
 mod run;
 mod value;
 
-use leveret_amqp10::message::{Header, write_data};
+use leveret_amqp10::Value;
+use leveret_amqp10::message::{Header, write_data, write_value};
 
 use super::Delivery;
 use super::stamps::Stamps;
@@ -58,6 +59,7 @@ pub(crate) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
             return BodyForm::Sections;
         }
         Encoding::Amqp091 => Message::from_amqp091(message),
+        Encoding::Mqtt => Message::from_mqtt(message),
     };
     annotations::write(&hub, &stamps, out);
     properties::write(&hub.properties, out);
@@ -91,6 +93,7 @@ pub(crate) fn write_body(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
 fn write_read(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
     match Body::read(form, bytes) {
         Some(Body::Sections { raw, .. }) => out.extend_from_slice(raw),
+        Some(Body::Text(text)) => write_value(out, &Value::String(text)),
         _ => write_data(out, bytes),
     }
 }

@@ -1,0 +1,152 @@
+//! CONNECT: who the client is and where it may go, in RabbitMQ's order.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use leveret_broker::settings::IN_MAINTENANCE;
+use leveret_broker::time::{Now, SECOND};
+use leveret_model::{Action, Topology, authorize};
+use leveret_mqtt::{Connect, PropertyId, ReasonCode, Version};
+
+use super::failure::BrokenRule;
+use super::session::{MqttPhase, Session};
+use super::stored_will::StoredWill;
+
+/// Longest client id, in bytes: names of queues have 255, and begin and end with more than the id.
+const CLIENT_ID_BYTES_MAX: usize = 230;
+/// The global parameter that maps ports to vhosts, as in RabbitMQ.
+const PORTS: &str = "mqtt_port_to_vhost_mapping";
+
+fn refused<T>(reason: ReasonCode, text: impl Into<String>) -> Result<T, BrokenRule> {
+    Err(BrokenRule::new(reason, text))
+}
+
+impl Session {
+    /// CONNECT.
+    pub(crate) fn connect(&mut self, connect: &Connect<'_>, now: Now) {
+        self.version = connect.version;
+        match self.identify(connect) {
+            Ok(()) => self.begin_opening(connect.clean_start, now),
+            Err(failure) => self.refuse_connect(&failure, now),
+        }
+    }
+
+    fn identify(&mut self, connect: &Connect<'_>) -> Result<(), BrokenRule> {
+        self.negotiate(connect)?;
+        self.client_id = self.check_client_id(connect)?;
+        let (name, password) = self.credentials(connect)?;
+        let (vhost, user) = self.vhost_of(&name);
+        let snapshot = self.client.broker.registry.snapshot_full();
+        if snapshot.topology.vhost(&vhost).is_none() {
+            return refused(ReasonCode::BAD_USER_NAME_OR_PASSWORD, format!("vhost '{vhost}' does not exist"));
+        }
+        let response = [b"\0", user.as_bytes(), b"\0", &password].concat();
+        let user = self.client.check_login("PLAIN", Cow::Owned(response)).map_err(|reason| {
+            let code = match reason.contains("localhost") {
+                true => ReasonCode::NOT_AUTHORIZED,
+                false => ReasonCode::BAD_USER_NAME_OR_PASSWORD,
+            };
+            BrokenRule::new(code, reason)
+        })?;
+        self.told().authenticated(&user);
+        self.client.log_in(&user, "PLAIN");
+        self.enter(&snapshot.topology, vhost)?;
+        self.will = connect.will.as_ref().map(|will| Box::new(StoredWill::new(will)));
+        Ok(())
+    }
+
+    /// Takes over what the client says of itself.
+    fn negotiate(&mut self, connect: &Connect<'_>) -> Result<(), BrokenRule> {
+        let properties = &connect.properties;
+        if let Some(method) = properties.text(PropertyId::AuthenticationMethod) {
+            let text = format!("extended authentication isn't there yet, asked for method '{method}'");
+            return refused(ReasonCode::BAD_AUTHENTICATION_METHOD, text);
+        }
+        self.keep_alive_s = connect.keep_alive;
+        self.client.input_every = u64::from(connect.keep_alive) * SECOND * 3 / 2;
+        self.receive_max = properties.number(PropertyId::ReceiveMaximum).map_or(u16::MAX, |most| most as u16);
+        self.packet_max_of_client = properties.number(PropertyId::MaximumPacketSize).unwrap_or(u32::MAX);
+        let most = self.shared.settings.session_expiry_max_s.unwrap_or(u32::MAX);
+        self.expiry_s = match (self.version, connect.clean_start) {
+            (Version::V50, _) => properties.number(PropertyId::SessionExpiryInterval).unwrap_or(0).min(most),
+            (_, true) => 0,
+            (_, false) => most,
+        };
+        Ok(())
+    }
+
+    fn check_client_id(&mut self, connect: &Connect<'_>) -> Result<Arc<str>, BrokenRule> {
+        let given = connect.client_id;
+        if given.is_empty() {
+            // [MQTT-3.1.3-8] of MQTT 3.1.1, and RabbitMQ in MQTT 5.
+            if !connect.clean_start {
+                let text = "an empty client identifier with a session that isn't clean";
+                return refused(ReasonCode::CLIENT_IDENTIFIER_NOT_VALID, text);
+            }
+            self.has_assigned_id = true;
+            return Ok(self.client.broker.names.next("").into());
+        }
+        if given.len() > CLIENT_ID_BYTES_MAX {
+            let text = format!("a client identifier of {} bytes, the longest has {CLIENT_ID_BYTES_MAX}", given.len());
+            return refused(ReasonCode::CLIENT_IDENTIFIER_NOT_VALID, text);
+        }
+        Ok(given.into())
+    }
+
+    fn credentials(&self, connect: &Connect<'_>) -> Result<(String, Vec<u8>), BrokenRule> {
+        let code = ReasonCode::BAD_USER_NAME_OR_PASSWORD;
+        match (connect.user_name, connect.password) {
+            // An empty password proves nothing: RabbitMQ's CVE-2016-9877.
+            (Some(name), Some(password)) if !password.is_empty() => Ok((name.to_owned(), password.to_vec())),
+            (Some(name), _) => refused(code, format!("no password for user '{name}'")),
+            (None, Some(_)) => refused(code, "a password without a user name"),
+            (None, None) => match &self.client.broker.settings.anonymous_login {
+                Some((name, password)) if self.shared.settings.allow_anonymous => {
+                    Ok((name.clone(), password.clone().into_bytes()))
+                }
+                _ => refused(code, "no credentials, and mqtt.allow_anonymous or the anonymous login is off"),
+            },
+        }
+    }
+
+    /// The vhost and the user of a user name: before and behind the last colon. Without one the port decides, then `mqtt.vhost`.
+    fn vhost_of(&self, name: &str) -> (Arc<str>, String) {
+        if let Some((vhost, user)) = name.rsplit_once(':') {
+            return (vhost.into(), user.to_owned());
+        }
+        let snapshot = self.client.broker.registry.snapshot();
+        let ports = snapshot.topology.global_parameter(PORTS);
+        let port = self.client.peer.local.port().to_string();
+        let vhost = ports.and_then(|ports| ports.get(&port)?.as_str().map(Arc::from));
+        (vhost.unwrap_or_else(|| self.shared.settings.vhost.clone()), name.to_owned())
+    }
+
+    fn enter(&mut self, topology: &Topology, vhost: Arc<str>) -> Result<(), BrokenRule> {
+        let broker = &self.client.broker;
+        if broker.is_in_maintenance() {
+            return refused(ReasonCode::SERVER_SHUTTING_DOWN, IN_MAINTENANCE);
+        }
+        let quota = |text: String| BrokenRule::new(ReasonCode::QUOTA_EXCEEDED, text);
+        broker.check_connection_limit().map_err(|refused| quota(refused.to_string()))?;
+        let counted = self.shared.open.enter(self.shared.settings.max_connections).map_err(quota)?;
+        authorize(topology, &self.client.user, &vhost, Action::Enter)
+            .map_err(|refused| BrokenRule::new(ReasonCode::NOT_AUTHORIZED, refused.to_string()))?;
+        self.client.enter(topology, vhost).map_err(|reached| quota(reached.to_string()))?;
+        self.counted = Some(counted);
+        Ok(())
+    }
+
+    /// Refuses the connection. A wrong password is answered late, so that passwords can't be tried in quick succession.
+    fn refuse_connect(&mut self, failure: &BrokenRule, now: Now) {
+        self.told().failed(self.state(), &failure.text);
+        self.will = None;
+        let is_password = matches!(failure.reason, ReasonCode::BAD_USER_NAME_OR_PASSWORD | ReasonCode::NOT_AUTHORIZED);
+        self.begin_end(now);
+        self.phase = MqttPhase::Refused(failure.reason);
+        if is_password && !self.client.is_logged_in() {
+            self.client.delay_refusal(now);
+        } else {
+            self.end_refused(failure.reason);
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! The consumers of a session: one for each of its queues.
+
+use std::sync::Arc;
+
+use leveret_broker::quota::Kind;
+use leveret_broker::time::Now;
+use leveret_model::{Action, Arguments, DeclareQueue, Value};
+use leveret_mqtt::ReasonCode;
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
+use leveret_session::client_connection::ConsumerUse;
+
+use super::consumer::{Consumer, TAG};
+use super::failure::reason_of;
+use super::session::Session;
+use super::subscriptions::Level;
+
+impl Session {
+    /// The declaration of a queue of the session. It goes with its connection, or after the session's expiry.
+    pub(crate) fn declaration(&self, level: Level) -> DeclareQueue {
+        let settings = &self.shared.settings;
+        let ends_with_connection = self.expiry_s == 0;
+        let mut arguments = Arguments::default();
+        if ends_with_connection && level == Level::Zero {
+            // Messages that wait for a client that doesn't read are bounded.
+            arguments = arguments.with("x-max-length", Value::Int(settings.waiting_max as i64));
+            arguments = arguments.with("x-max-length-bytes", Value::Int(settings.waiting_bytes_max as i64));
+        }
+        if !ends_with_connection && self.expiry_s != u32::MAX {
+            arguments = arguments.with("x-expires", Value::Int(i64::from(self.expiry_s) * 1000));
+        }
+        if !ends_with_connection && settings.quorum_queues {
+            arguments = arguments.with("x-queue-type", Value::from("quorum"));
+        }
+        DeclareQueue {
+            vhost: self.client.vhost.clone(),
+            name: level.queue_name(&self.client_id),
+            server_named: false,
+            durable: !ends_with_connection,
+            auto_delete: false,
+            exclusive: ends_with_connection,
+            connection: Some(self.client.id),
+            arguments,
+        }
+    }
+
+    /// Consumes from a queue of the session, if it doesn't yet.
+    ///
+    /// # Errors
+    /// The reason code, when the client may not, or the queue is gone.
+    pub(crate) fn consume(&mut self, level: Level, now: Now) -> Result<(), ReasonCode> {
+        if self.consumers[level as usize].is_some() {
+            return Ok(());
+        }
+        let name = level.queue_name(&self.client_id);
+        let refuse = |session: &Self, why: &str, reason| {
+            session.tell_refused(why);
+            Err(reason)
+        };
+        let queue = match self.client.known_queue(&name, Action::Consume(&name)) {
+            Ok(queue) => queue,
+            Err(refused) => return refuse(self, &refused.to_string(), reason_of(&refused)),
+        };
+        if let Err(why) = queue.check_runs() {
+            return refuse(self, &why, ReasonCode::SERVER_UNAVAILABLE);
+        }
+        if self.client.account.take(Kind::Consumers).is_err() {
+            let why = "the limit of consumers is reached; raise consumer_max_per_node";
+            return refuse(self, why, ReasonCode::QUOTA_EXCEEDED);
+        }
+        let id = ConsumerId(self.client.broker.fresh_id());
+        let prefetch = self.shared.settings.prefetch.min(self.receive_max);
+        let automatic_ack = level == Level::Zero;
+        let flow = ConsumerFlow::Prefetch(if automatic_ack { 0 } else { prefetch.into() });
+        let options = ConsumerOptions {
+            link: self.client.outbox.clone(),
+            key: id.0,
+            tag: TAG.into(),
+            channel: Arc::from(format!("{} (0)", self.client.name)),
+            automatic_ack,
+            flow,
+            priority: 0,
+            exclusive: false,
+            mode: ConsumerMode::Move,
+            filter: None,
+            stream: None,
+            timeout_ms: None,
+            user: self.client.user.clone(),
+            arguments: Arguments::default(),
+        };
+        if queue.add_consumer(id, options, now.monotonic).is_err() {
+            self.client.account.give(Kind::Consumers, 1);
+            return refuse(
+                self,
+                &format!("no queue '{name}' to consume from"),
+                ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR,
+            );
+        }
+        let consumer = Box::new(Consumer { id, queue, is_parked: false });
+        let way = ConsumerUse { exclusive: false, no_ack: automatic_ack, prefetch };
+        self.client.consumer_opened(&consumer.event(), way, &Arguments::default());
+        self.consumers[level as usize] = Some(consumer);
+        Ok(())
+    }
+
+    /// The queue of the consumer with this key, and the consumer.
+    pub(crate) fn level_of(&self, key: u64) -> Option<Level> {
+        let has_key = |level: &Level| self.consumers[*level as usize].as_ref().is_some_and(|known| known.id.0 == key);
+        Level::BOTH.into_iter().find(has_key)
+    }
+
+    /// Forgets a consumer.
+    pub(crate) fn forget_consumer(&mut self, level: Level) -> Option<Box<Consumer>> {
+        let consumer = self.consumers[level as usize].take()?;
+        self.client.account.give(Kind::Consumers, 1);
+        self.client.consumer_closed(&consumer.event());
+        Some(consumer)
+    }
+}
