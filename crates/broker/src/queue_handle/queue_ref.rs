@@ -172,7 +172,7 @@ impl QueueRef {
         })
     }
 
-    /// See [`leveret_queue::Queue::take_chunks`].
+    /// See [`leveret_queue::StreamQueue::take_chunks`].
     pub fn take_chunks(&self, id: ConsumerId, bytes: u64, now: Nanos, out: &mut Vec<TakenChunk>) -> ChunkTurn {
         pass!(self, queue => {
             let before = out.len();
@@ -182,17 +182,17 @@ impl QueueRef {
         })
     }
 
-    /// See [`leveret_queue::Queue::writer_sequence`].
+    /// See [`leveret_queue::StreamQueue::writer_sequence`].
     pub fn writer_sequence(&self, name: &str) -> Option<u64> {
         pass!(self, queue => queue.writer_sequence(name))
     }
 
-    /// See [`leveret_queue::Queue::activated`].
+    /// See [`leveret_queue::StreamQueue::activated`].
     pub fn activated(&self, id: ConsumerId, start: Option<StreamStart>, now: Nanos) {
         pass!(self, queue => queue.activated(id, start, now));
     }
 
-    /// See [`leveret_queue::Queue::stepped_down`].
+    /// See [`leveret_queue::StreamQueue::stepped_down`].
     pub fn stepped_down(&self, id: ConsumerId) {
         pass!(self, queue => queue.stepped_down(id));
     }
@@ -207,7 +207,7 @@ impl QueueRef {
         pass!(self, queue => queue.keep_offset(kept, now))
     }
 
-    /// See [`leveret_queue::Queue::activate_group`].
+    /// See [`leveret_queue::StreamQueue::activate_group`].
     pub fn activate_group(&self, name: &str, now: Nanos) -> bool {
         pass!(self, queue => queue.activate_group(name, now))
     }
@@ -372,7 +372,7 @@ impl QueueRef {
         pass!(self, queue => queue.modify(deliveries, failed, added, wait, now))
     }
 
-    /// Claims deferred messages for a consumer, see [`leveret_queue::Queue::claim`].
+    /// Claims deferred messages for a consumer, see [`leveret_queue::LedgerQueue::claim`].
     pub fn claim(&self, id: ConsumerId, tokens: &[Box<str>]) {
         pass!(self, queue => queue.claim(id, tokens));
     }
@@ -391,7 +391,7 @@ impl QueueRef {
         })
     }
 
-    /// Adds annotations to messages that a consumer holds, see [`leveret_queue::Queue::annotate`].
+    /// Adds annotations to messages that a consumer holds, see [`leveret_queue::LedgerQueue::annotate`].
     pub fn annotate(&self, runs: &[Run], added: &Arc<Added>) {
         pass!(self, queue => queue.annotate(runs, added));
     }
@@ -654,7 +654,7 @@ impl QueueRef {
         pass!(self, queue => queue.set_aside(which))
     }
 
-    /// See [`leveret_queue::Queue::peek_set_aside`].
+    /// See [`leveret_queue::LedgerQueue::peek_set_aside`].
     pub fn peek_set_aside(&self, which: SetAside, offset: u64, count: usize) -> Vec<Peeked> {
         pass!(self, queue => queue.peek_set_aside(which, offset, count))
     }
