@@ -164,7 +164,7 @@ impl Rig {
         match self.with(|queue, effects| queue.get(true, &link, 9, now, effects)) {
             GetOutcome::Message(taken, _) => Some(taken.first),
             GetOutcome::Empty => None,
-            GetOutcome::Wait | GetOutcome::Converted => panic!("nothing of this is on disk"),
+            GetOutcome::Wait | GetOutcome::Converted | GetOutcome::Failed(_) => panic!("nothing of this is on disk"),
         }
     }
 

@@ -526,7 +526,9 @@ fn check(rig: &mut Rig, steps: Vec<Step>) {
                         rig.store.remove(&number);
                     }
                     GetOutcome::Empty => assert_eq!(rig.reference.ready.len(), rig.on_their_way()),
-                    GetOutcome::Wait | GetOutcome::Converted => assert!(!rig.reference.ready.is_empty()),
+                    GetOutcome::Wait | GetOutcome::Converted | GetOutcome::Failed(_) => {
+                        assert!(!rig.reference.ready.is_empty())
+                    }
                 }
             }
             Step::Purge => {

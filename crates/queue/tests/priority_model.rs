@@ -126,7 +126,7 @@ impl Rig {
                 self.after(effects);
             }
             match outcome {
-                GetOutcome::Wait | GetOutcome::Converted => {}
+                GetOutcome::Wait | GetOutcome::Converted | GetOutcome::Failed(_) => {}
                 GetOutcome::Empty => return assert_eq!(wanted, None),
                 GetOutcome::Message(taken, left) => {
                     let known = self.ready.remove(&taken.first).expect("it is ready");

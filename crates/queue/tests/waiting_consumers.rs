@@ -121,7 +121,7 @@ impl Rig {
         match self.with(|queue, effects| queue.get(true, &link, 99, now, effects)) {
             GetOutcome::Message(taken, _) => Some(taken.first),
             GetOutcome::Empty => None,
-            GetOutcome::Wait | GetOutcome::Converted => panic!("all is in memory"),
+            GetOutcome::Wait | GetOutcome::Converted | GetOutcome::Failed(_) => panic!("all is in memory"),
         }
     }
 }

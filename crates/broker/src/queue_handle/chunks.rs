@@ -214,29 +214,17 @@ impl QueueHandle {
         self.with_stream(|queue, effects| queue.loaded_chunks(read, chunks, now, effects));
     }
 
-    /// See [`leveret_queue::StreamQueue::writer_sequence`].
-    pub(crate) fn writer_sequence(&self, name: &str) -> Option<u64> {
-        self.inner.lock().stream()?.writer_sequence(name)
-    }
-
-    /// See [`leveret_queue::StreamQueue::activated`].
-    pub(crate) fn activated(self: &Arc<Self>, id: ConsumerId, start: Option<StreamStart>, now: Nanos) {
-        self.with_stream(|queue, effects| queue.activated(id, start, now, effects));
-    }
-
-    /// See [`leveret_queue::StreamQueue::stepped_down`].
-    pub(crate) fn stepped_down(self: &Arc<Self>, id: ConsumerId) {
-        self.with_stream(|queue, effects| queue.stepped_down(id, effects));
+    /// See [`leveret_queue::StreamQueue::activated`]; without a start [`leveret_queue::StreamQueue::stepped_down`].
+    pub(crate) fn activity(self: &Arc<Self>, id: ConsumerId, active: Option<Option<StreamStart>>, now: Nanos) {
+        self.with_stream(|queue, effects| match active {
+            Some(start) => queue.activated(id, start, now, effects),
+            None => queue.stepped_down(id, effects),
+        });
     }
 
     /// See [`leveret_queue::StreamQueue::activate_group`].
     pub(crate) fn activate_group(self: &Arc<Self>, name: &str, now: Nanos) -> bool {
         self.with_stream(|queue, effects| queue.activate_group(name, now, effects)).unwrap_or(false)
-    }
-
-    /// The offset that is kept for a name.
-    pub(crate) fn kept_offset(&self, name: &str) -> Option<u64> {
-        self.inner.lock().stream()?.kept_offset(name)
     }
 
     /// Keeps an offset for a name. False if the stream keeps too many names already.

@@ -39,7 +39,8 @@ impl QueueHandle {
     ) -> PublishedIn {
         // To a queue that is being deleted they came before the deletion.
         let gone = PublishedIn { accepted: part.count, ticket: Ticket::default() };
-        let published = self.offer_in(group, part, persistent, now).unwrap_or(gone);
+        let published = self.offer_untapped_in(group, part, persistent, now).unwrap_or(gone);
+        self.taps.put(&self.info, part.first(published.accepted), now);
         self.dead_letter_refused(part.behind(published.accepted));
         published
     }
@@ -47,6 +48,18 @@ impl QueueHandle {
     /// As [`QueueHandle::publish_in`], but refused messages aren't dead-lettered: they stay where they are. `None` if the queue is
     /// being deleted.
     pub(crate) fn offer_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        part: BatchPart<'_>,
+        persistent: bool,
+        now: Nanos,
+    ) -> Option<PublishedIn> {
+        let offered = self.offer_untapped_in(group, part, persistent, now);
+        self.taps.put(&self.info, part.first(offered.map_or(0, |offered| offered.accepted)), now);
+        offered
+    }
+
+    fn offer_untapped_in(
         self: &Arc<Self>,
         group: &mut Group,
         part: BatchPart<'_>,
@@ -84,7 +97,7 @@ impl QueueHandle {
         });
         let published = published.unwrap_or(Some(none));
         match self.successor() {
-            Some(successor) if published.is_none() => successor.offer_in(group, offered, persistent, now),
+            Some(successor) if published.is_none() => successor.offer_untapped_in(group, offered, persistent, now),
             _ => published,
         }
     }

@@ -17,12 +17,12 @@ use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, LatestPlace,
     LedgerQueue, Link, NotDeleted, Place, Placement, Portion, PublishSlot, Queue, QueueState, RareEffects, Rejection,
-    Replica, Run, Scan, Signal, StoredRead, StreamFilter, StreamQueue, StreamStart, Surroundings, Taken, TurnEnd,
-    Unsent, WaitReason, Watermarks, push_run,
+    Replica, Run, Scan, Signal, StoredRead, StreamQueue, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks,
+    push_run,
 };
 use parking_lot::Mutex;
 
-use crate::asked::{NowOrLater, later};
+use crate::asked::{NowOrLater, later_or};
 use crate::bodies::BodyOwner;
 use crate::deferred::Deferred;
 use crate::gathering::ReadOwner;
@@ -49,11 +49,13 @@ mod chunks;
 mod convert;
 mod deduplicated;
 mod groups;
+mod ledger_ref;
 mod logged;
 mod policies;
 mod queue_ref;
 mod set_aside;
 mod shown;
+mod stream_ref;
 #[cfg(test)]
 pub(crate) mod tests;
 mod transfer;
@@ -62,12 +64,18 @@ pub use crate::moves::Reason;
 pub(crate) use crate::moves::Waiting;
 pub use crate::offered_chunk::Numbered;
 pub use crate::published::{Acceptance, Audience, Fate, Published, RefusalReason, RefusedPublish};
+pub use crate::questions::{
+    Aside, Ask, ConsumerState, CountOf, Counts, HeadTimestamp, KeptOffsetOf, ParkedEnds, Peek, PeekAside, QueueAnswer,
+    QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, WriterSequence,
+};
 pub(crate) use checkpoint::LiveAnswer;
 pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;
+pub use ledger_ref::LedgerQueueRef;
 pub use leveret_queue::NoConsumer;
 pub(crate) use queue_ref::Kept;
 pub use queue_ref::{QueueKey, QueueRef};
+pub use stream_ref::StreamQueueRef;
 
 /// Maximum number of runs in one record of the log, so that it doesn't exceed the largest record.
 pub const RECORD_RUNS_MAX: usize = 4096;
@@ -502,6 +510,7 @@ impl QueueHandle {
     pub(crate) fn get(self: &Arc<Self>, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> GetOutcome {
         let got = self.with_ledger(|queue, effects| match self.successor() {
             Some(_) => GetOutcome::Converted,
+            None if let QueueState::Failed(reason) = queue.state() => GetOutcome::Failed(reason.clone()),
             None => queue.get(automatic_ack, link, key, now, effects),
         });
         got.unwrap_or(GetOutcome::Empty)
@@ -678,6 +687,9 @@ impl QueueHandle {
             if self.successor().is_some() {
                 return Err(NoConsumer::Converted);
             }
+            if let QueueState::Failed(reason) = queue.state() {
+                return Err(NoConsumer::Failed(reason.clone()));
+            }
             let added = queue.add(id, options, now, effects);
             self.note_readers(queue);
             added
@@ -716,22 +728,7 @@ impl QueueHandle {
         left.flatten()
     }
 
-    /// The consumer's connection can, or can't, take more bytes.
-    pub(crate) fn set_room(self: &Arc<Self>, id: ConsumerId, room: bool, now: Nanos) {
-        self.with(|queue, effects| queue.flow(id, Flow::Room(room), now, effects));
-    }
-
-    /// The consumer's session can, or can't, send more transfers.
-    pub(crate) fn set_window(self: &Arc<Self>, id: ConsumerId, open: bool, now: Nanos) {
-        self.with(|queue, effects| queue.flow(id, Flow::Window(open), now, effects));
-    }
-
-    /// The consumer has settled everything that was taken back, see [`Flow::Overdue`].
-    pub(crate) fn no_longer_overdue(self: &Arc<Self>, id: ConsumerId, now: Nanos) {
-        self.with(|queue, effects| queue.flow(id, Flow::Overdue(false), now, effects));
-    }
-
-    /// See [`Flow::Credit`]. `None` if the consumer is gone.
+    /// Changes the flow of a consumer. Returns the state of its link for [`Flow::Credit`]; `None` for others, and if it is gone.
     pub(crate) fn grant(self: &Arc<Self>, id: ConsumerId, flow: Flow, now: Nanos) -> Option<CreditState> {
         self.with(|queue, effects| queue.flow(id, flow, now, effects)).flatten()
     }
@@ -783,11 +780,6 @@ impl QueueHandle {
         self.inner.lock().stream()?.scan(reader)
     }
 
-    /// See [`leveret_queue::StreamQueue::search`].
-    pub(crate) fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> Option<(u64, Scan)> {
-        self.inner.lock().stream().map(|stream| stream.search(start, filter))
-    }
-
     /// Fails the queue.
     pub(crate) fn fail(self: &Arc<Self>, reason: String) {
         self.with_newest(|_, queue, effects| queue.fail(reason, effects));
@@ -807,7 +799,7 @@ impl QueueHandle {
         .into()
     }
 
-    /// Its deletion is durable: notifies consumers, and frees its memory.
+    /// Its deletion is durable: notifies consumers, and frees its memory and its log.
     pub(crate) fn delete(self: &Arc<Self>) {
         let deleted = self.with(|queue, effects| {
             queue.references_mut().release(0, u64::MAX, |first, last| self.shared.release(first, last));
@@ -821,6 +813,9 @@ impl QueueHandle {
         // Dead letters in flight are gone with the queue, which is durable.
         self.moves.all().into_iter().for_each(|waiting| waiting.moved(Place::NOTHING, &self.stream));
         self.tell_watchers();
+        if self.info.is_logged() {
+            self.store.forget(self.log_id);
+        }
     }
 
     /// Number of messages that were deleted with the queue: the ready ones and, of a quorum queue, all.
@@ -890,12 +885,33 @@ impl QueueHandle {
         if has_failed(&self.inner.lock()) { RefusalReason::Stopped } else { RefusalReason::Limit }
     }
 
+    /// Answers a call: in a turn of the home core if it [answers later](Self::answers_late), otherwise at once.
+    fn asked<T: Send + 'static>(
+        self: &Arc<Self>,
+        gone: fn() -> T,
+        call: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
+    ) -> NowOrLater<T> {
+        match self.answers_late() {
+            false => NowOrLater::Now(call(self)),
+            true => self.answer_late_or(gone, call),
+        }
+    }
+
     /// Makes a call in a turn of the home core, and answers then.
     pub(crate) fn answer_late<T: Default + Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
     ) -> NowOrLater<T> {
-        let (place, later) = later();
+        self.answer_late_or(T::default, call)
+    }
+
+    /// The same with the answer of a queue that is gone.
+    fn answer_late_or<T: Send + 'static>(
+        self: &Arc<Self>,
+        gone: fn() -> T,
+        call: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
+    ) -> NowOrLater<T> {
+        let (place, later) = later_or(gone);
         let queue = Arc::downgrade(self);
         let answer = move || {
             if let Some(queue) = queue.upgrade() {

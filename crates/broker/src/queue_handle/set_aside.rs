@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_log::{SettleReason, Wait};
-use leveret_queue::{Peeked, Run, SetAside};
+use leveret_queue::{Run, SetAside};
 
 use super::{QueueHandle, RECORD_RUNS_MAX};
 use crate::ticket::Ticket;
@@ -12,11 +12,6 @@ impl QueueHandle {
     /// See [`leveret_queue::LedgerQueue::set_aside`].
     pub(crate) fn set_aside(&self, which: SetAside) -> (u64, u64) {
         self.look(|queue| queue.ledger().map_or((0, 0), |ledger| ledger.set_aside(which)))
-    }
-
-    /// See [`leveret_queue::LedgerQueue::peek_set_aside`].
-    pub(crate) fn peek_set_aside(&self, which: SetAside, offset: u64, count: usize) -> Vec<Peeked> {
-        self.look(|queue| queue.ledger().map_or_else(Vec::new, |ledger| ledger.peek_set_aside(which, offset, count)))
     }
 
     /// Deletes those of these messages that were set aside in this way. Returns how many, and the ticket of the last record.

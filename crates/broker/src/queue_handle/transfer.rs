@@ -31,11 +31,6 @@ impl QueueHandle {
         });
     }
 
-    /// See [`leveret_queue::Queue::ready_ends`].
-    pub(crate) fn ready_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64, u64)> {
-        self.look(|queue| queue.ready_ends(range))
-    }
-
     /// See [`leveret_queue::LedgerQueue::claim_ready`] and [`leveret_queue::Queue::find_ready`].
     pub(crate) fn find_ready(self: &Arc<Self>, claims: bool, among: &Candidates<'_>, now: Nanos) -> ReadyFound {
         let found = self.with(|queue, effects| match claims {

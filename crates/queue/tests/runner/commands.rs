@@ -260,7 +260,9 @@ impl Bench {
             Err(NoConsumer::Exclusive) => answers.insert(0, "refused: access to the queue is exclusive".to_owned()),
             Err(NoConsumer::TooManyNames) => answers.insert(0, "refused: too many names".to_owned()),
             Err(NoConsumer::OtherPartition) => answers.insert(0, "refused: another partition".to_owned()),
-            Err(NoConsumer::Gone | NoConsumer::Converted) => answers.insert(0, "refused: the queue is gone".to_owned()),
+            Err(NoConsumer::Gone | NoConsumer::Converted | NoConsumer::Failed(_)) => {
+                answers.insert(0, "refused: the queue is gone".to_owned())
+            }
         }
         Ok(answers)
     }
@@ -334,7 +336,7 @@ impl Bench {
         let (outcome, caused) = self.with(|queue, effects| ledger(queue).get(automatic, &link, 0, now, effects))?;
         let mut answers = match outcome {
             GetOutcome::Empty => vec!["empty".to_owned()],
-            GetOutcome::Wait | GetOutcome::Converted => vec!["waits for the disk".to_owned()],
+            GetOutcome::Wait | GetOutcome::Converted | GetOutcome::Failed(_) => vec!["waits for the disk".to_owned()],
             GetOutcome::Message(taken, left) => {
                 let taken = self.delivered(&[taken], (!automatic).then_some(None));
                 vec![format!("{taken}; {left} left")]
