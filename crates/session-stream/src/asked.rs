@@ -28,7 +28,11 @@ impl Session {
 
     /// Goes on with the command whose answer has come.
     pub(crate) fn take_answer(&mut self, now: Now) {
-        let InputHold::Asked(asked) = std::mem::take(&mut self.held) else { return };
+        let asked = match std::mem::take(&mut self.held) {
+            InputHold::Asked(asked) => asked,
+            // The answer isn't wanted any more.
+            other => return self.held = other,
+        };
         match *asked {
             AskedCommand::Change { change, changing } => self.take_change(change, changing, now),
             AskedCommand::Subscribe { answer, subscribing, early } => match answer.take() {
