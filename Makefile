@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions
+.PHONY: run test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions
 
 build:
 	cargo build --release --package leveret
@@ -137,6 +137,12 @@ powercut: build
 
 # Kills a node by SIGKILL this often, under a verified load.
 KILL_ROUNDS ?= 1000
+
+sim-model:
+	cargo test --release --package leveret-sim --test cluster_model -- --ignored --nocapture
+
+sim-oracle:
+	cd sim/oracle && LEVERET_CLUSTER_SEEDS=0..$(SIM_SEEDS) cargo test --release both_engines -- --nocapture
 
 sim-cluster:
 	LEVERET_CLUSTER_SEEDS=0..$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test cluster_seeds \

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use leveret_amqp091::{FieldTable, FieldValue};
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, RunState, Status};
 use leveret_queue::QueueState;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
@@ -153,7 +153,7 @@ fn conservation(world: &World, ledger: &Ledger, findings: &Findings) -> Result<(
     let snapshot = world.broker.registry.snapshot_full();
     for (name, found) in &findings.queues {
         let Some(queue) = snapshot.queue("/", name) else { continue };
-        let status = queue.status();
+        let status = queue.look(Status).expect("it is there");
         let counters = status.conservation;
         let inside = status.ready + status.unacknowledged;
         let size = |received: &Received| {
@@ -184,7 +184,7 @@ fn conservation(world: &World, ledger: &Ledger, findings: &Findings) -> Result<(
 /// The queues that stopped, with their reasons.
 fn failures(world: &World) -> Vec<String> {
     let snapshot = world.broker.registry.snapshot_full();
-    let reason = |queue: &QueueRef| match queue.state() {
+    let reason = |queue: &QueueRef| match queue.look(RunState) {
         QueueState::Failed(reason) => Some(format!("{}: {reason}", queue.info().name)),
         _ => None,
     };

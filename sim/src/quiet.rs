@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use leveret_broker::queue_handle::{QueueRef, Status};
 use leveret_metrics::Totals;
 use leveret_queue::{ConsumerStatus, QueueState, QueueStatus};
 
@@ -22,7 +23,8 @@ impl Shown {
     #[must_use]
     pub fn now(world: &World, held: Holdings) -> Self {
         let snapshot = world.broker.registry.snapshot_full();
-        Self(snapshot.queues.values().map(|queue| (queue.info().name.clone(), queue.status())).collect(), held)
+        let status = |queue: &QueueRef| *queue.look(Status).expect("it is there");
+        Self(snapshot.queues.values().map(|queue| (queue.info().name.clone(), status(queue))).collect(), held)
     }
 
     /// Whether a message that fits is certain to be ready in a queue, now that nothing moves.

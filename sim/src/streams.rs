@@ -261,7 +261,7 @@ impl StreamReader {
 #[must_use]
 pub fn extent(world: &World, queue: &str) -> Option<(u64, u64, u64)> {
     let snapshot = world.broker.registry.snapshot_full();
-    let status = snapshot.queue("/", queue)?.status();
+    let status = snapshot.queue("/", queue)?.look(leveret_broker::queue_handle::Status).expect("it is there");
     let stream = status.stream.filter(|_| status.state == leveret_queue::QueueState::Running)?;
     Some((stream.first, stream.next, status.bytes))
 }

@@ -534,7 +534,7 @@ impl World {
         let snapshot = self.broker.registry.snapshot_full();
         let mut reasons = Vec::new();
         for queue in snapshot.queues.values() {
-            if let QueueState::Failed(reason) = queue.state() {
+            if let QueueState::Failed(reason) = queue.look(leveret_broker::queue_handle::RunState) {
                 self.failed.insert(queue.info().name.to_string());
                 reasons.push(reason);
             }

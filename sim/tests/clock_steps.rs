@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_broker::queue_handle::{SetAsideOf, Status};
 use leveret_broker::{Nanos, SetAside};
 use leveret_sim::amqp091::Heard;
 use leveret_sim::amqp091::script::{CHANNEL, Script};
@@ -200,7 +201,10 @@ impl Scene {
         assert!(snapshot.queue("/", UNUSED).is_some(), "a queue was deleted because the clock was set");
         for (name, known) in QUEUES.into_iter().zip(&self.known) {
             let queue = snapshot.queue("/", name).expect("it was declared");
-            let (ready, delayed) = (queue.status().ready as usize, queue.set_aside(SetAside::Delayed).0 as usize);
+            let (ready, delayed) = (
+                queue.look(Status).expect("it is there").ready as usize,
+                queue.look(SetAsideOf(SetAside::Delayed)).0 as usize,
+            );
             let may = known.iter().filter(|known| known.may).count();
             let must = known.iter().filter(|known| known.must(now)).count();
             let (least, most) = match name {

@@ -9,6 +9,7 @@ use leveret_amqp10::message::write_value_raw;
 use leveret_amqp10::transaction::{Discharge, TransactionRequest};
 use leveret_amqp10::{DeliveryState, Outcome, Role, Serial};
 use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_broker::queue_handle::Status;
 use leveret_sim::amqp10;
 use leveret_sim::amqp091::Heard;
 use leveret_sim::amqp091::script::{CHANNEL, Script};
@@ -180,7 +181,7 @@ fn trace(seed: u64, is_amqp10: bool) -> Result<Trace, Failure> {
     assert!(!is_amqp10 || known[..next as usize].iter().all(|known| known.answered.is_some()), "not all were answered");
     let snapshot = world.broker.registry.snapshot_full();
     for (queue, dead, ready) in [(REJECTED, next, MESSAGES - next), (SHORT, MESSAGES - 4, 4)] {
-        let status = snapshot.queue("/", queue).expect("it was declared").status();
+        let status = snapshot.queue("/", queue).expect("it was declared").look(Status).expect("it is there");
         let counters = status.conservation;
         assert_eq!((counters.accepted, counters.dead_lettered), (MESSAGES, dead), "{queue}");
         assert_eq!((status.ready, status.moving), (ready, 0), "{queue}");
@@ -289,10 +290,10 @@ fn fail_before_the_move(in_transaction: bool) {
         world.links[receiver.link].amqp10().client.dispose(0, id, id, false, Some(rejected.into()));
     }
     let queue = world.broker.registry.snapshot_full().queue("/", REJECTED).expect("it was declared").clone();
-    while queue.status().moving == 0 {
+    while queue.look(Status).expect("it is there").moving == 0 {
         assert!(world.step().unwrap(), "the rejection never came");
     }
-    queue.fail("a test".into());
+    queue.body_owner().fail("a test".into());
     while world.step().unwrap() {}
     assert!(!receiver.is_settled(world, Role::Sender, id));
     assert!(request.is_none_or(|request| !receiver.is_settled(world, Role::Receiver, request)));

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_broker::queue_handle::Status;
 use leveret_sim::amqp091::Heard;
 use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body};
@@ -151,7 +152,7 @@ fn survivors(crashed: SimDisk, wall_ms: u64, seed: u64) -> ([BTreeSet<u64>; 2], 
     for queue in QUEUES {
         let snapshot = world.broker.registry.snapshot_full();
         let Some(queue) = snapshot.queue("/", queue) else { continue };
-        let status = queue.status();
+        let status = queue.look(Status).expect("it is there");
         assert_eq!(status.conservation.accepted, status.conservation.gone() + status.ready + status.unacknowledged);
     }
     (found, world.clock.now().wall_ms)
@@ -165,7 +166,7 @@ fn all_leave_by_themselves(trace: &Trace, crashed: SimDisk, seed: u64) {
     while world.step().unwrap_or_else(|failure| panic!("{failure}")) {}
     let ready = |queue: &str| {
         let snapshot = world.broker.registry.snapshot_full();
-        snapshot.queue("/", queue).map_or(0, |queue| queue.status().ready)
+        snapshot.queue("/", queue).map_or(0, |queue| queue.look(Status).expect("it is there").ready)
     };
     let (own, all) = (ready(OWN), ready(ALL));
     assert_eq!(all, 0, "messages of {ALL} stay after their time");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::planted::{Bug, plant};
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{Peek, QueueRef, ReadyEnds};
 use leveret_broker::transfer::{TransferStep, TransferTarget, TransferredStep};
 use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::disk::SimDisk;
@@ -25,7 +25,7 @@ const MESSAGES: u64 = 60;
 /// Moves some of the ready messages.
 fn step(world: &mut World, story: &mut Story) -> Result<(), Failure> {
     let source = queue(world, SOURCE);
-    let Some((lowest, highest, _)) = source.ready_ends(0..=u64::MAX) else { return Ok(()) };
+    let Some((lowest, highest, _)) = source.look(ReadyEnds(0..=u64::MAX)) else { return Ok(()) };
     let read = read(world, &source, lowest)?;
     let before = ready(&source, story.first);
     story.asked(world, &before);
@@ -41,7 +41,7 @@ fn step(world: &mut World, story: &mut Story) -> Result<(), Failure> {
 
 /// The ready messages. They were published one after the other, so that their numbers follow from the first one's.
 fn ready(queue: &QueueRef, first: u64) -> BTreeSet<u64> {
-    queue.peek(0, usize::MAX).iter().map(|peeked| peeked.number - first).collect()
+    queue.look(Peek { offset: 0, count: usize::MAX }).iter().map(|peeked| peeked.number - first).collect()
 }
 
 fn trace(seed: u64, queue_type: &str) -> Result<(Arc<SimDisk>, Stamp, Story), Failure> {

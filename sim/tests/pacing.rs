@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp091::FieldTable;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, Status};
 use leveret_queue::WaitReason;
 use leveret_sim::amqp10;
 use leveret_sim::amqp091::Heard;
@@ -397,5 +397,5 @@ fn a_queue_whose_consumer_goes_lets_its_publishers_go() {
 }
 
 fn waits(scene: &Scene) -> Vec<WaitReason> {
-    scene.queues[0].queue.status().waits.iter().map(|wait| wait.reason).collect()
+    scene.queues[0].queue.look(Status).expect("it is there").waits.iter().map(|wait| wait.reason).collect()
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::SetAside;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{ParkedEnds, PeekAside, QueueRef};
 use leveret_broker::transfer::{MoveStep, MovedStep, TransferTarget};
 use leveret_queue::planted::{Bug, plant};
 use leveret_sim::amqp091::script::{CHANNEL, Script};
@@ -26,7 +26,7 @@ const MESSAGES: u64 = 60;
 /// Moves the parked messages that one read finds.
 fn step(world: &mut World, story: &mut Story) -> Result<(), Failure> {
     let parks = queue(world, PARKS);
-    let Some((lowest, highest)) = parks.parked_ends(0..=u64::MAX) else { return Ok(()) };
+    let Some((lowest, highest)) = parks.look(ParkedEnds(0..=u64::MAX)) else { return Ok(()) };
     let read = read(world, &parks, lowest)?;
     let before = parked(&parks, story.first);
     story.asked(world, &before);
@@ -40,7 +40,8 @@ fn step(world: &mut World, story: &mut Story) -> Result<(), Failure> {
 
 /// The parked messages. They were published one after the other, so that their numbers follow from the first one's.
 fn parked(queue: &QueueRef, first: u64) -> BTreeSet<u64> {
-    queue.peek_set_aside(SetAside::Parked, 0, usize::MAX).iter().map(|peeked| peeked.number - first).collect()
+    let all = PeekAside { which: SetAside::Parked, offset: 0, count: usize::MAX };
+    queue.look(all).peeked.iter().map(|peeked| peeked.number - first).collect()
 }
 
 fn trace(seed: u64) -> Result<(Arc<SimDisk>, Stamp, Story), Failure> {

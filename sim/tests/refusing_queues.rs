@@ -9,7 +9,7 @@ use leveret_sim::amqp091::Heard;
 use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
-use leveret_sim::failure::Failure;
+use leveret_sim::failure::{Check, Failure};
 use leveret_sim::world::{World, small_log};
 
 const QUEUE: &str = "refuses";
@@ -55,11 +55,15 @@ fn trace(seed: u64, queue_type: &str, overflow: &str) -> Result<Trace, Failure> 
     let mut trace = Trace { ready: disk.count(), disk: disk.clone(), confirmed: Vec::new(), acknowledged: Vec::new() };
     let mut held = Vec::new();
     for _ in 0..ROUNDS {
-        loop {
+        for length in 0.. {
             let accepted = publish(world, &script, trace.confirmed.len() as u64)?;
             trace.confirmed.push(accepted.then(|| disk.count()));
             if !accepted {
                 break;
+            }
+            if length >= LENGTH_MAX {
+                let text = format!("a queue of {LENGTH_MAX} messages confirmed another one, which it can't have");
+                return Err(Failure::new(Check::NothingLost, text));
             }
         }
         while let Some(received) = script.get(world, QUEUE, true)? {
@@ -106,4 +110,24 @@ fn a_refusing_queue_drops_nothing_after_a_power_cut() {
         }
         assert!(cuts > 40 && longest > 3 * LENGTH_MAX as usize, "{cuts} power cuts, at most {longest} messages");
     }
+}
+
+/// Queues answer later with every other pair of seeds, and say then what they refused.
+#[test]
+fn a_queue_that_answers_later_refuses_as_others_do() {
+    for seed in 0..4 {
+        let trace = trace(seed, "classic", "reject-publish").unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        assert_eq!(trace.confirmed.iter().filter(|confirmed| confirmed.is_none()).count(), ROUNDS, "seed {seed}");
+    }
+}
+
+#[cfg(feature = "planted-bugs")]
+#[test]
+fn a_confirm_of_a_refused_publish_is_caught() {
+    use leveret_broker::planted::{Bug, plant};
+    plant(Some(Bug::ConfirmRefused));
+    let caught = (0..4).find_map(|seed| trace(seed, "classic", "reject-publish").err());
+    plant(None);
+    let detail = caught.expect("every other pair of seeds answers later").detail;
+    assert!(detail.contains("confirmed another one"), "{detail}");
 }

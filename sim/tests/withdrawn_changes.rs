@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, RunState};
 use leveret_broker::registry::{ChangeRequest, Changed};
 use leveret_broker::streams::StoreId;
 use leveret_broker::ticket::StreamId;
@@ -61,8 +61,11 @@ fn staging_begins_anew_from_what_the_stream_keeps() {
     let (transient, _) = declared(&world, "transient", false);
 
     registry.withdraw(kept);
-    assert!(matches!(new.state(), QueueState::Failed(_)) && matches!(transient.state(), QueueState::Failed(_)));
-    assert_eq!((old.state(), kept_queue.state()), (QueueState::Running, QueueState::Running));
+    assert!(
+        matches!(new.look(RunState), QueueState::Failed(_))
+            && matches!(transient.look(RunState), QueueState::Failed(_))
+    );
+    assert_eq!((old.look(RunState), kept_queue.look(RunState)), (QueueState::Running, QueueState::Running));
     let (again, is_new) = declared(&world, "kept", true);
     assert!(!is_new && again.info().id == kept_queue.info().id, "it is kept");
 
@@ -73,7 +76,10 @@ fn staging_begins_anew_from_what_the_stream_keeps() {
     assert_eq!(delete_old(&world), CommandOutcome::Absent);
 
     registry.withdraw(world.broker.streams.reached(StreamId::LOCAL).expect("it stays").durable);
-    assert!(matches!(kept_queue.state(), QueueState::Failed(_)), "that which was kept before isn't durable either");
+    assert!(
+        matches!(kept_queue.look(RunState), QueueState::Failed(_)),
+        "that which was kept before isn't durable either"
+    );
     let published = registry.snapshot().generation;
     let (again, is_new) = declared(&world, "old", true);
     assert!(!is_new && again.info().id == old.info().id);

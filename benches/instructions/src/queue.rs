@@ -5,8 +5,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Epoch, Link, MemoryBudget,
-    Place, Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Epoch, LedgerQueue, Link,
+    MemoryBudget, Place, Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken, Watermarks,
 };
 
 use crate::count::count;
@@ -66,12 +66,16 @@ fn prepared() -> (Queue, Vec<Arc<Batch>>) {
     (queue, batches)
 }
 
+fn ledger(queue: &mut Queue) -> &mut LedgerQueue {
+    queue.ledger_mut().expect("it is a classic queue")
+}
+
 /// Both phases, as if each run were durable at once.
 fn publish(queue: &mut Queue, batches: &[Arc<Batch>]) {
     for (position, batch) in (1..).zip(batches) {
         let mut effects = Effects::default();
-        let submission = queue.submit(BatchPart::of(batch, 0, RUN as u32), position).expect("it is open");
-        queue.submitted(
+        let submission = ledger(queue).submit(BatchPart::of(batch, 0, RUN as u32), position).expect("it is open");
+        ledger(queue).submitted(
             submission,
             BatchPart::whole(batch),
             Placement::At(Place::new(position)),
@@ -135,8 +139,8 @@ fn among(consumers: u64) -> u64 {
     count(|| {
         for turn in 0..AMONG_MESSAGES {
             let mut effects = Effects::default();
-            let submission = queue.submit(BatchPart::of(&batch, 0, 1), turn).expect("it is open");
-            queue.submitted(submission, BatchPart::whole(&batch), Placement::Volatile, turn, &mut effects);
+            let submission = ledger(&mut queue).submit(BatchPart::of(&batch, 0, 1), turn).expect("it is open");
+            ledger(&mut queue).submitted(submission, BatchPart::whole(&batch), Placement::Volatile, turn, &mut effects);
             // In round-robin order.
             let id = ConsumerId(turn % consumers + 1);
             queue.take(id, Portion { messages: 1, bytes: u64::MAX }, turn, &mut taken, &mut effects);
@@ -166,8 +170,14 @@ pub(crate) fn acknowledge_of_60000_consumers() -> u64 {
     }
     let batch = Arc::new(builder.finish());
     for _ in 0..2 * CONSUMERS / 1000 {
-        let submission = queue.submit(BatchPart::of(&batch, 0, 1000), 0).expect("it is open");
-        queue.submitted(submission, BatchPart::whole(&batch), Placement::Volatile, 0, &mut Effects::default());
+        let submission = ledger(&mut queue).submit(BatchPart::of(&batch, 0, 1000), 0).expect("it is open");
+        ledger(&mut queue).submitted(
+            submission,
+            BatchPart::whole(&batch),
+            Placement::Volatile,
+            0,
+            &mut Effects::default(),
+        );
     }
     let mut held = Vec::new();
     for id in (1..=CONSUMERS).map(ConsumerId) {

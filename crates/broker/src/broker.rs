@@ -748,8 +748,8 @@ impl Broker {
         }
         for error in log.complete(id, result, now.monotonic)? {
             for queue in self.registry.staged_snapshot().queues.values() {
-                if queue.store().id() == store && queue.reads_from(error.log) {
-                    queue.fail(error.to_string());
+                if queue.store().id() == store && queue.home().reads_from(error.log) {
+                    queue.home().fail(error.to_string());
                 }
             }
         }
@@ -787,7 +787,7 @@ impl Broker {
             let id = QueueId(log.0);
             let queue = staged.queues.get(&id).or_else(|| published.queues.get(&id));
             match queue.filter(|queue| queue.store().id() == store.store_id()) {
-                Some(queue) => match queue.live_state(durable) {
+                Some(queue) => match queue.home().live_state(durable) {
                     LiveAnswer::Live(state) => Ok(Some(state)),
                     LiveAnswer::Deleted => Ok(None),
                     LiveAnswer::Unknown => Err(StorageError::UnknownState { log: *log }),
@@ -822,7 +822,7 @@ impl Broker {
     pub fn stop(&self, now: Now) {
         self.logs.iter().for_each(|log| log.set_time(now.monotonic));
         for queue in self.registry.staged_snapshot().queues.values() {
-            queue.record_delivered();
+            queue.home().record_delivered();
         }
         self.logs.iter().for_each(|log| log.close());
         self.streams.announce();
@@ -835,11 +835,11 @@ fn stop_damaged(registry: &Registry, store: StoreId, damage: &Damage) {
     tracing::error!(reason, "data directory is damaged; the queues it hit are stopped");
     for queue in registry.snapshot_full().queues.values().filter(|queue| queue.store().id() == store) {
         let hit = match &damage.logs {
-            Hit::Logs(logs) => logs.iter().any(|log| queue.reads_from(*log)),
+            Hit::Logs(logs) => logs.iter().any(|log| queue.home().reads_from(*log)),
             Hit::Any => queue.info().is_logged(),
         };
         if hit {
-            queue.fail(reason.clone());
+            queue.home().fail(reason.clone());
         }
     }
 }

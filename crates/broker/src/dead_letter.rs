@@ -66,7 +66,7 @@ impl Broker {
                     self.deferred.tell_more(core, ended);
                 }
             }
-            Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| queue.delete()),
+            Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| queue.home().delete()),
             Some(Work::Asked(question)) => question(now),
             Some(Work::History(copy)) => self.copy_history(core, copy, now),
             Some(Work::Policies) => self.apply_policies(now),
@@ -95,7 +95,7 @@ impl Broker {
     /// after it.
     pub fn has_dead_letters(&self) -> bool {
         let snapshot = self.registry.snapshot_full();
-        self.deferred.has_letters() || snapshot.queues.values().any(|queue| queue.moving() > 0)
+        self.deferred.has_letters() || snapshot.queues.values().any(|queue| queue.home().moving() > 0)
     }
 
     fn move_dead_letters(&self, core: usize, queue: &LocalQueue, now: Now) {
@@ -254,15 +254,15 @@ impl Broker {
                 let ticket = match moving.keeps_letters() {
                     true => {
                         // One that is being deleted doesn't take it, because the deletion may not come about.
-                        let offered = target.offer_in(group, batch, *persistent, now.monotonic);
+                        let part = BatchPart::whole(batch);
+                        let offered = target.home().offer_in(group, part, *persistent, now.monotonic);
                         moving.is_refused |= offered.is_none_or(|offered| offered.accepted < count);
                         offered.map_or_else(Ticket::default, |offered| offered.ticket)
                     }
                     false => {
                         let published =
-                            target.move_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
-                        let has_failed = || matches!(target.state(), QueueState::Failed(_));
-                        moving.is_refused |= published.accepted < count && has_failed();
+                            target.home().publish_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
+                        moving.is_refused |= published.accepted < count && target.has_failed();
                         published.ticket
                     }
                 };
@@ -448,7 +448,8 @@ impl<'a> Letters<'a> {
     fn fit(&self, runs: &mut Vec<DeadRun>) -> Option<Blocked> {
         let (targets, _, batch) = self.runs.front().filter(|_| self.wide.is_none())?;
         let count = batch.len() as u32;
-        let room = targets.iter().map(|target| target.has_room_for(BatchPart::of(batch, 0, count))).min().unwrap_or(0);
+        let part = BatchPart::of(batch, 0, count);
+        let room = targets.iter().map(|target| target.home().has_room_for(part)).min().unwrap_or(0);
         if room == 0 {
             return Some(Blocked::Full);
         }
@@ -519,7 +520,7 @@ impl<'a> Letters<'a> {
 
     fn has_stopped_target(&self) -> bool {
         let mut targets = self.runs.iter().flat_map(|(targets, ..)| targets).chain(&self.targets);
-        targets.any(|queue| matches!(queue.state(), QueueState::Failed(_)))
+        targets.any(QueueRef::has_failed)
     }
 
     fn end_run(&mut self) {
@@ -620,8 +621,8 @@ impl Moving {
                 return Some(Found::Some);
             }
             if let Some(queue) = target(queues, *id, &self.queue, &letter) {
-                let is_stopped = matches!(queue.state(), QueueState::Failed(_));
-                if self.is_of_queue && is_stopped || keeps && queue.has_room_for(BatchPart::of(batch, 0, 1)) == 0 {
+                let part = BatchPart::of(batch, 0, 1);
+                if self.is_of_queue && queue.has_failed() || keeps && queue.home().has_room_for(part) == 0 {
                     return Some(Found::Stopped);
                 }
                 targets.push(queue);

@@ -9,7 +9,7 @@ use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, Envelope, Overlay, StoredMessage};
 use leveret_metrics::{Sizes, Totals};
 use leveret_model::{Arguments, Refused, RefusedKind};
-use leveret_queue::{Deliveries, Departure, GetOutcome, Link, Peeked, Run, Signal, Taken};
+use leveret_queue::{Deliveries, GetOutcome, Link, Run, Signal, Taken};
 
 use crate::asked::{Later, NowOrLater};
 use crate::broker::Broker;
@@ -17,7 +17,7 @@ use crate::firehose::TracedClient;
 use crate::headers::MessageHeaders;
 use crate::own_messages::Offered;
 use crate::protocol::{Encoded, Spoken};
-use crate::queue_handle::QueueRef;
+use crate::queue_handle::{LedgerQueueRef, QueueRef};
 use crate::reads::Purpose;
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
@@ -74,8 +74,8 @@ pub enum Got {
     Wait,
     /// The queue was converted meanwhile: ask again.
     Converted,
-    /// This queue answers later, see [`Broker::got`]. An asker that doesn't wait any more calls [`QueueRef::give_back`].
-    Later(QueueRef, Later<GetOutcome>),
+    /// This queue answers later, see [`Broker::got`]. An asker that doesn't wait any more calls [`LedgerQueueRef::give_back`].
+    Later(LedgerQueueRef, Later<GetOutcome>),
 }
 
 /// A message that was got and has to be settled or requeued.
@@ -204,7 +204,7 @@ impl Broker {
     /// answers later, `loaded` is called once it is read or there.
     pub fn get_directly(
         &self,
-        queue: &QueueRef,
+        queue: &LedgerQueueRef,
         user: &str,
         loaded: impl Fn() + Send + Sync + 'static,
         now: Now,
@@ -226,7 +226,7 @@ impl Broker {
     /// The result of a get whose answer came later.
     pub fn got(&self, queue: &QueueRef, user: &str, outcome: GetOutcome, now: Now) -> Got {
         match outcome {
-            GetOutcome::Empty => Got::Empty,
+            GetOutcome::Empty | GetOutcome::Failed(_) => Got::Empty,
             GetOutcome::Wait => Got::Wait,
             GetOutcome::Converted => Got::Converted,
             GetOutcome::Message(taken, left) => {
@@ -248,25 +248,10 @@ impl Broker {
         for part in held.chunk_by(|one, other| one.0.is_same(&other.0)) {
             let queue = &part[0].0;
             let runs: Vec<Run> = part.iter().map(|held| held.1).collect();
-            let ticket = match settlement {
-                Settlement::Acknowledge => {
-                    queue.settle(Deliveries::of(None, &runs), Departure::Settled, Wait::Confirm, now)
-                }
-                Settlement::Reject { failed } => queue.dismiss(Deliveries::of(None, &runs), failed, Wait::Confirm, now),
-                Settlement::Requeue { failed } => {
-                    queue.requeue(Deliveries::of(None, &runs), failed, now);
-                    None
-                }
-            };
-            last = ticket.or(last);
+            last = queue.settle(Deliveries::of(None, &runs), settlement, Wait::Confirm, now).or(last);
         }
         self.streams.announce();
         last.unwrap_or_default()
-    }
-
-    /// Returns ready messages of a queue, after the first `offset`, without changing anything.
-    pub fn peek(&self, queue: &QueueRef, offset: u64, count: usize) -> Vec<Peeked> {
-        queue.peek(offset, count)
     }
 
     /// Reads stored messages of a queue from number `from` on, without changing anything. `read` is called once, on a disk

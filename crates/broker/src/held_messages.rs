@@ -6,7 +6,7 @@ use std::sync::Arc;
 use leveret_message::headers::{Header, Headers};
 use leveret_message::{Added, Batch, BatchBuilder, BatchPart, ComparedBy};
 use leveret_model::Queue;
-use leveret_queue::{Offered, Queue as Machine, QueueState};
+use leveret_queue::{LedgerQueue, Offered, QueueState};
 use leveret_routing::delay_ms;
 
 use crate::headers::MessageHeaders;
@@ -31,7 +31,7 @@ pub(crate) struct Fresh {
 
 impl Fresh {
     /// Compares the messages of a batch with those that the queue knows.
-    pub(crate) fn of(queue: &mut Machine, batch: &Arc<Batch>, all: &[Option<Offered>]) -> Self {
+    pub(crate) fn of(queue: &mut LedgerQueue, batch: &Arc<Batch>, all: &[Option<Offered>]) -> Self {
         let offered = all.len() as u32;
         // One that doesn't run accepts none.
         let places = if *queue.state() == QueueState::Running { queue.fresh(all) } else { None };

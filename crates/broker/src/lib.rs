@@ -55,6 +55,7 @@ pub mod protocol;
 mod protocol_info;
 mod published;
 mod publisher_sequence;
+mod questions;
 pub mod queue_handle;
 pub mod queue_metrics;
 pub mod quota;

@@ -44,7 +44,8 @@ impl Broker {
         }
         // Before one of them refuses a message.
         let copies = |(queue, effective): &&(QueueRef, EffectiveQueue)| {
-            effective.options(queue.info()).overflow == Overflow::RejectPublishDlx && queue.begin_to_copy_refused()
+            effective.options(queue.info()).overflow == Overflow::RejectPublishDlx
+                && queue.home().begin_to_copy_refused()
         };
         let renewed: Vec<_> = changed.iter().filter(copies).map(|(queue, _)| queue.info().id).collect();
         if !renewed.is_empty() {
@@ -57,9 +58,10 @@ impl Broker {
             {
                 events::queue_policy_changed(&self.notices, queue.info(), news);
             }
-            let before = queue.gauges().messages();
-            queue.configure(effective, now.monotonic);
-            let dropped = before.saturating_sub(queue.gauges().messages());
+            let home = queue.home();
+            let before = home.gauges().messages();
+            home.configure(effective, now.monotonic);
+            let dropped = before.saturating_sub(home.gauges().messages());
             budget.spend(u32::try_from(dropped).unwrap_or(u32::MAX).saturating_mul(DELETED_MESSAGE));
             if dropped > 0 && budget.is_spent() {
                 break;

@@ -36,7 +36,7 @@ impl Broker {
         let mut left = copy.left.take().unwrap_or_else(|| {
             // Messages that were confirmed before the binding was declared are in it.
             queue.apply();
-            let mut messages = queue.peek(0, usize::MAX);
+            let mut messages = queue.home().peek(0, usize::MAX);
             // After a crash there may be older ones, whose drop wasn't on disk.
             let kept_max = queue.info().options.max_length.unwrap_or(u64::MAX);
             messages.drain(..messages.len().saturating_sub(usize::try_from(kept_max).unwrap_or(usize::MAX)));

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use leveret_queue::{MessageFilter, Scan, StreamFilter, StreamStart};
 
-use crate::queue_handle::QueueRef;
+use crate::asked::NowOrLater;
+use crate::queue_handle::{self as question, QueueRef};
 use crate::reads::Purpose;
 pub use crate::scan::Scanned;
 
@@ -30,11 +31,11 @@ pub struct Search {
 }
 
 impl Search {
-    /// Begins a search; `None` if the queue isn't a stream. `now_ms` is the present time in milliseconds since the Unix epoch.
+    /// Begins a search; the answer is `None` if the queue isn't a stream. `now_ms` is the present time in milliseconds since the Unix epoch.
     ///
     /// # Errors
     /// The problem with the terms.
-    pub fn begin(queue: &QueueRef, terms: &SearchTerms<'_>, now_ms: u64) -> Result<Option<Self>, String> {
+    pub fn begin(queue: &QueueRef, terms: &SearchTerms<'_>, now_ms: u64) -> Result<NowOrLater<Option<Self>>, String> {
         let start = match (terms.offset, terms.timestamp_ms) {
             (Some(_), Some(_)) => return Err("offset and timestamp exclude each other".to_owned()),
             (None, None) => StreamStart::First,
@@ -53,8 +54,9 @@ impl Search {
         let values = terms.value.map(Into::into).into_iter().collect();
         let filter = StreamFilter { values, messages, ..StreamFilter::default() };
         let is_filtered = terms.value.is_some() || terms.expression.is_some();
-        let begun = queue.search(start, is_filtered.then(|| Arc::new(filter)));
-        Ok(begun.map(|(next, scan)| Self { queue: queue.clone(), scan, next }))
+        let begun = queue.ask(question::Search { start, filter: is_filtered.then(|| Arc::new(filter)) });
+        let queue = queue.clone();
+        Ok(begun.map(move |begun| begun.map(|(next, scan)| Self { queue, scan: *scan, next })))
     }
 
     /// The offset from which on nothing was looked at yet.

@@ -7,7 +7,7 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{CountOf, QueueRef, SetAsideOf, Status};
 use leveret_broker::registry::Snapshot;
 use leveret_broker::views::Client;
 use leveret_broker::{Now, QueueCount, QueueGauges, SetAside, WaitReason};
@@ -112,7 +112,8 @@ impl Found {
                 make_way();
             }
             let info = queue.info();
-            let reasons = why::of_queue(api, &queue, &queue.status(), now);
+            let Some(status) = queue.look(Status) else { continue };
+            let reasons = why::of_queue(api, &queue, &status, now);
             let of = json!({"kind": "queue", "vhost": info.vhost, "name": info.name, "type": info.queue_type().name()});
             self.add(&info.name, &of, reasons);
         }
@@ -233,7 +234,7 @@ fn glance(queue: &QueueRef, gauges: &QueueGauges) -> Glance {
     }
     let (info, effective) = (queue.info(), queue.effective());
     let options = effective.options(info);
-    let counted = |count| if gauges.counted { queue.counted(count).unwrap_or_default() } else { 0 };
+    let counted = |count| if gauges.counted { queue.look(CountOf(count)).unwrap_or_default() } else { 0 };
     let has_limit = options.max_length.is_some() || options.max_length_bytes.is_some();
     let may_drop = has_limit && options.overflow == Overflow::DropHead && !queue.is_stream();
     if may_drop && counted(QueueCount::Publish) > 0 || counted(QueueCount::Redeliver) > 0 {
@@ -243,7 +244,8 @@ fn glance(queue: &QueueRef, gauges: &QueueGauges) -> Glance {
     if is_moving && counted(QueueCount::Deliver) >= counted(QueueCount::Ack).saturating_add(UNANSWERED) {
         return Glance::Suspect(Rank::Loses);
     }
-    let has_aside = || [SetAside::Parked, SetAside::Delayed].into_iter().any(|which| queue.set_aside(which).0 > 0);
+    let has_aside =
+        || [SetAside::Parked, SetAside::Delayed].into_iter().any(|which| queue.look(SetAsideOf(which)).0 > 0);
     let unconsumed = waits(WaitReason::NoConsumers);
     let has_others = gauges.waits.bits() & !(1 << WaitReason::NoConsumers as u32) != 0;
     // Messages that nobody consumes because a time to live moves them on are told apart in full.

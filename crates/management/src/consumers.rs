@@ -1,6 +1,6 @@
 //! `/api/consumers`, including those of AMQP 1.0.
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, Status};
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{ConsumerStatus, Now};
 use serde_json::json;
@@ -69,7 +69,7 @@ fn consumed<'a>(snapshot: &Snapshot, vhosts: impl IntoIterator<Item = &'a str>) 
 fn answer(call: &Call, queues: Vec<QueueRef>) -> HandlerResult {
     let listed = Listed { api: call.api.clone(), now: call.api.node().clock().now() };
     let of_queue = |queue: QueueRef| {
-        let consumers = queue.status().consumers;
+        let consumers = queue.look(Status).map(|status| status.consumers).unwrap_or_default();
         consumers.into_iter().map(move |consumer| (queue.clone(), consumer))
     };
     let rows = queues.into_iter().flat_map(of_queue);

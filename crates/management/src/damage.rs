@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use leveret_broker::queue_handle::RunState;
 use leveret_broker::{QueueState, UnownedLog};
 use serde_json::{Value, json};
 
@@ -24,14 +25,14 @@ pub(crate) async fn check(call: Call) -> HandlerResult {
         (queues, 0) => format!("{queues} queues have stopped"),
         (queues, logs) => format!("{queues} queues have stopped, and {logs} logs have messages and no owner"),
     };
-    let named = stopped.iter().take(NAMED_MAX).map(|queue| {
-        let failure = match queue.state() {
+    let mut queues: Vec<Value> = Vec::new();
+    for queue in stopped.iter().take(NAMED_MAX) {
+        let failure = match call.api.answer(queue.ask(RunState)).await? {
             QueueState::Failed(reason) => reason,
             _ => String::new(),
         };
-        json!({"vhost": &*queue.info().vhost, "name": &*queue.info().name, "reason": failure})
-    });
-    let queues: Vec<Value> = named.collect();
+        queues.push(json!({"vhost": &*queue.info().vhost, "name": &*queue.info().name, "reason": failure}));
+    }
     health::failed(json!({"reason": reason, "stopped": stopped.len(), "queues": queues, "unowned_logs": unowned}))
 }
 

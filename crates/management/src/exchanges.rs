@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_broker::SetAside;
 use leveret_broker::exchange_counters::ExchangeCounters;
+use leveret_broker::queue_handle::{SetAsideOf, Size, Status};
 use leveret_broker::registry::{ChangeRequest, Snapshot};
 use leveret_model::{
     Action, Command, CommandOutcome, DeclareExchange, DeleteExchange, Exchange, ExchangeType, without_line_ends,
@@ -128,14 +129,14 @@ pub(crate) fn view(api: &Api, snapshot: &Snapshot, exchange: &Exchange) -> Value
     body["internal"] = json!(exchange.internal);
     body["user_who_performed_action"] = json!(declared_by(exchange));
     if let Some(queue) = exchange.delay_queue.and_then(|id| snapshot.queues.get(&id)) {
-        body["messages_delayed"] = json!(queue.set_aside(SetAside::Delayed).0);
-        if let Some(duplicates) = queue.status().duplicates {
+        body["messages_delayed"] = json!(queue.look(SetAsideOf(SetAside::Delayed)).0);
+        if let Some(duplicates) = queue.look(Status).and_then(|status| status.duplicates) {
             body["messages_deduplicated"] = json!(duplicates);
         }
     }
     if let Some(queue) = exchange.history_queue.and_then(|id| snapshot.queues.get(&id)) {
         let max = queue.info().options.max_length.unwrap_or(u64::MAX);
-        body["messages_kept"] = json!(queue.counts().0.min(max));
+        body["messages_kept"] = json!(queue.look(Size { used: None }).0.min(max));
     }
     let matched = snapshot.topology.policies_of_exchange(exchange);
     if let Some(policy) = &matched.policy {

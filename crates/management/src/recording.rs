@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use leveret_broker::queue_handle::Counts;
 use leveret_broker::{AlarmSource, QueueCount};
 use leveret_metrics::Totals;
 use leveret_model::Topology;
@@ -116,7 +117,7 @@ impl Api {
             if !gauges.counted {
                 continue;
             }
-            let Some(counts) = queue.counts_if_any() else { continue };
+            let Some(counts) = queue.look(Counts) else { continue };
             let total = |count| counts.total(count);
             let counted =
                 [total(QueueCount::Publish), counts.handed_out(), total(QueueCount::Ack), total(QueueCount::Redeliver)];

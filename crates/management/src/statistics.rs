@@ -1,5 +1,6 @@
 //! `message_stats` and similar objects: counters with their rates.
 
+use leveret_broker::queue_handle::Counts;
 use leveret_metrics::Totals;
 use serde_json::{Map, Value, json};
 
@@ -106,7 +107,7 @@ impl Lengths {
             sums.unacknowledged += gauges.unacknowledged;
             sums.delayed += gauges.delayed;
             sums.consumers += gauges.consumers;
-            if let Some(counts) = queue.counts_if_any() {
+            if let Some(counts) = queue.look(Counts) {
                 let rates = counts.rates(now);
                 sums.ready_rate += rates.ready();
                 sums.unacknowledged_rate += rates.unacknowledged();

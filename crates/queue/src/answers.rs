@@ -60,7 +60,7 @@ pub enum NotConverted {
 }
 
 /// The reason why a queue refuses a consumer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoConsumer {
     /// An exclusive consumer exists, or the new one asked to be exclusive and others exist.
     Exclusive,
@@ -68,6 +68,8 @@ pub enum NoConsumer {
     Gone,
     /// The queue was converted to another one, which may have it.
     Converted,
+    /// The queue has stopped for this reason.
+    Failed(String),
     /// The stream keeps offsets of as many names as it may.
     TooManyNames,
     /// Its group is one of another partition.
@@ -95,6 +97,8 @@ pub enum GetOutcome {
     Wait,
     /// The queue was converted to another one, which has its messages: ask that.
     Converted,
+    /// The queue has stopped for this reason.
+    Failed(String),
 }
 
 /// Messages of a queue that are neither ready nor with a consumer.

@@ -69,6 +69,7 @@ pub use epoch::Epoch;
 pub use filters::{FilterFields, MessageFilter, StreamFilter};
 pub use gauges::{QueueGauges, Waits};
 pub use ledger::{Conservation, Departure, Ledger};
+pub use ledger_queue::LedgerQueue;
 pub use nanos::Nanos;
 pub use pending::{GroupPlace, LatestPlace, Place, Placement, Watermarks};
 pub use priorities::Priorities;
@@ -85,7 +86,7 @@ pub use shared::{References, SharedCounts};
 pub use status::{
     ConsumerStatus, GroupMemberStatus, GroupStatus, QueueStatus, QuorumStatus, ReaderPosition, StreamStatus,
 };
-pub use stream::{ChunkSubmission, ChunkTurn, OfferedChunk, Scan, TakenChunk};
+pub use stream::{ChunkSubmission, ChunkTurn, OfferedChunk, Scan, StreamQueue, TakenChunk};
 pub use stream_start::{GroupMember, StreamOptions, StreamStart};
 pub use stream_state::{
     NAME_BYTES_MAX as TRACKING_NAME_BYTES_MAX, PublishingIds, StreamState, Stretches, Tracking, WriterRun, Writers,

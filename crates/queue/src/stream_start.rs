@@ -64,7 +64,7 @@ pub struct StreamOptions {
     pub filter: Option<Arc<StreamFilter>>,
     /// The name by which the stream keeps its offset. If there is an offset of that name, it begins there, and not at `start`.
     pub tracking: Option<Arc<str>>,
-    /// Whether it takes whole chunks, by [`crate::Queue::take_chunks`]: the stream protocol. Its credit counts chunks.
+    /// Whether it takes whole chunks, by [`crate::StreamQueue::take_chunks`]: the stream protocol. Its credit counts chunks.
     pub whole_chunks: bool,
     /// Whether it also takes chunks whose entries are in a file, to be sent from there.
     pub chunks_in_files: bool,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use leveret_message::{BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Arguments, QueueOptions};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Epoch, Link, MemoryBudget, Place, Placement,
-    Portion, Queue, Replica, Signal, Surroundings, Watermarks,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Epoch, LedgerQueue, Link, MemoryBudget, Place,
+    Placement, Portion, Replica, Signal, Surroundings, Watermarks,
 };
 
 fn surroundings(budget: Arc<MemoryBudget>) -> Surroundings {
@@ -21,12 +21,12 @@ impl Link for Nobody {
     fn signal(&self, _: Signal) {}
 }
 
-fn queue() -> Queue {
+fn queue() -> LedgerQueue {
     let budget = Arc::new(MemoryBudget::new(1 << 30));
-    Queue::new(QueueOptions::default(), true, Replica::default(), surroundings(budget), 0)
+    LedgerQueue::new(QueueOptions::default(), true, Replica::default(), surroundings(budget), 0)
 }
 
-fn consume(queue: &mut Queue) {
+fn consume(queue: &mut LedgerQueue) {
     let options = ConsumerOptions {
         filter: None,
         stream: None,
@@ -47,7 +47,7 @@ fn consume(queue: &mut Queue) {
 }
 
 /// A hundred messages of a kilobyte each.
-fn publish(queue: &mut Queue, position: u64) {
+fn publish(queue: &mut LedgerQueue, position: u64) {
     let mut builder = BatchBuilder::default();
     for _ in 0..100 {
         builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", &[7; 1024]);

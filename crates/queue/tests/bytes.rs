@@ -7,8 +7,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{DeadLetterOptions, Overflow, QueueOptions, QueueType};
 use leveret_queue::{
-    DeadTurn, Deliveries, Departure, Dying, DyingRun, Effects, GetOutcome, Ledger, Link, MemoryBudget, Parts, Place,
-    Queue, Rejection, Replica, Run, Signal, StoredRead, Taken, Watermarks, joined,
+    DeadTurn, Deliveries, Departure, Dying, DyingRun, Effects, GetOutcome, Ledger, LedgerQueue, Link, MemoryBudget,
+    Parts, Place, Rejection, Replica, Run, Signal, StoredRead, Taken, Watermarks, joined,
 };
 
 use crate::plain::{live, placement, surroundings};
@@ -19,11 +19,11 @@ impl Link for Nobody {
     fn signal(&self, _: Signal) {}
 }
 
-fn queue(dead_letters: bool) -> Queue {
+fn queue(dead_letters: bool) -> LedgerQueue {
     let dead_letter =
         dead_letters.then(|| DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
     let options = QueueOptions { dead_letter, ..QueueOptions::default() };
-    Queue::new(options, true, Replica::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
+    LedgerQueue::new(options, true, Replica::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
 }
 
 fn batch(lengths: &[usize], durable: bool) -> Arc<Batch> {
@@ -34,14 +34,14 @@ fn batch(lengths: &[usize], durable: bool) -> Arc<Batch> {
     Arc::new(builder.finish())
 }
 
-fn publish(queue: &mut Queue, lengths: &[usize], durable: bool) {
+fn publish(queue: &mut LedgerQueue, lengths: &[usize], durable: bool) {
     let (batch, mut effects) = (batch(lengths, durable), Effects::default());
     let submission = queue.submit(BatchPart::of(&batch, 0, lengths.len() as u32), 0).unwrap();
     queue.submitted(submission, BatchPart::whole(&batch), placement(durable.then_some(1)), 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
 }
 
-fn get(queue: &mut Queue) -> Taken {
+fn get(queue: &mut LedgerQueue) -> Taken {
     let link: Arc<dyn Link> = Arc::new(Nobody);
     match queue.get(false, &link, 0, 0, &mut Effects::default()) {
         GetOutcome::Message(taken, _) => taken,
@@ -123,7 +123,7 @@ fn volatile_messages_requeued_to_a_failed_queue_add_no_bytes() {
 
 /// A queue that keeps its dead letters, with messages of these sizes that were rejected, and that no queue takes. Also returns the runs
 /// that are logged.
-fn blocked(lengths: &[usize]) -> (Queue, Vec<DyingRun>) {
+fn blocked(lengths: &[usize]) -> (LedgerQueue, Vec<DyingRun>) {
     let dead_letter = DeadLetterOptions { exchange: "dlx".into(), at_least_once: true, ..DeadLetterOptions::default() };
     let options = QueueOptions {
         queue_type: QueueType::Quorum,
@@ -132,7 +132,7 @@ fn blocked(lengths: &[usize]) -> (Queue, Vec<DyingRun>) {
         ..QueueOptions::default()
     };
     let surroundings = surroundings(Arc::new(MemoryBudget::new(1 << 20)));
-    let mut queue = Queue::new(options, true, Replica::default(), surroundings, 0);
+    let mut queue = LedgerQueue::new(options, true, Replica::default(), surroundings, 0);
     publish(&mut queue, lengths, true);
     let taken: Vec<Taken> = lengths.iter().map(|_| get(&mut queue)).collect();
     let runs: Vec<Run> = taken.iter().flat_map(Taken::runs).collect();
@@ -147,7 +147,7 @@ fn blocked(lengths: &[usize]) -> (Queue, Vec<DyingRun>) {
 }
 
 /// The next turn of dead letters, which are read back as far as that is necessary.
-fn turn(queue: &mut Queue, lengths: &[usize]) -> DeadTurn {
+fn turn(queue: &mut LedgerQueue, lengths: &[usize]) -> DeadTurn {
     let mut effects = Effects::default();
     let turn = queue.dead_turn(&mut effects);
     let Some(first) = effects.rare().and_then(|rare| rare.read_dead) else { return turn };

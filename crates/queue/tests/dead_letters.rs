@@ -8,7 +8,7 @@ use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope, Reason};
 use leveret_model::{DeadLetterOptions, Overflow, QueueOptions};
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
-    DeadRun, DeadTurn, Deliveries, Effects, GetOutcome, GroupPlace, Link, MemoryBudget, Place, Placement, Queue,
+    DeadRun, DeadTurn, Deliveries, Effects, GetOutcome, GroupPlace, LedgerQueue, Link, MemoryBudget, Place, Placement,
     Rejection, Replica, Run, Signal, StoredRead, Watermarks,
 };
 
@@ -20,10 +20,10 @@ impl Link for Nobody {
     fn signal(&self, _: Signal) {}
 }
 
-fn queue(max_length: Option<u64>) -> Queue {
+fn queue(max_length: Option<u64>) -> LedgerQueue {
     let dead_letter = Some(DeadLetterOptions { exchange: "dlx".into(), ..DeadLetterOptions::default() });
     let options = QueueOptions { max_length, overflow: Overflow::DropHead, dead_letter, ..QueueOptions::default() };
-    Queue::new(options, true, Replica::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
+    LedgerQueue::new(options, true, Replica::default(), surroundings(Arc::new(MemoryBudget::new(1 << 20))), 0)
 }
 
 fn batch(count: u64, body: &[u8]) -> Arc<Batch> {
@@ -34,7 +34,7 @@ fn batch(count: u64, body: &[u8]) -> Arc<Batch> {
     Arc::new(builder.finish())
 }
 
-fn publish(queue: &mut Queue, count: u64, durable: bool) -> Effects {
+fn publish(queue: &mut LedgerQueue, count: u64, durable: bool) -> Effects {
     let batch = batch(count, b"body");
     let mut effects = Effects::default();
     let submission = queue.submit(BatchPart::of(&batch, 0, count as u32), 0).unwrap();
@@ -44,7 +44,7 @@ fn publish(queue: &mut Queue, count: u64, durable: bool) -> Effects {
 }
 
 /// Takes and rejects the oldest message.
-fn reject(queue: &mut Queue) -> u64 {
+fn reject(queue: &mut LedgerQueue) -> u64 {
     let link: Arc<dyn Link> = Arc::new(Nobody);
     let mut effects = Effects::default();
     let GetOutcome::Message(taken, _) = queue.get(false, &link, 0, 0, &mut effects) else { panic!("nothing is ready") };
@@ -61,7 +61,7 @@ fn taken(turn: DeadTurn) -> Vec<DeadRun> {
     }
 }
 
-fn counters(queue: &Queue) -> (u64, u64, u64) {
+fn counters(queue: &LedgerQueue) -> (u64, u64, u64) {
     let status = queue.status();
     let counters = status.conservation;
     assert_eq!(counters.accepted, counters.gone() + status.ready + status.unacknowledged);
@@ -73,7 +73,7 @@ fn a_checkpoint_contains_dead_letters_until_they_have_moved() {
     let mut queue = queue(Some(2));
     let effects = publish(&mut queue, 5, true);
     assert!(effects.dead_letters && effects.rare().is_none());
-    assert_eq!((queue.size().0, counters(&queue)), (2, (3, 0, 3)));
+    assert_eq!((queue.ready(), counters(&queue)), (2, (3, 0, 3)));
     let (numbers, bytes) = live(&queue);
     assert_eq!((numbers.len(), bytes), (5, 20));
     let mut effects = Effects::default();
@@ -171,10 +171,10 @@ fn messages_of_an_open_group_and_those_behind_them_wait_for_it() {
     let volatile = queue.submit(BatchPart::of(&batch(1, b"volatile"), 0, 1), 0).unwrap();
     queue.submitted(volatile, BatchPart::whole(&batch(1, b"volatile")), Placement::Volatile, 0, &mut effects);
     queue.apply(Watermarks::synced(Place::new(100)), &mut effects);
-    assert_eq!((queue.size().0, queue.pending_place()), (0, Some(Place::new(3))));
+    assert_eq!((queue.ready(), queue.pending_place()), (0, Some(Place::new(3))));
     group.close(Place::new(7));
     queue.apply(Watermarks::synced(Place::new(6)), &mut effects);
-    assert_eq!(queue.size().0, 0);
+    assert_eq!(queue.ready(), 0);
     queue.apply(Watermarks::synced(Place::new(7)), &mut effects);
-    assert_eq!(queue.size().0, 3);
+    assert_eq!(queue.ready(), 3);
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Link, MemoryBudget, Place, Portion, Queue,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, LedgerQueue, Link, MemoryBudget, Place, Portion,
     Replica, Signal, StoredRead, Watermarks,
 };
 
@@ -69,7 +69,7 @@ fn consumer(link: Arc<Recorder>) -> ConsumerOptions {
 fn due_messages_are_read_alone_and_many_at_a_time() {
     let options = QueueOptions { queue_type: QueueType::Quorum, ..QueueOptions::default() };
     let budget = Arc::new(MemoryBudget::new(1 << 30));
-    let mut queue = Queue::new(options, true, Replica::default(), surroundings(budget), 0);
+    let mut queue = LedgerQueue::new(options, true, Replica::default(), surroundings(budget), 0);
     let (batch, mut effects) = (stored(0..MESSAGES), Effects::default());
     let submission = queue.submit(BatchPart::of(&batch, 0, MESSAGES as u32), 0).expect("it isn't closed");
     queue.submitted(submission, BatchPart::whole(&batch), placement(Some(1)), 0, &mut effects);

@@ -9,8 +9,8 @@ use std::sync::Arc;
 use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::QueueOptions;
 use leveret_queue::{
-    Deliveries, Departure, Effects, GetOutcome, Ledger, Link, MemoryBudget, Parts, Place, Queue, Replica, Run, Signal,
-    StoredRead, Watermarks,
+    Deliveries, Departure, Effects, GetOutcome, Ledger, LedgerQueue, Link, MemoryBudget, Parts, Place, Replica, Run,
+    Signal, StoredRead, Watermarks,
 };
 use proptest::prelude::*;
 
@@ -48,7 +48,7 @@ fn batch(priorities: &[Option<u8>], durable: bool) -> Arc<Batch> {
 struct Rig {
     options: QueueOptions,
     max: u8,
-    queue: Queue,
+    queue: LedgerQueue,
     link: Arc<dyn Link>,
     /// The ready messages by number, and those that are fetched.
     ready: BTreeMap<u64, Known>,
@@ -65,8 +65,8 @@ impl Rig {
     }
 
     /// Durable messages leave memory at once.
-    fn queue(options: &QueueOptions, replica: Replica) -> Queue {
-        Queue::new(options.clone(), true, replica, surroundings(Arc::new(MemoryBudget::new(0))), 0)
+    fn queue(options: &QueueOptions, replica: Replica) -> LedgerQueue {
+        LedgerQueue::new(options.clone(), true, replica, surroundings(Arc::new(MemoryBudget::new(0))), 0)
     }
 
     /// The numbers in the order of their delivery.
@@ -126,7 +126,7 @@ impl Rig {
                 self.after(effects);
             }
             match outcome {
-                GetOutcome::Wait | GetOutcome::Converted => {}
+                GetOutcome::Wait | GetOutcome::Converted | GetOutcome::Failed(_) => {}
                 GetOutcome::Empty => return assert_eq!(wanted, None),
                 GetOutcome::Message(taken, left) => {
                     let known = self.ready.remove(&taken.first).expect("it is ready");
@@ -185,7 +185,7 @@ impl Rig {
         let (live, bytes) = live(&self.queue);
         let Parts { mut attempts, priorities, .. } = Parts::decode(&checkpoint.state).expect("it is readable");
         if clean {
-            self.queue.attempts().iter().for_each(|run| attempts.replay(run));
+            self.queue.logged_attempts().iter().for_each(|run| attempts.replay(run));
         }
         let replica = Replica {
             ledger: Ledger::restore(checkpoint.next, &live, bytes),

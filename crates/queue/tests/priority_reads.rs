@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::{Batch, BatchBuilder, Envelope};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Epoch, Ledger, Link, MemoryBudget, Parts,
-    Portion, Priorities, Queue, Replica, Signal, StoredRead, Surroundings,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Epoch, Ledger, LedgerQueue, Link, MemoryBudget,
+    Parts, Portion, Priorities, Replica, Signal, StoredRead, Surroundings,
 };
 
 const MESSAGES: u64 = 20_000;
@@ -47,7 +47,7 @@ fn reads_keep_only_messages_that_are_delivered_together() {
     let options = QueueOptions { queue_type: QueueType::Quorum, ..QueueOptions::default() };
     let budget = Arc::new(MemoryBudget::new(1 << 30));
     let surroundings = Surroundings { budget, epoch: Epoch::default(), strict_compat: false, standing_delay_target: 0 };
-    let mut queue = Queue::new(options, true, replica, surroundings, 0);
+    let mut queue = LedgerQueue::new(options, true, replica, surroundings, 0);
     let link = Arc::new(Recorder::default());
     let consumer = ConsumerOptions {
         filter: None,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{DeadLetterOptions, QueueOptions, QueueType};
 use leveret_queue::{
-    DeadRun, DeadTurn, Effects, Epoch, Ledger, MemoryBudget, Parts, Place, Queue, Replica, SetAside, StoredRead,
+    DeadRun, DeadTurn, Effects, Epoch, Ledger, LedgerQueue, MemoryBudget, Parts, Place, Replica, SetAside, StoredRead,
     Watermarks,
 };
 
@@ -16,11 +16,11 @@ use crate::plain::{live, placement, surroundings};
 const SECOND: u64 = 1_000_000_000;
 const ALL: u64 = 100;
 
-fn queue(replica: Replica, now: u64) -> Queue {
+fn queue(replica: Replica, now: u64) -> LedgerQueue {
     let dead_letter = Some(DeadLetterOptions { exchange: "x".into(), ..DeadLetterOptions::default() });
     let options =
         QueueOptions { queue_type: QueueType::Quorum, dead_letter, releases: true, ..QueueOptions::default() };
-    Queue::new(options, true, replica, surroundings(Arc::new(MemoryBudget::new(1 << 20))), now)
+    LedgerQueue::new(options, true, replica, surroundings(Arc::new(MemoryBudget::new(1 << 20))), now)
 }
 
 /// Messages received at time 0 that are due after these delays, whose time to live is over at once.
@@ -34,7 +34,7 @@ fn batch(delays_ms: &[u32]) -> Arc<Batch> {
     Arc::new(builder.finish())
 }
 
-fn publish(queue: &mut Queue, delays_ms: &[u32], now: u64) {
+fn publish(queue: &mut LedgerQueue, delays_ms: &[u32], now: u64) {
     let (batch, mut effects) = (batch(delays_ms), Effects::default());
     let submission = queue.submit(BatchPart::of(&batch, 0, batch.len() as u32), now).expect("it isn't closed");
     queue.submitted(submission, BatchPart::whole(&batch), placement(Some(1)), now, &mut effects);
@@ -42,14 +42,14 @@ fn publish(queue: &mut Queue, delays_ms: &[u32], now: u64) {
     assert_eq!(queue.status().ready, 0, "none is ever ready");
 }
 
-fn due(queue: &mut Queue, now: u64) -> bool {
+fn due(queue: &mut LedgerQueue, now: u64) -> bool {
     let mut effects = Effects::default();
     queue.run_timers(now, ALL, &mut effects);
     effects.dead_letters
 }
 
 /// The numbers of the messages that a turn moves, each read from disk.
-fn turn(queue: &mut Queue) -> Vec<u64> {
+fn turn(queue: &mut LedgerQueue) -> Vec<u64> {
     let mut effects = Effects::default();
     loop {
         match queue.dead_turn(&mut effects) {
@@ -66,7 +66,7 @@ fn turn(queue: &mut Queue) -> Vec<u64> {
     }
 }
 
-fn moved(queue: &mut Queue) -> Vec<u64> {
+fn moved(queue: &mut LedgerQueue) -> Vec<u64> {
     let mut all = Vec::new();
     loop {
         let numbers = turn(queue);
@@ -79,7 +79,7 @@ fn moved(queue: &mut Queue) -> Vec<u64> {
 }
 
 /// The queue after a crash that lost nothing before the last checkpoint.
-fn restart(queue: &Queue, now: u64) -> Queue {
+fn restart(queue: &LedgerQueue, now: u64) -> LedgerQueue {
     let checkpoint = queue.checkpoint();
     let Parts { delayed, expiry, attempts, .. } = Parts::decode(&checkpoint.state).expect("it is a state");
     let ledger = Ledger::restore(checkpoint.next, &checkpoint.live, checkpoint.bytes);

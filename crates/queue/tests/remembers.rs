@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use leveret_message::{Added, BatchBuilder, BatchPart, Envelope};
 use leveret_model::{QueueOptions, QueueType};
-use leveret_queue::{Effects, Ledger, MemoryBudget, Parts, Place, Priorities, Queue, Replica, Watermarks};
+use leveret_queue::{Effects, Ledger, LedgerQueue, MemoryBudget, Parts, Place, Priorities, Replica, Watermarks};
 
 use crate::plain::{live, placement, surroundings};
 
 const SECOND: u64 = 1_000_000_000;
 const ALL: u64 = 100;
 
-fn queue(replica: Replica, now: u64) -> Queue {
+fn queue(replica: Replica, now: u64) -> LedgerQueue {
     let options = QueueOptions {
         queue_type: QueueType::Quorum,
         remembers: true,
@@ -21,10 +21,10 @@ fn queue(replica: Replica, now: u64) -> Queue {
         max_length_bytes: Some(100),
         ..QueueOptions::default()
     };
-    Queue::new(options, true, replica, surroundings(Arc::new(MemoryBudget::new(1 << 20))), now)
+    LedgerQueue::new(options, true, replica, surroundings(Arc::new(MemoryBudget::new(1 << 20))), now)
 }
 
-fn publish(queue: &mut Queue, priority: u8, body: &[u8]) {
+fn publish(queue: &mut LedgerQueue, priority: u8, body: &[u8]) {
     let (mut builder, mut plain) = (BatchBuilder::default(), BatchBuilder::default());
     plain.push(
         &Envelope { durable: true, expiry_ms: 1, priority: Some(priority), ..Envelope::default() },
@@ -39,7 +39,7 @@ fn publish(queue: &mut Queue, priority: u8, body: &[u8]) {
     queue.apply(Watermarks::synced(Place::new(1)), &mut effects);
 }
 
-fn numbers(queue: &Queue) -> Vec<u64> {
+fn numbers(queue: &LedgerQueue) -> Vec<u64> {
     queue.peek(0, 100).iter().map(|peeked| peeked.number).collect()
 }
 

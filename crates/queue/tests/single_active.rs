@@ -7,7 +7,7 @@ use leveret_message::{BatchBuilder, BatchPart, Envelope};
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     Activity, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Effects, Epoch, Flow,
-    Link, MemoryBudget, Placement, Portion, Queue, Replica, Run, Signal, Surroundings, Taken,
+    LedgerQueue, Link, MemoryBudget, Placement, Portion, Replica, Run, Signal, Surroundings, Taken,
 };
 use proptest::prelude::*;
 
@@ -53,7 +53,7 @@ struct Known {
 }
 
 struct Rig {
-    queue: Queue,
+    queue: LedgerQueue,
     link: Arc<Recorder>,
     replaces: bool,
     consumers: Vec<Known>,
@@ -73,7 +73,7 @@ impl Rig {
             standing_delay_target: 0,
         };
         Self {
-            queue: Queue::new(options, true, Replica::default(), surroundings, 0),
+            queue: LedgerQueue::new(options, true, Replica::default(), surroundings, 0),
             link: Arc::default(),
             replaces: queue_type == QueueType::Quorum,
             consumers: Vec::new(),
@@ -84,7 +84,7 @@ impl Rig {
         }
     }
 
-    fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
+    fn with<R>(&mut self, call: impl FnOnce(&mut LedgerQueue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
         effects.fire();

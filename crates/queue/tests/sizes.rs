@@ -10,7 +10,7 @@ use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Envelope, StoredMes
 use leveret_model::{Arguments, DeadLetterOptions, DelayedRetry, Overflow, QueueOptions, QueueType, RetryType};
 use leveret_queue::{
     Checkpoint, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deliveries, Departure, Effects,
-    Flow, Ledger, Link, MemoryBudget, Parts, Place, Portion, Queue, Rejection, Replica, Run, SetAside, Signal,
+    Flow, Ledger, LedgerQueue, Link, MemoryBudget, Parts, Place, Portion, Rejection, Replica, Run, SetAside, Signal,
     StoredRead, Taken, Watermarks, push_sized,
 };
 use proptest::prelude::*;
@@ -100,7 +100,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 type Wanted = (StoredRead, u64, Vec<(u64, u64)>);
 
 struct Rig {
-    queue: Queue,
+    queue: LedgerQueue,
     options: QueueOptions,
     sizes: BTreeMap<u64, u64>,
     /// Durable messages, each alone in a batch.
@@ -155,7 +155,7 @@ impl Rig {
         self.now_ms * MS
     }
 
-    fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
+    fn with<R>(&mut self, call: impl FnOnce(&mut LedgerQueue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
         self.wanted.extend(effects.take_read().map(|(from, numbers)| (StoredRead::Delivery, from, numbers)));
@@ -362,10 +362,10 @@ impl Rig {
     }
 }
 
-fn begin(options: &QueueOptions, replica: Replica, now_ms: u64) -> Queue {
+fn begin(options: &QueueOptions, replica: Replica, now_ms: u64) -> LedgerQueue {
     // Each queue holds only its head in memory.
     let surroundings = surroundings(Arc::new(MemoryBudget::new(0)));
-    Queue::new(options.clone(), true, replica, surroundings, now_ms * MS)
+    LedgerQueue::new(options.clone(), true, replica, surroundings, now_ms * MS)
 }
 
 /// Properties of AMQP 0-9-1 whose only header is a time of delivery.

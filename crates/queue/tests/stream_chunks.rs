@@ -6,7 +6,7 @@ use leveret_message::chunk::{ChunkBuilder, ChunkWriter, SharedChunk};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
     ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Epoch, GroupMember, Ledger,
-    Link, MemoryBudget, OfferedChunk, Parts, Place, Placement, Queue, Replica, Signal, StoredRead, StreamOptions,
+    Link, MemoryBudget, OfferedChunk, Parts, Place, Placement, Replica, Signal, StoredRead, StreamOptions, StreamQueue,
     StreamStart, Surroundings, TurnEnd, Watermarks, WriterRun,
 };
 
@@ -22,7 +22,7 @@ impl Link for Recorder {
 const MS: u64 = 1_000_000;
 
 struct Rig {
-    queue: Queue,
+    queue: StreamQueue,
     link: Arc<Recorder>,
     position: u64,
     reads: Vec<(ConsumerId, u64)>,
@@ -30,11 +30,11 @@ struct Rig {
     received_ms: u64,
 }
 
-fn queue(replica: Replica) -> Queue {
+fn queue(replica: Replica) -> StreamQueue {
     let options = QueueOptions { queue_type: QueueType::Stream, ..QueueOptions::default() };
     let budget = Arc::new(MemoryBudget::new(1 << 30));
     let surroundings = Surroundings { budget, epoch: Epoch::default(), strict_compat: false, standing_delay_target: 0 };
-    Queue::new(options, true, replica, surroundings, 0)
+    StreamQueue::new(options, replica, surroundings, 0)
 }
 
 impl Rig {
@@ -43,7 +43,7 @@ impl Rig {
         Self { queue, link: Arc::default(), position: 0, reads: Vec::new(), received_ms: 0 }
     }
 
-    fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
+    fn with<R>(&mut self, call: impl FnOnce(&mut StreamQueue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
         effects.fire();
@@ -220,7 +220,7 @@ fn numbered_messages_are_accepted_once() {
     assert_eq!(rig.submit(2, Some(&run(3, 4))), ChunkSubmission::Behind(3), "before it is durable, too");
     assert_eq!(rig.queue.writer_sequence("w"), Some(3), "who is told that waits until it is part of the stream");
     rig.apply();
-    assert_eq!((rig.queue.writer_sequence("w"), rig.queue.size().0), (Some(3), 3));
+    assert_eq!((rig.queue.writer_sequence("w"), rig.queue.ready()), (Some(3), 3));
     assert!(matches!(rig.submit(1, Some(&run(9, 9))), ChunkSubmission::Accepted(_)));
     // A message that never became durable counts for nobody, neither here nor after a restart.
     rig.queue.withdraw();

@@ -10,8 +10,8 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Epoch,
-    Flow, Ledger, Link, MemoryBudget, MessageFilter, OfferedChunk, Place, Placement, Portion, Queue, QueueState,
-    Replica, Run, Signal, StoredRead, StreamFilter, StreamOptions, StreamStart, Surroundings, TurnEnd, Unsent,
+    Flow, Ledger, Link, MemoryBudget, MessageFilter, OfferedChunk, Place, Placement, Portion, QueueState, Replica, Run,
+    Signal, StoredRead, StreamFilter, StreamOptions, StreamQueue, StreamStart, Surroundings, TurnEnd, Unsent,
     Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
@@ -28,7 +28,7 @@ impl Link for Recorder {
 }
 
 struct Rig {
-    queue: Queue,
+    queue: StreamQueue,
     link: Arc<Recorder>,
     store: BTreeMap<u64, Arc<Batch>>,
     position: u64,
@@ -47,7 +47,7 @@ impl Rig {
         let budget = Arc::new(MemoryBudget::new(memory));
         let surroundings =
             Surroundings { budget, epoch: Epoch::default(), strict_compat: false, standing_delay_target: 0 };
-        let queue = Queue::new(options, true, replica, surroundings, 0);
+        let queue = StreamQueue::new(options, replica, surroundings, 0);
         Self { queue, link: Arc::default(), store, position: 0, reads: Vec::new() }
     }
 
@@ -60,7 +60,7 @@ impl Rig {
         Self::recovered(0, Replica { ledger, ..Replica::default() }, BTreeMap::from([(0, stored)]))
     }
 
-    fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
+    fn with<R>(&mut self, call: impl FnOnce(&mut StreamQueue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
         effects.fire();

@@ -2,7 +2,7 @@
 
 use leveret_amqp091::method::basic;
 use leveret_log::Wait;
-use leveret_queue::{Deliveries, Departure, Run};
+use leveret_queue::{Deliveries, Run};
 
 use super::by_queue::{ByQueue, OfQueue};
 use super::channel::Channel;
@@ -66,7 +66,7 @@ impl Session {
         for OfQueue { queue, settled, .. } in self.acks.take() {
             match &settled[..] {
                 [(consumer, runs)] => {
-                    queue.settle(Deliveries::of(*consumer, runs), Departure::Settled, Wait::Lazy, now.monotonic);
+                    queue.settle(Deliveries::of(*consumer, runs), Settlement::Acknowledge, Wait::Lazy, now.monotonic);
                 }
                 _ => queue.acknowledge(&settled, now.monotonic),
             }
@@ -120,7 +120,12 @@ fn give_back(channel: &Channel, settled: Vec<Settled>, settlement: Settlement, n
     for Settled { source, runs } in settled {
         let source = channel.unsettled.source(source);
         if let Settlement::Reject { failed } = settlement {
-            source.queue.dismiss(Deliveries::of(source.consumer, &runs), failed, Wait::Lazy, now.monotonic);
+            source.queue.settle(
+                Deliveries::of(source.consumer, &runs),
+                Settlement::Reject { failed },
+                Wait::Lazy,
+                now.monotonic,
+            );
         } else {
             by_queue.add(source, runs);
         }

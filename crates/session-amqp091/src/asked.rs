@@ -8,7 +8,7 @@ use super::error::Result;
 use super::held::{Answer, InputHold};
 use super::questions::{Getting, Question, Questions};
 use super::session::Session;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::LedgerQueueRef;
 
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONTROL;
@@ -49,6 +49,14 @@ impl Session {
                 None => self.wait_on(channel, Question::Change { then, answer }),
             },
             Question::Get { queue, no_ack, state } => self.take_got(channel, queue, no_ack, state, now),
+            Question::Consume { consuming, answer, early } => match answer.take() {
+                Some(added) => {
+                    let result = self.consumed(channel, *consuming, added, now);
+                    early.into_signals().into_iter().for_each(|signal| self.signal(signal, now));
+                    result
+                }
+                None => self.wait_on(channel, Question::Consume { consuming, answer, early }),
+            },
             Question::Purge { nowait, answer } => match answer.take() {
                 Some(purged) => {
                     self.purged(channel, nowait, purged);
@@ -76,7 +84,7 @@ impl Session {
         }
     }
 
-    fn take_got(&mut self, channel: u16, queue: QueueRef, no_ack: bool, state: Getting, now: Now) -> Result<()> {
+    fn take_got(&mut self, channel: u16, queue: LedgerQueueRef, no_ack: bool, state: Getting, now: Now) -> Result<()> {
         let (outcome, is_loaded) = match state {
             Getting::Reading => return self.try_get(channel, queue, no_ack, now),
             Getting::Asked { answer, is_loaded } => match answer.take() {
@@ -116,6 +124,12 @@ impl Session {
         match question {
             Question::Get { queue, no_ack, state: Getting::Asked { answer, .. } } => {
                 queue.give_back(answer, no_ack, now.monotonic);
+            }
+            Question::Consume { consuming, .. } => {
+                // It comes behind the call that adds the consumer.
+                let left = consuming.queue.cancel(consuming.id, now.monotonic);
+                self.client.delete_if_unused(&consuming.queue, left, now);
+                self.not_consumed();
             }
             // A change is made and published all the same.
             Question::Declare { .. } | Question::Change { .. } => {}

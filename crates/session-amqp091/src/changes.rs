@@ -1,6 +1,7 @@
 //! Methods that change the control plane: they are asked for, and answered once the change is durable.
 
 use leveret_broker::asked::NowOrLater;
+use leveret_broker::queue_handle::Size;
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
 use leveret_broker::streams::Waiter;
 use leveret_broker::time::Now;
@@ -28,7 +29,7 @@ impl Session {
         match then {
             AfterChange::Declare { queue, nowait } => {
                 let size = match &changed.declared {
-                    Some(declared) => declared.declared_again(now.monotonic),
+                    Some(declared) => declared.ask(Size { used: Some(now.monotonic) }),
                     None => NowOrLater::Now((0, 0)),
                 };
                 self.channel(channel)?.last_queue = Some(queue.clone());

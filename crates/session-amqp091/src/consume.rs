@@ -11,10 +11,12 @@ use super::consumer::Consumer;
 use super::encode::short;
 use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
 use super::held::Answer;
+use super::questions::{Consuming, Question, WantedConsumer};
 use super::reply_consumer::is_reply_name;
 use super::session::Session;
 use super::streams;
 use super::unsettled::is_limited;
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::events::ConsumerEvent;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
@@ -24,6 +26,7 @@ use leveret_broker::settings::GlobalPrefetch;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONSUMER;
 use leveret_session::client_connection::ConsumerUse;
+use leveret_session::early_signals::EarlySignals;
 use leveret_session::gone::GoneAt;
 use leveret_session::stream_start::too_many_names;
 
@@ -85,26 +88,17 @@ impl Session {
         if is_reply_name(&name) {
             return Err(self.refuse_reply_queue(&name, "basic.consume"));
         }
-        // A queue that is converted between the look and the consumer's entry has another type then.
-        loop {
-            let queue = self.usable_queue(&name, Action::Consume(&name))?;
-            if self.consume_from(channel, &name, queue, consume, now)? {
-                return Ok(());
-            }
-        }
+        let options = arguments::arguments(consume.arguments)?;
+        let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
+        let (no_ack, exclusive, nowait) = (consume.no_ack, consume.exclusive, consume.nowait);
+        self.consume_from(channel, WantedConsumer { name, tag, no_ack, exclusive, nowait, options }, now)
     }
 
-    /// Adds a consumer to a queue. False if the queue was converted meanwhile.
-    fn consume_from(
-        &mut self,
-        channel: u16,
-        name: &Arc<str>,
-        queue: QueueRef,
-        consume: &basic::Consume<'_>,
-        now: Now,
-    ) -> Result<bool> {
-        let options = arguments::arguments(consume.arguments)?;
-        leveret_model::check_consumer_arguments(&self.client.vhost, name, queue.info().queue_type(), &options)?;
+    /// Asks a queue for a consumer.
+    fn consume_from(&mut self, channel: u16, wanted: WantedConsumer, now: Now) -> Result<()> {
+        let WantedConsumer { name, tag, no_ack, exclusive, options, .. } = &wanted;
+        let queue = self.usable_queue(name, Action::Consume(name))?;
+        leveret_model::check_consumer_arguments(&self.client.vhost, name, queue.info().queue_type(), options)?;
         let (default, global) =
             (self.client.broker.settings.default_prefetch, self.client.broker.settings.global_prefetch);
         let entry = self.channel(channel)?;
@@ -114,43 +108,61 @@ impl Session {
         if let Some(shared) = shared.filter(|_| global != GlobalPrefetch::SharedStrictly) {
             prefetch = shared;
         }
-        let tag = consume.consumer_tag.as_bytes();
-        let stream = streams::options(queue.info(), &options, (consume.no_ack, prefetch, tag), now.wall_ms)?;
+        let stream = streams::options(queue.info(), options, (*no_ack, prefetch, tag), now.wall_ms)?;
         if shared.is_some() && global == GlobalPrefetch::SharedStrictly {
             let vhost = &self.client.vhost;
             return Err(not_implemented(format!("queue '{name}' in vhost '{vhost}' does not support global qos")));
         }
-        let tag = self.free_consumer_tag(channel, consume.consumer_tag)?;
         self.take_consumer(channel)?;
         let id = ConsumerId(self.client.broker.fresh_id());
         let key = id.0;
-        let timeout_ms = leveret_model::consumer_timeout_ms(&options);
+        let timeout_ms = leveret_model::consumer_timeout_ms(options);
         let timeout = ConsumerTimeout::of(queue.effective().options(queue.info()), timeout_ms);
-        let added = queue.add_consumer(
-            id,
-            ConsumerOptions {
-                link: self.client.outbox.clone(),
-                key,
-                tag: String::from_utf8_lossy(&tag).into(),
-                channel: format!("{} ({channel})", self.client.name).into(),
-                automatic_ack: consume.no_ack,
-                flow: ConsumerFlow::Prefetch(u32::from(prefetch)),
-                priority: leveret_model::consumer_priority(&options),
-                exclusive: consume.exclusive,
-                mode: ConsumerMode::Move,
-                filter: None,
-                stream,
-                timeout_ms,
-                user: self.client.user.clone(),
-                arguments: options.clone(),
-            },
-            now.monotonic,
-        );
+        let options = ConsumerOptions {
+            link: self.client.outbox.clone(),
+            key,
+            tag: String::from_utf8_lossy(tag).into(),
+            channel: format!("{} ({channel})", self.client.name).into(),
+            automatic_ack: *no_ack,
+            flow: ConsumerFlow::Prefetch(u32::from(prefetch)),
+            priority: leveret_model::consumer_priority(options),
+            exclusive: *exclusive,
+            mode: ConsumerMode::Move,
+            filter: None,
+            stream,
+            timeout_ms,
+            user: self.client.user.clone(),
+            arguments: options.clone(),
+        };
+        let asked = queue.consume(id, options, now.monotonic);
+        let consuming = Consuming { wanted, queue, id, timeout, prefetch };
+        match asked {
+            NowOrLater::Now(added) => self.consumed(channel, consuming, added, now),
+            NowOrLater::Later(answer) => {
+                let (consuming, early) = (Box::new(consuming), EarlySignals::new(key));
+                self.ask(channel, Question::Consume { consuming, answer, early });
+                Ok(())
+            }
+        }
+    }
+
+    /// Handles the answer of the queue.
+    pub(super) fn consumed(
+        &mut self,
+        channel: u16,
+        consuming: Consuming,
+        added: std::result::Result<(), NoConsumer>,
+        now: Now,
+    ) -> Result<()> {
+        let Consuming { wanted, queue, id, timeout, prefetch } = consuming;
         if let Err(reason) = added {
-            self.client.account.give(Kind::Consumers, 1);
+            self.not_consumed();
+            let name = &wanted.name;
             return Err(match reason {
-                NoConsumer::Converted => return Ok(false),
+                // It has another type now.
+                NoConsumer::Converted => return self.consume_from(channel, wanted, now),
                 NoConsumer::Gone => Refused::no_queue(&self.client.vhost, name).into(),
+                NoConsumer::Failed(reason) => ProtocolError::new(ReplyCode::NotFound, queue.crashed(&reason)),
                 NoConsumer::OtherPartition => unreachable!("groups have subscriptions of the stream protocol only"),
                 NoConsumer::TooManyNames => precondition(too_many_names(queue.info())),
                 NoConsumer::Exclusive => {
@@ -159,20 +171,25 @@ impl Session {
                 }
             });
         }
+        let WantedConsumer { name, tag, no_ack, exclusive, nowait, options } = wanted;
         let entry = self.channel(channel)?;
         let source = entry.unsettled.consumer_source(&queue, id, timeout);
-        entry.consumers.insert(tag.clone(), key);
-        let consumer =
-            Consumer { id, channel, tag: tag.clone(), queue, no_ack: consume.no_ack, timeout, source, starved: false };
-        self.consumers.insert(key, Box::new(consumer));
-        let way = ConsumerUse { exclusive: consume.exclusive, no_ack: consume.no_ack, prefetch };
-        let event = ConsumerEvent { channel, tag: &tag, queue: name };
+        entry.consumers.insert(tag.clone(), id.0);
+        let consumer = Consumer { id, channel, tag: tag.clone(), queue, no_ack, timeout, source, starved: false };
+        self.consumers.insert(id.0, Box::new(consumer));
+        let way = ConsumerUse { exclusive, no_ack, prefetch };
+        let event = ConsumerEvent { channel, tag: &tag, queue: &name };
         self.client.consumer_opened(&event, way, &options);
-        if !consume.nowait {
+        if !nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
             encode_method(self.out(channel), channel, &answer);
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// A consumer isn't added.
+    pub(super) fn not_consumed(&mut self) {
+        self.client.account.give(Kind::Consumers, 1);
     }
 
     /// Counts one more consumer.

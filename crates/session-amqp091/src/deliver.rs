@@ -1,7 +1,8 @@
 //! Deliveries: messages that scheduled consumers take, encoded into the connection's output.
 
+use leveret_log::Wait;
 use leveret_message::deliver::Delivery;
-use leveret_queue::{Deliveries, Portion, Taken, TurnEnd};
+use leveret_queue::{Deliveries, Flow, Portion, Taken, TurnEnd};
 
 use super::contents::Lead;
 use super::encode::{Recipient, delivery_of, encode_delivery};
@@ -9,6 +10,7 @@ use super::error::ProtocolError;
 use super::session::Session;
 use super::unsettled::is_limited;
 use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
+use leveret_broker::settlement::Settlement;
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
@@ -32,7 +34,7 @@ impl Session {
         let takes_more = self.client.tell_room(|key, has_room| {
             let Some(consumer) = consumers.get_mut(&key) else { return false };
             consumer.starved = !has_room;
-            consumer.queue.set_room(consumer.id, has_room, now.monotonic);
+            consumer.queue.flow(consumer.id, Flow::Room(has_room), now.monotonic);
             true
         });
         if !takes_more {
@@ -76,7 +78,7 @@ impl Session {
             for key in parked.next_ones(WOKEN_MAX) {
                 self.client.budget.spend(CONSUMER);
                 if let Some(consumer) = self.consumers.get(&key) {
-                    consumer.queue.set_window(consumer.id, true, now.monotonic);
+                    consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
                 }
             }
             are_left |= !parked.keys.is_empty();
@@ -98,7 +100,7 @@ impl Session {
         let Some(consumer) = self.consumers.get(&key) else { return TurnEnd::Done };
         if self.contents.is_on(consumer.channel) {
             self.contents.park(consumer.channel, key);
-            consumer.queue.set_window(consumer.id, false, now.monotonic);
+            consumer.queue.flow(consumer.id, Flow::Window(false), now.monotonic);
             return TurnEnd::Done;
         }
         let mut most = TAKE_MESSAGES_MAX;
@@ -117,7 +119,7 @@ impl Session {
             }
             if most == 0 {
                 parked.keys.push_back(key);
-                consumer.queue.set_window(consumer.id, false, now.monotonic);
+                consumer.queue.flow(consumer.id, Flow::Window(false), now.monotonic);
                 return TurnEnd::Done;
             }
         }
@@ -170,7 +172,12 @@ impl Session {
         if let Some((at, bytes)) = too_large {
             let (channel, queue, id) = (consumer.channel, consumer.queue.clone(), consumer.id);
             if !consumer.no_ack && at + 1 < taken.count {
-                queue.requeue(Deliveries::of(Some(id), &taken.rest(at + 1).runs()), false, now.monotonic);
+                queue.settle(
+                    Deliveries::of(Some(id), &taken.rest(at + 1).runs()),
+                    Settlement::Requeue { failed: false },
+                    Wait::Lazy,
+                    now.monotonic,
+                );
             }
             return self.fail(channel, ProtocolError::header_too_large(bytes, frame_max), now);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_amqp091::{Method, ShortStr, encode_content_body, encode_header, encode_method, method::basic};
+use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_content_body, encode_header, encode_method, method::basic};
 use leveret_message::deliver::{to_amqp091, within};
 use leveret_model::Action;
 use leveret_queue::{GetOutcome, Link};
@@ -14,7 +14,7 @@ use super::held::InputHold;
 use super::questions::{Getting, Question};
 use super::session::Session;
 use leveret_broker::asked::NowOrLater;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::LedgerQueueRef;
 use leveret_broker::reply_to::is_volatile;
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
@@ -29,12 +29,11 @@ impl Session {
             return Err(self.refuse_reply_queue(&name, "basic.get"));
         }
         let queue = self.usable_queue(&name, Action::Consume(&name))?;
-        queue.info().check_get()?;
-        self.try_get(channel, queue, get.no_ack, now)
+        self.try_get(channel, queue.check_get()?, get.no_ack, now)
     }
 
     /// Answers a get, or has the channel wait until that is possible.
-    pub(crate) fn try_get(&mut self, channel: u16, queue: QueueRef, no_ack: bool, now: Now) -> Result<()> {
+    pub(crate) fn try_get(&mut self, channel: u16, queue: LedgerQueueRef, no_ack: bool, now: Now) -> Result<()> {
         let max = self.client.broker.settings.unsettled_per_channel_max;
         if !no_ack
             && let Some(entry) = self.channels.get(&channel)
@@ -61,7 +60,7 @@ impl Session {
     pub(super) fn got(
         &mut self,
         channel: u16,
-        queue: QueueRef,
+        queue: LedgerQueueRef,
         no_ack: bool,
         outcome: GetOutcome,
         now: Now,
@@ -72,6 +71,7 @@ impl Session {
                 self.ask(channel, Question::Get { queue, no_ack, state: Getting::Reading });
                 return Ok(());
             }
+            GetOutcome::Failed(reason) => return Err(ProtocolError::new(ReplyCode::NotFound, queue.crashed(&reason))),
             GetOutcome::Converted => return self.try_get(channel, queue.newest(), no_ack, now),
             GetOutcome::Empty => {
                 self.client.counters.get_empty_of(quorum).add(1);

@@ -9,7 +9,7 @@ use leveret_amqp091::{
 };
 use leveret_message::StoredMessage;
 use leveret_message::deliver::{file_to_amqp091, to_amqp091, within};
-use leveret_queue::Taken;
+use leveret_queue::{Flow, Taken};
 
 use super::contents::{Content, Lead};
 use super::encode::{CLASS_BASIC, delivery_of, short};
@@ -161,7 +161,7 @@ impl Session {
         self.client.output.buffer().extend_from_slice(&content.behind);
         for key in content.parked {
             if let Some(consumer) = self.consumers.get(&key) {
-                consumer.queue.set_window(consumer.id, true, now.monotonic);
+                consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
             }
         }
     }

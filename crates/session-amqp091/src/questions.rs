@@ -4,15 +4,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_amqp091::{Frame, FrameKind};
-use leveret_queue::GetOutcome;
+use leveret_model::Arguments;
+use leveret_queue::{ConsumerId, GetOutcome, Signal};
 use rustc_hash::FxHashMap;
 
 use super::held::Answer;
 use leveret_broker::asked::Later;
+use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{LedgerQueueRef, NoConsumer, QueueRef};
 use leveret_broker::registry::ChangeOutcome;
 use leveret_broker::ticket::Ticket;
+use leveret_session::early_signals::EarlySignals;
 use leveret_session::gone::GoneAt;
 
 /// The rest of a method, once its change is made.
@@ -30,13 +33,36 @@ pub(crate) enum Question {
     /// A method that changes the control plane.
     Change { then: AfterChange, answer: Later<ChangeOutcome> },
     /// `basic.get`.
-    Get { queue: QueueRef, no_ack: bool, state: Getting },
+    Get { queue: LedgerQueueRef, no_ack: bool, state: Getting },
+    /// `basic.consume`.
+    Consume { consuming: Box<Consuming>, answer: Later<Result<(), NoConsumer>>, early: EarlySignals },
     /// `queue.purge`.
     Purge { nowait: bool, answer: Later<(u64, Ticket)> },
     /// `queue.declare`.
     Declare { declared: Declared, answer: Later<(u64, usize)> },
     /// The end of a consumer, a channel or the connection, answered once the queues are gone that are deleted with it.
     End { gone_at: GoneAt, answer: Answer },
+}
+
+/// A consumer that a client wants.
+pub(crate) struct WantedConsumer {
+    /// Its queue.
+    pub name: Arc<str>,
+    pub tag: Arc<[u8]>,
+    pub no_ack: bool,
+    pub exclusive: bool,
+    pub nowait: bool,
+    /// The arguments of the method.
+    pub options: Arguments,
+}
+
+/// A consumer that a queue was asked for.
+pub(crate) struct Consuming {
+    pub wanted: WantedConsumer,
+    pub queue: QueueRef,
+    pub id: ConsumerId,
+    pub timeout: Option<ConsumerTimeout>,
+    pub prefetch: u16,
 }
 
 /// The state of a `basic.get` that waits.
@@ -62,6 +88,8 @@ pub(crate) struct Questions {
     waiting: FxHashMap<u16, Question>,
     /// Channels that were signalled.
     signalled: VecDeque<u16>,
+    /// Number of channels that wait for a consumer.
+    consuming: usize,
 }
 
 impl Questions {
@@ -83,15 +111,20 @@ impl Questions {
             Question::Change { answer, .. } => answer.notify(outbox.clone(), key),
             Question::Get { state: Getting::Asked { answer, .. }, .. } => answer.notify(outbox.clone(), key),
             Question::Get { state: Getting::Reading, .. } => {}
+            Question::Consume { answer, .. } => {
+                self.consuming += 1;
+                answer.notify(outbox.clone(), key);
+            }
             Question::Purge { answer, .. } => answer.notify(outbox.clone(), key),
             Question::Declare { answer, .. } => answer.notify(outbox.clone(), key),
             Question::End { gone_at, .. } => gone_at.notify(outbox, key),
         }
-        self.wait_on(channel, question);
+        self.waiting.insert(channel, question);
     }
 
     /// Has a channel wait on: the signal was for an earlier question of it, or for a part of the answer only.
     pub(super) fn wait_on(&mut self, channel: u16, question: Question) {
+        self.consuming += usize::from(matches!(question, Question::Consume { .. }));
         self.waiting.insert(channel, question);
     }
 
@@ -120,9 +153,25 @@ impl Questions {
         self.signalled.pop_front()
     }
 
+    /// Keeps a signal to a consumer whose queue hasn't answered yet. False if it is another's.
+    #[inline]
+    pub(super) fn keep_early(&mut self, signal: Signal) -> bool {
+        self.consuming > 0 && self.keep_for_consumer(signal)
+    }
+
+    #[cold]
+    fn keep_for_consumer(&mut self, signal: Signal) -> bool {
+        self.waiting.values_mut().any(|question| match question {
+            Question::Consume { early, .. } => early.keep(signal),
+            _ => false,
+        })
+    }
+
     /// Takes out the question of a channel.
     pub(super) fn take(&mut self, channel: u16) -> Option<Question> {
-        self.waiting.remove(&channel)
+        let question = self.waiting.remove(&channel);
+        self.consuming -= usize::from(matches!(question, Some(Question::Consume { .. })));
+        question
     }
 
     /// The channels that wait.

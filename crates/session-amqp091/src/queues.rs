@@ -13,6 +13,7 @@ use super::questions::{AfterChange, Declared, Question};
 use super::reply_consumer::is_reply_name;
 use super::session::Session;
 use leveret_broker::asked::NowOrLater;
+use leveret_broker::queue_handle::Size;
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
@@ -85,7 +86,7 @@ impl Session {
         let name = if given.is_empty() { self.queue_name(channel, declare.queue)? } else { given.into() };
         let action = Action::DeclareQueue { queue: &name, dead_letter_exchange: None };
         let queue = self.usable_queue(&name, action)?;
-        let size = queue.declared_again(now.monotonic);
+        let size = queue.ask(Size { used: Some(now.monotonic) });
         self.channel(channel)?.last_queue = Some(name.clone());
         let declared = Declared { queue: name, nowait: declare.nowait, ticket: Ticket::default() };
         self.declared_with(channel, declared, size);
@@ -153,8 +154,7 @@ impl Session {
         let name = self.queue_name(channel, purge.queue)?;
         // Purging a failed queue is allowed: unreadable messages may be dropped.
         let queue = self.known_queue(&name, Action::Consume(&name))?;
-        queue.info().check_purge()?;
-        match queue.purge(now.monotonic) {
+        match queue.check_purge()?.purge(now.monotonic) {
             NowOrLater::Now(purged) => self.purged(channel, purge.nowait, purged),
             NowOrLater::Later(answer) => self.ask(channel, Question::Purge { nowait: purge.nowait, answer }),
         }

@@ -362,6 +362,9 @@ impl Steps for Session {
     }
 
     fn signal(&mut self, signal: Signal, _: Now) {
+        if self.questions.keep_early(signal) {
+            return;
+        }
         match signal {
             Signal::Scheduled(key) => self.client.scheduled.push_back(key),
             Signal::Cancelled(key) => self.cancelled(key),

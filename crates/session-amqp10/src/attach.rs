@@ -10,10 +10,11 @@ use leveret_amqp10::{
     value::MapRef,
 };
 use leveret_model::{Action, QueueType};
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, PublishSlot};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Link as _, PublishSlot};
 
 use super::address;
 use super::assembly::Assembly;
+use super::attaching::Attaching;
 use super::connection::Connection;
 use super::consumer::{Activity, Consumer};
 use super::deferral;
@@ -27,6 +28,7 @@ use super::publisher::{Destination, PublishRun, Publisher};
 use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::events::ConsumerEvent;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
@@ -35,6 +37,7 @@ use leveret_broker::reply_to::is_volatile;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_session::client_connection::ConsumerUse;
+use leveret_session::early_signals::EarlySignals;
 use leveret_session::pace::OwnRate;
 use leveret_session::stream_start::too_many_names;
 
@@ -67,15 +70,27 @@ impl Connection {
             ));
         }
         self.forget_declaring(|link| link != (session.channel, handle));
+        self.forget_attaching(|link| link != (session.channel, handle), now);
         let attached = check(attach).and_then(|()| self.attach_counted(session, attach, now));
         if attached.is_err() || !matches!(self.held, InputHold::Again { .. } | InputHold::Change) {
             // The queue that was declared for this link is none of the next one's.
             self.declaring = None;
+            self.forget_attaching(|_| true, now);
         }
         if attached.as_ref().is_err_and(|failure| failure.scope == Scope::Link) {
             self.refuse(session.channel, attach)?;
         }
         attached
+    }
+
+    /// Cancels the consumer that the held attach asked for, if that is an attach of such a link: it isn't attached.
+    pub(crate) fn forget_attaching(&mut self, is_meant: impl FnOnce((u16, u32)) -> bool, now: Now) {
+        if let Some(attaching) = self.attaching.take_if(|attaching| is_meant(attaching.link)) {
+            let Attaching { queue, id, .. } = *attaching;
+            // It comes behind the call that adds the consumer.
+            let left = queue.cancel(id, now.monotonic);
+            self.client.delete_if_unused(&queue, left, now);
+        }
     }
 
     /// Attaches a link if the limit allows one more.
@@ -281,7 +296,74 @@ impl Connection {
             attach.properties.and_then(|properties| properties.lookup(PRIORITY)).and_then(|value| value.as_i64());
         let own_timeout_ms = attach.properties.map_or(Ok(None), own_timeout)?;
         let holds = !settled && !browses;
-        let id = ConsumerId(self.client.broker.fresh_id());
+        let arguments = filters.shown.clone();
+        let added = match self.attaching.take_if(|attaching| attaching.queue.is_same(&queue)) {
+            Some(attaching) => match attaching.answer.take() {
+                Some(added) => {
+                    // They are handled in the next turn, behind the answer.
+                    attaching.early.into_signals().into_iter().for_each(|signal| self.client.outbox.signal(signal));
+                    Some((attaching.id, added))
+                }
+                None => {
+                    self.attaching = Some(attaching);
+                    None
+                }
+            },
+            None => {
+                // Of a queue that was converted, or deleted and declared again.
+                self.forget_attaching(|_| true, now);
+                let id = ConsumerId(self.client.broker.fresh_id());
+                let options = ConsumerOptions {
+                    link: self.client.outbox.clone(),
+                    key: id.0,
+                    tag: attach.name.into(),
+                    channel: format!("{} ({})", self.client.name, session.channel).into(),
+                    automatic_ack: settled,
+                    flow: ConsumerFlow::Credit { delivery_count: INITIAL_DELIVERY_COUNT.0 },
+                    priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
+                    mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
+                    exclusive: false,
+                    filter: filters.messages,
+                    stream: filters.stream,
+                    timeout_ms: own_timeout_ms,
+                    user: self.client.user.clone(),
+                    arguments: filters.shown,
+                };
+                match queue.consume(id, options, now.monotonic) {
+                    NowOrLater::Now(added) => Some((id, added)),
+                    NowOrLater::Later(answer) => {
+                        answer.notify(self.client.outbox.clone(), id.0);
+                        let (link, queue) = ((session.channel, attach.handle), queue.clone());
+                        let early = EarlySignals::new(id.0);
+                        self.attaching = Some(Box::new(Attaching { link, queue, id, answer, early }));
+                        None
+                    }
+                }
+            }
+        };
+        let Some((id, added)) = added else {
+            self.held = InputHold::Change;
+            return Ok(());
+        };
+        if let Err(reason) = added {
+            let name = &queue.info().name;
+            return Err(match reason {
+                // It has another type now.
+                NoConsumer::Converted if !source.dynamic => return self.attach_consumer(session, attach, now),
+                NoConsumer::Gone | NoConsumer::Converted => {
+                    leveret_model::Refused::no_queue(&self.client.vhost, name).into()
+                }
+                NoConsumer::Failed(reason) => Failure::link(condition::ILLEGAL_STATE, queue.crashed(&reason)),
+                NoConsumer::Exclusive => {
+                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
+                    Failure::link(condition::RESOURCE_LOCKED, text)
+                }
+                NoConsumer::OtherPartition => unreachable!("groups have subscriptions of the stream protocol only"),
+                NoConsumer::TooManyNames => {
+                    Failure::link(condition::RESOURCE_LIMIT_EXCEEDED, too_many_names(queue.info()))
+                }
+            });
+        }
         let key = id.0;
         self.links.insert(key, (session.channel, attach.handle));
         let consumer = Consumer {
@@ -308,43 +390,6 @@ impl Connection {
             dynamic: source.dynamic,
         };
         session.put(attach.handle, Box::new(Link::Consumer(consumer)));
-        let options = ConsumerOptions {
-            link: self.client.outbox.clone(),
-            key,
-            tag: attach.name.into(),
-            channel: format!("{} ({})", self.client.name, session.channel).into(),
-            automatic_ack: settled,
-            flow: ConsumerFlow::Credit { delivery_count: INITIAL_DELIVERY_COUNT.0 },
-            priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
-            mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
-            exclusive: false,
-            filter: filters.messages,
-            stream: filters.stream,
-            timeout_ms: own_timeout_ms,
-            user: self.client.user.clone(),
-            arguments: filters.shown,
-        };
-        let arguments = options.arguments.clone();
-        if let Err(reason) = queue.add_consumer(id, options, now.monotonic) {
-            self.links.remove(&key);
-            session.take(attach.handle);
-            let name = &queue.info().name;
-            return Err(match reason {
-                // It has another type now.
-                NoConsumer::Converted if !source.dynamic => return self.attach_consumer(session, attach, now),
-                NoConsumer::Gone | NoConsumer::Converted => {
-                    leveret_model::Refused::no_queue(&self.client.vhost, name).into()
-                }
-                NoConsumer::Exclusive => {
-                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
-                    Failure::link(condition::RESOURCE_LOCKED, text)
-                }
-                NoConsumer::OtherPartition => unreachable!("groups have subscriptions of the stream protocol only"),
-                NoConsumer::TooManyNames => {
-                    Failure::link(condition::RESOURCE_LIMIT_EXCEEDED, too_many_names(queue.info()))
-                }
-            });
-        }
         let way = ConsumerUse { exclusive: false, no_ack: settled, prefetch: 0 };
         let (tag, name) = (attach.name.as_bytes(), &queue.info().name);
         self.client.consumer_opened(&ConsumerEvent { channel: session.channel, tag, queue: name }, way, &arguments);

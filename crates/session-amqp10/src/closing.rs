@@ -5,7 +5,8 @@ use leveret_amqp10::{
     performative::{Close, Detach, End},
 };
 
-use leveret_queue::{Deliveries, Run};
+use leveret_log::Wait;
+use leveret_queue::{Deliveries, Flow, Run};
 
 use super::connection::{Connection, Phase};
 use super::consumer::Consumer;
@@ -18,6 +19,7 @@ use super::rejection::with_error;
 use super::session::Session;
 use leveret_broker::events::ConsumerEvent;
 use leveret_broker::quota::Kind;
+use leveret_broker::settlement::Settlement;
 use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
 use leveret_session::gone::GoneAt;
@@ -167,7 +169,7 @@ impl Connection {
             return (unsettled, true);
         }
         requeue(consumer, take_unsent(session, handle, consumer), unsettled, now);
-        // What it had begun to send is cut off, so its receiver is told nothing more than the detach.
+        // A message that it had begun to send is cut off: its receiver is told nothing more than the detach.
         self.links.remove(&consumer.key);
         self.questions.forget(session.channel, handle);
         (Vec::new(), false)
@@ -341,14 +343,19 @@ fn take_unsent(session: &mut Session, handle: u32, consumer: &Consumer) -> Vec<R
 fn requeue(consumer: &Consumer, unsent: Vec<Run>, unsettled: Vec<Run>, now: Now) {
     if !(unsent.is_empty() && unsettled.is_empty()) {
         // The consumer must not get the requeued messages again.
-        consumer.queue.set_room(consumer.id, false, now.monotonic);
+        consumer.queue.flow(consumer.id, Flow::Room(false), now.monotonic);
     }
     // As RabbitMQ counts: in a quorum queue the end of a link alone isn't a failure of what its receiver left unsettled, while the end
     // of a session or connection is one. In a classic queue it is. Messages that weren't sent haven't failed.
     let is_failure = !consumer.queue.is_quorum();
     for (runs, failed) in [(unsent, false), (unsettled, is_failure)] {
         if !runs.is_empty() && !consumer.browses {
-            consumer.queue.requeue(Deliveries::of(Some(consumer.id), &runs), failed, now.monotonic);
+            consumer.queue.settle(
+                Deliveries::of(Some(consumer.id), &runs),
+                Settlement::Requeue { failed },
+                Wait::Lazy,
+                now.monotonic,
+            );
         }
     }
 }

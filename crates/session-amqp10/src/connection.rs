@@ -12,6 +12,7 @@ use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
 use super::answers::Answers;
+use super::attaching::Attaching;
 use super::declaring::Declaring;
 use super::error::{Failure, Result, Scope};
 use super::held::InputHold;
@@ -103,6 +104,8 @@ pub(crate) struct Connection {
     pub(super) waking: Vec<Waking>,
     /// A queue that is being declared for the held attach.
     pub(crate) declaring: Option<Declaring>,
+    /// The consumer that the attach at the head of the input has asked a queue for.
+    pub(crate) attaching: Option<Box<Attaching>>,
     /// A buffer for outcomes that are due.
     pub(crate) due: Vec<Due>,
 }
@@ -139,6 +142,7 @@ impl Connection {
             questions: Questions::default(),
             waking: Vec::new(),
             declaring: None,
+            attaching: None,
             due: Vec::new(),
         }
     }
@@ -456,6 +460,11 @@ impl Steps for Connection {
     }
 
     fn signal(&mut self, signal: Signal, now: Now) {
+        if let Some(attaching) = &mut self.attaching
+            && attaching.early.keep(signal)
+        {
+            return;
+        }
         match signal {
             Signal::Scheduled(key) => self.client.scheduled.push_back(key),
             Signal::Activity { key, active, change, available } => {
@@ -578,6 +587,7 @@ impl Steps for Connection {
             Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
             _ => self.told().lost(now),
         }
+        self.forget_attaching(|_| true, now);
         self.leave(now);
         self.phase = Phase::Finished;
         self.client.hide_wait();

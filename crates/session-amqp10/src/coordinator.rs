@@ -8,8 +8,9 @@ use leveret_amqp10::{
     TargetArchetype, condition, encode_performative,
     performative::{Attach, Disposition, Transfer},
 };
+use leveret_log::Wait;
 use leveret_message::StoredMessage;
-use leveret_queue::{Deliveries, Run, Watermarks};
+use leveret_queue::{Deliveries, Flow, Run, Watermarks};
 
 use super::assembly::Assembly;
 use super::connection::Connection;
@@ -21,6 +22,7 @@ use super::transactions::{Committing, Coordinator, Discharged, Open, REQUEST_BYT
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
+use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_session::commit::{Commit, Committed, PartialReason};
@@ -180,7 +182,12 @@ impl Connection {
     /// Rolls a transaction back; deliveries that were settled in it are requeued in place.
     fn roll_back(&mut self, settled: Transacted<QueueRef>, now: Now) {
         for Settled { queue, consumer, runs, mut asked, .. } in settled.into_settled() {
-            queue.requeue(Deliveries::of(Some(consumer), &runs), true, now.monotonic);
+            queue.settle(
+                Deliveries::of(Some(consumer), &runs),
+                Settlement::Requeue { failed: true },
+                Wait::Lazy,
+                now.monotonic,
+            );
             asked.release();
             self.answer(&asked, &WaitFor::default());
         }
@@ -262,10 +269,15 @@ impl Connection {
         let max = u64::from(self.client.broker.settings.unsettled_max);
         let Err(failure) = self.transactions.check_settled(txn_id, count, max) else { return Ok(()) };
         // None of these links must get the requeued messages again.
-        consumed.iter().for_each(|(queue, id, _)| queue.set_room(*id, false, now.monotonic));
-        consumed
-            .iter()
-            .for_each(|(queue, id, runs)| queue.requeue(Deliveries::of(Some(*id), runs), true, now.monotonic));
+        consumed.iter().for_each(|(queue, id, _)| queue.flow(*id, Flow::Room(false), now.monotonic));
+        consumed.iter().for_each(|(queue, id, runs)| {
+            queue.settle(
+                Deliveries::of(Some(*id), runs),
+                Settlement::Requeue { failed: true },
+                Wait::Lazy,
+                now.monotonic,
+            );
+        });
         Err(failure)
     }
 }

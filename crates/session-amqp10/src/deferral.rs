@@ -24,8 +24,11 @@ pub(crate) fn claim(link: &Link, flow: &Flow<'_>) -> Result<()> {
     let Some(value) = flow.properties.and_then(|properties| properties.lookup(TOKENS.as_str())) else { return Ok(()) };
     let tokens = tokens(value)?;
     match link {
-        Link::Consumer(consumer) if is_offered(&consumer.queue, consumer.browses) => {
-            consumer.queue.claim(consumer.id, &tokens);
+        Link::Consumer(consumer)
+            if is_offered(&consumer.queue, consumer.browses)
+                && let Some(queue) = consumer.queue.as_ledger() =>
+        {
+            queue.claim(consumer.id, &tokens);
             Ok(())
         }
         // It is about to be detached.

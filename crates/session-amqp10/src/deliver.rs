@@ -4,7 +4,7 @@
 use leveret_amqp10::performative::{Transfer, begin_delivery};
 use leveret_amqp10::{FrameKind, begin_frame, end_frame};
 use leveret_message::deliver::{Amqp10Run, Delivery};
-use leveret_queue::{Portion, Taken, TurnEnd};
+use leveret_queue::{Flow, Portion, Taken, TurnEnd};
 
 use super::connection::Connection;
 use super::consumer::Consumer;
@@ -40,7 +40,7 @@ impl Connection {
             let is_consumer = matches!(link, Some(Link::Consumer(_)));
             if let Some(Link::Consumer(consumer)) = link {
                 consumer.starved = !has_room;
-                consumer.queue.set_room(consumer.id, has_room, now.monotonic);
+                consumer.queue.flow(consumer.id, Flow::Room(has_room), now.monotonic);
             }
             sessions.put(session);
             is_consumer
@@ -116,7 +116,7 @@ impl Connection {
         }
         if room == 0 {
             session.parked.push(handle);
-            consumer.queue.set_window(consumer.id, false, now.monotonic);
+            consumer.queue.flow(consumer.id, Flow::Window(false), now.monotonic);
             return (TurnEnd::Done, None);
         }
         let most = room.min(self.client.broker.settings.max_queue_credit);
@@ -368,7 +368,7 @@ impl Connection {
         for handle in std::mem::replace(&mut session.parked, rest) {
             self.client.budget.spend(CONSUMER);
             if let Some(Link::Consumer(consumer)) = session.link(handle) {
-                consumer.queue.set_window(consumer.id, true, now.monotonic);
+                consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
             }
         }
         let left = waking.left - count;

@@ -7,7 +7,7 @@ use leveret_amqp10::{
 };
 use leveret_log::Wait;
 use leveret_message::{Added, TooManyAdded};
-use leveret_queue::{Deliveries, Departure, QueueState, Run};
+use leveret_queue::{Deliveries, Run};
 
 use super::answers::Answer;
 use super::connection::Connection;
@@ -98,7 +98,9 @@ impl Connection {
                 self.answer(&asked, &WaitFor::default());
                 continue;
             }
-            if let Some(added) = added.as_ref().filter(|_| matches!(settlement, Settlement::Reject { .. })) {
+            if let Some(added) = added.as_ref().filter(|_| matches!(settlement, Settlement::Reject { .. }))
+                && let Some(queue) = queue.as_ledger()
+            {
                 queue.annotate(&part.runs, added);
             }
             if let Some(transaction) = transaction {
@@ -130,13 +132,11 @@ impl Connection {
             let wait_for = match settlement {
                 Settlement::Acknowledge => {
                     self.client.counters.acked_of(counted_as(queue.info())).add(count);
-                    match queue.settle(Deliveries::of(Some(consumer), &runs), Departure::Settled, wait, now) {
+                    match queue.settle(Deliveries::of(Some(consumer), &runs), Settlement::Acknowledge, wait, now) {
                         Some(ticket) => ticket.into(),
                         // The queue failed during this very call: the messages are in its log, and come back after a
                         // restart.
-                        None if matches!(queue.state(), QueueState::Failed(_)) => {
-                            WaitFor::moved(queue.stream().id(), Arc::default())
-                        }
+                        None if queue.has_failed() => WaitFor::moved(queue.stream().id(), Arc::default()),
                         None => WaitFor::default(),
                     }
                 }
@@ -148,12 +148,17 @@ impl Connection {
                     now,
                 ),
                 Settlement::Reject { failed } => {
-                    queue.dismiss(Deliveries::of(Some(consumer), &runs), failed, wait, now);
+                    queue.settle(Deliveries::of(Some(consumer), &runs), Settlement::Reject { failed }, wait, now);
                     WaitFor::default()
                 }
                 Settlement::Requeue { failed } => {
                     let Some(added) = &added else {
-                        queue.requeue(Deliveries::of(Some(consumer), &runs), failed, now);
+                        queue.settle(
+                            Deliveries::of(Some(consumer), &runs),
+                            Settlement::Requeue { failed },
+                            Wait::Lazy,
+                            now,
+                        );
                         self.answer(&asked, &WaitFor::default());
                         continue;
                     };

@@ -3,6 +3,7 @@
 //! Until the last part is done, no input is read and nothing is delivered, so that neither the client nor a queue sees
 //! it half done. A client's `end` or `close` stays at the head of the input until then.
 
+use leveret_log::Wait;
 use leveret_model::QueueId;
 use leveret_queue::Deliveries;
 
@@ -11,6 +12,7 @@ use super::leaving::Leaving;
 use super::link::Link;
 use super::session::Session;
 use leveret_broker::quota::Kind;
+use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONSUMER;
 
@@ -25,6 +27,7 @@ impl Connection {
             self.flush_settlements(now);
             session.parked.clear();
             self.forget_declaring(|(channel, _)| channel == session.channel);
+            self.forget_attaching(|(channel, _)| channel == session.channel, now);
             session.unsettled.watch_no_more(session.channel, &mut self.client.looks);
         }
         let has_left = self.leave_session_part(session, now);
@@ -42,7 +45,12 @@ impl Connection {
                 && !consumer.browses
                 && !part.runs.is_empty()
             {
-                consumer.queue.requeue(Deliveries::of(Some(consumer.id), &part.runs), true, now.monotonic);
+                consumer.queue.settle(
+                    Deliveries::of(Some(consumer.id), &part.runs),
+                    Settlement::Requeue { failed: true },
+                    Wait::Lazy,
+                    now.monotonic,
+                );
             }
         }
         if !is_done {

@@ -14,6 +14,7 @@ mod answers;
 mod asked;
 mod assembly;
 mod attach;
+mod attaching;
 mod closing;
 mod connection;
 mod consumer;

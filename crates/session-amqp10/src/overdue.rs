@@ -2,7 +2,7 @@
 //! `released`. Its link gets nothing more until it has settled them.
 
 use leveret_amqp10::{DeliveryState, Performative, Role, Serial, encode_performative, performative::Disposition};
-use leveret_queue::{Run, Taken};
+use leveret_queue::{Flow, Run, Taken};
 
 use super::connection::Connection;
 use super::link::Link;
@@ -91,7 +91,7 @@ impl Connection {
         let count: u64 = ids.iter().map(|(first, last)| u64::from(last.since(*first)) + 1).sum();
         consumer.overdue = consumer.overdue.saturating_sub(count);
         if consumer.overdue == 0 {
-            consumer.queue.no_longer_overdue(consumer.id, now.monotonic);
+            consumer.queue.flow(consumer.id, Flow::Overdue(false), now.monotonic);
         }
         if asks {
             let asked = Asked { channel: session.channel, handle, ids, state: DeliveryState::Released };

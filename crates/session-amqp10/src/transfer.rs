@@ -461,10 +461,10 @@ impl Connection {
         let &FannedOut { ref route, accepted, ref wait, refusing, is_refused, reached_nobody, .. } = fanned_out;
         let refused = refusing.map_or(PublishOutcome::Accepted, |at| {
             let queue = route.queues.get(at).expect("a queue of the route");
-            let reason = match queue.state() {
+            let reason = match queue.has_failed() {
                 _ if is_refused => "disk full",
-                leveret_queue::QueueState::Running => "maxlen",
-                _ => "unavailable",
+                false => "maxlen",
+                true => "unavailable",
             };
             PublishOutcome::Rejected { queue: queue.info().name.clone(), reason }
         });

@@ -7,6 +7,7 @@ use super::connection::Connection;
 use super::link::Link;
 use super::session::Session;
 use leveret_broker::inquiry::Inquiry;
+use leveret_broker::queue_handle::ConsumerState;
 use leveret_broker::time::{Now, SECOND};
 use leveret_broker::views::{ConnectionView, IncomingView, OutgoingView, SessionView};
 
@@ -53,7 +54,7 @@ impl Connection {
                     unconfirmed: publisher.unconfirmed(),
                 }),
                 Link::Consumer(consumer) => {
-                    let status = consumer.queue.consumer_status(consumer.id);
+                    let status = consumer.queue.look(ConsumerState(consumer.id));
                     outgoing.push(OutgoingView {
                         handle,
                         name: consumer.name.clone(),

@@ -1,11 +1,12 @@
 //! PUBACK, PUBREC, PUBREL and PUBCOMP of the client.
 
+use leveret_broker::settlement::Settlement;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
 use leveret_log::Wait;
 use leveret_mqtt::{Ack, AckKind, ReasonCode};
-use leveret_queue::{Deliveries, Departure};
+use leveret_queue::{Deliveries, Flow};
 
 use super::confirming::Confirming;
 use super::exchanges::{Outgoing, Unacknowledged, runs_of};
@@ -96,7 +97,7 @@ impl Session {
         let consumer = self.consumers[Level::One as usize].as_ref()?;
         self.client.counters.acked_of(counted_as(consumer.queue.info())).add(messages.len() as u64);
         let runs = runs_of(messages);
-        consumer.queue.settle(Deliveries::of(Some(consumer.id), &runs), Departure::Settled, wait, now.monotonic)
+        consumer.queue.settle(Deliveries::of(Some(consumer.id), &runs), Settlement::Acknowledge, wait, now.monotonic)
     }
 
     /// There may be room for further messages: wakes the consumer that waits for it.
@@ -104,7 +105,7 @@ impl Session {
         if let Some(consumer) = &mut self.consumers[Level::One as usize]
             && std::mem::take(&mut consumer.is_parked)
         {
-            consumer.queue.set_window(consumer.id, true, now.monotonic);
+            consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! A consumer of a queue of the session.
 
+use leveret_broker::asked::Later;
 use leveret_broker::events::ConsumerEvent;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_queue::ConsumerId;
+use leveret_queue::{ConsumerId, NoConsumer};
 
 /// The tag of all consumers, as in RabbitMQ.
 pub(crate) const TAG: &str = "mqtt";
@@ -13,6 +14,8 @@ pub(crate) struct Consumer {
     pub queue: QueueRef,
     /// The queue was told that the client can't take more before it acknowledges something.
     pub is_parked: bool,
+    /// The queue's answer, if it comes later.
+    pub asked: Option<Later<Result<(), NoConsumer>>>,
 }
 
 impl Consumer {

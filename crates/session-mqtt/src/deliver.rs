@@ -10,7 +10,7 @@ use leveret_log::Wait;
 use leveret_message::deliver::{Delivery, MqttOrigin, mqtt_origin, to_mqtt};
 use leveret_message::{Encoding, StoredMessage};
 use leveret_mqtt::{PropertyId, PropertyList, PropertyWriter, Publish, QoS};
-use leveret_queue::{Portion, Taken, TurnEnd};
+use leveret_queue::{Flow, Portion, Taken, TurnEnd};
 
 use super::content::LargeDelivery;
 use super::exchanges::Unacknowledged;
@@ -27,7 +27,7 @@ impl Session {
         let consumers = &self.consumers;
         let takes_more = self.client.tell_room(|key, has_room| {
             let Some(consumer) = consumers.iter().flatten().find(|known| known.id.0 == key) else { return false };
-            consumer.queue.set_room(consumer.id, has_room, now.monotonic);
+            consumer.queue.flow(consumer.id, Flow::Room(has_room), now.monotonic);
             true
         });
         while takes_more && let Some(key) = self.client.next_scheduled() {
@@ -49,7 +49,7 @@ impl Session {
         let Some(consumer) = &mut self.consumers[level as usize] else { return TurnEnd::Done };
         if is_blocked {
             consumer.is_parked = true;
-            consumer.queue.set_window(consumer.id, false, now.monotonic);
+            consumer.queue.flow(consumer.id, Flow::Window(false), now.monotonic);
             return TurnEnd::Done;
         }
         let mut taken = std::mem::take(&mut self.client.taken);
@@ -211,7 +211,7 @@ impl Session {
                 }
                 for consumer in self.consumers.iter_mut().flatten() {
                     if std::mem::take(&mut consumer.is_parked) {
-                        consumer.queue.set_window(consumer.id, true, now.monotonic);
+                        consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
                     }
                 }
             }

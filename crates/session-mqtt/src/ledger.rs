@@ -10,17 +10,17 @@ use std::sync::{Arc, Weak};
 
 use leveret_broker::broker::Broker;
 use leveret_broker::outbox::{Event, Outbox};
-use leveret_broker::queue_handle::{Acceptance, Audience, QueueRef};
+use leveret_broker::queue_handle::{Acceptance, Audience, QueueRef, Size};
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
 use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX};
+use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_log::Wait;
 use leveret_message::{BatchBuilder, BatchPart, StoredMessage};
 use leveret_model::{Arguments, Command, DeclareQueue, Permit, Value};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, Link, Portion, Signal, Taken,
-    TurnEnd,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Link, Portion, Signal, Taken, TurnEnd,
 };
 use parking_lot::{Mutex, MutexGuard};
 
@@ -241,12 +241,15 @@ impl<R: Records> RecordLedger<R> {
             user: "".into(),
             arguments: Arguments::default(),
         };
-        let added = queue.check_runs().and_then(|()| {
-            queue.add_consumer(id, options, now.monotonic).map_err(|_| "it is gone or has another consumer".to_owned())
-        });
-        if let Err(why) = added {
+        if let Err(why) = queue.check_runs() {
             return self.fail(&why);
         }
+        let me = self.me.clone();
+        queue.consume(id, options, now.monotonic).then(move |added| {
+            if let (Err(_), Some(ledger)) = (added, me.upgrade()) {
+                ledger.fail("it is gone or has another consumer");
+            }
+        });
         let me = self.me.clone();
         // An empty queue schedules no consumer.
         broker.call_after(WaitFor::default(), move |broker, now| {
@@ -286,7 +289,12 @@ impl<R: Records> RecordLedger<R> {
         };
         for over in over.chunks(SETTLED_MAX) {
             let runs = runs_of(over.to_vec());
-            reader.queue.settle(Deliveries::of(Some(reader.id), &runs), Departure::Settled, Wait::Lazy, now.monotonic);
+            reader.queue.settle(
+                Deliveries::of(Some(reader.id), &runs),
+                Settlement::Acknowledge,
+                Wait::Lazy,
+                now.monotonic,
+            );
         }
         if end == TurnEnd::More {
             let me = self.me.clone();
@@ -295,7 +303,8 @@ impl<R: Records> RecordLedger<R> {
                     ledger.read(broker, now);
                 }
             });
-        } else if !is_loaded && reader.queue.counts().0 == 0 {
+            // A ledger is a queue of this node.
+        } else if !is_loaded && reader.queue.look(Size { used: None }).0 == 0 {
             if let Some(shared) = self.shared.upgrade() {
                 R::loaded(self, &shared, broker, now);
             }

@@ -299,9 +299,7 @@ impl Steps for Session {
             Signal::Scheduled(key) => self.client.scheduled.push_back(key),
             Signal::Cancelled(key) => {
                 if let Some(level) = self.level_of(key) {
-                    self.forget_consumer(level);
-                    let text = format!("queue '{}' of the session is gone", level.queue_name(&self.client_id));
-                    self.fail(&BrokenRule::new(ReasonCode::ADMINISTRATIVE_ACTION, text), now);
+                    self.lose_queue(level, now);
                 }
             }
             Signal::Answered(CHANGE_KEY) => self.take_change(now),
@@ -311,8 +309,9 @@ impl Steps for Session {
                 }
             }
             Signal::Answered(LEDGER_KEY) => self.ledger_is_read(now),
+            Signal::Answered(key) => self.consumer_answered(key, now),
             // Nothing of this protocol asks for the others.
-            Signal::Answered(_) | Signal::Loaded(_) | Signal::Drained { .. } | Signal::Activity { .. } => {}
+            Signal::Loaded(_) | Signal::Drained { .. } | Signal::Activity { .. } => {}
         }
     }
 

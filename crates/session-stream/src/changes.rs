@@ -1,9 +1,7 @@
 //! Commands that change the control plane: they are asked for, and answered once the change is durable. Until its outcome is there,
 //! the connection takes no further command.
 
-use std::sync::Arc;
-
-use leveret_broker::asked::{Later, NowOrLater};
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest, ChangeRequests, ChangesOutcome};
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
@@ -11,39 +9,13 @@ use leveret_model::{CommandOutcome, Refused};
 use leveret_stream_protocol::{ResponseCode, key};
 
 use super::held::{DurableAnswer, InputHold};
+use super::questions::{AskedCommand, Changing, LateChange};
 use super::refusal::code_of;
 use super::session::Session;
-
-/// The command whose change was asked for.
-pub(crate) struct Changing {
-    /// The key of the command.
-    pub key: u16,
-    pub correlation: u32,
-    /// Streams that it deletes.
-    pub deleted: Vec<Arc<str>>,
-}
-
-/// An outcome that comes later.
-pub(crate) enum LateChange {
-    One(Later<ChangeOutcome>),
-    All(Later<ChangesOutcome>),
-}
 
 enum Outcome {
     One(ChangeOutcome),
     All(ChangesOutcome),
-}
-
-impl Changing {
-    /// The command as the specification calls it.
-    fn name(&self) -> &'static str {
-        match self.key {
-            key::CREATE => "Create",
-            key::DELETE => "Delete",
-            key::CREATE_SUPER_STREAM => "CreateSuperStream",
-            _ => "DeleteSuperStream",
-        }
-    }
 }
 
 impl Session {
@@ -69,21 +41,19 @@ impl Session {
             LateChange::One(answer) => answer.notify(outbox, 0),
             LateChange::All(answer) => answer.notify(outbox, 0),
         }
-        self.held = InputHold::Asked { change, changing };
+        self.held = InputHold::Asked(Box::new(AskedCommand::Change { change, changing }));
     }
 
     /// Goes on with the command whose outcome has come.
-    pub(crate) fn take_change(&mut self, now: Now) {
-        let InputHold::Asked { change, .. } = &self.held else { return };
-        let outcome = match change {
+    pub(crate) fn take_change(&mut self, change: LateChange, changing: Changing, now: Now) {
+        let outcome = match &change {
             LateChange::One(answer) => self.client.take_change(answer, now).map(Outcome::One),
             LateChange::All(answer) => answer.take().map(Outcome::All),
         };
-        let Some(outcome) = outcome else { return };
-        let InputHold::Asked { changing, .. } = std::mem::take(&mut self.held) else { return };
         match outcome {
-            Outcome::One(outcome) => self.changed(changing, outcome),
-            Outcome::All(outcome) => self.all_changed(changing, outcome),
+            Some(Outcome::One(outcome)) => self.changed(changing, outcome),
+            Some(Outcome::All(outcome)) => self.all_changed(changing, outcome),
+            None => self.held = InputHold::Asked(Box::new(AskedCommand::Change { change, changing })),
         }
     }
 

@@ -3,6 +3,7 @@
 use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_stream_protocol::{ResponseCode, answers, key};
 
+use super::held::InputHold;
 use super::session::{Session, StreamPhase};
 
 /// How long a client may take to answer our `Close`.
@@ -81,7 +82,9 @@ impl Session {
     /// Ends publishers and subscriptions, at most 512: that needs no parts.
     pub(crate) fn begin_end(&mut self, now: Now) {
         self.flush_run(now);
-        self.end_hold();
+        if let InputHold::Asked(asked) = self.end_hold() {
+            self.abandon(*asked, now);
+        }
         let publishers: Vec<u8> = self.publishers.keys().copied().collect();
         for id in publishers {
             self.forget_publisher(id);

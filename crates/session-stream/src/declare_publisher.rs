@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{StreamQueueRef, WriterSequence};
+use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
 use leveret_model::{Action, RefusedKind, Resource};
 use leveret_stream_protocol::{ResponseCode, answers, key};
 
 use super::held::DurableAnswer;
 use super::publishers::{DeclaredPublisher, REFERENCE_BYTES_MAX};
+use super::questions::{Looked, Looking};
 use super::session::Session;
 
 impl Session {
     /// A stream that this connection may use for `action`.
-    pub(crate) fn stream(&self, name: &str, action: Action<'_>) -> Result<QueueRef, ResponseCode> {
+    pub(crate) fn stream(&self, name: &str, action: Action<'_>) -> Result<StreamQueueRef, ResponseCode> {
         let queue = self.client.known_queue(name, action).map_err(|refused| match refused.kind {
             // An exclusive queue of another connection isn't a stream: none is exclusive.
             RefusedKind::ResourceLocked => ResponseCode::StreamDoesNotExist,
             _ => super::refusal::code_of(&refused),
         })?;
-        if !queue.is_stream() {
-            return Err(ResponseCode::StreamDoesNotExist);
-        }
+        let queue = queue.as_stream().ok_or(ResponseCode::StreamDoesNotExist)?;
         queue.check_runs().map_err(|_| ResponseCode::StreamNotAvailable)?;
         Ok(queue)
     }
@@ -78,14 +78,18 @@ impl Session {
         let found = self.stream(stream, Action::Read(Resource::Queue(stream)));
         match found {
             Ok(queue) => {
-                // In this order: what is waited for has the message with this number.
-                let sequence = queue.writer_sequence(reference).unwrap_or(0);
-                self.answer_when_durable(queue.awaited(), DurableAnswer::Sequence { correlation, sequence });
+                let asked = queue.ask(WriterSequence(reference.into()));
+                self.look::<WriterSequence>(correlation, asked, Looked::Sequence, Looking::Sequence);
             }
             Err(code) => {
                 self.refused.count(code);
                 answers::sequence(self.client.output.buffer(), correlation, code, 0);
             }
         }
+    }
+
+    pub(crate) fn sequence_found(&mut self, correlation: u32, (sequence, awaited): (Option<u64>, Awaited)) {
+        let sequence = sequence.unwrap_or(0);
+        self.answer_when_durable(awaited, DurableAnswer::Sequence { correlation, sequence });
     }
 }

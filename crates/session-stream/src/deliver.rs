@@ -4,7 +4,7 @@ use leveret_broker::Output;
 use leveret_broker::settings::TURN_BYTES_MAX;
 use leveret_broker::time::Now;
 use leveret_message::chunk::{HEADER_BYTES, Joined, SentEntries};
-use leveret_queue::{TakenChunk, TurnEnd};
+use leveret_queue::{Flow, TakenChunk, TurnEnd};
 use leveret_stream_protocol::answers;
 
 use super::session::Session;
@@ -19,7 +19,7 @@ impl Session {
         let takes_more = self.client.tell_room(|key, has_room| {
             let Some((_, subscription)) = subscriptions.by_key_mut(key) else { return false };
             subscription.starved = !has_room;
-            subscription.queue.set_room(subscription.id, has_room, now.monotonic);
+            subscription.queue.flow(subscription.id, Flow::Room(has_room), now.monotonic);
             true
         });
         if !takes_more {

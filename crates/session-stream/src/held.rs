@@ -11,7 +11,7 @@ use leveret_session::driven::Steps as _;
 use leveret_stream_protocol::{ResponseCode, answers};
 use smallvec::SmallVec;
 
-use super::changes::{Changing, LateChange};
+use super::questions::AskedCommand;
 use super::session::Session;
 
 /// The reason why the connection's input is blocked. There is one at a time, since input is handled in order.
@@ -20,8 +20,8 @@ pub(crate) enum InputHold {
     /// Input isn't blocked.
     #[default]
     No,
-    /// The outcome of a change comes later.
-    Asked { change: LateChange, changing: Changing },
+    /// The answer of a stream or of the control plane comes later.
+    Asked(Box<AskedCommand>),
     /// An answer waits until what it tells is durable.
     Durable { wait: WaitFor, answer: DurableAnswer },
     /// Publishes wait for room in the log, for room in the connection's share of bytes on their way to the disk, or until an alarm

@@ -3,6 +3,7 @@
 //! [`session`] drives a connection's states; each file beside it holds one group of commands. Below it stand
 //! [`publishers`] and [`subscriptions`], by ids of one byte that their client chose, and messages that are [`confirming`].
 
+mod asked;
 mod changes;
 mod closing;
 mod commands;
@@ -19,6 +20,7 @@ mod open_connections;
 mod protocol;
 mod publish;
 mod publishers;
+mod questions;
 mod refusal;
 mod refused;
 mod session;

@@ -23,11 +23,19 @@ impl Session {
 
     /// Logs why a command is refused: the client is told a code only.
     pub(crate) fn tell_refused(&self, command: &str, why: &str) {
-        let (name, user, vhost) = (&self.client.name, &self.client.user, &self.client.vhost);
-        tracing::warn!(
-            target: category::CONNECTION,
-            pid = self.client.id.counter(),
-            "stream connection {name}: {command} of user '{user}' in vhost '{vhost}' is refused: {why}"
-        );
+        self.refused_line(command, why)();
+    }
+
+    /// The same, to be said when it turns out that it is so.
+    pub(crate) fn refused_line(&self, command: &str, why: &str) -> impl FnOnce() + Send + 'static {
+        let (name, user, vhost) = (self.client.name.clone(), self.client.user.clone(), self.client.vhost.clone());
+        let (pid, command, why) = (self.client.id.counter(), command.to_owned(), why.to_owned());
+        move || {
+            tracing::warn!(
+                target: category::CONNECTION,
+                pid,
+                "stream connection {name}: {command} of user '{user}' in vhost '{vhost}' is refused: {why}"
+            );
+        }
     }
 }

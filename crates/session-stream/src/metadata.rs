@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 
+use leveret_broker::queue_handle::Status;
 use leveret_model::{Action, QueueType, Resource};
+use leveret_queue::{QueueStatus, StreamStatus};
 use leveret_stream_protocol::{ResponseCode, StreamMetadata, Strings, Versions, answers, key};
 
+use super::questions::{Looked, Looking};
 use super::session::Session;
 
 /// The only broker in an answer: this one.
@@ -44,11 +47,23 @@ impl Session {
 
     /// `StreamStats`.
     pub(crate) fn stream_stats(&mut self, correlation: u32, stream: &str) {
-        let found = self.stream(stream, Action::Consume(stream));
-        let (code, status) = match found {
-            Ok(queue) => (ResponseCode::Ok, queue.status().stream),
-            Err(code) => (code, None),
-        };
+        match self.stream(stream, Action::Consume(stream)) {
+            Ok(queue) => {
+                let asked = queue.ask(Status);
+                self.look::<Status>(correlation, asked, Looked::Stats, Looking::Stats);
+            }
+            Err(code) => self.answer_stats(correlation, code, None),
+        }
+    }
+
+    pub(crate) fn stats_found(&mut self, correlation: u32, status: Option<Box<QueueStatus>>) {
+        match status {
+            Some(status) => self.answer_stats(correlation, ResponseCode::Ok, status.stream),
+            None => self.answer_stats(correlation, ResponseCode::StreamDoesNotExist, None),
+        }
+    }
+
+    fn answer_stats(&mut self, correlation: u32, code: ResponseCode, status: Option<StreamStatus>) {
         let stats = status.map(|status| {
             let last_chunk = status.last_chunk.map_or(-1, u64::cast_signed);
             let is_empty = status.first >= status.next;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_broker::planted::{Bug, is_planted};
-use leveret_broker::queue_handle::{Acceptance, Numbered, QueueRef};
+use leveret_broker::queue_handle::{Acceptance, Numbered, QueueRef, StreamQueueRef, WriterSequence};
 use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
@@ -30,7 +30,7 @@ impl Session {
         if self.alarm || self.publishes_wait() {
             self.flush_run(now);
             let reason = if self.alarm { WaitReason::Alarm } else { self.client.log_wait().0 };
-            let streams: SmallVec<_> = self.publishers.values().take(1).map(|known| known.queue.clone()).collect();
+            let streams: SmallVec<_> = self.publishers.values().take(1).map(|known| (*known.queue).clone()).collect();
             self.hold_publishes(reason, streams, now);
             return Ok(false);
         }
@@ -43,7 +43,8 @@ impl Session {
         let is_numbered = publisher.reference.is_some() && !is_planted(Bug::StoreRepeats);
         let serial = publisher.serial;
         if let Some(name) = publisher.reference.as_ref().filter(|_| publisher.last.is_none()) {
-            publisher.last = publisher.queue.writer_sequence(name);
+            // An answer that comes later isn't waited for: a stream leaves out what it has, only not as early.
+            publisher.last = publisher.queue.ask(WriterSequence(name.clone())).now().and_then(|(last, _)| last);
         }
         let filter_bytes = publisher.filter_bytes;
         if self.run.as_ref().is_some_and(|run| run.publisher != id || run.serial != serial) {
@@ -206,7 +207,7 @@ impl Session {
     fn offer(
         &mut self,
         confirming: Confirming,
-        queue: &QueueRef,
+        queue: &StreamQueueRef,
         chunk: &Arc<SharedChunk>,
         name: Option<&str>,
         now: Now,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::StreamQueueRef;
 use rustc_hash::FxHashMap;
 
 /// Longest name of a publisher or a consumer, in bytes. RabbitMQ allows 255 characters.
@@ -12,7 +12,7 @@ pub(crate) const REFERENCE_BYTES_MAX: usize = leveret_message::chunk::WRITER_NAM
 /// A publisher.
 pub(crate) struct DeclaredPublisher {
     pub stream: Arc<str>,
-    pub queue: QueueRef,
+    pub queue: StreamQueueRef,
     /// Its name; without one its messages aren't numbered.
     pub reference: Option<Arc<str>>,
     /// Tells it from an earlier publisher with its id.
@@ -28,7 +28,7 @@ pub(crate) struct DeclaredPublisher {
 
 impl DeclaredPublisher {
     /// A publisher to a stream, by this name.
-    pub(crate) fn new(stream: Arc<str>, queue: QueueRef, reference: Option<Arc<str>>) -> Self {
+    pub(crate) fn new(stream: Arc<str>, queue: StreamQueueRef, reference: Option<Arc<str>>) -> Self {
         let filter_bytes = queue.effective().options(queue.info()).stream_filter_bytes;
         let (published, confirmed, errored) = (0, 0, 0);
         Self { stream, queue, reference, serial: 0, last: None, filter_bytes, published, confirmed, errored }

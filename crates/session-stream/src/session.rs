@@ -22,6 +22,7 @@ use super::confirming::{Confirming, Run};
 use super::held::InputHold;
 use super::open_connections::{Counted, OpenConnections};
 use super::publishers::{Publishers, Watched};
+use super::questions::AskedCommand;
 use super::refused::RefusedCounts;
 use super::settings::StreamSettings;
 use super::subscriptions::{Subscriptions, UPDATE_SECONDS};
@@ -188,6 +189,26 @@ impl Session {
             }
         }
     }
+
+    /// Handles a signal that waits for no answer.
+    pub(crate) fn signalled(&mut self, signal: Signal, now: Now) {
+        match signal {
+            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Cancelled(key) => {
+                if self.phase == StreamPhase::Open {
+                    self.stream_gone(key);
+                }
+            }
+            Signal::Activity { key, active, change, .. } => {
+                if self.phase == StreamPhase::Open {
+                    self.activity(key, active, change, now);
+                }
+            }
+            Signal::Answered(_) if self.phase == StreamPhase::Open => self.take_answer(now),
+            // Nothing of this protocol asks for the others.
+            Signal::Answered(_) | Signal::Loaded(_) | Signal::Drained { .. } => {}
+        }
+    }
 }
 
 /// Whether a command looks at the messages of a stream: earlier publishes of its connection have to be there by then.
@@ -320,22 +341,13 @@ impl Steps for Session {
     }
 
     fn signal(&mut self, signal: Signal, now: Now) {
-        match signal {
-            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
-            Signal::Cancelled(key) => {
-                if self.phase == StreamPhase::Open {
-                    self.stream_gone(key);
-                }
-            }
-            Signal::Activity { key, active, change, .. } => {
-                if self.phase == StreamPhase::Open {
-                    self.activity(key, active, change, now);
-                }
-            }
-            Signal::Answered(_) if self.phase == StreamPhase::Open => self.take_change(now),
-            // Nothing of this protocol asks for the others.
-            Signal::Answered(_) | Signal::Loaded(_) | Signal::Drained { .. } => {}
+        if let InputHold::Asked(asked) = &mut self.held
+            && let AskedCommand::Subscribe { early, .. } = &mut **asked
+            && early.keep(signal)
+        {
+            return;
         }
+        self.signalled(signal, now);
     }
 
     fn alarm_changed(&mut self) {
@@ -413,7 +425,7 @@ impl Steps for Session {
                 false
             }
             InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => true,
-            InputHold::Publishes { .. } | InputHold::Asked { .. } => false,
+            InputHold::Publishes { .. } | InputHold::Asked(_) => false,
             InputHold::No => self.client.waits_for_log,
         };
         self.client.register(awaited, wants_room);

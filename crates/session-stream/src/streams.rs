@@ -11,7 +11,7 @@ use leveret_model::{Action, Arguments, Command, DeclareQueue, DeleteQueue, Value
 use leveret_queue::DeleteIf;
 use leveret_stream_protocol::{Pairs, ResponseCode, answers, key};
 
-use super::changes::Changing;
+use super::questions::Changing;
 use super::session::Session;
 
 /// The arguments of a declaration, which a command has without the `x-` before their names, and the names of those that have no effect:

@@ -1,30 +1,30 @@
 //! `Subscribe`, `Unsubscribe`, `Credit`.
 
+use leveret_broker::asked::NowOrLater;
 use leveret_broker::queue_handle::NoConsumer;
 use leveret_broker::quota::Kind;
 use leveret_broker::time::Now;
 use leveret_model::{Action, Arguments, Value};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, GroupMember, StreamOptions};
+use leveret_session::early_signals::EarlySignals;
 use leveret_stream_protocol::{OffsetSpec, ResponseCode, answers, key};
 
 use super::commands::{Subscribe, filter_of, start_of};
+use super::held::InputHold;
 use super::publishers::REFERENCE_BYTES_MAX;
+use super::questions::{AskedCommand, Subscribing};
 use super::session::{Session, StreamPhase};
 use super::subscriptions::Subscription;
 
 impl Session {
     /// `Subscribe`.
     pub(crate) fn subscribe(&mut self, subscribe: Subscribe<'_>, now: Now) {
-        let code = match self.new_subscription(&subscribe, now) {
-            Ok(()) => ResponseCode::Ok,
-            Err(code) => code,
-        };
-        self.respond(key::SUBSCRIBE, subscribe.correlation, code);
-        if code == ResponseCode::Ok {
-            self.grant(subscribe.id, subscribe.credit, now);
+        if let Err(code) = self.new_subscription(&subscribe, now) {
+            self.respond(key::SUBSCRIBE, subscribe.correlation, code);
         }
     }
 
+    /// Asks the stream for a new subscription, and answers once that is there.
     fn new_subscription(&mut self, subscribe: &Subscribe<'_>, now: Now) -> Result<(), ResponseCode> {
         let Subscribe { id, stream, properties, .. } = *subscribe;
         let name = properties.get("name");
@@ -79,30 +79,47 @@ impl Session {
             user: self.client.user.clone(),
             arguments: Arguments::from_iter(shown),
         };
-        if let Err(reason) = queue.add_consumer(consumer, options, now.monotonic) {
-            self.client.account.give(Kind::Consumers, 1);
-            return Err(match reason {
+        let asked = queue.consume(consumer, options, now.monotonic);
+        let (correlation, credit, stream) = (subscribe.correlation, subscribe.credit, stream.into());
+        let subscribing = Subscribing { correlation, id, credit, stream, queue, consumer };
+        match asked {
+            NowOrLater::Now(added) => self.subscribed(subscribing, added, now),
+            NowOrLater::Later(answer) => {
+                answer.notify(self.client.outbox.clone(), 0);
+                let (subscribing, early) = (Box::new(subscribing), EarlySignals::new(key));
+                self.held = InputHold::Asked(Box::new(AskedCommand::Subscribe { answer, subscribing, early }));
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles the answer of the stream.
+    pub(crate) fn subscribed(&mut self, subscribing: Subscribing, added: Result<(), NoConsumer>, now: Now) {
+        let Subscribing { correlation, id, credit, stream, queue, consumer } = subscribing;
+        if let Err(reason) = added {
+            self.not_subscribed();
+            let code = match reason {
                 NoConsumer::Gone | NoConsumer::Converted => ResponseCode::StreamDoesNotExist,
+                NoConsumer::Failed(_) => ResponseCode::StreamNotAvailable,
                 NoConsumer::OtherPartition => {
                     self.tell_refused("Subscribe", "its group is one of another super stream, or of none");
                     ResponseCode::PreconditionFailed
                 }
                 NoConsumer::TooManyNames | NoConsumer::Exclusive => ResponseCode::PreconditionFailed,
-            });
+            };
+            return self.respond(key::SUBSCRIBE, correlation, code);
         }
         self.client.counters.consumers_opened.increment();
-        let subscription = Subscription {
-            stream: stream.into(),
-            queue,
-            id: consumer,
-            credit: 0,
-            sent: 0,
-            consumed: 0,
-            starved: false,
-            told: 0,
-        };
+        let subscription =
+            Subscription { stream, queue, id: consumer, credit: 0, sent: 0, consumed: 0, starved: false, told: 0 };
         self.subscriptions.insert(id, subscription);
-        Ok(())
+        self.respond(key::SUBSCRIBE, correlation, ResponseCode::Ok);
+        self.grant(id, credit, now);
+    }
+
+    /// A subscription isn't made.
+    pub(crate) fn not_subscribed(&mut self) {
+        self.client.account.give(Kind::Consumers, 1);
     }
 
     /// `Credit`: further chunks may be sent.
@@ -135,10 +152,8 @@ impl Session {
     pub(crate) fn updated(&mut self, correlation: u32, start: OffsetSpec, now: Now) {
         let Some((subscription, active)) = self.subscriptions.take_update(correlation) else { return };
         if let Some(Subscription { queue, id, .. }) = subscription {
-            match active {
-                true => queue.activated(*id, (start != OffsetSpec::None).then(|| start_of(start)), now.monotonic),
-                false => queue.stepped_down(*id),
-            }
+            let start = (start != OffsetSpec::None).then(|| start_of(start));
+            queue.activity_answered(*id, active, start, now.monotonic);
         }
         self.note_updates();
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::StreamQueueRef;
 use leveret_broker::time::{Nanos, SECOND};
 use leveret_queue::ConsumerId;
 use rustc_hash::FxHashMap;
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 /// A subscription.
 pub(crate) struct Subscription {
     pub stream: Arc<str>,
-    pub queue: QueueRef,
+    pub queue: StreamQueueRef,
     pub id: ConsumerId,
     /// Chunks that the client has granted and that weren't sent.
     pub credit: u32,

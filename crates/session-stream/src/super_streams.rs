@@ -11,8 +11,8 @@ use leveret_model::super_stream::{PlannedSuperStream, deletion, is_super_stream,
 use leveret_model::{Action, Resource, Value, without_line_ends};
 use leveret_stream_protocol::{ResponseCode, answers, key};
 
-use super::changes::Changing;
 use super::commands::CreateSuperStream;
+use super::questions::Changing;
 use super::refusal::code_of;
 use super::session::Session;
 use super::streams::is_name;

@@ -1,6 +1,7 @@
 //! The connection's answers to inquiries.
 
 use leveret_broker::inquiry::Inquiry;
+use leveret_broker::queue_handle::ConsumerState;
 use leveret_broker::time::Now;
 use leveret_broker::views::{ConnectionView, PublisherView, SubscriptionView};
 use leveret_model::{Arguments, Value};
@@ -37,7 +38,7 @@ fn publisher_view(id: u8, publisher: &DeclaredPublisher) -> PublisherView {
 
 /// A subscription, or `None` if its stream is gone.
 fn subscription_view(id: u8, subscription: &Subscription) -> Option<SubscriptionView> {
-    let status = subscription.queue.consumer_status(subscription.id)?;
+    let status = subscription.queue.look(ConsumerState(subscription.id))?;
     // One that waits for its turn begins where its client then asks for.
     let position = status.position.filter(|_| status.activity.is_active());
     Some(SubscriptionView {

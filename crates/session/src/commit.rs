@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use leveret_log::Wait;
 use leveret_message::BatchPart;
-use leveret_queue::{ConsumerId, Deliveries, Departure, QueueState, Run};
+use leveret_queue::{ConsumerId, Deliveries, Departure, Run};
 use smallvec::SmallVec;
 
 use crate::client_connection::ClientConnection;
@@ -145,7 +145,7 @@ impl Commit {
                 if budget.is_spent() {
                     return None;
                 }
-                if matches!(queue.state(), QueueState::Failed(_)) {
+                if queue.has_failed() {
                     return Some(Err(queue.clone()));
                 }
                 if self.streams.iter().all(|stream| stream.id() != queue.stream().id()) {
@@ -289,8 +289,8 @@ impl Commit {
             }
             let part = next_runs(runs, self.next, client);
             match settlement {
-                Settlement::Requeue { failed } => {
-                    queue.requeue(Deliveries::of(*consumer, part), *failed, now.monotonic)
+                Settlement::Requeue { .. } => {
+                    queue.settle(Deliveries::of(*consumer, part), *settlement, Wait::Lazy, now.monotonic);
                 }
                 Settlement::Reject { failed } => {
                     let (outbox, reason) = (&client.outbox, Reason::Transaction);

@@ -11,6 +11,7 @@ pub mod client_connection;
 pub mod commit;
 pub mod confirms;
 pub mod driven;
+pub mod early_signals;
 pub mod fan_out;
 #[cfg(test)]
 mod fixture;

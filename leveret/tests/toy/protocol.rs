@@ -190,7 +190,9 @@ impl ToySession {
             user: self.client.user.clone(),
             arguments: Arguments::default(),
         };
-        found.add_consumer(id, options, now.monotonic).map_err(|_| "the queue takes no consumer")?;
+        // The toy knows no node but its own, whose queues answer at once.
+        let added = found.consume(id, options, now.monotonic).now().ok_or("the queue answers later")?;
+        added.map_err(|_| "the queue takes no consumer")?;
         self.client.counters.consumers_opened.increment();
         found.grant(id, 0, credit, false, now.monotonic);
         self.consumer = Some(Consumer { id, queue: found, held: Vec::new() });

@@ -5,13 +5,13 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use leveret_sim::cluster::schedule::{
-    BEFORE, CLIENTS, COMMANDS, Outcome, PAUSE, SETTLED_WITHIN, Schedule, Strike, WITHIN,
+    BEFORE, CLIENTS, COMMANDS, PAUSE, SETTLED_WITHIN, Schedule, ScheduleOutcome, Strike, WITHIN,
 };
 use leveret_sim::net::LinkFaults;
 use leveret_sim::random::Random;
 use raft::eraftpb::Message;
 
-use crate::node::{Node, Step, TICK};
+use crate::node::{NodeStep, RaftNode, TICK};
 
 const MILLISECOND: u64 = 1_000_000;
 
@@ -36,7 +36,7 @@ struct Cluster {
     now: u64,
     random: Random,
     links: LinkFaults,
-    nodes: BTreeMap<u64, Node>,
+    nodes: BTreeMap<u64, RaftNode>,
     clients: Vec<Client>,
     /// By time, and then in the order in which they were planned.
     due: BinaryHeap<Reverse<(u64, u64)>>,
@@ -53,7 +53,7 @@ struct Cluster {
 ///
 /// # Errors
 /// A promise that was broken.
-pub fn run_schedule(seed: u64, schedule: &Schedule) -> Result<Outcome, String> {
+pub fn run_schedule(seed: u64, schedule: &Schedule) -> Result<ScheduleOutcome, String> {
     let mut cluster = Cluster::new(seed, schedule.nodes);
     cluster.run(BEFORE)?;
     for name in 0..CLIENTS {
@@ -76,7 +76,7 @@ pub fn run_schedule(seed: u64, schedule: &Schedule) -> Result<Outcome, String> {
     let there: Vec<&Vec<u8>> = cluster.committed.values().map(|(_, data)| data).collect();
     match cluster.acknowledged.iter().find(|command| !there.contains(command)) {
         Some(lost) => Err(format!("seed {seed}: the acknowledged command {lost:?} is gone")),
-        None => Ok(Outcome { acknowledged: cluster.acknowledged.len(), settled_after }),
+        None => Ok(ScheduleOutcome { acknowledged: cluster.acknowledged.len(), settled_after }),
     }
 }
 
@@ -86,7 +86,7 @@ impl Cluster {
             now: 0,
             random: Random::new(seed),
             links: LinkFaults::default(),
-            nodes: (1..=nodes).map(|id| (id, Node::new(id, nodes))).collect(),
+            nodes: (1..=nodes).map(|id| (id, RaftNode::new(id, nodes))).collect(),
             clients: Vec::new(),
             due: BinaryHeap::new(),
             planned: BTreeMap::new(),
@@ -162,7 +162,7 @@ impl Cluster {
         }
     }
 
-    fn node(&mut self, id: u64) -> &mut Node {
+    fn node(&mut self, id: u64) -> &mut RaftNode {
         self.nodes.get_mut(&id).expect("it is one of them")
     }
 
@@ -177,7 +177,7 @@ impl Cluster {
         }
     }
 
-    fn follow(&mut self, id: u64, step: Step) {
+    fn follow(&mut self, id: u64, step: NodeStep) {
         for message in step.send {
             let mut below = |end| self.random.below(end);
             if let Some(time) = self.links.travel(id, message.to, self.now, &mut below) {
@@ -240,7 +240,10 @@ impl Cluster {
             Strike::Kill(node) => self.node(node).end(false),
             Strike::CutPower(node) => self.node(node).end(true),
             Strike::CutPowerOfAll => self.nodes.values_mut().for_each(|node| node.end(true)),
-            Strike::Pause(node, milliseconds) => self.node(node).paused_until = now + milliseconds * MILLISECOND,
+            Strike::Pause(node, milliseconds) => {
+                let node = self.node(node);
+                node.paused_until = node.paused_until.max(now + milliseconds * MILLISECOND);
+            }
             Strike::Isolate(node) => self.links.isolate(node, 1..=nodes),
             Strike::CutOneWay(from, to) => self.links.cut(from, to),
             Strike::Lose { loss, delay } => (self.links.loss, self.links.delay) = (loss, delay),

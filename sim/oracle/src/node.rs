@@ -14,7 +14,7 @@ const ELECTION_TICKS: (usize, usize) = (15, 25);
 /// Nanoseconds that a sync takes, unless the disk is slow.
 const SYNC: u64 = 1_000_000;
 
-/// What is under way to the disk.
+/// Records under way to the disk.
 struct Writing {
     ready: Ready,
     /// Messages that may be sent once it is synced.
@@ -22,7 +22,7 @@ struct Writing {
 }
 
 /// A node, in several lives.
-pub(crate) struct Node {
+pub(crate) struct RaftNode {
     id: u64,
     voters: u64,
     /// Everything that is synced.
@@ -39,9 +39,9 @@ pub(crate) struct Node {
     pub applied: Vec<(u64, Vec<u8>)>,
 }
 
-/// What a step of a node led to.
+/// The consequences of a step of a node.
 #[derive(Default)]
-pub(crate) struct Step {
+pub(crate) struct NodeStep {
     pub send: Vec<Message>,
     /// A sync was begun, which ends after so many nanoseconds.
     pub sync: Option<u64>,
@@ -49,11 +49,11 @@ pub(crate) struct Step {
     pub applied: Vec<(u64, u64, Vec<u8>)>,
 }
 
-impl Node {
-    pub fn new(id: u64, voters: u64) -> Node {
+impl RaftNode {
+    pub fn new(id: u64, voters: u64) -> RaftNode {
         let disk = MemStorage::new_with_conf_state(((1..=voters).collect::<Vec<u64>>(), Vec::new()));
         let (raw, writing, applied) = (None, None, Vec::new());
-        let mut node = Node {
+        let mut node = RaftNode {
             id,
             voters,
             disk,
@@ -153,8 +153,8 @@ impl Node {
     }
 
     /// The sync that was begun has ended.
-    pub fn synced(&mut self) -> Step {
-        let mut step = Step::default();
+    pub fn synced(&mut self) -> NodeStep {
+        let mut step = NodeStep::default();
         let Some(Writing { ready, behind }) = self.writing.take() else { return step };
         self.write(&ready);
         step.send = behind;
@@ -171,8 +171,8 @@ impl Node {
     }
 
     /// Takes what the engine has ready, unless the disk is still busy.
-    pub fn work(&mut self) -> Step {
-        let mut step = Step::default();
+    pub fn work(&mut self) -> NodeStep {
+        let mut step = NodeStep::default();
         if self.writing.is_some() {
             return step;
         }
@@ -195,7 +195,7 @@ impl Node {
         }
     }
 
-    fn apply(&mut self, entries: Vec<Entry>, step: &mut Step) {
+    fn apply(&mut self, entries: Vec<Entry>, step: &mut NodeStep) {
         for entry in entries {
             assert_eq!(entry.index, self.applied.len() as u64 + 1, "entries are applied in order");
             self.applied.push((entry.term, entry.data.to_vec()));

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use leveret_sim::cluster::schedule::{Outcome, Schedule, run_schedule};
+use leveret_sim::cluster::schedule::{Schedule, ScheduleOutcome, run_schedule};
 
 /// Seeds of a run: others with `LEVERET_CLUSTER_SEEDS=first..end`.
 fn seeds() -> Range<u64> {
@@ -13,7 +13,7 @@ fn seeds() -> Range<u64> {
 
 #[test]
 fn both_engines_keep_their_promises_under_one_schedule() {
-    let (mut ours, mut theirs) = (Outcome::default(), Outcome::default());
+    let (mut ours, mut theirs) = (ScheduleOutcome::default(), ScheduleOutcome::default());
     let mut longest = (0, 0);
     for seed in seeds() {
         let schedule = Schedule::of_seed(seed);

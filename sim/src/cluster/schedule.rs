@@ -90,7 +90,7 @@ impl Schedule {
 
 /// The outcome of a schedule whose promises were kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ScheduleOutcome {
     /// Commands that clients got an answer for.
     pub acknowledged: usize,
     /// Milliseconds from the end of all faults until all nodes had the same.
@@ -104,7 +104,7 @@ pub const SETTLED_WITHIN: u64 = 60_000;
 ///
 /// # Errors
 /// A promise that was broken.
-pub fn run_schedule(seed: u64, schedule: &Schedule) -> Result<Outcome, String> {
+pub fn run_schedule(seed: u64, schedule: &Schedule) -> Result<ScheduleOutcome, String> {
     let cluster = Cluster::new(seed, schedule.nodes, 1);
     cluster.check_answers();
     cluster.run(BEFORE);
@@ -119,7 +119,9 @@ pub fn run_schedule(seed: u64, schedule: &Schedule) -> Result<Outcome, String> {
     let settled_after = (super::executor::now() - from) / 1_000_000;
     cluster.judge().map_err(|text| format!("seed {seed}, at the end: {text}"))?;
     match cluster.stopped() {
-        stopped if stopped.is_empty() => Ok(Outcome { acknowledged: cluster.acknowledged().len(), settled_after }),
+        stopped if stopped.is_empty() => {
+            Ok(ScheduleOutcome { acknowledged: cluster.acknowledged().len(), settled_after })
+        }
         stopped => Err(format!("seed {seed}: {stopped:?}")),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, mpsc};
 
 use leveret_broker::asked::NowOrLater;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{Peek, QueueRef};
 use leveret_broker::ticket::Ticket;
 use leveret_broker::transfer::StoredRuns;
 use leveret_sim::amqp091::Heard;
@@ -80,10 +80,10 @@ impl Story {
         know.confirmed = world.disk.count();
         self.known.push(know);
         if id == 0 {
-            while queue(world, name).counts().0 == 0 {
+            while queue(world, name).gauges().ready == 0 {
                 assert!(world.step()?, "it is never ready");
             }
-            self.first = queue(world, name).peek(0, 1)[0].number;
+            self.first = queue(world, name).look(Peek { offset: 0, count: 1 })[0].number;
         }
         Ok(())
     }

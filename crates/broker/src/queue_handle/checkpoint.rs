@@ -48,12 +48,16 @@ impl QueueHandle {
             return successor.record_delivered();
         }
         let mut queue = self.inner.lock();
-        self.log_attempts(&queue.attempts());
-        let offsets = queue.offsets_to_log(0);
-        self.log_offsets(&mut queue, &offsets);
-        let below = queue.delivered_below();
-        if below > 0 {
-            self.log_control(&Control::DeliveredBelow(Cow::Owned(below)), Wait::Lazy);
+        if let Some(stream) = queue.stream_mut() {
+            let offsets = stream.offsets_to_log(0);
+            self.log_offsets(&mut queue, &offsets);
+        }
+        if let Some(ledger) = queue.ledger() {
+            self.log_attempts(&ledger.logged_attempts());
+            let below = ledger.delivered_below();
+            if below > 0 {
+                self.log_control(&Control::DeliveredBelow(Cow::Owned(below)), Wait::Lazy);
+            }
         }
     }
 }

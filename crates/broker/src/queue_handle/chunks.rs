@@ -99,20 +99,20 @@ impl QueueHandle {
         let count = u32::try_from(chunk.len()).expect("a chunk has at most 65,535 messages");
         let published = self.with(|queue, effects| {
             let writer = writer.as_ref();
-            let submission = match queue.submit_chunk(count, writer, now) {
+            let submission = match queue.stream_mut()?.submit_chunk(count, writer, now) {
                 // It came before the deletion was known: it counts as published later, when it would have found no stream.
                 None => {
                     let awaited = Awaited::durable(*self.closed_at.lock());
                     let gone = PublishedHere { accepted: count, awaited, is_gone: true, ..PublishedHere::none() };
-                    return Offer::Taken(gone);
+                    return Some(Offer::Taken(gone));
                 }
-                Some(ChunkSubmission::Refused) => return Offer::Taken(PublishedHere::none()),
+                Some(ChunkSubmission::Refused) => return None,
                 Some(ChunkSubmission::Behind(last)) => {
                     let awaited = match is_planted(Bug::ConfirmRepeatEarly) {
                         true => Awaited::default(),
                         false => self.awaited_by(queue, self.is_written(queue)),
                     };
-                    return Offer::Behind { last, awaited };
+                    return Some(Offer::Behind { last, awaited });
                 }
                 Some(ChunkSubmission::Accepted(submission)) => submission,
             };
@@ -121,19 +121,20 @@ impl QueueHandle {
             let at = (self.log_id, submission.first);
             let (place, placement) = offered_chunk::append(&self.stream, at, chunk, wait);
             self.last_record.set(place);
-            queue.submitted_chunk(submission, offered, placement, now, effects);
+            queue.stream_mut()?.submitted_chunk(submission, offered, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
                 queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);
             }
-            Offer::Taken(PublishedHere {
+            // Readers that are behind hold up nobody, and publishes are never paced: readers go their own ways.
+            Some(Offer::Taken(PublishedHere {
                 accepted: count,
                 awaited: self.awaited_by(queue, written),
-                is_behind: queue.is_behind(),
+                is_behind: false,
                 is_gone: false,
                 slot: PublishSlot::default(),
-            })
+            }))
         });
-        published.unwrap_or(Offer::Taken(PublishedHere::none()))
+        published.flatten().unwrap_or(Offer::Taken(PublishedHere::none()))
     }
 
     /// Whether it is enough for a confirm that a record is written.
@@ -168,19 +169,15 @@ impl QueueHandle {
         let chunk = self.chunk_of(part);
         self.decode_early(&chunk);
         let published = self.with(|queue, effects| {
-            let ChunkSubmission::Accepted(submission) = queue.submit_chunk(count, None, now)? else {
+            let Some(stream) = queue.stream_mut() else { return Some(none) };
+            let ChunkSubmission::Accepted(submission) = stream.submit_chunk(count, None, now)? else {
                 return Some(none);
             };
             let head = chunk.stored_head(submission.first);
             let record = offered_chunk::record(self.log_id, submission.first, &chunk, &head);
             self.last_record.set(group.append(Record::Chunk(record)).place());
-            queue.submitted_chunk(
-                submission,
-                OfferedChunk::unnamed(&chunk),
-                Placement::In(group.place()),
-                now,
-                effects,
-            );
+            let placement = Placement::In(group.place());
+            stream.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), placement, now, effects);
             Some(PublishedIn { accepted: count, ticket: self.pending_ticket(queue) })
         });
         published.unwrap_or(Some(none))
@@ -195,12 +192,12 @@ impl QueueHandle {
 
     /// Notes whether messages are taken one by one.
     pub(super) fn note_readers(&self, queue: &Queue) {
-        if self.is_stream() {
-            self.decodes_chunks.store(queue.decodes_chunks(), Ordering::Relaxed);
+        if let Some(stream) = queue.stream() {
+            self.decodes_chunks.store(stream.has_message_readers(), Ordering::Relaxed);
         }
     }
 
-    /// See [`Queue::take_chunks`].
+    /// See [`leveret_queue::StreamQueue::take_chunks`].
     pub(crate) fn take_chunks(
         self: &Arc<Self>,
         id: ConsumerId,
@@ -208,42 +205,30 @@ impl QueueHandle {
         now: Nanos,
         out: &mut Vec<TakenChunk>,
     ) -> ChunkTurn {
-        let taken = self.with(|queue, effects| queue.take_chunks(id, bytes, now, out, effects));
+        let taken = self.with_stream(|queue, effects| queue.take_chunks(id, bytes, now, out, effects));
         taken.unwrap_or(ChunkTurn { end: TurnEnd::Done, committed: 0 })
     }
 
     /// Passes on stored chunks that were requested.
     pub(crate) fn loaded_chunks(self: &Arc<Self>, read: StoredRead, chunks: Vec<(u64, Arc<SharedChunk>)>, now: Nanos) {
-        self.with(|queue, effects| queue.loaded_chunks(read, chunks, now, effects));
+        self.with_stream(|queue, effects| queue.loaded_chunks(read, chunks, now, effects));
     }
 
-    /// See [`Queue::writer_sequence`].
-    pub(crate) fn writer_sequence(&self, name: &str) -> Option<u64> {
-        self.inner.lock().writer_sequence(name)
+    /// See [`leveret_queue::StreamQueue::activated`]; without a start [`leveret_queue::StreamQueue::stepped_down`].
+    pub(crate) fn activity(self: &Arc<Self>, id: ConsumerId, active: Option<Option<StreamStart>>, now: Nanos) {
+        self.with_stream(|queue, effects| match active {
+            Some(start) => queue.activated(id, start, now, effects),
+            None => queue.stepped_down(id, effects),
+        });
     }
 
-    /// See [`Queue::activated`].
-    pub(crate) fn activated(self: &Arc<Self>, id: ConsumerId, start: Option<StreamStart>, now: Nanos) {
-        self.with(|queue, effects| queue.activated(id, start, now, effects));
-    }
-
-    /// See [`Queue::stepped_down`].
-    pub(crate) fn stepped_down(self: &Arc<Self>, id: ConsumerId) {
-        self.with(|queue, effects| queue.stepped_down(id, effects));
-    }
-
-    /// See [`Queue::activate_group`].
+    /// See [`leveret_queue::StreamQueue::activate_group`].
     pub(crate) fn activate_group(self: &Arc<Self>, name: &str, now: Nanos) -> bool {
-        self.with(|queue, effects| queue.activate_group(name, now, effects)).unwrap_or(false)
-    }
-
-    /// The offset that is kept for a name.
-    pub(crate) fn kept_offset(&self, name: &str) -> Option<u64> {
-        self.inner.lock().kept_offset(name)
+        self.with_stream(|queue, effects| queue.activate_group(name, now, effects)).unwrap_or(false)
     }
 
     /// Keeps an offset for a name. False if the stream keeps too many names already.
     pub(crate) fn keep_offset(self: &Arc<Self>, kept: KeptOffset, now: Nanos) -> bool {
-        self.with(|queue, effects| queue.keep_offset(kept, now, effects)).unwrap_or(false)
+        self.with_stream(|queue, effects| queue.keep_offset(kept, now, effects)).unwrap_or(false)
     }
 }

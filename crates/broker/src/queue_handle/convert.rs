@@ -1,8 +1,8 @@
-//! A queue that is converted: another handle takes over its messages and its log, see [`leveret_queue::Queue::convert`].
+//! A queue that is converted: another handle takes over its messages and its log, see [`leveret_queue::LedgerQueue::convert`].
 
 use std::sync::Arc;
 
-use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, Refused};
+use leveret_model::{Durability, EarlierPriorities, EffectiveQueue, Queue as QueueInfo, QueueType, Refused};
 use leveret_queue::{Effects, NotConverted};
 
 use super::{LocalQueue, QueueHandle, QueueRef};
@@ -50,22 +50,25 @@ impl QueueHandle {
         let mut effects = Effects::default();
         let (successor, ticket) = {
             let mut queue = self.inner.lock();
-            let (default, max) = queue.priority_levels();
-            let earlier = EarlierPriorities { below: queue.next_number(), default, max };
+            let levels = queue.ledger().map(|ledger| (ledger.next_number(), ledger.priority_levels()));
+            let (below, (default, max)) = levels.unwrap_or_default();
+            let earlier = EarlierPriorities { below, default, max };
             let prepared = prepare(earlier).map_err(Unconverted::Refused)?;
             let Some(Successor { info, effective, record }) = prepared else { return Ok(None) };
             let options = effective.options(&info).clone();
-            queue.check_conversion(&options)?;
+            let ledger = queue.ledger_mut().filter(|_| options.queue_type != QueueType::Stream);
+            let ledger = ledger.ok_or(NotConverted::Stream)?;
+            ledger.check_conversion(&options)?;
             let durability = info.durability(services.durability);
-            if !self.is_durable() && durability != Durability::Memory && queue.gauges().messages() > 0 {
+            if !self.is_durable() && durability != Durability::Memory && ledger.gauges().messages() > 0 {
                 return Err(Unconverted::OnlyInMemory);
             }
             let Some(log) = log else { return Ok(None) };
             let ticket = log(record.as_deref());
             let is_logged = durability != Durability::Memory || self.is_durable();
             let surroundings = Self::surroundings(services);
-            let (machine, attempts) = queue.convert(options, is_logged, surroundings, now, &mut effects);
-            let successor = Self::with_machine(info, effective, machine, services);
+            let (machine, attempts) = ledger.convert(options, is_logged, surroundings, now, &mut effects);
+            let successor = Self::with_machine(info, effective, machine.into(), services);
             successor.last_record.set(self.last_record.get());
             successor.log_attempts(&attempts);
             let mut watchers = self.watchers.lock();
@@ -76,7 +79,7 @@ impl QueueHandle {
             (successor, ticket)
         };
         effects.fire();
-        successor.with(|queue, effects| queue.converted(effects));
+        successor.with_ledger(|queue, effects| queue.converted(effects));
         Ok(Some((QueueRef::from(successor), ticket)))
     }
 

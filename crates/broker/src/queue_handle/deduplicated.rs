@@ -39,11 +39,13 @@ impl QueueHandle {
         let count = compared.len() as u32;
         let is_persistent = persistent || self.is_always_persistent();
         let published = self.with(|queue, effects| {
-            let fresh = Fresh::of(queue, batch, compared);
+            let fresh = Fresh::of(queue.ledger_mut()?, batch, compared);
             self.count_duplicates(&fresh);
-            let Some(submission) = queue.submit(BatchPart::of(&fresh.batch, 0, fresh.count()), now) else {
+            let Some(submission) = queue.ledger_mut()?.submit(BatchPart::of(&fresh.batch, 0, fresh.count()), now)
+            else {
                 let awaited = Awaited::durable(*self.closed_at.lock());
-                return PublishedHere { accepted: fresh.offered(), awaited, is_gone: true, ..PublishedHere::none() };
+                let gone = PublishedHere { accepted: fresh.offered(), awaited, is_gone: true, ..PublishedHere::none() };
+                return Some(gone);
             };
             let (first, taken) = (submission.first, submission.accepted);
             let part = BatchPart::of(&fresh.batch, 0, taken);
@@ -58,21 +60,23 @@ impl QueueHandle {
                     place
                 });
                 let placement = place.map_or(Placement::Volatile, Placement::At);
-                queue.submitted(submission, part, placement, now, effects);
-                queue.note_offered(first, fresh.compared(taken), is_logged);
+                let ledger = queue.ledger_mut()?;
+                ledger.submitted(submission, part, placement, now, effects);
+                ledger.note_offered(first, fresh.compared(taken), is_logged);
             }
             let ticket = self.pending_ticket(queue);
             let is_early = written || taken == 0 && is_planted(Bug::ConfirmRepeatEarly);
             let awaited = if is_early { Awaited::written(ticket) } else { Awaited::durable(ticket) };
-            let is_behind = queue.is_behind();
-            queue.arrived(taken, now);
+            let ledger = queue.ledger_mut()?;
+            let is_behind = ledger.is_behind();
+            ledger.arrived(taken, now);
             let slot = match audience {
-                Audience::Alone | Audience::Several(_) => queue.slot(taken, now),
+                Audience::Alone | Audience::Several(_) => ledger.slot(taken, now),
                 Audience::Unpaced(_) => PublishSlot::default(),
             };
-            PublishedHere { accepted: fresh.accepted(taken), awaited, is_behind, is_gone: false, slot }
+            Some(PublishedHere { accepted: fresh.accepted(taken), awaited, is_behind, is_gone: false, slot })
         });
-        let published = published.unwrap_or_else(PublishedHere::none);
+        let published = published.flatten().unwrap_or_else(PublishedHere::none);
         if published.is_gone
             && let Some(successor) = self.successor()
         {
@@ -92,9 +96,9 @@ impl QueueHandle {
         now: Nanos,
         effects: &mut Effects,
     ) -> Option<PublishedIn> {
-        let fresh = Fresh::of(queue, batch, compared);
+        let fresh = Fresh::of(queue.ledger_mut()?, batch, compared);
         self.count_duplicates(&fresh);
-        let submission = queue.submit(BatchPart::of(&fresh.batch, 0, fresh.count()), now)?;
+        let submission = queue.ledger_mut()?.submit(BatchPart::of(&fresh.batch, 0, fresh.count()), now)?;
         let (first, taken) = (submission.first, submission.accepted);
         let part = BatchPart::of(&fresh.batch, 0, taken);
         if taken > 0 {
@@ -107,9 +111,10 @@ impl QueueHandle {
                 }
                 false => Placement::Volatile,
             };
-            queue.submitted(submission, part, placement, now, effects);
-            queue.note_offered(first, fresh.compared(taken), is_logged);
-            queue.arrived(taken, now);
+            let ledger = queue.ledger_mut()?;
+            ledger.submitted(submission, part, placement, now, effects);
+            ledger.note_offered(first, fresh.compared(taken), is_logged);
+            ledger.arrived(taken, now);
         }
         Some(PublishedIn { accepted: fresh.accepted(taken), ticket: self.pending_ticket(queue) })
     }

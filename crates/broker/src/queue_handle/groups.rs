@@ -39,7 +39,8 @@ impl QueueHandle {
     ) -> PublishedIn {
         // To a queue that is being deleted they came before the deletion.
         let gone = PublishedIn { accepted: part.count, ticket: Ticket::default() };
-        let published = self.offer_in(group, part, persistent, now).unwrap_or(gone);
+        let published = self.offer_untapped_in(group, part, persistent, now).unwrap_or(gone);
+        self.taps.put(&self.info, part.first(published.accepted), now);
         self.dead_letter_refused(part.behind(published.accepted));
         published
     }
@@ -47,6 +48,18 @@ impl QueueHandle {
     /// As [`QueueHandle::publish_in`], but refused messages aren't dead-lettered: they stay where they are. `None` if the queue is
     /// being deleted.
     pub(crate) fn offer_in(
+        self: &Arc<Self>,
+        group: &mut Group,
+        part: BatchPart<'_>,
+        persistent: bool,
+        now: Nanos,
+    ) -> Option<PublishedIn> {
+        let offered = self.offer_untapped_in(group, part, persistent, now);
+        self.taps.put(&self.info, part.first(offered.map_or(0, |offered| offered.accepted)), now);
+        offered
+    }
+
+    fn offer_untapped_in(
         self: &Arc<Self>,
         group: &mut Group,
         part: BatchPart<'_>,
@@ -65,7 +78,8 @@ impl QueueHandle {
             if let Some(compared) = compared {
                 return self.offer_once_in(queue, group, (part.batch, compared), persistent, now, effects);
             }
-            let submission = queue.submit(part, now)?;
+            let Some(ledger) = queue.ledger_mut() else { return Some(none) };
+            let submission = ledger.submit(part, now)?;
             if submission.accepted == 0 {
                 return Some(none);
             }
@@ -77,13 +91,13 @@ impl QueueHandle {
             } else {
                 Placement::Volatile
             };
-            queue.submitted(submission, part, placement, now, effects);
-            queue.arrived(submission.accepted, now);
+            ledger.submitted(submission, part, placement, now, effects);
+            ledger.arrived(submission.accepted, now);
             Some(PublishedIn { accepted: submission.accepted, ticket: self.pending_ticket(queue) })
         });
         let published = published.unwrap_or(Some(none));
         match self.successor() {
-            Some(successor) if published.is_none() => successor.offer_in(group, offered, persistent, now),
+            Some(successor) if published.is_none() => successor.offer_untapped_in(group, offered, persistent, now),
             _ => published,
         }
     }
@@ -130,22 +144,22 @@ impl QueueHandle {
         }
     }
 
-    /// See [`Queue::dead_turn`].
+    /// See [`leveret_queue::LedgerQueue::dead_turn`].
     pub(crate) fn dead_turn(self: &Arc<Self>) -> DeadTurn {
         // Messages that die from here on request another turn.
         self.is_deferred.store(false, Ordering::Release);
-        self.with(|queue, effects| queue.dead_turn(effects)).unwrap_or(DeadTurn::Nothing)
+        self.with_ledger(|queue, effects| queue.dead_turn(effects)).unwrap_or(DeadTurn::Nothing)
     }
 
-    /// See [`Queue::dead_turn_is`].
+    /// See [`leveret_queue::LedgerQueue::dead_turn_is`].
     pub(crate) fn dead_turn_is(self: &Arc<Self>, runs: &[DeadRun]) {
-        self.with(|queue, _| queue.dead_turn_is(runs));
+        self.with_ledger(|queue, _| queue.dead_turn_is(runs));
     }
 
     /// The messages of the last turn stay here until further messages die, because a target queue has failed. Answers that wait
     /// for the move fail.
     pub(crate) fn dead_stay(self: &Arc<Self>) {
-        self.with(|queue, _| queue.dead_stay());
+        self.with_ledger(|queue, _| queue.dead_stay());
         self.fail_moves();
     }
 
@@ -157,21 +171,22 @@ impl QueueHandle {
     /// No queue takes the messages of the last turn now: they are tried again later. Answers that wait for the move wait for the
     /// record of that instead. Returns whether these are the first since one was moved.
     pub(crate) fn dead_blocked(self: &Arc<Self>, now: Nanos) -> bool {
-        let is_first = self.with(|queue, effects| queue.dead_blocked(now, effects)).unwrap_or(false);
+        let is_first = self.with_ledger(|queue, effects| queue.dead_blocked(now, effects)).unwrap_or(false);
         self.answer_moves();
         is_first
     }
 
     /// Dead letters left without a move: answers that waited for it wait for the last record of the queue instead.
     pub(super) fn answer_moves(&self) {
-        let (_, left) = self.inner.lock().dead_letters();
+        let left = self.inner.lock().ledger().map_or(0, |ledger| ledger.dead_letters().1);
         self.moved_in(self.last_record.get(), self.moves.through(left));
     }
 
     /// Number of these messages that its limits allow at the moment: none if it has stopped, all if it is gone.
     pub(crate) fn has_room_for(&self, part: BatchPart<'_>) -> u32 {
         self.look(|queue| match queue.state() {
-            QueueState::Running => queue.has_room_for(part),
+            // A stream has no limit that refuses messages.
+            QueueState::Running => queue.ledger().map_or(part.count, |ledger| ledger.has_room_for(part)),
             QueueState::Failed(_) => 0,
             QueueState::Deleted => part.count,
         })
@@ -180,10 +195,11 @@ impl QueueHandle {
     /// The messages of the last turn were moved as part of a group, except `dropped`, which were routed nowhere.
     pub(crate) fn moved(self: &Arc<Self>, group: &mut Group, dropped: u64) {
         self.with(|queue, effects| {
-            let runs = queue.moved(dropped, effects);
+            let Some(ledger) = queue.ledger_mut() else { return };
+            let (runs, through) = (ledger.moved(dropped, effects), ledger.dead_letters().1);
             let logged = if is_planted(Bug::RepeatLetters) { &[][..] } else { &runs };
             self.log_settles_in(queue, group, logged, SettleReason::DeadLettered);
-            group.moves(self, self.moves.through(queue.dead_letters().1));
+            group.moves(self, self.moves.through(through));
         });
     }
 
@@ -195,6 +211,6 @@ impl QueueHandle {
 
     /// Number of messages in flight to the dead-letter exchange.
     pub(crate) fn moving(&self) -> u64 {
-        self.inner.lock().dead_letters().0
+        self.inner.lock().ledger().map_or(0, |ledger| ledger.dead_letters().0)
     }
 }

@@ -69,7 +69,9 @@ impl QueueHandle {
     /// Logs offsets of consumers that a stream keeps. Nobody waits for it. On a full disk they stay in memory, as counts do.
     pub(super) fn log_offsets(&self, queue: &mut Queue, offsets: &[KeptOffset]) {
         if !offsets.is_empty() && self.stream.publish_wait() == WaitReason::DiskFull {
-            queue.offsets_not_logged(offsets);
+            if let Some(stream) = queue.stream_mut() {
+                stream.offsets_not_logged(offsets);
+            }
         } else {
             for offsets in offsets.chunks(OFFSETS_MAX) {
                 self.log_control(&Control::Offsets(offsets.into()), Wait::Lazy);

@@ -16,13 +16,13 @@ use leveret_model::{Durability, EffectiveQueue, Overflow, Queue as QueueInfo, Qu
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, LatestPlace,
-    Link, NotDeleted, Place, Placement, Portion, PublishSlot, Queue, QueueState, RareEffects, Rejection, Replica, Run,
-    Scan, Signal, StoredRead, StreamFilter, StreamStart, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks,
+    LedgerQueue, Link, NotDeleted, Place, Placement, Portion, PublishSlot, Queue, QueueState, RareEffects, Rejection,
+    Replica, Run, Scan, Signal, StoredRead, StreamQueue, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks,
     push_run,
 };
 use parking_lot::Mutex;
 
-use crate::asked::{NowOrLater, later};
+use crate::asked::{NowOrLater, later_or};
 use crate::bodies::BodyOwner;
 use crate::deferred::Deferred;
 use crate::gathering::ReadOwner;
@@ -49,11 +49,13 @@ mod chunks;
 mod convert;
 mod deduplicated;
 mod groups;
+mod ledger_ref;
 mod logged;
 mod policies;
 mod queue_ref;
 mod set_aside;
 mod shown;
+mod stream_ref;
 #[cfg(test)]
 pub(crate) mod tests;
 mod transfer;
@@ -62,12 +64,18 @@ pub use crate::moves::Reason;
 pub(crate) use crate::moves::Waiting;
 pub use crate::offered_chunk::Numbered;
 pub use crate::published::{Acceptance, Audience, Fate, Published, RefusalReason, RefusedPublish};
+pub use crate::questions::{
+    Aside, Ask, ConsumerState, CountOf, Counts, HeadTimestamp, KeptOffsetOf, ParkedEnds, Peek, PeekAside, QueueAnswer,
+    QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, WriterSequence,
+};
 pub(crate) use checkpoint::LiveAnswer;
 pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;
+pub use ledger_ref::LedgerQueueRef;
 pub use leveret_queue::NoConsumer;
 pub(crate) use queue_ref::Kept;
 pub use queue_ref::{QueueKey, QueueRef};
+pub use stream_ref::StreamQueueRef;
 
 /// Maximum number of runs in one record of the log, so that it doesn't exceed the largest record.
 pub const RECORD_RUNS_MAX: usize = 4096;
@@ -330,6 +338,16 @@ impl QueueHandle {
         result.ok()
     }
 
+    /// As [`QueueHandle::with`], for calls that streams lack: `None` for a stream, too.
+    fn with_ledger<R>(self: &Arc<Self>, call: impl FnOnce(&mut LedgerQueue, &mut Effects) -> R) -> Option<R> {
+        self.with(|queue, effects| Some(call(queue.ledger_mut()?, effects))).flatten()
+    }
+
+    /// As [`QueueHandle::with`], for calls that only streams have: `None` for another queue, too.
+    fn with_stream<R>(self: &Arc<Self>, call: impl FnOnce(&mut StreamQueue, &mut Effects) -> R) -> Option<R> {
+        self.with(|queue, effects| Some(call(queue.stream_mut()?, effects))).flatten()
+    }
+
     /// As [`QueueHandle::with`], on the queue that this one was converted to, if it was. Whoever found the queue before may call it
     /// at any moment of the conversion, so this is decided under the lock. The call is passed the handle that it runs on.
     fn with_newest<R>(self: &Arc<Self>, call: impl FnOnce(&Arc<Self>, &mut Queue, &mut Effects) -> R) -> Option<R> {
@@ -395,13 +413,13 @@ impl QueueHandle {
         let shared = shared.filter(|_| is_shared).map(|first| first + u64::from(part.index));
         let mut referred = 0;
         let published = self.with(|queue, effects| {
-            let Some(submission) = queue.submit(part, now) else {
+            let Some(submission) = queue.ledger_mut()?.submit(part, now) else {
                 // It was routed before the deletion was known: it counts as published later, when it would have found no queue.
                 let awaited = Awaited::durable(*self.closed_at.lock());
-                return PublishedHere { accepted: count, awaited, is_gone: true, ..PublishedHere::none() };
+                return Some(PublishedHere { accepted: count, awaited, is_gone: true, ..PublishedHere::none() });
             };
             if submission.accepted == 0 {
-                return PublishedHere::none();
+                return Some(PublishedHere::none());
             }
             let is_logged = self.is_durable() && (persistent || self.spills(queue, part.first(submission.accepted)));
             let written = self.durability == Durability::Os && !queue.awaits_group();
@@ -424,22 +442,23 @@ impl QueueHandle {
                 ticket.place()
             });
             let placement = place.map_or(Placement::Volatile, Placement::At);
-            queue.submitted(submission, part, placement, now, effects);
+            queue.ledger_mut()?.submitted(submission, part, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
                 queue.apply(Watermarks::synced(Place::new(u64::MAX)), effects);
             }
             // A volatile message waits for the durable ones before it.
             let ticket = self.pending_ticket(queue);
             let awaited = if written { Awaited::written(ticket) } else { Awaited::durable(ticket) };
-            let (accepted, is_behind) = (submission.accepted, queue.is_behind());
-            queue.arrived(accepted, now);
+            let ledger = queue.ledger_mut()?;
+            let (accepted, is_behind) = (submission.accepted, ledger.is_behind());
+            ledger.arrived(accepted, now);
             let slot = match audience {
-                Audience::Alone | Audience::Several(_) => queue.slot(accepted, now),
+                Audience::Alone | Audience::Several(_) => ledger.slot(accepted, now),
                 Audience::Unpaced(_) => PublishSlot::default(),
             };
-            PublishedHere { accepted, awaited, is_behind, is_gone: false, slot }
+            Some(PublishedHere { accepted, awaited, is_behind, is_gone: false, slot })
         });
-        let published = published.unwrap_or_else(PublishedHere::none);
+        let published = published.flatten().unwrap_or_else(PublishedHere::none);
         if published.is_gone
             && let Some(successor) = self.successor()
         {
@@ -466,7 +485,7 @@ impl QueueHandle {
             let length = part.batch.message(at as usize).large.map_or(0, |body| body.len());
             length < self.shared.body_file_from()
         };
-        queue.spills_volatile() && part.indexes().all(is_small)
+        queue.ledger().is_some_and(LedgerQueue::spills_volatile) && part.indexes().all(is_small)
     }
 
     /// Applies all messages that are durable, or written if that is enough for this queue.
@@ -487,10 +506,11 @@ impl QueueHandle {
         self.with(|queue, effects| queue.take(id, most, now, out, effects)).unwrap_or(TurnEnd::Done)
     }
 
-    /// See [`Queue::get`].
+    /// See [`leveret_queue::LedgerQueue::get`].
     pub(crate) fn get(self: &Arc<Self>, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> GetOutcome {
-        let got = self.with(|queue, effects| match self.successor() {
+        let got = self.with_ledger(|queue, effects| match self.successor() {
             Some(_) => GetOutcome::Converted,
+            None if let QueueState::Failed(reason) = queue.state() => GetOutcome::Failed(reason.clone()),
             None => queue.get(automatic_ack, link, key, now, effects),
         });
         got.unwrap_or(GetOutcome::Empty)
@@ -522,7 +542,7 @@ impl QueueHandle {
         now: Nanos,
     ) -> Option<Ticket> {
         self.with(|queue, effects| {
-            if queue.reject(deliveries, failed, now, effects) != Rejection::NoDeadLetters {
+            if reject(queue, deliveries, failed, now, effects) != Rejection::NoDeadLetters {
                 return None;
             }
             queue.settle(deliveries, Departure::Dropped, now, effects);
@@ -574,10 +594,10 @@ impl QueueHandle {
         now: Nanos,
     ) -> WaitFor {
         let wait = self.with(|queue, effects| {
-            match queue.reject(deliveries, failed, now, effects) {
+            match reject(queue, deliveries, failed, now, effects) {
                 Rejection::Kept => return None,
                 Rejection::Dying => {
-                    let (moving, moved) = queue.dead_letters();
+                    let (moving, moved) = queue.ledger()?.dead_letters();
                     return Some(self.moves.wait((moved, moving), self.stream.id(), outbox, reason));
                 }
                 Rejection::NoDeadLetters => {}
@@ -621,9 +641,9 @@ impl QueueHandle {
         logged.flatten()
     }
 
-    /// See [`leveret_queue::Queue::claim`].
+    /// See [`leveret_queue::LedgerQueue::claim`].
     pub(crate) fn claim(self: &Arc<Self>, id: ConsumerId, tokens: &[Box<str>]) {
-        self.with(|queue, effects| queue.claim(id, tokens, effects));
+        self.with_ledger(|queue, effects| queue.claim(id, tokens, effects));
     }
 
     /// Takes messages back from a consumer, which is overdue from now on.
@@ -633,20 +653,20 @@ impl QueueHandle {
 
     /// Adds annotations to messages that a consumer holds.
     pub(crate) fn annotate(self: &Arc<Self>, runs: &[Run], added: &Arc<Added>) {
-        self.with(|queue, effects| queue.annotate(runs, added, effects));
+        self.with_ledger(|queue, effects| queue.annotate(runs, added, effects));
     }
 
     /// Removes all ready messages; returns how many, and the ticket that the answer waits for.
     pub(crate) fn purge(self: &Arc<Self>, now: Nanos) -> (u64, Ticket) {
         let purged = self.with_newest(|handle, queue, effects| {
-            let (count, runs) = queue.purge(now, effects);
+            let (count, runs) = queue.ledger_mut()?.purge(now, effects);
             let mut ticket = Ticket::default();
             for runs in runs.chunks(RECORD_RUNS_MAX) {
                 ticket = handle.log_settles(queue, runs, SettleReason::Purged, Wait::Confirm).unwrap_or(ticket);
             }
-            (handle.clone(), count, ticket)
+            Some((handle.clone(), count, ticket))
         });
-        let Some((handle, count, ticket)) = purged else { return Default::default() };
+        let Some((handle, count, ticket)) = purged.flatten() else { return Default::default() };
         if handle.keeps_dead_letters() {
             handle.answer_moves();
         }
@@ -666,6 +686,9 @@ impl QueueHandle {
         let added = self.with(|queue, effects| {
             if self.successor().is_some() {
                 return Err(NoConsumer::Converted);
+            }
+            if let QueueState::Failed(reason) = queue.state() {
+                return Err(NoConsumer::Failed(reason.clone()));
             }
             let added = queue.add(id, options, now, effects);
             self.note_readers(queue);
@@ -705,22 +728,7 @@ impl QueueHandle {
         left.flatten()
     }
 
-    /// The consumer's connection can, or can't, take more bytes.
-    pub(crate) fn set_room(self: &Arc<Self>, id: ConsumerId, room: bool, now: Nanos) {
-        self.with(|queue, effects| queue.flow(id, Flow::Room(room), now, effects));
-    }
-
-    /// The consumer's session can, or can't, send more transfers.
-    pub(crate) fn set_window(self: &Arc<Self>, id: ConsumerId, open: bool, now: Nanos) {
-        self.with(|queue, effects| queue.flow(id, Flow::Window(open), now, effects));
-    }
-
-    /// The consumer has settled everything that was taken back, see [`Flow::Overdue`].
-    pub(crate) fn no_longer_overdue(self: &Arc<Self>, id: ConsumerId, now: Nanos) {
-        self.with(|queue, effects| queue.flow(id, Flow::Overdue(false), now, effects));
-    }
-
-    /// See [`Flow::Credit`]. `None` if the consumer is gone.
+    /// Changes the flow of a consumer. Returns the state of its link for [`Flow::Credit`]; `None` for others, and if it is gone.
     pub(crate) fn grant(self: &Arc<Self>, id: ConsumerId, flow: Flow, now: Nanos) -> Option<CreditState> {
         self.with(|queue, effects| queue.flow(id, flow, now, effects)).flatten()
     }
@@ -769,12 +777,7 @@ impl QueueHandle {
 
     /// The chunks that a reader of a stream wants to be read.
     pub(crate) fn scan(&self, reader: ConsumerId) -> Option<Scan> {
-        self.inner.lock().scan(reader)
-    }
-
-    /// See [`leveret_queue::Queue::search`].
-    pub(crate) fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> Option<(u64, Scan)> {
-        self.inner.lock().search(start, filter)
+        self.inner.lock().stream()?.scan(reader)
     }
 
     /// Fails the queue.
@@ -796,7 +799,7 @@ impl QueueHandle {
         .into()
     }
 
-    /// Its deletion is durable: notifies consumers, and frees its memory.
+    /// Its deletion is durable: notifies consumers, and frees its memory and its log.
     pub(crate) fn delete(self: &Arc<Self>) {
         let deleted = self.with(|queue, effects| {
             queue.references_mut().release(0, u64::MAX, |first, last| self.shared.release(first, last));
@@ -810,6 +813,9 @@ impl QueueHandle {
         // Dead letters in flight are gone with the queue, which is durable.
         self.moves.all().into_iter().for_each(|waiting| waiting.moved(Place::NOTHING, &self.stream));
         self.tell_watchers();
+        if self.info.is_logged() {
+            self.store.forget(self.log_id);
+        }
     }
 
     /// Number of messages that were deleted with the queue: the ready ones and, of a quorum queue, all.
@@ -837,7 +843,9 @@ impl QueueHandle {
         if *queue.state() == QueueState::Deleted {
             return (0, 0);
         }
-        queue.used(now);
+        if let Some(ledger) = queue.ledger_mut() {
+            ledger.used(now);
+        }
         queue.size()
     }
 
@@ -877,12 +885,33 @@ impl QueueHandle {
         if has_failed(&self.inner.lock()) { RefusalReason::Stopped } else { RefusalReason::Limit }
     }
 
+    /// Answers a call: in a turn of the home core if it [answers later](Self::answers_late), otherwise at once.
+    fn asked<T: Send + 'static>(
+        self: &Arc<Self>,
+        gone: fn() -> T,
+        call: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
+    ) -> NowOrLater<T> {
+        match self.answers_late() {
+            false => NowOrLater::Now(call(self)),
+            true => self.answer_late_or(gone, call),
+        }
+    }
+
     /// Makes a call in a turn of the home core, and answers then.
     pub(crate) fn answer_late<T: Default + Send + 'static>(
         self: &Arc<Self>,
         call: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
     ) -> NowOrLater<T> {
-        let (place, later) = later();
+        self.answer_late_or(T::default, call)
+    }
+
+    /// The same with the answer of a queue that is gone.
+    fn answer_late_or<T: Send + 'static>(
+        self: &Arc<Self>,
+        gone: fn() -> T,
+        call: impl FnOnce(&Arc<Self>) -> T + Send + 'static,
+    ) -> NowOrLater<T> {
+        let (place, later) = later_or(gone);
         let queue = Arc::downgrade(self);
         let answer = move |_| {
             if let Some(queue) = queue.upgrade() {
@@ -929,6 +958,14 @@ impl BodyOwner for QueueHandle {
 
     fn fail(self: Arc<Self>, reason: String) {
         Self::fail(&self, reason);
+    }
+}
+
+/// Rejects deliveries. A rejected message stays in a stream, as every other.
+fn reject(queue: &mut Queue, deliveries: Deliveries<'_>, failed: bool, now: Nanos, effects: &mut Effects) -> Rejection {
+    match queue.ledger_mut() {
+        Some(ledger) => ledger.reject(deliveries, failed, now, effects),
+        None => Rejection::NoDeadLetters,
     }
 }
 

@@ -13,7 +13,7 @@ use leveret_queue::{
     Ledger, Link, MemoryBudget, NoConsumer, QueueState, References, Replica, Run, Signal,
 };
 
-use super::{LiveAnswer, LocalQueue, QueueHandle, QueueRef, Reason, Successor};
+use super::{LiveAnswer, LocalQueue, Peek, QueueHandle, QueueRef, Reason, RunState, Size, Status, Successor};
 use crate::asked::NowOrLater;
 use crate::bodies::Bodies;
 use crate::deferred::Deferred;
@@ -380,10 +380,17 @@ fn calls_on_a_converted_queue_reach_its_successor() {
     let old = QueueRef::from(stage.queue.clone());
     assert!(old.newest().is_same(&successor));
 
-    assert_eq!(old.state(), QueueState::Running);
-    assert_eq!(old.counts(), (3, 0), "the delivery went back");
-    assert_eq!((old.gauges().ready, old.status().ready, old.peek(0, 10).len()), (3, 3, 3));
-    assert!(matches!(old.declared_again(0), NowOrLater::Now((3, 0))));
+    assert_eq!(old.look(RunState), QueueState::Running);
+    assert_eq!(old.look(Size { used: None }), (3, 0), "the delivery went back");
+    assert_eq!(
+        (
+            old.gauges().ready,
+            old.look(Status).expect("it is there").ready,
+            old.look(Peek { offset: 0, count: 10 }).len()
+        ),
+        (3, 3, 3)
+    );
+    assert!(matches!(old.ask(Size { used: Some(0) }), NowOrLater::Now((3, 0))));
     let link: Arc<dyn Link> = stage.outbox.clone();
     assert!(matches!(stage.queue.get(false, &link, 0, 0), GetOutcome::Converted), "it isn't empty");
     let consumer = |automatic_ack| ConsumerOptions {
@@ -402,15 +409,15 @@ fn calls_on_a_converted_queue_reach_its_successor() {
         user: "".into(),
         arguments: Arguments::default(),
     };
-    assert_eq!(old.add_consumer(ConsumerId(1), consumer(false), 0), Err(NoConsumer::Converted), "it isn't gone");
-    assert_eq!(old.newest().add_consumer(ConsumerId(1), consumer(false), 0), Ok(()));
-    assert_eq!(old.counts().1, 1);
+    assert_eq!(old.home().add_consumer(ConsumerId(1), consumer(false), 0), Err(NoConsumer::Converted), "it isn't gone");
+    assert_eq!(old.newest().home().add_consumer(ConsumerId(1), consumer(false), 0), Ok(()));
+    assert_eq!(old.look(Size { used: None }).1, 1);
     // Late settlements of the old handle change nothing.
     stage.queue.settle(Deliveries::of(None, &held[..1]), Departure::Settled, Wait::Lazy, 0);
-    assert_eq!(old.counts().0, 3);
+    assert_eq!(old.look(Size { used: None }).0, 3);
     // A publisher of a link that was attached with the old handle is told when the queue is gone.
     old.watch(7, link);
-    assert!(matches!(old.purge(0), NowOrLater::Now((2 | 3, _))), "the consumer may have credit for the first one");
+    assert!(matches!(old.home().purge(0), (2 | 3, _)), "the consumer may have credit for the first one");
     stage.queue.successor().expect("it was converted").delete();
     let mut events = Vec::new();
     stage.outbox.drain(&mut events);

@@ -12,33 +12,32 @@ use crate::planted::{Bug, is_planted};
 use crate::time::Nanos;
 
 impl QueueHandle {
-    /// See [`leveret_queue::Queue::parked_ends`].
+    /// See [`leveret_queue::LedgerQueue::parked_ends`].
     pub(crate) fn parked_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64)> {
-        self.look(|queue| queue.parked_ends(range))
+        self.look(|queue| queue.ledger()?.parked_ends(range))
     }
 
-    /// See [`leveret_queue::Queue::claim_parked`].
+    /// See [`leveret_queue::LedgerQueue::claim_parked`].
     pub(crate) fn claim_parked(self: &Arc<Self>, among: &Candidates<'_>) -> Vec<ParkedMessage> {
-        self.with(|queue, _| queue.claim_parked(among)).unwrap_or_default()
+        self.with_ledger(|queue, _| queue.claim_parked(among)).unwrap_or_default()
     }
 
     /// The claimed messages with these numbers were published as part of this group, and leave the queue with it.
     pub(crate) fn parked_moved(self: &Arc<Self>, group: &mut Group, moved: &[u64]) {
         self.with(|queue, _| {
-            let runs = queue.parked_moved(moved);
+            let Some(ledger) = queue.ledger_mut() else { return };
+            let runs = ledger.parked_moved(moved);
             self.log_settles_in(queue, group, &runs, SettleReason::Acknowledged);
         });
     }
 
-    /// See [`leveret_queue::Queue::ready_ends`].
-    pub(crate) fn ready_ends(&self, range: RangeInclusive<u64>) -> Option<(u64, u64, u64)> {
-        self.look(|queue| queue.ready_ends(range))
-    }
-
-    /// See [`leveret_queue::Queue::claim_ready`] and [`leveret_queue::Queue::find_ready`].
+    /// See [`leveret_queue::LedgerQueue::claim_ready`] and [`leveret_queue::Queue::find_ready`].
     pub(crate) fn find_ready(self: &Arc<Self>, claims: bool, among: &Candidates<'_>, now: Nanos) -> ReadyFound {
         let found = self.with(|queue, effects| match claims {
-            true => queue.claim_ready(among, now, effects),
+            // A stream's messages never leave for other queues.
+            true => {
+                queue.ledger_mut().map_or_else(ReadyFound::default, |ledger| ledger.claim_ready(among, now, effects))
+            }
             false => queue.find_ready(among, now),
         });
         found.unwrap_or_default()
@@ -47,10 +46,13 @@ impl QueueHandle {
     /// Of the claimed messages, some were published as part of this group, and leave the queue with it; the others stay.
     pub(crate) fn ready_moved(self: &Arc<Self>, group: &mut Group, moved: &[Run], stay: &[Run]) {
         self.with(|queue, effects| {
-            if queue.ready_moved(moved) && !is_planted(Bug::ForgetMoved) {
+            let have_left = queue.ledger_mut().is_some_and(|ledger| ledger.ready_moved(moved));
+            if have_left && !is_planted(Bug::ForgetMoved) {
                 self.log_settles_in(queue, group, moved, SettleReason::Acknowledged);
             }
-            queue.unclaim_ready(stay, effects);
+            if let Some(ledger) = queue.ledger_mut() {
+                ledger.unclaim_ready(stay, effects);
+            }
         });
     }
 }

@@ -84,13 +84,15 @@ impl Registry {
             let record = submitted.record.as_deref();
             let ticket = match queue.filter(|_| condition.any()) {
                 None => self.log(&mut staged, record),
-                Some(queue) => queue.close(condition, now, || self.log(&mut staged, record)).map_err(|reason| {
-                    let why = match reason {
-                        NotDeleted::NotEmpty => "not empty",
-                        NotDeleted::InUse | NotDeleted::Used => "in use",
-                    };
-                    Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
-                })?,
+                Some(queue) => {
+                    queue.home().close(condition, now, || self.log(&mut staged, record)).map_err(|reason| {
+                        let why = match reason {
+                            NotDeleted::NotEmpty => "not empty",
+                            NotDeleted::InUse | NotDeleted::Used => "in use",
+                        };
+                        Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
+                    })?
+                }
             };
             let before = std::mem::replace(&mut staged.model, model);
             self.tell(&told, Some(before.topology()), &submitted.changes, &actor);
@@ -127,7 +129,7 @@ impl Registry {
             let log = (!dry_run).then_some(|record: Option<&[u8]>| {
                 self.log(&mut staged, record.filter(|_| !is_planted(Bug::ForgetConversion)))
             });
-            let (successor, ticket) = match queue.convert(&self.services, now, prepare, log) {
+            let (successor, ticket) = match queue.home().convert(&self.services, now, prepare, log) {
                 Ok(Some(converted)) => converted,
                 Ok(None) => {
                     return Ok(Some(Changed::new(outcome, Ticket::default())));

@@ -167,8 +167,8 @@ impl Registry {
                 self.services.deferred.wake_for_policies();
             }
             self.services.deferred.delete(left);
-            deleted.iter().for_each(QueueRef::delete);
-            converted.iter().for_each(QueueRef::retire);
+            deleted.iter().for_each(|queue| queue.home().delete());
+            converted.iter().for_each(|queue| queue.home().retire());
         })
     }
 
@@ -198,12 +198,12 @@ impl Registry {
                 // The place that a call waits for may never be reached.
                 staged.is_awaited = false;
                 // Before anybody else can close them again.
-                dropped.iter().flat_map(|change| &change.next.deleted).for_each(|queue| queue.reopen());
+                dropped.iter().flat_map(|change| &change.next.deleted).for_each(|queue| queue.home().reopen());
                 dropped
             };
             for change in dropped {
                 for queue in change.next.declared {
-                    queue.fail("the record of its declaration was withdrawn".to_owned());
+                    queue.home().fail("the record of its declaration was withdrawn".to_owned());
                 }
             }
             self.publish_when_durable();

@@ -206,7 +206,7 @@ impl Registry {
         staged.unpublished.push_back(Unpublished { ticket, model, record, next });
         drop(staged);
         for queue in declared {
-            queue.announce();
+            queue.home().announce();
         }
         self.services.streams.local().announce();
         self.publish();

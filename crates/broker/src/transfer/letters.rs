@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_message::headers::Headers;
-use leveret_message::{Batch, BatchBuilder, Envelope, MessageRef};
+use leveret_message::{Batch, BatchBuilder, BatchPart, Envelope, MessageRef};
 use leveret_routing::Routes;
 
 use super::TransferTarget;
@@ -21,7 +21,7 @@ impl Broker {
     fn offer(&self, group: &mut Group, run: &LetterRun, now: Now) -> usize {
         let mut most = 0;
         for target in &run.targets {
-            let offered = target.offer_in(group, &run.batch, run.persistent, now.monotonic);
+            let offered = target.home().offer_in(group, BatchPart::whole(&run.batch), run.persistent, now.monotonic);
             let Some(PublishedIn { accepted, ticket }) = offered else { continue };
             if !ticket.is_nothing() {
                 self.streams.notify(ticket.into(), target.waiter());

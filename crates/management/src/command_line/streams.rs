@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{KeptOffsetOf, QueueRef, Status, StreamQueueRef};
 use leveret_broker::{GroupStatus, KeptOffset};
 use serde_json::{Value, json};
 
@@ -19,11 +19,12 @@ pub(crate) async fn groups(call: Call) -> HandlerResult {
     let mut streams = snapshot.queues_of([call.word(0)]);
     streams.retain(QueueRef::is_stream);
     streams.sort_by(|a, b| a.info().name.cmp(&b.info().name));
-    let of_stream = |stream: &QueueRef| {
-        let groups = stream.status().stream.unwrap_or_default().groups;
-        groups.iter().map(|group| view(&stream.info().name, group)).collect::<Vec<_>>()
-    };
-    list::values(&call.query, streams.iter().flat_map(of_stream).collect())
+    let mut shown = Vec::new();
+    for stream in &streams {
+        let status = call.api.answer(stream.ask(Status)).await?.and_then(|status| status.stream);
+        shown.extend(status.unwrap_or_default().groups.iter().map(|group| view(&stream.info().name, group)));
+    }
+    list::values(&call.query, shown)
 }
 
 fn view(stream: &str, group: &GroupStatus) -> Value {
@@ -43,10 +44,10 @@ fn view(stream: &str, group: &GroupStatus) -> Value {
     })
 }
 
-fn find(call: &Call) -> Result<QueueRef, Error> {
+fn find(call: &Call) -> Result<StreamQueueRef, Error> {
     let snapshot = call.api.broker().registry.snapshot_full();
-    let queue = snapshot.queue(call.word(0), call.word(1)).filter(|queue| queue.is_stream());
-    queue.cloned().ok_or_else(|| Error::Missing("The stream does not exist".to_owned()))
+    let stream = snapshot.queue(call.word(0), call.word(1)).and_then(QueueRef::as_stream);
+    stream.ok_or_else(|| Error::Missing("The stream does not exist".to_owned()))
 }
 
 /// POST: restarts a stream for its clients.
@@ -61,7 +62,7 @@ pub(crate) async fn activate(call: Call) -> HandlerResult {
     let missing = || Error::Missing("The group does not exist".to_owned());
     let stream = find(&call).map_err(|_| missing())?;
     let now = call.api.node().clock().now();
-    match stream.activate_group(call.word(2), now.monotonic) {
+    match call.api.answer(stream.activate_group(call.word(2), now.monotonic)).await? {
         true => no_content(),
         false => Err(missing()),
     }
@@ -71,13 +72,14 @@ pub(crate) async fn activate(call: Call) -> HandlerResult {
 pub(crate) async fn reset(call: Call) -> HandlerResult {
     let stream = find(&call)?;
     let name: Arc<str> = call.word(2).into();
-    if stream.kept_offset(&name).is_none() {
+    if call.api.answer(stream.ask(KeptOffsetOf(name.clone()))).await?.is_none() {
         let text = "There is no stored offset for this reference, no need to reset";
         return Err(Error::Missing(text.to_owned()));
     }
     // Kept is the offset of the first message that wasn't handled.
     let now = call.api.node().clock().now();
-    match stream.keep_offset(KeptOffset { name, offset: 1 }, now.monotonic) {
+    let kept = KeptOffset { name, offset: 1 };
+    match call.api.answer(stream.keep_offset(kept, now.monotonic)).await? {
         true => no_content(),
         false => Err(Error::Unavailable("the stream is being deleted".to_owned())),
     }

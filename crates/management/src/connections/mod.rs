@@ -9,6 +9,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use leveret_broker::Now;
+use leveret_broker::queue_handle::Status;
 use leveret_broker::views::{Client, ConnectionView};
 use serde_json::{Value, json};
 
@@ -162,9 +163,9 @@ pub(crate) async fn sample(api: &Api, watched: &[Subject], now: Now) {
 fn consumers_of(call: &Call, channel: &str) -> Vec<Value> {
     let snapshot = call.api.broker().registry.snapshot_full();
     let now = call.api.node().clock().now();
-    let queues = snapshot.queues.values().filter(|queue| queue.counts().1 > 0);
+    let queues = snapshot.queues.values().filter(|queue| queue.gauges().consumers > 0);
     let shown = queues.flat_map(|queue| {
-        let consumers = queue.status().consumers;
+        let consumers = queue.look(Status).map(|status| status.consumers).unwrap_or_default();
         let own = consumers.into_iter().filter(|consumer| *consumer.channel == *channel);
         own.map(|consumer| crate::queues::consumer_view(&call.api, queue, &consumer, now)).collect::<Vec<_>>()
     });

@@ -1,6 +1,6 @@
 //! Families that only we have: durability, waits, syncs, links.
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, SetAsideOf};
 use leveret_broker::quota::Kind as Counted;
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{ConnectionState, SetAside, WaitReason};
@@ -114,28 +114,28 @@ pub(super) const OF_QUEUES: Group<QueueRef> = Group {
             Gauge,
             "Messages that came to the delivery limit of a quorum queue and were set aside",
             |node| node.parked.0.into(),
-            |queue| is_quorum(queue).then(|| queue.set_aside(SetAside::Parked).0.into()),
+            |queue| is_quorum(queue).then(|| queue.look(SetAsideOf(SetAside::Parked)).0.into()),
         ),
         OfQueue::both(
             "queue_messages_parked_bytes",
             Gauge,
             "Size in bytes of these messages",
             |node| node.parked.1.into(),
-            |queue| is_quorum(queue).then(|| queue.set_aside(SetAside::Parked).1.into()),
+            |queue| is_quorum(queue).then(|| queue.look(SetAsideOf(SetAside::Parked)).1.into()),
         ),
         OfQueue::both(
             "queue_messages_delayed",
             Gauge,
             "Messages that wait in a quorum queue for a time",
             |node| node.delayed.0.into(),
-            |queue| is_quorum(queue).then(|| queue.set_aside(SetAside::Delayed).0.into()),
+            |queue| is_quorum(queue).then(|| queue.look(SetAsideOf(SetAside::Delayed)).0.into()),
         ),
         OfQueue::both(
             "queue_messages_delayed_bytes",
             Gauge,
             "Size in bytes of these messages",
             |node| node.delayed.1.into(),
-            |queue| is_quorum(queue).then(|| queue.set_aside(SetAside::Delayed).1.into()),
+            |queue| is_quorum(queue).then(|| queue.look(SetAsideOf(SetAside::Delayed)).1.into()),
         ),
     ],
 };
@@ -147,7 +147,7 @@ fn is_quorum(queue: &QueueRef) -> bool {
 /// Number and body bytes of all messages that were set aside in this way. Only quorum queues are asked: no sum is kept, because
 /// gauges are written at every call of a queue and such messages are rare.
 pub(super) fn set_aside(queues: &Snapshot, which: SetAside) -> (u64, u64) {
-    let each = queues.queues.values().filter(|queue| is_quorum(queue)).map(|queue| queue.set_aside(which));
+    let each = queues.queues.values().filter(|queue| is_quorum(queue)).map(|queue| queue.look(SetAsideOf(which)));
     each.fold((0, 0), |(messages, bytes), (more, further)| (messages + more, bytes + further))
 }
 

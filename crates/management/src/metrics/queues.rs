@@ -1,7 +1,7 @@
 //! Families of queues. Sizes are read from gauges that need no lock of the queue; counters come from the queues
 //! themselves.
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{CountOf, HeadTimestamp, QueueRef, Status};
 use leveret_broker::queue_metrics::{in_memory_bytes, persistent_bytes};
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{QueueCount, QuorumStatus, StreamStatus};
@@ -92,7 +92,7 @@ pub(super) const SIZES: Group<QueueRef> = Group {
             "queue_head_message_timestamp",
             Gauge,
             "Timestamp of the first message in the queue, if any and while it is in memory",
-            |queue| is_classic(queue).then(|| queue.head_timestamp().map(Sample::from)).flatten(),
+            |queue| is_classic(queue).then(|| queue.look(HeadTimestamp).map(Sample::from)).flatten(),
         ),
         Of::both(
             "queue_process_memory_bytes",
@@ -182,7 +182,7 @@ pub(super) const SIZES: Group<QueueRef> = Group {
 
 /// The part of a queue's status that only a stream has.
 fn stream(queue: &QueueRef) -> Option<StreamStatus> {
-    queue.is_stream().then(|| queue.status().stream).flatten()
+    queue.is_stream().then(|| queue.look(Status)?.stream).flatten()
 }
 
 /// Values of all streams. They are read from the streams, which are few: no sum is kept, because gauges are written at every call of
@@ -228,7 +228,7 @@ impl RaftLog {
     /// The logs of the quorum queues among these, each asked once.
     pub(super) fn of(queues: &[QueueRef]) -> Vec<Self> {
         let quorum = queues.iter().filter(|queue| queue.info().queue_type() == QueueType::Quorum);
-        quorum.filter_map(|queue| Some(Self { queue: queue.clone(), status: queue.status().quorum? })).collect()
+        quorum.filter_map(|queue| Some(Self { queue: queue.clone(), status: queue.look(Status)?.quorum? })).collect()
     }
 }
 
@@ -271,7 +271,8 @@ fn next(log: &RaftLog) -> Option<Sample> {
 
 /// The share of consumers that could take a message now.
 fn capacity(queue: &QueueRef) -> Sample {
-    if queue.gauges().consumers == 0 { 0u64.into() } else { consumer_capacity(&queue.status()).into() }
+    let status = (queue.gauges().consumers > 0).then(|| queue.look(Status)).flatten();
+    status.map_or(0u64.into(), |status| consumer_capacity(&status).into())
 }
 
 /// Labels with information about a queue besides its name.
@@ -347,7 +348,7 @@ pub(super) const DELIVERY: Group<QueueRef> = Group {
 };
 
 fn counted(queue: &QueueRef, count: QueueCount) -> Option<Sample> {
-    queue.counted(count).map(Into::into)
+    queue.look(CountOf(count)).map(Into::into)
 }
 
 /// Publishes to queues. They aren't counted by channel and exchange.

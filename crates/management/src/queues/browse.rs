@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use leveret_broker::Peeked;
 use leveret_broker::direct::PlainMessage;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{Peek, QueueRef, Size};
 use leveret_broker::transfer::StoredRuns;
 use leveret_model::Action;
 use serde_json::{Value, json};
@@ -106,8 +106,9 @@ pub(crate) async fn browse(call: Call) -> HandlerResult {
         return search::browse(&call, queue).await;
     }
     let page = Page::of(&call, usize::MAX)?;
-    let ready = queue.counts().0;
-    let found = found(&call.api, queue, call.api.broker().peek(queue, page.offset, page.count)).await?;
+    let (ready, _) = call.api.answer(queue.ask(Size { used: None })).await?;
+    let peeked = call.api.answer(queue.ask(Peek { offset: page.offset, count: page.count })).await?;
+    let found = found(&call.api, queue, peeked).await?;
     let (mut shown, mut spent) = (Vec::with_capacity(found.len()), 0);
     for (at, (number, message)) in found.iter().enumerate() {
         let mut view = page.show_listed(message, &mut spent).await;

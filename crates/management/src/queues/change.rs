@@ -50,7 +50,7 @@ pub(crate) async fn purge(call: Call) -> HandlerResult {
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.visible_queue(vhost, name, None)?;
-    queue.info().check_purge()?;
+    let queue = queue.check_purge()?;
     let (_, ticket) = call.api.answer(queue.purge(call.api.node().clock().monotonic())).await?;
     call.api.durable(ticket).await?;
     no_content()

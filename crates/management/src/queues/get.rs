@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use leveret_broker::GetOutcome;
 use leveret_broker::asked::Later;
 use leveret_broker::direct::{Got, HeldGet, PlainMessage};
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::LedgerQueueRef;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::ticket::Ticket;
 use leveret_model::{Action, Refused, RefusedKind};
@@ -47,7 +47,8 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
     let snapshot = broker.registry.snapshot_full();
     let queue = snapshot.queue(vhost, name).ok_or_else(|| Error::Missing("queue_not_found".to_owned()))?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
-    snapshot.topology.usable_queue(vhost, name, None)?.check_get().map_err(refused)?;
+    snapshot.topology.usable_queue(vhost, name, None)?;
+    let queue = queue.check_get().map_err(refused)?;
     let (mut shown, mut bytes) = (Vec::new(), 0);
     let clock = call.api.node().clock();
     let mut taken = Taken { api: &call.api, held: Vec::new(), asked: None };
@@ -56,7 +57,7 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
         let signal = move || {
             let _ = signal.send(());
         };
-        let mut got = broker.get_directly(queue, call.identity.name(), signal, clock.now());
+        let mut got = broker.get_directly(&queue, call.identity.name(), signal, clock.now());
         let mut is_loaded = false;
         if let Got::Later(asked, answer) = got {
             let (_, answer) = taken.asked.insert((asked.clone(), answer));
@@ -81,7 +82,7 @@ pub(crate) async fn get(call: Call) -> HandlerResult {
                 let at = hold.number();
                 taken.held.push(hold);
                 if message.in_file {
-                    let read = super::browse::read(&call.api, queue, at).await?;
+                    let read = super::browse::read(&call.api, &queue, at).await?;
                     let body = read.into_iter().find(|(number, _)| *number == at);
                     message.body = body.map(|(_, message)| message.body).unwrap_or_default();
                 }
@@ -111,7 +112,7 @@ struct Taken<'a> {
     api: &'a Api,
     held: Vec<HeldGet>,
     /// The answer to a get that hasn't come, and the queue that gives it.
-    asked: Option<(QueueRef, Later<GetOutcome>)>,
+    asked: Option<(LedgerQueueRef, Later<GetOutcome>)>,
 }
 
 impl Taken<'_> {

@@ -1,6 +1,6 @@
 //! Lists of queues, complete or paginated.
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{Counts, QueueRef};
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{QueueCount, QueueCounts, QueueGauges};
 use leveret_model::QueueType;
@@ -88,7 +88,7 @@ impl Rows for Listed {
         if let Some(counted) = Counted::of(path) {
             // Most queues have never counted anything.
             let number =
-                move |row: &QueueRef| row.counts_if_any().map_or(0.0, |counts| counted.of_queue(&counts, self.now));
+                move |row: &QueueRef| row.look(Counts).map_or(0.0, |counts| counted.of_queue(&counts, self.now));
             return Box::new(move |row| Key::Number(number(row)));
         }
         Box::new(move |row| Key::of(&self.show(row).into_value(), path))

@@ -25,6 +25,7 @@ pub(crate) use view::{activity_name, consumer_capacity, consumer_view, usual, wa
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use leveret_broker::queue_handle::{HeadTimestamp, Status};
 use leveret_broker::{KeptOffset, QuorumStatus};
 use leveret_model::{Action, QueueType};
 use serde_json::{Map, Value, json};
@@ -44,7 +45,8 @@ pub(crate) async fn quorum_status(call: Call) -> HandlerResult {
         let failed = json!({"status": "failed", "reason": format!("{}_queue_not_supported", queue_type.name())});
         return Ok((StatusCode::SERVICE_UNAVAILABLE, Json(failed)).into_response());
     }
-    let QuorumStatus { low, next, .. } = queue.status().quorum.unwrap_or_default();
+    let status = call.api.answer(queue.ask(Status)).await?.and_then(|status| status.quorum);
+    let QuorumStatus { low, next, .. } = status.unwrap_or_default();
     json(json!([{
         "Node Name": call.api.name(),
         "Raft State": "leader",
@@ -68,7 +70,7 @@ pub(crate) async fn stream_tracking(call: Call) -> HandlerResult {
         let text = "The stream leader is not available: it is a queue of another type";
         return Err(Error::Of(StatusCode::SERVICE_UNAVAILABLE, "service_unavailable", text.to_owned()));
     }
-    let status = queue.status().stream.unwrap_or_default();
+    let status = call.api.answer(queue.ask(Status)).await?.and_then(|status| status.stream).unwrap_or_default();
     let handled = |kept: &KeptOffset| Some((kept.name.to_string(), json!(kept.offset.checked_sub(1)?)));
     let offsets: Map<String, Value> = status.offsets.iter().filter_map(handled).collect();
     let sequences = status.writers.iter().map(|(name, sequence)| (name.to_string(), json!(sequence)));
@@ -84,7 +86,9 @@ pub(crate) async fn stream_tracking(call: Call) -> HandlerResult {
 pub(crate) async fn show(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
-    let mut body = view::full(&call.api, queue);
+    let status = call.api.answer(queue.ask(Status)).await?.ok_or(Error::NotFound)?;
+    let head = call.api.answer(queue.ask(HeadTimestamp)).await?;
+    let mut body = view::full(&call.api, queue, &status, head);
     view::add_past(&call.api, queue, &mut body, Ranges::of(&call.query).as_ref());
     json(Columns::of(&call.query).pick(body))
 }

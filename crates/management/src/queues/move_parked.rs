@@ -2,6 +2,7 @@
 //! exchange.
 
 use leveret_broker::SetAside;
+use leveret_broker::queue_handle::{ParkedEnds, SetAsideOf};
 use leveret_broker::ticket::Ticket;
 use leveret_broker::transfer::{MoveStep, MovedStep, TransferTarget};
 use leveret_model::{Action, Topology};
@@ -23,10 +24,10 @@ pub(crate) async fn move_parked(call: Call) -> HandlerResult {
     permit(&call, &snapshot.topology, &target)?;
     let (mut moved, mut ticket, mut stopped) = (0, Ticket::default(), None);
     // Messages that are parked meanwhile stay: a move into the same queue would never end.
-    let last = queue.parked_ends(from..=last).map_or(0, |(_, highest)| highest);
+    let last = call.api.answer(queue.ask(ParkedEnds(from..=last))).await?.map_or(0, |(_, highest)| highest);
     while stopped.is_none()
         && from <= last
-        && let Some((lowest, _)) = queue.parked_ends(from..=last)
+        && let Some((lowest, _)) = call.api.answer(queue.ask(ParkedEnds(from..=last))).await?
     {
         let read = read_runs(&call.api, queue, lowest).await?;
         let step = MoveStep { target: target.clone(), range: lowest..=last, read };
@@ -44,7 +45,8 @@ pub(crate) async fn move_parked(call: Call) -> HandlerResult {
         }
     }
     call.api.durable(ticket).await?;
-    let mut answer = json!({"moved": moved, "parked": queue.set_aside(SetAside::Parked).0});
+    let (parked, _) = call.api.answer(queue.ask(SetAsideOf(SetAside::Parked))).await?;
+    let mut answer = json!({"moved": moved, "parked": parked});
     if let Some((number, reason)) = stopped {
         answer["stopped_at"] = json!(number);
         answer["reason"] = json!(reason);

@@ -29,7 +29,7 @@ pub(super) async fn browse(call: &Call, queue: &QueueRef) -> HandlerResult {
         value: text("value"),
     };
     let search = Search::begin(queue, &terms, call.api.node().clock().now().wall_ms).map_err(Error::BadRequest)?;
-    let mut search = search.ok_or(Error::NotFound)?;
+    let mut search = call.api.answer(search).await?.ok_or(Error::NotFound)?;
     let (mut views, mut bytes, mut spent) = (Vec::new(), 0, 0);
     let mut next = search.next();
     'parts: for _ in 0..PARTS_MAX {

@@ -1,6 +1,7 @@
 //! `/api/queues/:vhost/:name/parked` and `/delayed`: messages of a quorum queue that are neither ready nor with a consumer, because
 //! they came to their delivery limit or wait for a time.
 
+use leveret_broker::queue_handle::{Aside, PeekAside};
 use leveret_broker::{Peeked, SetAside};
 use leveret_model::Action;
 use serde_json::json;
@@ -40,8 +41,8 @@ async fn list(call: Call, which: SetAside) -> HandlerResult {
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.visible_queue(vhost, name, None)?;
-    let (total, bytes) = queue.set_aside(which);
-    let peeked = queue.peek_set_aside(which, page.offset, page.count);
+    let asked = queue.ask(PeekAside { which, offset: page.offset, count: page.count });
+    let Aside { messages: total, bytes, peeked } = call.api.answer(asked).await?;
     let due = |Peeked { number, due_ms, token, .. }: &Peeked| Some((*number, (*due_ms)?, token.clone()));
     let times: Vec<(u64, u64, Option<Box<str>>)> = peeked.iter().filter_map(due).collect();
     let found = found(&call.api, queue, peeked).await?;
@@ -75,7 +76,11 @@ async fn delete(call: Call, which: SetAside) -> HandlerResult {
     let queue = snapshot.queue(vhost, name).ok_or(Error::NotFound)?;
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.visible_queue(vhost, name, None)?;
-    let (deleted, ticket) = call.api.answer(queue.drop_set_aside(which, first, last)).await?;
+    let (deleted, ticket) = match queue.as_ledger() {
+        Some(queue) => call.api.answer(queue.drop_set_aside(which, first, last)).await?,
+        // A stream sets none aside.
+        None => Default::default(),
+    };
     call.api.durable(ticket).await?;
     json(json!({"deleted": deleted}))
 }

@@ -2,7 +2,7 @@
 //! `effective_arguments`, `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `chunk_bytes`, `first_offset`, `last_chunk_offset`,
 //! `next_offset`, `link_credit`, `priority`, `latency_us`, and `messages_by_priority` of classic queues with priorities.
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{HeadTimestamp, QueueRef, Status};
 use leveret_broker::{
     Activity, ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, QuorumStatus, StreamStatus,
 };
@@ -23,7 +23,10 @@ pub(super) const HANDED_OUT: [QueueCount; 4] =
 
 /// A queue in a list.
 pub(crate) fn usual(api: &Api, queue: &QueueRef) -> Row {
-    basic(api, queue, &queue.status())
+    match queue.look(Status) {
+        Some(status) => basic(api, queue, &status),
+        None => plain(api, queue, false),
+    }
 }
 
 /// A queue in a list without statistics.
@@ -47,18 +50,17 @@ pub(crate) fn plain(api: &Api, queue: &QueueRef, totals: bool) -> Row {
 
 /// A queue in a detailed list.
 pub(crate) fn detailed(api: &Api, queue: &QueueRef) -> Row {
-    let status = queue.status();
+    let Some(status) = queue.look(Status) else { return plain(api, queue, false) };
     let mut body = basic(api, queue, &status);
-    add_details(api, queue, &mut body, &status);
+    add_details(api, queue, &mut body, (&status, queue.look(HeadTimestamp)));
     body
 }
 
 /// A queue in its own response.
-pub(crate) fn full(api: &Api, queue: &QueueRef) -> Value {
-    let status = queue.status();
+pub(crate) fn full(api: &Api, queue: &QueueRef, status: &QueueStatus, head_timestamp: Option<u64>) -> Value {
     let now = api.node().clock().now();
-    let mut body = basic(api, queue, &status);
-    add_details(api, queue, &mut body, &status);
+    let mut body = basic(api, queue, status);
+    add_details(api, queue, &mut body, (status, head_timestamp));
     let consumers = status.consumers.iter();
     let shown: Vec<Value> = consumers.map(|consumer| consumer_view(api, queue, consumer, now)).collect();
     body.add("effective_arguments", effective_arguments(queue));
@@ -74,7 +76,7 @@ pub(super) fn add_past(api: &Api, queue: &QueueRef, body: &mut Value, ranges: Op
     api.show_past(Subject::Queue(info.vhost.clone(), info.name.clone()), body, ranges);
 }
 
-fn add_details(api: &Api, queue: &QueueRef, body: &mut Row, status: &QueueStatus) {
+fn add_details(api: &Api, queue: &QueueRef, body: &mut Row, (status, head): (&QueueStatus, Option<u64>)) {
     let exclusive = status.consumers.iter().find(|consumer| consumer.exclusive);
     // Here they are there without a policy, too.
     body.remove(&["policy", "operator_policy"]);
@@ -89,7 +91,7 @@ fn add_details(api: &Api, queue: &QueueRef, body: &mut Row, status: &QueueStatus
     }
     if status.quorum.is_none() && status.stream.is_none() {
         add("exclusive_consumer_tag", exclusive.map_or(Value::Null, |consumer| json!(&*consumer.tag)));
-        add("head_message_timestamp", json!(queue.head_timestamp()));
+        add("head_message_timestamp", json!(head));
         add("idle_since", json!(idle_since(api, status.counts.used())));
     }
 }
@@ -108,11 +110,7 @@ pub(super) const RUNNING: &str = "running";
 pub(super) const CRASHED: &str = "crashed";
 
 fn state(queue: &QueueRef) -> &'static str {
-    match queue.state() {
-        QueueState::Running => RUNNING,
-        QueueState::Failed(_) => CRASHED,
-        QueueState::Deleted => "deleted",
-    }
+    if queue.has_failed() { CRASHED } else { RUNNING }
 }
 
 /// A column that follows from the declaration, as in [`declared`].

@@ -124,11 +124,12 @@ async fn follow(api: Api, trace: Arc<Trace>, file: File, mut length: u64) {
 /// The next messages as entries of the file; nothing if there are none.
 fn take(api: &Api, trace: &Trace, queue: &QueueRef) -> Option<Vec<u8>> {
     let (broker, now) = (api.broker(), api.node().clock().now());
+    let queue = queue.as_ledger()?;
     let payload_max =
         trace.asked.max_payload_bytes.map_or(usize::MAX, |bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let (mut text, mut held, time) = (Vec::new(), Vec::new(), iso8601(now.wall_ms));
     while held.len() < PART && text.len() as u64 <= FILE_BYTES_MAX {
-        match broker.get_directly(queue, "", || {}, now) {
+        match broker.get_directly(&queue, "", || {}, now) {
             Got::Message(message, hold, _) => {
                 record::append(trace.asked.format, &message, &time, payload_max, &mut text);
                 held.push(hold);

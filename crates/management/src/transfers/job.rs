@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, ReadyEnds};
 use leveret_broker::search::{Search, SearchTerms};
 use leveret_broker::transfer::{STEP_MESSAGES_MAX, StoredRuns, TransferStep};
 use tokio::time::Instant;
@@ -126,7 +126,7 @@ async fn step(api: &Api, transfer: &Transfer, read: &mut Read) -> Result<Step, E
         (progress.next, progress.state == TransferState::Waiting)
     };
     if from > asked.last {
-        return Ok(once_more(transfer, queue));
+        return once_more(api, transfer, queue).await;
     }
     if queue.is_stream() && !read.has(from) {
         *read = read_stream(api, queue, from).await?;
@@ -165,7 +165,7 @@ async fn step(api: &Api, transfer: &Transfer, read: &mut Read) -> Result<Step, E
     if made.unread {
         read.runs = read_runs(api, queue, next).await?;
         if !read.has(next) {
-            if queue.ready_ends(next..=next).is_some() {
+            if api.answer(queue.ask(ReadyEnds(next..=next))).await?.is_some() {
                 return Ok(wait_for(transfer, format!("message {next} was not read from the message store")));
             }
             // It left while it was read.
@@ -178,15 +178,16 @@ async fn step(api: &Api, transfer: &Transfer, read: &mut Read) -> Result<Step, E
 }
 
 /// At the end of the range: messages that consumers had, and gave back meanwhile, are moved, too.
-fn once_more(transfer: &Transfer, queue: &QueueRef) -> Step {
+async fn once_more(api: &Api, transfer: &Transfer, queue: &QueueRef) -> Result<Step, Error> {
     let asked = &transfer.asked;
-    match queue.ready_ends(asked.first..=asked.last).filter(|_| !asked.copy) {
+    let ends = api.answer(queue.ask(ReadyEnds(asked.first..=asked.last))).await?;
+    Ok(match ends.filter(|_| !asked.copy) {
         Some((lowest, ..)) => {
             transfer.progress.lock().next = lowest;
             Step::On
         }
         None => Step::Over(TransferState::Done, None),
-    }
+    })
 }
 
 /// Reads a part of a stream.
@@ -194,7 +195,7 @@ async fn read_stream(api: &Api, queue: &QueueRef, from: u64) -> Result<Read, Err
     let offset = from.to_string();
     let terms = SearchTerms { offset: Some(&offset), ..SearchTerms::default() };
     let search = Search::begin(queue, &terms, api.node().clock().now().wall_ms).map_err(Error::BadRequest)?;
-    let Some(search) = search else { return Ok(Read::default()) };
+    let Some(search) = api.answer(search).await? else { return Ok(Read::default()) };
     let part = read_part(&search).await?;
     Ok(Read { runs: part.runs, end: part.end })
 }

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
+use leveret_broker::queue_handle::ReadyEnds;
 use leveret_model::Action;
 use serde_json::Value;
 
@@ -57,7 +58,8 @@ pub(crate) async fn begin(call: Call) -> HandlerResult {
         )));
     }
     // Messages that come later stay: a move into the same queue would never end.
-    let (lowest, last, total) = queue.ready_ends(first..=last).unwrap_or((first, first, 0));
+    let ends = call.api.answer(queue.ask(ReadyEnds(first..=last))).await?;
+    let (lowest, last, total) = ends.unwrap_or((first, first, 0));
     let asked = TransferRequest {
         vhost: vhost.to_owned(),
         queue: name.to_owned(),

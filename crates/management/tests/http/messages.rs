@@ -66,8 +66,31 @@ fn a_queue_that_answers_later_is_got_from_and_purged() {
     };
     assert_eq!(payloads(&get("ack_requeue_true")), [("one", false), ("two", false)]);
     assert_eq!(payloads(&get("ack_requeue_false")), [("one", true), ("two", true)]);
+    let (_, browsed) = stage.ask("GET", "/api/queues/%2F/q/browse", "");
+    assert_eq!((payloads(&browsed), &browsed[0]["message_count"]), (vec![("three", false)], &json!(0)));
+    let (_, shown) = stage.ask("GET", "/api/queues/%2F/q", "");
+    assert_eq!((&shown["messages"], &shown["conservation"]["settled"]), (&json!(1), &json!(2)));
     assert_eq!(stage.ask("DELETE", "/api/queues/%2F/q/contents", "").0, 204);
     assert_eq!(payloads(&get("ack_requeue_false")), []);
+    stage.node.stop("test");
+}
+
+#[test]
+fn queues_of_each_type_that_answer_later_are_shown() {
+    let stage = HttpStage::with_late_answers();
+    for (name, kind) in [("k", "quorum"), ("s", "stream")] {
+        let body = json!({"durable": true, "arguments": {"x-queue-type": kind}}).to_string();
+        assert_eq!(stage.ask("PUT", &format!("/api/queues/%2F/{name}"), &body).0, 201);
+        let (_, shown) = stage.ask("GET", &format!("/api/queues/%2F/{name}"), "");
+        assert_eq!((&shown["type"], &shown["messages"]), (&json!(kind), &json!(0)));
+    }
+    let (_, members) = stage.ask("GET", "/api/queues/quorum/%2F/k/status", "");
+    assert_eq!((&members[0]["Raft State"], &members[0]["Last Applied"]), (&json!("leader"), &json!(0)));
+    assert_eq!(stage.ask("GET", "/api/queues/%2F/k/parked", "").1["total"], 0);
+    let moved = stage.ask("POST", "/api/queues/%2F/k/parked/move", r#"{"to": "s"}"#).1;
+    assert_eq!((&moved["moved"], &moved["parked"]), (&json!(0), &json!(0)));
+    assert_eq!(stage.ask("GET", "/api/queues/%2F/s/browse", "").1, json!([]));
+    assert_eq!(stage.ask("GET", "/api/stream/%2F/s/tracking", "").1, json!({"offsets": {}, "writers": {}}));
     stage.node.stop("test");
 }
 

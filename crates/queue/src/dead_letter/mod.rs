@@ -2,7 +2,7 @@
 //!
 //! They have left the ledger, as dead-lettered, but not the log: a checkpoint still counts them as live, and after a
 //! crash they are ready again. The mover takes the messages of one turn, routes them without the queue's lock, and
-//! calls [`crate::Queue::moved`] when it is done. A message that isn't in memory is read back from disk first.
+//! calls [`crate::LedgerQueue::moved`] when it is done. A message that isn't in memory is read back from disk first.
 
 mod blocked_letters;
 
@@ -56,7 +56,7 @@ pub struct DeadRun {
 /// The messages that a turn moves.
 #[derive(Debug)]
 pub enum DeadTurn {
-    /// These messages, the oldest first; the caller has to call [`crate::Queue::moved`] afterwards.
+    /// These messages, the oldest first; the caller has to call [`crate::LedgerQueue::moved`] afterwards.
     Move(Vec<DeadRun>),
     /// Nothing for now: messages are being read, or a move is under way.
     Wait,

@@ -83,7 +83,7 @@ impl LedgerQueue {
         self.annotate_dead(turn)
     }
 
-    /// See [`crate::Queue::dead_turn_is`].
+    /// The turn moves only these of its messages, which are the first ones; the others have to wait for the next turn.
     pub fn dead_turn_is(&mut self, runs: &[DeadRun]) {
         if self.state == QueueState::Running {
             self.dead.turn_is(runs);

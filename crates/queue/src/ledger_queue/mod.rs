@@ -252,7 +252,7 @@ impl LedgerQueue {
             return Some(Submission { first: self.pending.reserve(0), accepted: 0 });
         }
         self.count(Count::Publish, u64::from(part.count), now);
-        let accepted = self.acceptable(part);
+        let accepted = self.has_room_for(part);
         self.refusals.note(part.count - accepted, now);
         let first = self.pending.reserve(accepted);
         Some(Submission { first, accepted })

@@ -42,7 +42,7 @@ impl LedgerQueue {
     }
 
     /// Number of these messages, the first ones, that the limits allow.
-    pub fn acceptable(&self, part: BatchPart<'_>) -> u32 {
+    pub fn has_room_for(&self, part: BatchPart<'_>) -> u32 {
         let kept = self.kept_dead_letters();
         if !limits::refuses(&self.options) {
             if kept.messages == 0 {

@@ -14,7 +14,8 @@ impl LedgerQueue {
         self.parked.ends(range)
     }
 
-    /// See [`crate::Queue::claim_parked`].
+    /// Claims at most `most` parked messages with numbers in `range` out of those that were read, runs of messages by the number
+    /// of their first. Until the caller calls [`crate::LedgerQueue::parked_moved`], which it has to, nothing else removes them.
     pub fn claim_parked(&mut self, among: &Candidates<'_>) -> Vec<ParkedMessage> {
         let mut claimed = Vec::new();
         if self.is_closed || self.state != QueueState::Running {
@@ -37,7 +38,8 @@ impl LedgerQueue {
         claimed
     }
 
-    /// See [`crate::Queue::parked_moved`].
+    /// Ends the claim: the messages with these numbers, in ascending order, have left for other queues or other places of this
+    /// one, and the others stay parked. Returns the runs that left, which have to be logged.
     pub fn parked_moved(&mut self, moved: &[u64]) -> Vec<Run> {
         if self.state == QueueState::Deleted {
             return Vec::new();

@@ -31,7 +31,10 @@ impl LedgerQueue {
         Some((lowest, highest, numbers.count(first).saturating_sub(behind)))
     }
 
-    /// See [`crate::Queue::claim_ready`].
+    /// Claims at most `most` ready messages with numbers in `range`, in the order of their numbers, for a move to other queues.
+    /// `read` are messages that were read from disk: runs by the number of their first, in ascending order. Until the caller calls
+    /// [`crate::LedgerQueue::ready_moved`] or [`crate::LedgerQueue::unclaim_ready`], which it has to for each of them, they count as unacknowledged. Those
+    /// that are on their way to consumers stay, and of a stream all.
     pub fn claim_ready(&mut self, among: &Candidates<'_>, now: Nanos, effects: &mut Effects) -> ReadyFound {
         if self.state != QueueState::Running {
             return ReadyFound::default();
@@ -90,7 +93,7 @@ impl LedgerQueue {
         found
     }
 
-    /// See [`crate::Queue::unclaim_ready`].
+    /// Claimed messages couldn't be moved, and are ready again; no delivery is counted.
     pub fn unclaim_ready(&mut self, runs: &[Run], effects: &mut Effects) {
         if self.state == QueueState::Deleted || runs.is_empty() {
             return;
@@ -109,7 +112,8 @@ impl LedgerQueue {
         self.drop_excess(effects);
     }
 
-    /// See [`crate::Queue::ready_moved`].
+    /// Claimed messages have left for other queues or other places of this one. The caller logs their runs, unless the queue was
+    /// deleted meanwhile; then the answer is `false`.
     pub fn ready_moved(&mut self, runs: &[Run]) -> bool {
         if self.state == QueueState::Deleted {
             return false;

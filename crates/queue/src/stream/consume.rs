@@ -132,8 +132,9 @@ impl StreamQueue {
         }
     }
 
-    /// See [`crate::Queue::search`].
-    pub(crate) fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> (u64, Scan) {
+    /// A search of a stream by one who isn't its reader: the offset at which it begins, and the chunks that it wants. `None` for other
+    /// queues.
+    pub fn search(&self, start: StreamStart, filter: Option<Arc<StreamFilter>>) -> (u64, Scan) {
         let (from, since_ms) = self.position(start);
         let (_, end) = self.offsets();
         (from, Scan { filter, since_ms, end: Some(end), gaps: self.ledger.holes(), ..Scan::default() })
@@ -212,14 +213,14 @@ impl StreamQueue {
         let (_, end) = self.offsets();
         if self.readers.look(id).is_some_and(Reader::is_tracked) {
             self.readers.update(id, end, effects, |reader| reader.settled(runs));
-            self.keep_offset(id, now, effects);
+            self.keep_offset_of(id, now, effects);
         } else if let Some((name, offset)) = self.readers.settled_by_cancelled(id, runs) {
             self.advance_offset(id, &name, offset, now, effects);
         }
     }
 
     /// Keeps the offset of a reader, if the stream does that for it.
-    pub(super) fn keep_offset(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) {
+    pub(super) fn keep_offset_of(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) {
         if let Some((name, offset)) = self.readers.look(id).and_then(Reader::kept_offset) {
             self.advance_offset(id, &name, offset, now, effects);
         }
@@ -237,7 +238,7 @@ impl StreamQueue {
     }
 
     /// Keeps an offset for a name, whatever it was before. False if too many names are kept.
-    pub fn keep_offset_as(&mut self, kept: KeptOffset, now: Nanos, effects: &mut Effects) -> bool {
+    pub fn keep_offset(&mut self, kept: KeptOffset, now: Nanos, effects: &mut Effects) -> bool {
         if self.is_closed || self.kept.tracking.of(&kept.name).is_none() && self.kept.tracking.is_full() {
             return false;
         }

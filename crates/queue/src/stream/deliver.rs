@@ -78,7 +78,7 @@ impl StreamQueue {
         let taken: u64 = out[before..].iter().map(|taken| u64::from(taken.count)).sum();
         self.count(if automatic { Count::DeliverNoAck } else { Count::Deliver }, taken, now);
         self.free_passed();
-        self.keep_offset(id, now, effects);
+        self.keep_offset_of(id, now, effects);
         self.finish_drain(id, effects);
         if is_done { TurnEnd::Done } else { TurnEnd::More }
     }

@@ -4,7 +4,6 @@
 //! Messages come in chunks, as RabbitMQ's stream protocol has them: all that were submitted together. The caller logs each chunk as
 //! one record, so that it is there as a whole or not at all.
 
-mod absent;
 mod consume;
 mod copy;
 mod deliver;

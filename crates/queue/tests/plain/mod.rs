@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use leveret_queue::{Epoch, MemoryBudget, Place, Placement, Queue, Surroundings};
+use leveret_queue::{Epoch, LedgerQueue, MemoryBudget, Place, Placement, Surroundings};
 use roaring::RoaringTreemap;
 
 /// A node whose clock begins with the epoch.
@@ -16,7 +16,7 @@ pub(crate) fn placement(position: Option<u64>) -> Placement<'static> {
 }
 
 /// The numbers that a checkpoint keeps as live, and their body bytes.
-pub(crate) fn live(queue: &Queue) -> (RoaringTreemap, u64) {
+pub(crate) fn live(queue: &LedgerQueue) -> (RoaringTreemap, u64) {
     let checkpoint = queue.checkpoint();
     (checkpoint.live, checkpoint.bytes)
 }

@@ -39,8 +39,8 @@ use std::sync::{Arc, Mutex};
 use leveret_message::Batch;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Annotated, ConsumerId, DelayRun, Effects, Epoch, GroupPlace, Link, MemoryBudget, Queue, QueueState, Run, Signal,
-    StoredRead, Surroundings,
+    Annotated, ConsumerId, DelayRun, Effects, Epoch, GroupPlace, LedgerQueue, Link, MemoryBudget, Queue, QueueState,
+    Run, Signal, StoredRead, StreamQueue, Surroundings,
 };
 
 use super::stream::StreamLog;
@@ -196,6 +196,14 @@ impl Bench {
 
     pub(super) fn queue(&mut self) -> &mut Queue {
         self.queue.as_mut().expect("steps begin with one")
+    }
+
+    pub(super) fn ledger(&mut self) -> &mut LedgerQueue {
+        ledger(self.queue())
+    }
+
+    pub(super) fn stream(&mut self) -> &mut StreamQueue {
+        stream(self.queue())
     }
 
     pub(super) fn now(&self) -> u64 {
@@ -370,4 +378,14 @@ impl Bench {
         }
         Ok(())
     }
+}
+
+/// The machine of a classic or quorum queue, for commands that streams lack.
+pub(super) fn ledger(queue: &mut Queue) -> &mut LedgerQueue {
+    queue.ledger_mut().expect("its scenario holds for classic and quorum queues only")
+}
+
+/// The machine of a stream, for commands that only streams have.
+pub(super) fn stream(queue: &mut Queue) -> &mut StreamQueue {
+    queue.stream_mut().expect("its scenario holds for streams only")
 }

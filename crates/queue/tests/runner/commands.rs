@@ -13,7 +13,7 @@ use leveret_queue::{
     Run, SetAside, StoredRead, Submission, Taken, TurnEnd, WaitReason, Watermarks, push_sized,
 };
 
-use super::bench::{Bench, Delivery, EPOCH_MS};
+use super::bench::{Bench, Delivery, EPOCH_MS, ledger, stream};
 use super::stream::{message_filter, named_chunk, stream_options};
 use super::words::{Words, number};
 
@@ -156,8 +156,8 @@ impl Bench {
         };
         let (messages, now) = (batch(&names, false), self.now());
         let submission = match is_stream {
-            false => self.queue().submit(BatchPart::of(&messages, 0, names.len() as u32), now),
-            true => self.queue().submit_chunk(names.len() as u32, None, now).map(|submission| match submission {
+            false => self.ledger().submit(BatchPart::of(&messages, 0, names.len() as u32), now),
+            true => self.stream().submit_chunk(names.len() as u32, None, now).map(|submission| match submission {
                 ChunkSubmission::Accepted(submission) => submission,
                 _ => Submission { first: 0, accepted: 0 },
             }),
@@ -193,10 +193,10 @@ impl Bench {
         };
         answers.insert(0, format!("accepted: {}{place}", accepted.join(" ")));
         let ((), caused) = self.with(|queue, effects| match is_stream {
-            false => queue.submitted(submission, BatchPart::whole(&messages), placement, now, effects),
+            false => ledger(queue).submitted(submission, BatchPart::whole(&messages), placement, now, effects),
             true => {
                 let chunk = Arc::new(SharedChunk::of(&messages));
-                queue.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), placement, now, effects);
+                stream(queue).submitted_chunk(submission, OfferedChunk::unnamed(&chunk), placement, now, effects);
             }
         })?;
         answers.extend(caused);
@@ -260,7 +260,9 @@ impl Bench {
             Err(NoConsumer::Exclusive) => answers.insert(0, "refused: access to the queue is exclusive".to_owned()),
             Err(NoConsumer::TooManyNames) => answers.insert(0, "refused: too many names".to_owned()),
             Err(NoConsumer::OtherPartition) => answers.insert(0, "refused: another partition".to_owned()),
-            Err(NoConsumer::Gone | NoConsumer::Converted) => answers.insert(0, "refused: the queue is gone".to_owned()),
+            Err(NoConsumer::Gone | NoConsumer::Converted | NoConsumer::Failed(_)) => {
+                answers.insert(0, "refused: the queue is gone".to_owned())
+            }
         }
         Ok(answers)
     }
@@ -331,10 +333,10 @@ impl Bench {
         let automatic = words.flag("auto");
         words.end()?;
         let (link, now): (Arc<dyn Link>, u64) = (self.link.clone(), self.now());
-        let (outcome, caused) = self.with(|queue, effects| queue.get(automatic, &link, 0, now, effects))?;
+        let (outcome, caused) = self.with(|queue, effects| ledger(queue).get(automatic, &link, 0, now, effects))?;
         let mut answers = match outcome {
             GetOutcome::Empty => vec!["empty".to_owned()],
-            GetOutcome::Wait | GetOutcome::Converted => vec!["waits for the disk".to_owned()],
+            GetOutcome::Wait | GetOutcome::Converted | GetOutcome::Failed(_) => vec!["waits for the disk".to_owned()],
             GetOutcome::Message(taken, left) => {
                 let taken = self.delivered(&[taken], (!automatic).then_some(None));
                 vec![format!("{taken}; {left} left")]
@@ -368,9 +370,11 @@ impl Bench {
             "requeue" => settled.iter().for_each(|(id, runs)| back(queue, *id, runs, effects)),
             _ => {
                 let runs = settled.iter().flat_map(|(_, runs)| runs.iter().copied()).collect::<Vec<_>>();
-                added.iter().for_each(|added| queue.annotate(&runs, added, effects));
+                added.iter().for_each(|added| ledger(queue).annotate(&runs, added, effects));
                 for (id, runs) in &settled {
-                    if queue.reject(Deliveries::of(*id, runs), true, now, effects) == Rejection::NoDeadLetters {
+                    let deliveries = Deliveries::of(*id, runs);
+                    let rejected = queue.ledger_mut().map(|queue| queue.reject(deliveries, true, now, effects));
+                    if rejected.is_none_or(|rejected| rejected == Rejection::NoDeadLetters) {
                         queue.settle(Deliveries::of(*id, runs), Departure::Dropped, now, effects);
                     }
                 }
@@ -383,7 +387,7 @@ impl Bench {
     pub(super) fn claim(&mut self, mut words: Words<'_>) -> Answers {
         let id = self.consumer(words.next("a consumer")?)?;
         let tokens: Vec<Box<str>> = words.names()?.into_iter().map(Into::into).collect();
-        self.with(|queue, effects| queue.claim(id, &tokens, effects)).map(|((), answers)| answers)
+        self.with(|queue, effects| ledger(queue).claim(id, &tokens, effects)).map(|((), answers)| answers)
     }
 
     pub(super) fn cancel(&mut self, mut words: Words<'_>) -> Answers {
@@ -470,7 +474,7 @@ impl Bench {
     pub(super) fn move_dead(&mut self, mut words: Words<'_>) -> Answers {
         let (nowhere, shows_failures) = (words.flag("nowhere"), words.flag("failures"));
         words.end()?;
-        let (turn, mut answers) = self.with(|queue, effects| queue.dead_turn(effects))?;
+        let (turn, mut answers) = self.with(|queue, effects| ledger(queue).dead_turn(effects))?;
         let runs = match turn {
             DeadTurn::Nothing => return Ok(vec!["nothing to move".to_owned()]),
             DeadTurn::Wait => {
@@ -487,7 +491,7 @@ impl Bench {
         }
         let count: u64 = runs.iter().map(|run| u64::from(run.count)).sum();
         let dropped = if nowhere { count } else { 0 };
-        let (logged, caused) = self.with(|queue, effects| queue.moved(dropped, effects))?;
+        let (logged, caused) = self.with(|queue, effects| ledger(queue).moved(dropped, effects))?;
         if !logged.is_empty() {
             answers.push(format!("log moved: {}", self.names_of(&logged)));
         }
@@ -547,7 +551,8 @@ impl Bench {
         let mut answers = Vec::new();
         for name in words.names()? {
             let number = self.number_of(name)?;
-            let (runs, caused) = self.with(|queue, effects| queue.drop_set_aside(which, number, number, effects))?;
+            let (runs, caused) =
+                self.with(|queue, effects| ledger(queue).drop_set_aside(which, number, number, effects))?;
             answers.push(format!("log dropped: {}", self.names_of(&runs)));
             answers.extend(caused);
         }
@@ -560,7 +565,7 @@ impl Bench {
         words.end()?;
         let read: Vec<(u64, Arc<Batch>)> = self.store.iter().map(|(number, batch)| (*number, batch.clone())).collect();
         let (claimed, mut answers) =
-            self.with(|queue, _| queue.claim_parked(&Candidates { read: &read, range: 0..=u64::MAX, most }))?;
+            self.with(|queue, _| ledger(queue).claim_parked(&Candidates { read: &read, range: 0..=u64::MAX, most }))?;
         let shown = claimed.iter().map(|ParkedMessage { number, batch, index }| {
             let view = batch.message(*index as usize).view();
             let note = view.overlay.added().and_then(|added| added.lookup("x-opt-note")?.as_text());
@@ -574,7 +579,7 @@ impl Bench {
     pub(super) fn parked_moved(&mut self, words: Words<'_>) -> Answers {
         let numbers: Result<Vec<u64>, String> = words.names()?.into_iter().map(|name| self.number_of(name)).collect();
         let numbers = numbers?;
-        let (runs, mut answers) = self.with(|queue, _| queue.parked_moved(&numbers))?;
+        let (runs, mut answers) = self.with(|queue, _| ledger(queue).parked_moved(&numbers))?;
         answers.insert(0, format!("log settled: {}", self.names_of(&runs)));
         Ok(answers)
     }
@@ -585,7 +590,7 @@ impl Bench {
         let read: Vec<(u64, Arc<Batch>)> = self.store.iter().map(|(number, batch)| (*number, batch.clone())).collect();
         let now = self.now();
         let (found, mut answers) = self.with(|queue, effects| {
-            queue.claim_ready(&Candidates { read: &read, range: 0..=u64::MAX, most }, now, effects)
+            ledger(queue).claim_ready(&Candidates { read: &read, range: 0..=u64::MAX, most }, now, effects)
         })?;
         let claimed = self.delivered(&found.messages, Some(None));
         answers.insert(0, claimed.replace("takes", "claims"));
@@ -598,9 +603,9 @@ impl Bench {
         let runs = words.names()?.into_iter().map(|name| end(name).ok_or_else(|| format!("`{name}` isn't claimed")));
         let runs = runs.collect::<Result<Vec<Run>, String>>()?;
         let (logs, mut answers) = self.with(|queue, effects| match moved {
-            true => queue.ready_moved(&runs),
+            true => ledger(queue).ready_moved(&runs),
             false => {
-                queue.unclaim_ready(&runs, effects);
+                ledger(queue).unclaim_ready(&runs, effects);
                 false
             }
         })?;
@@ -622,7 +627,7 @@ impl Bench {
                 Ok(answers)
             }
             "purge" => {
-                let ((count, runs), mut answers) = self.with(|queue, effects| queue.purge(now, effects))?;
+                let ((count, runs), mut answers) = self.with(|queue, effects| ledger(queue).purge(now, effects))?;
                 answers.insert(0, format!("{count} purged"));
                 if !runs.is_empty() {
                     answers.insert(1, format!("log purged: {}", self.names_of(&runs)));
@@ -637,16 +642,16 @@ impl Bench {
             }
             "stay" => {
                 // A turn that can't be carried out.
-                let (_, mut answers) = self.with(|queue, effects| queue.dead_turn(effects))?;
-                answers.extend(self.with(|queue, _| queue.dead_stay())?.1);
+                let (_, mut answers) = self.with(|queue, effects| ledger(queue).dead_turn(effects))?;
+                answers.extend(self.with(|queue, _| ledger(queue).dead_stay())?.1);
                 Ok(answers)
             }
             "block" => {
                 // A turn whose messages no queue takes.
                 let now = self.now();
-                let (turn, mut answers) = self.with(|queue, effects| queue.dead_turn(effects))?;
+                let (turn, mut answers) = self.with(|queue, effects| ledger(queue).dead_turn(effects))?;
                 if let DeadTurn::Move(_) = turn {
-                    answers.extend(self.with(|queue, effects| queue.dead_blocked(now, effects))?.1);
+                    answers.extend(self.with(|queue, effects| ledger(queue).dead_blocked(now, effects))?.1);
                 } else {
                     answers.insert(0, "nothing to move".to_owned());
                 }
@@ -655,8 +660,8 @@ impl Bench {
             "peek" | "parked" | "delayed" => {
                 let peeked = match command {
                     "peek" => self.queue().peek(0, usize::MAX),
-                    "parked" => self.queue().peek_set_aside(SetAside::Parked, 0, usize::MAX),
-                    _ => self.queue().peek_set_aside(SetAside::Delayed, 0, usize::MAX),
+                    "parked" => self.ledger().peek_set_aside(SetAside::Parked, 0, usize::MAX),
+                    _ => self.ledger().peek_set_aside(SetAside::Delayed, 0, usize::MAX),
                 };
                 let text = |redelivered| if redelivered { " (redelivered)" } else { "" };
                 let until =
@@ -678,7 +683,8 @@ impl Bench {
 
     fn status(&mut self) -> Vec<String> {
         let status = self.queue().status();
-        let [parked, delayed] = [SetAside::Parked, SetAside::Delayed].map(|which| self.queue().set_aside(which).0);
+        let [parked, delayed] = [SetAside::Parked, SetAside::Delayed]
+            .map(|which| self.queue().ledger().map_or(0, |queue| queue.set_aside(which).0));
         let mut answers = Vec::new();
         match status.state {
             QueueState::Running => {}
@@ -738,13 +744,13 @@ impl Bench {
     }
 
     fn recovered(&mut self, clean: bool) -> Result<Replica, String> {
-        let queue = self.queue();
+        let queue = self.ledger();
         let Checkpoint { next, live, bytes, state, .. } = queue.checkpoint();
         let delivered_below = if clean { queue.delivered_below() } else { next };
         let mut parts = Parts::decode(&state).map_err(|error| error.to_string())?;
         let attempts = &mut parts.attempts;
         if clean {
-            queue.attempts().iter().for_each(|run| attempts.replay(run));
+            queue.logged_attempts().iter().for_each(|run| attempts.replay(run));
         }
         let ledger = Ledger::restore(next, &live, bytes);
         self.store.retain(|number, _| live.contains(*number));

@@ -9,7 +9,7 @@ use leveret_queue::{
 };
 use leveret_selector::{Dialect, Selector};
 
-use super::bench::{Bench, EPOCH_MS};
+use super::bench::{Bench, EPOCH_MS, stream};
 use super::words::{Words, number};
 use crate::chunks;
 
@@ -92,7 +92,7 @@ impl Bench {
         most: usize,
     ) -> Result<Vec<String>, String> {
         let now = self.now();
-        let Some(scan) = self.queue().scan(id) else { return Ok(vec!["its reader is gone".to_owned()]) };
+        let Some(scan) = self.stream().scan(id) else { return Ok(vec!["its reader is gone".to_owned()]) };
         let (runs, end, since_ms) = chunks::read(&self.store, &scan, from, most, EPOCH_MS + self.now_ms);
         let numbers = runs.iter().flat_map(|(first, batch)| *first..*first + batch.len() as u64);
         let names: Vec<&str> = numbers.map(|number| self.name(number)).collect();
@@ -109,8 +109,8 @@ impl Bench {
         let start = start(&mut words)?;
         words.end()?;
         let ((), answers) = self.with(|queue, effects| match command {
-            "activated" => queue.activated(id, start, now, effects),
-            _ => queue.stepped_down(id, effects),
+            "activated" => stream(queue).activated(id, start, now, effects),
+            _ => stream(queue).stepped_down(id, effects),
         })?;
         Ok(answers)
     }
@@ -119,7 +119,7 @@ impl Bench {
     pub(super) fn activate_group(&mut self, mut words: Words<'_>) -> Result<Vec<String>, String> {
         let (name, now) = (words.next("a group")?, self.now());
         words.end()?;
-        let (is_there, mut answers) = self.with(|queue, effects| queue.activate_group(name, now, effects))?;
+        let (is_there, mut answers) = self.with(|queue, effects| stream(queue).activate_group(name, now, effects))?;
         if !is_there {
             answers.insert(0, "there is no such group".to_owned());
         }

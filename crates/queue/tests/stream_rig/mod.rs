@@ -11,8 +11,8 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
     Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Deadlines, Deliveries, Departure, Effects, Epoch, Flow,
-    Ledger, Link, MemoryBudget, OfferedChunk, Parts, Place, Placement, Portion, Queue, QueueState, Replica, Run,
-    Signal, StoredRead, StreamStart, StreamState, Surroundings, Taken, TurnEnd, Watermarks,
+    Ledger, Link, MemoryBudget, OfferedChunk, Parts, Place, Placement, Portion, QueueState, Replica, Run, Signal,
+    StoredRead, StreamQueue, StreamStart, StreamState, Surroundings, Taken, TurnEnd, Watermarks,
 };
 
 pub(crate) use self::reader::{Filtered, ReaderPlan};
@@ -56,7 +56,7 @@ struct Read {
 }
 
 pub(crate) struct Rig {
-    pub(crate) queue: Queue,
+    pub(crate) queue: StreamQueue,
     pub(crate) budget: Arc<MemoryBudget>,
     options: QueueOptions,
     link: Arc<Recorder>,
@@ -85,14 +85,14 @@ pub(crate) struct Rig {
     is_recovered: bool,
 }
 
-fn new_queue(options: &QueueOptions, replica: Replica, budget: &Arc<MemoryBudget>, now_ms: u64) -> Queue {
+fn new_queue(options: &QueueOptions, replica: Replica, budget: &Arc<MemoryBudget>, now_ms: u64) -> StreamQueue {
     let surroundings = Surroundings {
         budget: budget.clone(),
         epoch: Epoch::default(),
         strict_compat: false,
         standing_delay_target: 0,
     };
-    Queue::new(options.clone(), true, replica, surroundings, now_ms * MS)
+    StreamQueue::new(options.clone(), replica, surroundings, now_ms * MS)
 }
 
 impl Rig {
@@ -130,7 +130,7 @@ impl Rig {
         }
     }
 
-    pub(crate) fn with<R>(&mut self, call: impl FnOnce(&mut Queue, &mut Effects) -> R) -> R {
+    pub(crate) fn with<R>(&mut self, call: impl FnOnce(&mut StreamQueue, &mut Effects) -> R) -> R {
         let mut effects = Effects::default();
         let result = call(&mut self.queue, &mut effects);
         let sooner = self.queue.announce_deadlines();

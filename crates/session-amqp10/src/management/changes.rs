@@ -1,6 +1,7 @@
 //! Requests that change the control plane: they are asked for, and the response is made of their outcome.
 
 use leveret_broker::asked::NowOrLater;
+use leveret_broker::queue_handle::Size;
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
 use leveret_broker::streams::Waiter;
 use leveret_broker::time::Now;
@@ -30,7 +31,7 @@ impl Connection {
         let (status, body) = match (changing, &changed.declared) {
             (Changing::DeclareQueue, Some(queue)) => {
                 let node = &self.client.broker.settings.node_name;
-                let body = match queue.declared_again(now.monotonic) {
+                let body = match queue.ask(Size { used: Some(now.monotonic) }) {
                     NowOrLater::Now(size) => Body::Value(describe(node, queue.info(), size)),
                     NowOrLater::Later(answer) => {
                         Body::Declared { node: node.clone(), queue: queue.info().clone(), answer }

@@ -15,7 +15,7 @@ use crate::pairs::request;
 use crate::pairs::response::{Body, Done, message_count};
 use crate::pairs::{Changing, Served, describe};
 use leveret_broker::asked::NowOrLater;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{LedgerQueueRef, Size};
 use leveret_broker::registry::{ChangeRequest, Snapshot};
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
@@ -65,7 +65,10 @@ impl Connection {
             return Err(Refusal::Answer(Status::NotFound, text));
         };
         let node = self.client.broker.settings.node_name.as_str();
-        let body = Body::Value(describe(node, queue.info(), queue.counts()));
+        let body = match queue.ask(Size { used: None }) {
+            NowOrLater::Now(size) => Body::Value(describe(node, queue.info(), size)),
+            NowOrLater::Later(answer) => Body::Declared { node: node.to_owned(), queue: queue.info().clone(), answer },
+        };
         Ok(Done { status: Status::Ok, body, wait: WaitFor::default() })
     }
 
@@ -151,12 +154,12 @@ impl Connection {
 }
 
 /// A queue whose messages this connection may delete.
-pub(super) fn purgeable<'a>(
-    snapshot: &'a Snapshot,
+pub(super) fn purgeable(
+    snapshot: &Snapshot,
     vhost: &str,
     connection: ConnectionId,
     name: &str,
-) -> Result<&'a QueueRef> {
+) -> Result<LedgerQueueRef> {
     let info = snapshot.topology.usable_queue(vhost, name, Some(connection)).map_err(|refused| match refused.kind {
         RefusedKind::NotFound => Refusal::Answer(Status::NotFound, refused.text),
         _ => Refusal::of_model(refused),
@@ -164,8 +167,6 @@ pub(super) fn purgeable<'a>(
     let Some(queue) = snapshot.queues.get(&info.id) else {
         return Err(Refusal::Answer(Status::NotFound, format!("no queue '{name}' in vhost '{vhost}'")));
     };
-    match queue.is_stream() {
-        true => Err(Refusal::bad_request(format!("purge not supported by queue '{name}' in vhost '{vhost}'"))),
-        false => Ok(queue),
-    }
+    let refused = || Refusal::bad_request(format!("purge not supported by queue '{name}' in vhost '{vhost}'"));
+    queue.as_ledger().ok_or_else(refused)
 }

@@ -21,7 +21,7 @@ impl ClientConnection {
     pub fn show_wait(&mut self, reason: WaitReason, queues: SmallVec<[QueueRef; 2]>, now: Now) {
         self.hide_wait();
         self.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
-        queues.iter().for_each(|queue| queue.publisher_held(reason, now.monotonic));
+        queues.iter().for_each(|queue| queue.publisher_waits(reason, now.monotonic));
         self.shown_wait = Some(ShownWait { reason, queues });
     }
 
@@ -38,7 +38,7 @@ impl ClientConnection {
     pub fn hide_wait(&mut self) {
         let Some(ShownWait { reason, queues }) = self.shown_wait.take() else { return };
         self.outbox.set_wait(None);
-        queues.iter().for_each(|queue| queue.publisher_released(reason));
+        queues.iter().for_each(|queue| queue.publisher_goes_on(reason));
     }
 
     /// The reason of the wait that listings show.

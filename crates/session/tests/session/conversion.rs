@@ -1,6 +1,7 @@
 //! Queues that get another type or other arguments, with their messages, while clients use them.
 
 use leveret_amqp091::FieldTable;
+use leveret_broker::queue_handle::{SetAsideOf, Status};
 use leveret_model::{Arguments, CommandOutcome, ConvertQueue, Permit, QueueType, Refused, Value};
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
@@ -89,7 +90,8 @@ fn a_converted_queue_has_its_messages_in_their_order() {
     consume(&mut stage, other, b"new");
     // Priorities count from the conversion on.
     assert_eq!(delivered(&mut stage, other), "fabcde");
-    let status = stage.broker.registry.snapshot().queue("/", "q").expect("it is there").status();
+    let status =
+        stage.broker.registry.snapshot().queue("/", "q").expect("it is there").look(Status).expect("it is there");
     assert_eq!((status.ready, status.unacknowledged), (0, 6));
 }
 
@@ -110,7 +112,7 @@ fn deliveries_that_failed_stay_counted() {
     stage.links[link].client.reject(1, 4, true);
     stage.settle();
     let queue = stage.broker.registry.snapshot().queue("/", "q").expect("it is there").clone();
-    assert_eq!(queue.set_aside(leveret_queue::SetAside::Parked).0, 1, "the fourth failure is one too many");
+    assert_eq!(queue.look(SetAsideOf(leveret_queue::SetAside::Parked)).0, 1, "the fourth failure is one too many");
     let refused = convert(&stage, QueueType::Classic, Some(Arguments::default())).expect_err("it is parked");
     assert!(refused.text.contains("it has 1 parked messages"), "{refused}");
 }

@@ -2,7 +2,7 @@
 
 use leveret_amqp091::{FieldTable, FieldValue, Properties};
 use leveret_broker::SetAside;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, SetAsideOf, Status};
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
 use crate::stage::{Stage, Told};
@@ -39,7 +39,7 @@ fn queue(stage: &Stage, name: &str) -> QueueRef {
 }
 
 fn waiting(stage: &Stage) -> u64 {
-    queue(stage, "amq.delayed.x").set_aside(SetAside::Delayed).0
+    queue(stage, "amq.delayed.x").look(SetAsideOf(SetAside::Delayed)).0
 }
 
 fn confirms(stage: &mut Stage, link: usize) -> usize {
@@ -103,7 +103,7 @@ fn messages_wait_for_their_delay_and_are_routed_then() {
         assert_eq!(delivered(&mut stage, link), [one("a.2", -2000, "second")]);
         stage.pass(1);
         assert_eq!(delivered(&mut stage, link), [one("a.3", -3000, "third")]);
-        let gone = queue(&stage, "amq.delayed.x").status().conservation;
+        let gone = queue(&stage, "amq.delayed.x").look(Status).expect("it is there").conservation;
         assert_eq!((waiting(&stage), gone.accepted, gone.dead_lettered, gone.dropped), (0, 4, 3, 1));
     }
 }

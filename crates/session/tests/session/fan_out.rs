@@ -8,6 +8,7 @@ use leveret_strict_client::amqp091::{Event, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
+use leveret_broker::queue_handle::{Size, Status};
 
 const QUEUES: usize = 300;
 const SHARE: u32 = 100;
@@ -34,7 +35,7 @@ fn reached(stage: &Stage, messages: u64) -> usize {
     let snapshot = stage.broker.registry.snapshot_full();
     let has_them = |at: &usize| {
         let queue = snapshot.queue("/", &format!("q-{at}")).expect("is declared");
-        let status = queue.status();
+        let status = queue.look(Status).expect("it is there");
         status.ready + status.pending == messages
     };
     (0..QUEUES).filter(has_them).count()
@@ -43,7 +44,9 @@ fn reached(stage: &Stage, messages: u64) -> usize {
 /// Number of queues with a ready message.
 fn ready(stage: &Stage) -> usize {
     let snapshot = stage.broker.registry.snapshot_full();
-    (0..QUEUES).filter(|at| snapshot.queue("/", &format!("q-{at}")).expect("is declared").counts().0 == 1).count()
+    (0..QUEUES)
+        .filter(|at| snapshot.queue("/", &format!("q-{at}")).expect("is declared").look(Size { used: None }).0 == 1)
+        .count()
 }
 
 /// Lets the publisher take steps until `step` says that it was answered. Each step hands the message to a few queues.

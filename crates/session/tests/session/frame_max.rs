@@ -8,6 +8,7 @@ use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
 
 use crate::client_amqp10::Client10;
 use crate::stage::{Stage, Told};
+use leveret_broker::queue_handle::Size;
 
 const SMALL: u32 = 4096;
 
@@ -32,7 +33,7 @@ fn stage() -> (Stage, usize, usize) {
 }
 
 fn ready(stage: &Stage) -> u64 {
-    stage.broker.registry.snapshot_full().queue("/", "q").expect("is declared").counts().0
+    stage.broker.registry.snapshot_full().queue("/", "q").expect("is declared").look(Size { used: None }).0
 }
 
 fn refused(stage: &mut Stage, link: usize) {

@@ -2,6 +2,7 @@
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_broker::queue_handle::Size;
 use leveret_model::{Command, DeleteQueue};
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
@@ -68,7 +69,7 @@ fn told(stage: &mut Stage, link: usize) -> Vec<String> {
 }
 
 fn counts(stage: &Stage, queue: &str) -> Option<(u64, usize)> {
-    stage.broker.registry.snapshot().queue("/", queue).map(|queue| queue.counts())
+    stage.broker.registry.snapshot().queue("/", queue).map(|queue| queue.look(Size { used: None }))
 }
 
 #[test]
@@ -178,7 +179,8 @@ fn questions_of_a_cut_connection_are_answered_and_forgotten() {
         stage.settle();
         assert!(stage.links[link].connection.is_finished(), "{method}");
         answer(&mut stage);
-        let left = if method == "purge" { 0 } else { 4 };
+        // The purge comes before the end of the consumer, and so before its message returns.
+        let left = if method == "purge" { 1 } else { 4 };
         assert_eq!(counts(&stage, "q"), Some((left, 0)), "{method}");
     }
 }

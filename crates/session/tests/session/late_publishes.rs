@@ -9,6 +9,7 @@ use leveret_strict_client::amqp091::{Event, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
+use leveret_broker::queue_handle::Size;
 
 fn stage(answers_late: bool) -> (Stage, usize) {
     let mut stage = Stage::with(Settings { answers_late, ..Settings::default() });
@@ -29,7 +30,7 @@ fn stage(answers_late: bool) -> (Stage, usize) {
 }
 
 fn ready(stage: &Stage, queue: &str) -> u64 {
-    stage.broker.registry.snapshot().queue("/", queue).map_or(0, |queue| queue.counts().0)
+    stage.broker.registry.snapshot().queue("/", queue).map_or(0, |queue| queue.look(Size { used: None }).0)
 }
 
 /// The answers to publishes that a client got, as text.

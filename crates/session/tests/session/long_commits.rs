@@ -11,6 +11,7 @@ use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
+use leveret_broker::queue_handle::Size;
 
 /// Budget of a turn, in which a dozen queues get a message.
 const SHARE: u32 = 300;
@@ -56,7 +57,7 @@ fn rest(stage: &mut Stage) {
 }
 
 fn ready(stage: &Stage, at: usize) -> u64 {
-    stage.broker.registry.snapshot_full().queue("/", &name(at)).expect("it is declared").counts().0
+    stage.broker.registry.snapshot_full().queue("/", &name(at)).expect("it is declared").look(Size { used: None }).0
 }
 
 /// Publishes to the first queue; the confirm is due when the message is in it.
@@ -257,7 +258,7 @@ fn a_queue_that_stops_during_a_commit_is_named_as_the_reason() {
 
 fn fail_last(stage: &Stage) {
     let snapshot = stage.broker.registry.snapshot_full();
-    snapshot.queue("/", &name(QUEUES - 1)).expect("it is declared").fail("damaged".into());
+    snapshot.queue("/", &name(QUEUES - 1)).expect("it is declared").body_owner().fail("damaged".into());
 }
 
 /// A client of AMQP 1.0 with a coordinator and a sender of each queue's exchange.

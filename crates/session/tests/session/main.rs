@@ -20,6 +20,7 @@ mod headers;
 mod inquiries;
 mod late_answers;
 mod late_answers_amqp10;
+mod late_consumers;
 mod late_publishes;
 mod limits;
 mod login;

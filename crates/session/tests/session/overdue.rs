@@ -7,7 +7,7 @@ use leveret_amqp10::value::EncodedMap;
 use leveret_amqp10::{DeliveryState, Role, Serial, Source, Target, TargetArchetype, Value};
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, Status};
 use leveret_broker::time::Nanos;
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Link, Portion, Signal, Taken};
 use leveret_strict_client::amqp10::{Event as Event10, Mechanism, Options as Options10, SessionOptions, State};
@@ -61,7 +61,7 @@ fn got(stage: &mut Stage, link: usize) -> (Vec<String>, Vec<String>) {
 /// Numbers of ready and unacknowledged messages, and of consumers.
 fn counts(stage: &Stage) -> (u64, u64, usize) {
     let snapshot = stage.broker.registry.snapshot();
-    let status = snapshot.queue("/", "q").expect("it is there").status();
+    let status = snapshot.queue("/", "q").expect("it is there").look(Status).expect("it is there");
     (status.ready, status.unacknowledged, status.consumers.len())
 }
 
@@ -297,7 +297,10 @@ fn released(client: &Client10) -> Vec<(u32, u32)> {
 
 fn wait(stage: &Stage, consumer: usize) -> &'static str {
     let snapshot = stage.broker.registry.snapshot();
-    snapshot.queue("/", "q").expect("it is there").status().consumers[consumer].wait.reason.code()
+    snapshot.queue("/", "q").expect("it is there").look(Status).expect("it is there").consumers[consumer]
+        .wait
+        .reason
+        .code()
 }
 
 #[test]
@@ -401,7 +404,7 @@ fn the_successor_gets_what_was_taken_back_before_newer_messages() {
         user: "guest".into(),
         arguments: Default::default(),
     };
-    queue.add_consumer(id, options, stage.now.monotonic).expect("it isn't exclusive");
+    queue.consume(id, options, stage.now.monotonic).now().expect("it is here").expect("it isn't exclusive");
     pass(&mut stage, &mut client, 12);
     assert_eq!(counts(&stage), (0, 3, 2));
     let taken = eager.taken.lock().expect("no panic").clone();

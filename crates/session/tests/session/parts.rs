@@ -2,6 +2,7 @@
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_broker::queue_handle::{RunState, Size};
 use leveret_broker::registry::ChangeRequest;
 use leveret_model::{Arguments, Command, DeclareQueue, Permit};
 use leveret_queue::QueueState;
@@ -24,7 +25,7 @@ fn stage() -> Stage {
 /// Ready messages of the queue, and its consumers.
 fn counts(stage: &Stage, queue: &str) -> (u64, u64) {
     let snapshot = stage.broker.registry.snapshot_full();
-    let (ready, consumers) = snapshot.queue("/", queue).expect("is declared").counts();
+    let (ready, consumers) = snapshot.queue("/", queue).expect("is declared").look(Size { used: None });
     (ready, consumers as u64)
 }
 
@@ -183,7 +184,7 @@ fn the_queues_of_a_deleted_vhost_go_in_parts() {
     }
     stage.settle();
     let before = stage.broker.registry.snapshot_full();
-    let left = || before.queues.values().filter(|queue| queue.state() != QueueState::Deleted).count() as u64;
+    let left = || before.queues.values().filter(|queue| queue.look(RunState) != QueueState::Deleted).count() as u64;
     assert_eq!(left(), QUEUES);
     submit(Command::DeleteVhost { name: "many".into() });
     stage.broker.streams.announce();

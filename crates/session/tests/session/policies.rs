@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_broker::queue_handle::Status;
 use leveret_broker::registry::ChangeRequests;
 use leveret_model::{Arguments, Command, DeclareQueue, Permit, PolicyKind, SetPolicy};
 use leveret_strict_client::amqp091::QueueDeclare;
@@ -33,7 +34,9 @@ fn a_policy_holds_for_messages_before_and_after_it() {
         client.publish(1, b"", b"q", false, &[0, 0], b"x");
     }
     stage.settle();
-    let ready = |stage: &Stage| stage.broker.registry.snapshot().queue("/", "q").expect("it is there").status().ready;
+    let ready = |stage: &Stage| {
+        stage.broker.registry.snapshot().queue("/", "q").expect("it is there").look(Status).expect("it is there").ready
+    };
     assert_eq!(ready(&stage), 5);
     stage.command(max_length("^q", 3));
     stage.settle();

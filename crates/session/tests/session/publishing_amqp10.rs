@@ -5,6 +5,7 @@ use leveret_amqp10::message::{Header, MapSection, Properties, write_data, write_
 use leveret_amqp10::value::EncodedMap;
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
+use leveret_broker::queue_handle::Size;
 use leveret_model::{Command, PutUser};
 use leveret_strict_client::amqp10::{Event, Send, State};
 use leveret_strict_client::amqp091::QueueDeclare;
@@ -41,7 +42,7 @@ fn a_message_goes_by_its_own_key_and_by_those_of_its_annotation() {
 fn ready(stage: &Stage, queue: &str) -> u64 {
     let queue = stage.broker.registry.snapshot().queue("/", queue).expect("it was declared").clone();
     queue.apply();
-    queue.counts().0
+    queue.look(Size { used: None }).0
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
+use leveret_broker::queue_handle::Status;
 use leveret_queue::WaitReason;
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
@@ -96,7 +97,7 @@ fn few_large_dead_letters_are_in_memory_at_a_time() {
     assert!((4..=8).contains(&read), "{read} were read while the log was busy");
     stage.settle();
     let snapshot = stage.broker.registry.snapshot_full();
-    let status = snapshot.queue("/", "to").expect("it is there").status();
+    let status = snapshot.queue("/", "to").expect("it is there").look(Status).expect("it is there");
     assert_eq!((status.ready, status.bytes), (QUEUES, QUEUES * LENGTH as u64));
 }
 

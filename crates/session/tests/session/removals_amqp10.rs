@@ -9,6 +9,7 @@ use leveret_strict_client::amqp091::QueueDeclare;
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::Stage;
+use leveret_broker::queue_handle::Size;
 
 const QUEUE: u32 = 0;
 const EXCHANGE: u32 = 1;
@@ -73,7 +74,7 @@ fn run(stage: &mut Stage, client: &mut Client10) {
 }
 
 fn ready(stage: &Stage) -> Option<u64> {
-    stage.broker.registry.snapshot().queue("/", "b").map(|queue| queue.counts().0)
+    stage.broker.registry.snapshot().queue("/", "b").map(|queue| queue.look(Size { used: None }).0)
 }
 
 fn bindings(stage: &Stage) -> usize {

@@ -2,7 +2,7 @@
 
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, Size};
 use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
 
 use crate::stage::{Stage, Told};
@@ -59,7 +59,7 @@ fn queue(stage: &Stage, name: &str) -> QueueRef {
 
 /// Ready messages of all targets.
 fn ready(stage: &Stage, targets: usize) -> u64 {
-    (0..targets).map(|at| queue(stage, &name(at)).counts().0).sum()
+    (0..targets).map(|at| queue(stage, &name(at)).look(Size { used: None }).0).sum()
 }
 
 /// Turns of the core until nothing is left, each followed by `between`.
@@ -126,7 +126,7 @@ fn a_publish_behind_a_dead_letter_is_confirmed_when_it_is_seen() {
     });
     rest(&mut stage);
     assert!(confirmed(&mut stage));
-    assert_eq!(queue(&stage, "q-0").counts().0, 2);
+    assert_eq!(queue(&stage, "q-0").look(Size { used: None }).0, 2);
 }
 
 #[test]
@@ -155,7 +155,7 @@ fn a_dead_letter_stays_when_a_target_fails_between_two_turns() {
     turns(&mut stage, |stage| {
         turn += 1;
         if turn == TARGETS / TURN_TARGETS + 2 {
-            queue(stage, &name(TARGETS - 1)).fail("damaged".into());
+            queue(stage, &name(TARGETS - 1)).body_owner().fail("damaged".into());
         }
     });
     rest(&mut stage);
@@ -167,7 +167,7 @@ fn a_dead_letter_stays_when_a_target_fails_between_two_turns() {
 fn a_target_that_failed_before_keeps_all_from_moving() {
     let (mut stage, link) = stage(TARGETS, "drop-head");
     publish(&mut stage, link, "dying", 1);
-    queue(&stage, &name(TARGETS - 1)).fail("damaged".into());
+    queue(&stage, &name(TARGETS - 1)).body_owner().fail("damaged".into());
     turns(&mut stage, |_| {});
     rest(&mut stage);
     assert_eq!(ready(&stage, TARGETS - 1), 0);
