@@ -7,6 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use leveret_cluster::bare::Bare;
 
+use super::direct::{SYNC, TRAVEL};
 use super::executor::{self, Sleep};
 use super::runtime::SimRuntime;
 
@@ -18,7 +19,7 @@ pub fn bare_commits(seed: u64, placements: u32, writers: u32, seconds: u64) -> u
     for _ in 0..placements {
         let commits = commits.clone();
         executor::spawn_in(0, async move {
-            let bare = Bare::<SimRuntime>::start(3, Duration::from_micros(375), Duration::from_millis(1)).await;
+            let bare = Bare::<SimRuntime>::start(3, Duration::from_nanos(TRAVEL), Duration::from_nanos(SYNC)).await;
             for writer in 0..writers {
                 let (bare, commits) = (bare.clone(), commits.clone());
                 executor::spawn_in(0, async move {

@@ -3,8 +3,10 @@
 mod bare;
 mod channels;
 mod counter;
+mod direct;
 mod executor;
 mod judge;
+mod lanes;
 mod members;
 mod nemesis;
 mod node;
@@ -14,6 +16,7 @@ mod world;
 
 pub use bare::bare_commits;
 pub use counter::{AppliedEntries, Counted, Counter};
+pub use direct::direct_commits;
 pub use executor::{now, polls};
 pub use nemesis::{Faults, run_seed};
 pub use world::{Acknowledged, Cluster, small_files};

@@ -2,9 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
-use std::future::{Future, poll_fn};
 use std::rc::{Rc, Weak};
-use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,6 +14,7 @@ use super::channels::Oneshot;
 use super::counter::Counter;
 use super::executor::{self, LifeId, Sleep, below};
 use super::judge;
+use super::lanes::Lanes;
 use super::runtime::SimRuntime;
 use crate::disk::SimDisk;
 use crate::net::LinkFaults;
@@ -85,8 +84,7 @@ pub(super) struct SimNode {
     pub sync_time: Cell<u64>,
     /// Steps of the wall clock, in milliseconds.
     pub clock_step: Cell<i64>,
-    lanes: RefCell<Vec<Waker>>,
-    is_changed: Cell<[bool; 2]>,
+    lanes: Lanes,
 }
 
 /// A node as its placements see it.
@@ -113,8 +111,7 @@ impl SimNode {
             is_excused: Cell::new(false),
             sync_time: Cell::new(1_000_000),
             clock_step: Cell::new(0),
-            lanes: RefCell::default(),
-            is_changed: Cell::new([true; 2]),
+            lanes: Lanes::default(),
         }
     }
 
@@ -133,30 +130,6 @@ impl SimNode {
         self.counters.borrow_mut().insert(placement, Counter::default());
         self.answered.borrow_mut().remove(&placement);
         *self.generations.borrow_mut().entry(placement).or_default() += 1;
-    }
-
-    fn wake_lanes(&self) {
-        self.is_changed.set([true; 2]);
-        let lanes = self.lanes.take();
-        lanes.into_iter().for_each(Waker::wake);
-    }
-
-    /// Waits until the log may have a job for this lane, or until this time.
-    async fn changed(&self, lane: usize, until: Option<u64>) {
-        let mut sleep = until.map(Sleep::until);
-        poll_fn(|context| {
-            let mut changed = self.is_changed.get();
-            if std::mem::take(&mut changed[lane]) {
-                self.is_changed.set(changed);
-                return Poll::Ready(());
-            }
-            self.lanes.borrow_mut().push(context.waker().clone());
-            match &mut sleep {
-                Some(sleep) => std::pin::Pin::new(sleep).poll(context),
-                None => Poll::Pending,
-            }
-        })
-        .await;
     }
 
     /// Looks whether what an answer says would be there after a power cut now.
@@ -222,7 +195,6 @@ impl Shared {
 
 /// Runs the jobs of a lane.
 async fn run_lane(node: Rc<SimNode>, shared: Rc<Shared>, log: NodeLog, lane: Lane) {
-    let index = usize::from(lane == Lane::Background);
     let disk = node.disk.borrow().clone();
     loop {
         match log.with(|log| log.next_job(lane, executor::now())) {
@@ -239,10 +211,10 @@ async fn run_lane(node: Rc<SimNode>, shared: Rc<Shared>, log: NodeLog, lane: Lan
                     return;
                 }
                 log.report();
-                node.wake_lanes();
+                node.lanes.wake();
             }
-            Next::At(time) => node.changed(index, Some(time)).await,
-            Next::Idle => node.changed(index, None).await,
+            Next::At(time) => node.lanes.changed(lane, Some(time)).await,
+            Next::Idle => node.lanes.changed(lane, None).await,
         }
     }
 }
@@ -336,7 +308,7 @@ pub(super) fn start(shared: &Rc<Shared>, node: &Rc<SimNode>, life: LifeId, place
     node.is_hit.set(false);
     node.is_excused.set(false);
     *node.log.borrow_mut() = Some(log.clone());
-    node.is_changed.set([true; 2]);
+    node.lanes.wake();
     for lane in [Lane::Commit, Lane::Background] {
         executor::spawn_in(life, run_lane(node.clone(), shared.clone(), log.clone(), lane));
     }
@@ -371,7 +343,7 @@ impl Host for SimHost {
 
     fn appended(&self) {
         if let Some(node) = self.node.upgrade() {
-            node.wake_lanes();
+            node.lanes.wake();
         }
     }
 
