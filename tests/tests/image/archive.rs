@@ -65,7 +65,7 @@ fn the_archive_is_reproducible_and_keeps_the_images_contract() {
         (&config["Entrypoint"][0], &config["Cmd"][0]),
         (&"docker-entrypoint.sh".into(), &"rabbitmq-server".into())
     );
-    for port in [4369, 5671, 5672, 15671, 15672, 15691, 15692, 25672, 5551, 5552] {
+    for port in [1883, 8883, 4369, 5671, 5672, 15671, 15672, 15691, 15692, 25672, 5551, 5552] {
         assert!(config["ExposedPorts"].get(format!("{port}/tcp")).is_some(), "{port}");
     }
     assert!(config["Volumes"].get("/var/lib/rabbitmq").is_some() && config.get("User").is_none());
