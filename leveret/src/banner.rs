@@ -43,7 +43,7 @@ mod tests {
         let ports = ports(&ALL.map(|kind| kind));
         let banner = Banner { ports, data_directory: Path::new("data"), durability: "flushed", cores: 2 }.to_string();
         for at in 1..=ALL.len() {
-            assert!(banner.lines().any(|line| line.contains(&format!(" 4{at} ("))), "4{at} in {banner}");
+            assert!(banner.lines().any(|line| line.contains(&format!(" {} (", 40 + at))), "{at} in {banner}");
         }
     }
 

@@ -489,11 +489,12 @@ fn listeners_are_listed_and_reached_where_they_are() {
     };
     let (_, listed) = diagnose(&["-s", "listeners"]);
     let parts = ["Interface: 127.0.0.2, port: ", "Interface: [::1], port: ", "Interface: 127.0.0.3, port: "];
-    for (part, count) in parts.into_iter().zip([2, 1, 1]) {
+    for (part, count) in parts.into_iter().zip([3, 1, 1]) {
         assert_eq!(listed.matches(part).count(), count, "{part} in {listed}");
     }
     assert!(listed.contains("protocol: stream, purpose: stream\n"), "{listed}");
-    assert_eq!(listed.lines().count(), 5, "{listed}");
+    assert!(listed.contains("protocol: mqtt, purpose: MQTT\n"), "{listed}");
+    assert_eq!(listed.lines().count(), 6, "{listed}");
     let (exit, said) = diagnose(&["check_port_connectivity"]);
     assert_eq!(exit, Some(0), "{said}");
     let (_, shown) = ctl(directory.path(), &["status", "--formatter", "json"]);

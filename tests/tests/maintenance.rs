@@ -90,7 +90,7 @@ fn draining_closes_connections_and_refuses_others_until_revived() {
     assert_eq!(health(&node, "is-in-service").0, 200);
     assert_eq!(health(&node, "ready-to-serve-clients").0, 200);
     assert_eq!(health(&node, "protocol-listener/stream").0, 200);
-    assert_eq!(listed(&node), ["amqp", "stream", "http", "http/prometheus"]);
+    assert_eq!(listed(&node), ["amqp", "stream", "mqtt", "http", "http/prometheus"]);
     let mut wire = Wire::open(node.amqp());
     wire.consume(1, "maintenance", false);
     assert_eq!(wire.delivery().2, b"before");

@@ -18,12 +18,20 @@ use crate::sessions::NoSession;
 /// GET: logins by protocol since the node started.
 pub(crate) async fn attempts(call: Call) -> HandlerResult {
     check_node(&call)?;
-    let of_protocol = |ProtocolTotals { info, totals, .. }: &ProtocolTotals| {
-        view(info.label, totals.auth_succeeded, totals.auth_failed)
-    };
-    let mut shown: Vec<Value> = call.api.broker().totals_by_protocol().iter().map(of_protocol).collect();
+    let mut logins: Vec<(&str, u64, u64)> = Vec::new();
+    for ProtocolTotals { info, totals, .. } in call.api.broker().totals_by_protocol() {
+        // As in RabbitMQ, whose clients know no versions of MQTT here.
+        let label = if info.label.starts_with("mqtt") { "mqtt" } else { info.label };
+        match logins.iter_mut().find(|(known, ..)| *known == label) {
+            Some((_, succeeded, failed)) => {
+                (*succeeded, *failed) = (*succeeded + totals.auth_succeeded, *failed + totals.auth_failed);
+            }
+            None => logins.push((label, totals.auth_succeeded, totals.auth_failed)),
+        }
+    }
     let (succeeded, failed) = call.api.logins().totals();
-    shown.push(view("http", succeeded, failed));
+    logins.push(("http", succeeded, failed));
+    let shown = logins.into_iter().map(|(label, succeeded, failed)| view(label, succeeded, failed)).collect();
     list::values(&call.query, shown)
 }
 

@@ -11,7 +11,7 @@ use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::headers::NoHeaders;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::protocol::{Accepted, ProtocolInfo, Recognised};
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
 use leveret_broker::reply::Reply;
 use leveret_broker::route::Publisher;
@@ -54,6 +54,7 @@ impl Protocol for Toy {
             client,
             confirms,
             declaring: None,
+            consuming: None,
             consumer: None,
             has_published: false,
             is_held: false,
@@ -66,6 +67,7 @@ struct ToySession {
     client: ClientConnection,
     confirms: Confirms,
     declaring: Option<Declaring>,
+    consuming: Option<Consuming>,
     consumer: Option<Consumer>,
     has_published: bool,
     /// A publish waits for the end of an alarm; it is received again then.
@@ -78,6 +80,13 @@ enum Declaring {
     Asked(Later<ChangeOutcome>),
     /// It is answered when this position is durable.
     Made(Ticket),
+}
+
+/// A consumer whose queue hasn't answered yet, and the credit that it will get.
+struct Consuming {
+    consumer: Consumer,
+    credit: u32,
+    answer: Later<Result<(), NoConsumer>>,
 }
 
 struct Consumer {
@@ -149,7 +158,16 @@ impl ToySession {
                 Some(outcome) => self.declared(outcome),
                 None => Ok(()),
             },
-            _ => Ok(()),
+            _ => match self.consuming.take() {
+                Some(Consuming { consumer, credit, answer }) => match answer.take() {
+                    Some(added) => self.consumed(consumer, credit, added, now),
+                    None => {
+                        self.consuming = Some(Consuming { consumer, credit, answer });
+                        Ok(())
+                    }
+                },
+                None => Ok(()),
+            },
         }
     }
 
@@ -190,12 +208,29 @@ impl ToySession {
             user: self.client.user.clone(),
             arguments: Arguments::default(),
         };
-        // The toy knows no node but its own, whose queues answer at once.
-        let added = found.consume(id, options, now.monotonic).now().ok_or("the queue answers later")?;
+        let asked = found.consume(id, options, now.monotonic);
+        let consumer = Consumer { id, queue: found, held: Vec::new() };
+        match asked {
+            NowOrLater::Now(added) => self.consumed(consumer, credit, added, now),
+            NowOrLater::Later(answer) => {
+                answer.notify(self.client.outbox.clone(), 0);
+                self.consuming = Some(Consuming { consumer, credit, answer });
+                Ok(())
+            }
+        }
+    }
+
+    fn consumed(
+        &mut self,
+        consumer: Consumer,
+        credit: u32,
+        added: Result<(), NoConsumer>,
+        now: Now,
+    ) -> Result<(), String> {
         added.map_err(|_| "the queue takes no consumer")?;
         self.client.counters.consumers_opened.increment();
-        found.grant(id, 0, credit, false, now.monotonic);
-        self.consumer = Some(Consumer { id, queue: found, held: Vec::new() });
+        consumer.queue.grant(consumer.id, 0, credit, false, now.monotonic);
+        self.consumer = Some(consumer);
         self.say("ok");
         Ok(())
     }
