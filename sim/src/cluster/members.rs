@@ -52,9 +52,8 @@ impl Cluster {
                 if shared.changes.borrow()[&placement] != number {
                     return;
                 }
-                if change(&shared, placement, &nodes).await.unwrap_or(false) {
-                    return;
-                }
+                // Also once it is done: an earlier change may stand in the log, and become part of it later.
+                change(&shared, placement, &nodes).await;
                 Sleep::after(200_000_000).await;
             }
         });
@@ -90,14 +89,14 @@ impl Cluster {
     }
 }
 
-/// One step of a change; true once it is done.
-async fn change(shared: &Rc<Shared>, placement: PlacementId, nodes: &BTreeSet<u64>) -> Option<bool> {
+/// One step of a change, unless it is done. `None` if nothing came of it.
+async fn change(shared: &Rc<Shared>, placement: PlacementId, nodes: &BTreeSet<u64>) -> Option<()> {
     let (node, replica) = leader(shared, placement)?;
     let id_of = |node: &u64| shared.nodes.borrow()[node].replica_id(placement);
     let wanted: BTreeSet<u64> = nodes.iter().map(id_of).collect();
     let state = replica.state();
     if state.voters() == [wanted.clone()] {
-        return Some(true);
+        return Some(());
     }
     // A leader that is removed hands over first.
     let voters: BTreeSet<u64> = state.voters().into_iter().flatten().collect();
@@ -107,7 +106,7 @@ async fn change(shared: &Rc<Shared>, placement: PlacementId, nodes: &BTreeSet<u6
         let (replica, next) = (replica.clone(), *next);
         let handed = async move { replica.transfer(next).await };
         SimRuntime::timeout(Duration::from_secs(1), handed).await.ok()?.ok()?;
-        return Some(false);
+        return Some(());
     }
     let known = state.replicas();
     for id in wanted.iter().copied().filter(|id| !known.contains(id)) {
@@ -116,6 +115,5 @@ async fn change(shared: &Rc<Shared>, placement: PlacementId, nodes: &BTreeSet<u6
         SimRuntime::timeout(Duration::from_secs(2), added).await.ok()?.ok()?;
     }
     let changed = async move { replica.change_voters(wanted).await };
-    SimRuntime::timeout(Duration::from_secs(3), changed).await.ok()?.ok()?;
-    Some(false)
+    SimRuntime::timeout(Duration::from_secs(3), changed).await.ok()?.ok()
 }
