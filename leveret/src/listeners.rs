@@ -93,7 +93,7 @@ impl Listeners {
         stream.into_iter().try_for_each(|address| listen(&STREAM, config.stream.proxy_protocol, address, None))?;
         for address in mqtt {
             match listen(&MQTT, config.mqtt.proxy_protocol, address, None) {
-                // Nobody asked for it: an upgrade doesn't stop a node whose port another program has.
+                // No key asks for it: an upgrade doesn't stop a node whose port another program has.
                 Err(taken @ StartError::Listen { .. }) if !config.asks_for_mqtt() => {
                     warn!(
                         "there is no MQTT: {taken}; set mqtt.listeners.tcp.default to another port, or mqtt.listeners.tcp = none"

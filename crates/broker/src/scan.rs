@@ -196,13 +196,14 @@ impl<'a> Finding<'a> {
             if chunk.len() != u64::from(messages) {
                 return wrong_number(chunk.len());
             }
-            match self.has_some_of(number) {
+            let (first, chunk) = match self.has_some_of(number) {
                 true => {
                     let rest = chunk.without_first(self.from - number).map_err(damaged)?;
-                    self.joining.push(number + chunk.len() - rest.len(), rest, &mut self.chunks);
+                    (number + chunk.len() - rest.len(), rest)
                 }
-                false => self.joining.push(number, chunk, &mut self.chunks),
-            }
+                false => (number, chunk),
+            };
+            self.joining.push(first, chunk, &mut self.chunks);
             return Ok(());
         }
         let bytes = chunk::of_stored(payload).map_err(damaged)?;

@@ -136,10 +136,7 @@ pub struct UnsubAck<'a> {
 fn read<'a>(raw: &RawPacket<'a>, version: Version) -> Decoded<(u16, PropertyList<'a>, &'a [u8])> {
     let mut reader = FieldReader::new(raw.kind, raw.content);
     let packet_id = reader.packet_id()?;
-    let properties = match version.has_properties() {
-        true => PropertyList::read(&mut reader, Place::Packet(raw.kind))?,
-        false => PropertyList::NONE,
-    };
+    let properties = PropertyList::read_in(version, &mut reader, Place::Packet(raw.kind))?;
     Ok((packet_id, properties, reader.rest()))
 }
 

@@ -34,10 +34,7 @@ impl<'a> ConnAck<'a> {
             true => ReasonCode(code),
             false => of_return_code(code).ok_or(DecodeError::Code { kind: KIND, code })?,
         };
-        let properties = match version.has_properties() {
-            true => PropertyList::read(&mut reader, Place::Packet(KIND))?,
-            false => PropertyList::NONE,
-        };
+        let properties = PropertyList::read_in(version, &mut reader, Place::Packet(KIND))?;
         reader.finish()?;
         // [MQTT-3.2.2-6]: a refusal doesn't speak of a session.
         if reason != ReasonCode::SUCCESS && flags == 1 {

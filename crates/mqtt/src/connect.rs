@@ -69,10 +69,7 @@ impl<'a> Connect<'a> {
         let flags = reader.u8("connect flags")?;
         check_flags(flags, version)?;
         let keep_alive = reader.u16("keep alive")?;
-        let properties = match version.has_properties() {
-            true => PropertyList::read(&mut reader, Place::Packet(KIND))?,
-            false => PropertyList::NONE,
-        };
+        let properties = PropertyList::read_in(version, &mut reader, Place::Packet(KIND))?;
         let client_id = reader.string("client identifier")?;
         if version == Version::V310 && !(1..=CLIENT_ID_MAX_V310).contains(&client_id.len()) {
             return Err(DecodeError::ClientIdLength { length: client_id.len() as u16 });
@@ -115,10 +112,7 @@ impl<'a> Connect<'a> {
 
 impl<'a> Will<'a> {
     fn read(reader: &mut FieldReader<'a>, flags: u8, version: Version) -> Decoded<Self> {
-        let properties = match version.has_properties() {
-            true => PropertyList::read(reader, Place::Will)?,
-            false => PropertyList::NONE,
-        };
+        let properties = PropertyList::read_in(version, reader, Place::Will)?;
         let topic = reader.string("will topic")?;
         topic::check_name(KIND, topic)?;
         let payload = reader.binary("will payload")?;

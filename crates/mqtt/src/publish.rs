@@ -1,8 +1,9 @@
 //! PUBLISH (MQTT 5, 3.3).
 
+use crate::connect::put_properties;
 use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
-use crate::properties::{Place, PropertyId, PropertyList, PropertyWriter};
+use crate::properties::{Place, PropertyId, PropertyList};
 use crate::qos::QoS;
 use crate::raw::RawPacket;
 use crate::topic;
@@ -42,10 +43,7 @@ impl<'a> Publish<'a> {
         let mut reader = FieldReader::new(KIND, raw.content);
         let topic = reader.string("topic name")?;
         let packet_id = if qos == QoS::AtMostOnce { 0 } else { reader.packet_id()? };
-        let properties = match version.has_properties() {
-            true => PropertyList::read(&mut reader, Place::Packet(KIND))?,
-            false => PropertyList::NONE,
-        };
+        let properties = PropertyList::read_in(version, &mut reader, Place::Packet(KIND))?;
         let has_alias = topic.is_empty() && properties.number(PropertyId::TopicAlias).is_some();
         if !has_alias {
             topic::check_name(KIND, topic)?;
@@ -93,10 +91,6 @@ impl<'a> Publish<'a> {
         if self.qos != QoS::AtMostOnce {
             out.extend_from_slice(&self.packet_id.to_be_bytes());
         }
-        if version.has_properties() {
-            let mut writer = PropertyWriter::begin(out);
-            writer.raw(self.properties.as_bytes());
-            writer.end();
-        }
+        put_properties(out, version, self.properties);
     }
 }

@@ -29,7 +29,7 @@ codes! {
     GRANTED_QOS_2 = 0x02, "Granted QoS 2";
     /// The will is wanted although the client disconnects.
     DISCONNECT_WITH_WILL = 0x04, "Disconnect with Will Message";
-    /// Nobody has subscribed to the topic.
+    /// The topic has no subscription.
     NO_MATCHING_SUBSCRIBERS = 0x10, "No matching subscribers";
     /// There was no such subscription.
     NO_SUBSCRIPTION_EXISTED = 0x11, "No subscription existed";

@@ -30,10 +30,7 @@ impl<'a> Unsubscribe<'a> {
     pub(crate) fn decode(raw: &RawPacket<'a>, version: Version) -> Decoded<Self> {
         let mut reader = FieldReader::new(KIND, raw.content);
         let packet_id = reader.packet_id()?;
-        let properties = match version.has_properties() {
-            true => PropertyList::read(&mut reader, Place::Packet(KIND))?,
-            false => PropertyList::NONE,
-        };
+        let properties = PropertyList::read_in(version, &mut reader, Place::Packet(KIND))?;
         let topics = Topics(reader.rest());
         if reader.is_empty() {
             return Err(DecodeError::NoTopicFilter { kind: KIND });

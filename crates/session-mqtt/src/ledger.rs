@@ -303,7 +303,7 @@ impl<R: Records> RecordLedger<R> {
                     ledger.read(broker, now);
                 }
             });
-            // A ledger is a queue of this node.
+        // A ledger is a queue of this node, so it answers at once.
         } else if !is_loaded && reader.queue.look(Size { used: None }).0 == 0 {
             if let Some(shared) = self.shared.upgrade() {
                 R::loaded(self, &shared, broker, now);

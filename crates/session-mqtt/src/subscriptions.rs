@@ -81,7 +81,7 @@ impl Subscription {
             None => filter_of(&binding.routing_key)?,
         };
         if topic::check_filter(&filter).is_err() {
-            // Somebody bound the queue by hand, with a key that no filter has.
+            // A binding made by hand, with a key that no filter has.
             return None;
         }
         let qos = if level == Level::Zero { QoS::AtMostOnce } else { QoS::AtLeastOnce };

@@ -209,7 +209,7 @@ fn a_session_isnt_prolonged_by_starts_of_the_node() {
     let login = Login { version: Version::V50, clean: false, expiry_s: 1, ..Login::default() };
     let (mut writer, _) = MqttClient::open(node.mqtt(), "writer", login);
     writer.publish("t", b"one", QoS::ExactlyOnce, 3, false);
-    // Nobody subscribes to it: what has a queue is recorded.
+    // Without a subscription it has no queue: what has one is recorded.
     assert_eq!(writer.expect_ack(AckKind::PubRec, 3), ReasonCode::NO_MATCHING_SUBSCRIBERS);
     let mut reader = clean(node.mqtt(), "reader");
     reader.subscribe_to("t", QoS::ExactlyOnce);
@@ -273,7 +273,7 @@ fn a_will_that_was_dropped_doesnt_come_after_a_crash() {
 fn a_retained_will_is_kept_after_a_crash() {
     let Some(mut node) = node() else { return };
     let _mortal = mortal(&node, QoS::AtLeastOnce, true, 0, 0);
-    // Somebody gets it, when it is published.
+    // A subscriber gets it when it is published.
     reader(&node, Version::V50).vanish();
     kill(&mut node);
     read_once(&node, Version::V50, &[b"gone"]);

@@ -5,6 +5,7 @@ mod writer;
 
 use crate::error::{DecodeError, Decoded};
 use crate::kind::PacketKind;
+use crate::version::Version;
 use crate::wire::FieldReader;
 
 pub use id::PropertyId;
@@ -48,6 +49,14 @@ pub struct PropertyList<'a>(&'a [u8]);
 impl<'a> PropertyList<'a> {
     /// No properties.
     pub const NONE: PropertyList<'static> = PropertyList(&[]);
+
+    /// Reads the properties of a packet in this version; there are none before MQTT 5.
+    pub(crate) fn read_in(version: Version, reader: &mut FieldReader<'a>, place: Place) -> Decoded<Self> {
+        match version.has_properties() {
+            true => Self::read(reader, place),
+            false => Ok(Self::NONE),
+        }
+    }
 
     /// Reads properties with their length, and checks them.
     pub(crate) fn read(reader: &mut FieldReader<'a>, place: Place) -> Decoded<Self> {
