@@ -10,7 +10,7 @@ pub use leveret_mqtt::{
 };
 use leveret_mqtt::{PACKET_MAX, next_packet};
 
-use crate::PATIENCE;
+use crate::{PATIENCE, secrets};
 
 /// A message that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +103,9 @@ impl MqttClient {
             user_name: login.user.map(|(name, _)| name),
             password: login.user.map(|(_, password)| password.as_bytes()),
         };
+        if let Some((user, password)) = login.user {
+            secrets::used(user, password);
+        }
         this.send(&Packet::Connect(connect));
         this
     }

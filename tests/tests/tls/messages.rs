@@ -64,7 +64,7 @@ fn http_and_metrics_answer_with_tls_and_are_listed() {
         .map(|one| (one["protocol"].as_str().expect("a protocol"), one["tls"] == true))
         .collect();
     listed.sort_unstable();
-    let expected = ["amqp", "amqp/ssl", "http", "http/prometheus", "https", "https/prometheus", "stream"];
+    let expected = ["amqp", "amqp/ssl", "http", "http/prometheus", "https", "https/prometheus", "mqtt", "stream"];
     assert_eq!(listed, expected.map(|name| (name, name.starts_with("https") || name == "amqp/ssl")));
     let metrics = Http::guest(metrics.address.to_string()).get("/metrics").expect("an answer");
     assert!(metrics.status == 200 && metrics.body.contains("rabbitmq_connections"), "{}", metrics.status);
