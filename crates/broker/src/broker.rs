@@ -214,6 +214,7 @@ impl Broker {
         let shared = Arc::new(SharedMessages::new(shared, commit.clone(), bodies.clone(), limits));
         let mut model = std::mem::take(&mut states[0].model);
         model.set_limits(settings.limits.clone());
+        model.set_asker(settings.member);
         let names = Arc::new(Names::new(settings.name_secret));
         let replies = Arc::new(ReplyTargets::new(names.clone()));
         let queue_metrics = Arc::new(QueueMetrics::default());
@@ -235,6 +236,7 @@ impl Broker {
                 counters: counters[0].clone(),
                 taps: taps.clone(),
                 durability: settings.durability,
+                member: settings.member,
                 first_number: settings.first_number,
                 strict_compat: settings.strict_compat,
                 standing_delay_target: settings.standing_delay_target,
@@ -748,8 +750,9 @@ impl Broker {
         }
         for error in log.complete(id, result, now.monotonic)? {
             for queue in self.registry.staged_snapshot().queues.values() {
-                if queue.store().id() == store && queue.home().reads_from(error.log) {
-                    queue.home().fail(error.to_string());
+                if let Some(home) = queue.home().filter(|home| home.store().id() == store && home.reads_from(error.log))
+                {
+                    home.fail(error.to_string());
                 }
             }
         }
@@ -786,8 +789,8 @@ impl Broker {
             }
             let id = QueueId(log.0);
             let queue = staged.queues.get(&id).or_else(|| published.queues.get(&id));
-            match queue.filter(|queue| queue.store().id() == store.store_id()) {
-                Some(queue) => match queue.home().live_state(durable) {
+            match queue.and_then(QueueRef::home).filter(|home| home.store().id() == store.store_id()) {
+                Some(home) => match home.live_state(durable) {
                     LiveAnswer::Live(state) => Ok(Some(state)),
                     LiveAnswer::Deleted => Ok(None),
                     LiveAnswer::Unknown => Err(StorageError::UnknownState { log: *log }),
@@ -822,7 +825,9 @@ impl Broker {
     pub fn stop(&self, now: Now) {
         self.logs.iter().for_each(|log| log.set_time(now.monotonic));
         for queue in self.registry.staged_snapshot().queues.values() {
-            queue.home().record_delivered();
+            if let Some(home) = queue.home() {
+                home.record_delivered();
+            }
         }
         self.logs.iter().for_each(|log| log.close());
         self.streams.announce();
@@ -833,13 +838,15 @@ impl Broker {
 fn stop_damaged(registry: &Registry, store: StoreId, damage: &Damage) {
     let reason = format!("{} bytes {:?}: {}", damage.file, damage.range, damage.reason);
     tracing::error!(reason, "data directory is damaged; the queues it hit are stopped");
-    for queue in registry.snapshot_full().queues.values().filter(|queue| queue.store().id() == store) {
+    let all = registry.snapshot_full();
+    let here = all.queues.values().filter_map(QueueRef::home);
+    for queue in here.filter(|queue| queue.store().id() == store) {
         let hit = match &damage.logs {
-            Hit::Logs(logs) => logs.iter().any(|log| queue.home().reads_from(*log)),
+            Hit::Logs(logs) => logs.iter().any(|log| queue.reads_from(*log)),
             Hit::Any => queue.info().is_logged(),
         };
         if hit {
-            queue.home().fail(reason.clone());
+            queue.fail(reason.clone());
         }
     }
 }

@@ -35,6 +35,11 @@ use crate::time::Now;
 use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget, targets_max};
 use crate::wait_for::{WaitEnd, WaitFor};
 
+/// Number of these messages for which a queue has room; none if it is on another node.
+fn room_for(queue: &QueueRef, part: BatchPart<'_>) -> u32 {
+    queue.home().map_or(0, |home| home.has_room_for(part))
+}
+
 impl Broker {
     /// Does a piece of a core's deferred work. Returns true if more can be done at once.
     pub fn deferred_turn(self: &Arc<Self>, core: usize, now: Now) -> bool {
@@ -66,7 +71,7 @@ impl Broker {
                     self.deferred.tell_more(core, ended);
                 }
             }
-            Some(Work::Deleted(queues)) => queues.iter().for_each(|queue| queue.home().delete()),
+            Some(Work::Deleted(queues)) => queues.iter().filter_map(QueueRef::home).for_each(|home| home.delete()),
             Some(Work::Asked(question)) => question(now),
             Some(Work::History(copy)) => self.copy_history(core, copy, now),
             Some(Work::Policies) => self.apply_policies(now),
@@ -95,7 +100,7 @@ impl Broker {
     /// after it.
     pub fn has_dead_letters(&self) -> bool {
         let snapshot = self.registry.snapshot_full();
-        self.deferred.has_letters() || snapshot.queues.values().any(|queue| queue.home().moving() > 0)
+        self.deferred.has_letters() || snapshot.queues.values().filter_map(QueueRef::home).any(|home| home.moving() > 0)
     }
 
     fn move_dead_letters(&self, core: usize, queue: &LocalQueue, now: Now) {
@@ -255,15 +260,18 @@ impl Broker {
                     true => {
                         // One that is being deleted doesn't take it, because the deletion may not come about.
                         let part = BatchPart::whole(batch);
-                        let offered = target.home().offer_in(group, part, *persistent, now.monotonic);
+                        let offered =
+                            target.home().and_then(|home| home.offer_in(group, part, *persistent, now.monotonic));
                         moving.is_refused |= offered.is_none_or(|offered| offered.accepted < count);
                         offered.map_or_else(Ticket::default, |offered| offered.ticket)
                     }
                     false => {
+                        let part = BatchPart::of(batch, 0, count);
                         let published =
-                            target.home().publish_in(group, BatchPart::of(batch, 0, count), *persistent, now.monotonic);
-                        moving.is_refused |= published.accepted < count && target.has_failed();
-                        published.ticket
+                            target.home().map(|home| home.publish_in(group, part, *persistent, now.monotonic));
+                        let accepted = published.as_ref().map_or(0, |published| published.accepted);
+                        moving.is_refused |= accepted < count && target.has_failed();
+                        published.map_or_else(Ticket::default, |published| published.ticket)
                     }
                 };
                 if !ticket.is_nothing() {
@@ -449,7 +457,7 @@ impl<'a> Letters<'a> {
         let (targets, _, batch) = self.runs.front().filter(|_| self.wide.is_none())?;
         let count = batch.len() as u32;
         let part = BatchPart::of(batch, 0, count);
-        let room = targets.iter().map(|target| target.home().has_room_for(part)).min().unwrap_or(0);
+        let room = targets.iter().map(|target| room_for(target, part)).min().unwrap_or(0);
         if room == 0 {
             return Some(Blocked::Full);
         }
@@ -622,7 +630,7 @@ impl Moving {
             }
             if let Some(queue) = target(queues, *id, &self.queue, &letter) {
                 let part = BatchPart::of(batch, 0, 1);
-                if self.is_of_queue && queue.has_failed() || keeps && queue.home().has_room_for(part) == 0 {
+                if self.is_of_queue && queue.has_failed() || keeps && room_for(&queue, part) == 0 {
                     return Some(Found::Stopped);
                 }
                 targets.push(queue);

@@ -45,7 +45,7 @@ impl Broker {
         // Before one of them refuses a message.
         let copies = |(queue, effective): &&(QueueRef, EffectiveQueue)| {
             effective.options(queue.info()).overflow == Overflow::RejectPublishDlx
-                && queue.home().begin_to_copy_refused()
+                && queue.home().is_some_and(|home| home.begin_to_copy_refused())
         };
         let renewed: Vec<_> = changed.iter().filter(copies).map(|(queue, _)| queue.info().id).collect();
         if !renewed.is_empty() {
@@ -58,7 +58,7 @@ impl Broker {
             {
                 events::queue_policy_changed(&self.notices, queue.info(), news);
             }
-            let home = queue.home();
+            let Some(home) = queue.home() else { continue };
             let before = home.gauges().messages();
             home.configure(effective, now.monotonic);
             let dropped = before.saturating_sub(home.gauges().messages());

@@ -32,11 +32,12 @@ impl Broker {
         // The binding is durable.
         self.registry.publish();
         let snapshot = self.registry.snapshot_full();
-        let Some(queue) = snapshot.queues.get(&copy.queue) else { return self.history_copied(*copy) };
+        let queue = snapshot.queues.get(&copy.queue).and_then(|queue| Some((queue, queue.home()?)));
+        let Some((queue, home)) = queue else { return self.history_copied(*copy) };
         let mut left = copy.left.take().unwrap_or_else(|| {
             // Messages that were confirmed before the binding was declared are in it.
             queue.apply();
-            let mut messages = queue.home().peek(0, usize::MAX);
+            let mut messages = home.peek(0, usize::MAX);
             // After a crash there may be older ones, whose drop wasn't on disk.
             let kept_max = queue.info().options.max_length.unwrap_or(u64::MAX);
             messages.drain(..messages.len().saturating_sub(usize::try_from(kept_max).unwrap_or(usize::MAX)));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_metrics::Counters;
-use leveret_model::Durability;
+use leveret_model::{Durability, MemberNumber};
 use leveret_queue::{Epoch, MemoryBudget};
 
 use crate::deferred::Deferred;
@@ -38,6 +38,8 @@ pub struct Services {
     pub taps: Arc<Taps>,
     /// The meaning of a confirm in queues that don't say so themselves.
     pub durability: Durability,
+    /// This node's number in its cluster.
+    pub member: MemberNumber,
     /// Number of the first message of a new queue.
     pub first_number: u64,
     /// See [`crate::Settings::strict_compat`].

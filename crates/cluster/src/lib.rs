@@ -8,7 +8,9 @@
 //! that stops the placement with a text, and nothing of it is done. Frames are checked before the engine sees them ([`vetting`]), and a
 //! replica that may have lost its vote doesn't start ([`start`]).
 //!
-//! It must not know: sockets, files, threads, clocks, queues, clients' protocols. Everything is in one thread.
+//! Placement 0 is the metadata ([`metadata`]): its entries are changes of the broker's control plane.
+//!
+//! It must not know: sockets, files, threads, clocks, clients' protocols. Everything is in one thread.
 
 /// Whether the fault [`leveret_log::Bug`] is planted in this thread; always false without the feature `planted-bugs`.
 macro_rules! planted {
@@ -29,6 +31,7 @@ mod flushes;
 mod frame;
 mod machine;
 mod members;
+pub mod metadata;
 mod network;
 mod placement;
 mod settings;

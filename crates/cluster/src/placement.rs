@@ -212,6 +212,26 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
         noted.map_err(|error| StartError(error.to_string()))
     }
 
+    /// Index behind the last entry that is said to be durably applied.
+    #[must_use]
+    pub fn durably_applied(&self) -> u64 {
+        self.shared.node.with(|log| log.durably_applied(self.shared.placement))
+    }
+
+    /// Index of the first entry that isn't purged.
+    #[must_use]
+    pub fn first_index(&self) -> u64 {
+        self.shared.node.with(|log| log.bounds(self.shared.placement).first)
+    }
+
+    /// The last entry that another replica is known to have, at the leader.
+    #[must_use]
+    pub fn matched(&self, replica: ReplicaId) -> Option<u64> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.replication.as_ref()?.get(&replica)?.as_ref().map(|id| id.index)
+    }
+
     /// The replica that leads, as far as this one knows, and the term.
     #[must_use]
     pub fn leader(&self) -> (u64, Option<ReplicaId>) {

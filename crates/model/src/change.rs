@@ -1,8 +1,10 @@
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
-    Binding, BindingsBetween, BindingsOfSource, Exchange, LimitOwner, LimitValues, Permission, Policy, Queue, Refused,
-    TopicPermission, User, VhostSettings,
+    Binding, BindingsBetween, BindingsOfSource, Exchange, LimitOwner, LimitValues, Member, Permission, Policy, Queue,
+    Refused, TopicPermission, User, VhostSettings,
 };
 
 /// One change that a command made; the changes of a command come in order.
@@ -50,12 +52,16 @@ pub enum Change {
     PolicySet(Arc<Policy>),
     /// A policy was cleared.
     PolicyCleared(Arc<Policy>),
+    /// A node joined the cluster, or a member has started again.
+    MemberPut(Arc<Member>),
+    /// A member was struck.
+    MemberForgotten(Arc<Member>),
     /// Policies give an exchange another alternate exchange, or none any more. Follows from the change before, and is never logged.
     AlternateChanged(Arc<Exchange>, Option<Arc<str>>),
 }
 
 /// The result of a command, in one word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CommandOutcome {
     /// The object was created.
     Created,

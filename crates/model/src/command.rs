@@ -1,11 +1,15 @@
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
+use crate::value::text;
 use crate::{
-    Arguments, ConnectionId, EarlierPriorities, LimitOwner, PolicyKind, QueueId, QueueType, SetPolicy, VhostSettings,
+    Arguments, ConnectionId, EarlierPriorities, LimitOwner, PolicyKind, PutMember, QueueId, QueueType, SetPolicy,
+    VhostSettings,
 };
 
 /// A command to the model.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Command {
     /// Creates a vhost with its predeclared exchanges.
     CreateVhost {
@@ -97,10 +101,17 @@ pub enum Command {
     Bind(Bind),
     /// Deletes a binding.
     Unbind(Bind),
+    /// Makes a node a member of the cluster, or notes that a member has started again: its objects that don't survive a restart go.
+    PutMember(PutMember),
+    /// Strikes a member, with the queues whose messages only it has.
+    ForgetMember {
+        /// Its name.
+        name: Arc<str>,
+    },
 }
 
 /// Arguments of [`Command::PutUser`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PutUser {
     /// The name.
     pub name: Arc<str>,
@@ -113,7 +124,7 @@ pub struct PutUser {
 }
 
 /// Arguments of [`Command::SetPermissions`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetPermissions {
     /// The user, which must exist.
     pub user: Arc<str>,
@@ -128,7 +139,7 @@ pub struct SetPermissions {
 }
 
 /// Arguments of [`Command::SetTopicPermissions`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetTopicPermissions {
     /// The user, which must exist.
     pub user: Arc<str>,
@@ -143,7 +154,7 @@ pub struct SetTopicPermissions {
 }
 
 /// Arguments of [`Command::DeclareExchange`]. A passive declaration is [`crate::Topology::passive_exchange`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeclareExchange {
     /// The vhost.
     pub vhost: Arc<str>,
@@ -162,7 +173,7 @@ pub struct DeclareExchange {
 }
 
 /// Arguments of [`Command::DeleteExchange`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeleteExchange {
     /// The vhost.
     pub vhost: Arc<str>,
@@ -173,7 +184,7 @@ pub struct DeleteExchange {
 }
 
 /// Arguments of [`Command::DeclareQueue`]. A passive declaration is [`crate::Topology::usable_queue`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeclareQueue {
     /// The vhost.
     pub vhost: Arc<str>,
@@ -210,7 +221,7 @@ impl DeclareQueue {
 }
 
 /// Arguments of [`Command::ConvertQueue`]. The broker checks whether the queue's messages fit.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ConvertQueue {
     /// The vhost.
     pub vhost: Arc<str>,
@@ -225,7 +236,7 @@ pub struct ConvertQueue {
 }
 
 /// Arguments of [`Command::DeleteQueue`]. The broker checks whether the queue is unused or empty.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DeleteQueue {
     /// The vhost.
     pub vhost: Arc<str>,
@@ -238,7 +249,7 @@ pub struct DeleteQueue {
 }
 
 /// The name of a binding's destination.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum DestinationName {
     /// A queue.
     Queue(Arc<str>),
@@ -247,7 +258,7 @@ pub enum DestinationName {
 }
 
 /// Arguments of [`Command::Bind`] and [`Command::Unbind`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bind {
     /// The vhost of both ends.
     pub vhost: Arc<str>,
@@ -256,6 +267,7 @@ pub struct Bind {
     /// The destination.
     pub destination: DestinationName,
     /// The binding key.
+    #[serde(with = "text")]
     pub routing_key: Arc<[u8]>,
     /// Its arguments.
     pub arguments: Arguments,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::hash_on::HashOn;
-use crate::{Arguments, Deduplication, ExchangeId, QueueId, Refused, Value};
+use crate::{Arguments, Deduplication, ExchangeId, MemberNumber, QueueId, Refused, Value};
 
 /// The argument of a delayed exchange that names the type by which it routes.
 pub(crate) const DELAYED_TYPE: &str = "x-delayed-type";
@@ -266,6 +266,9 @@ pub struct Exchange {
     /// The queue with the last messages of a recent history exchange.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub history_queue: Option<QueueId>,
+    /// The member of a cluster where it was declared, if it doesn't survive a restart of that one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub transient_of: Option<MemberNumber>,
 }
 
 impl Exchange {

@@ -22,6 +22,7 @@ mod home;
 mod id;
 mod limits;
 mod line_ends;
+mod member;
 mod model;
 mod permission;
 mod policy;
@@ -57,6 +58,7 @@ pub use home::Home;
 pub use id::{ConnectionId, ExchangeId, MemberNumber, QueueId};
 pub use limits::Limits;
 pub use line_ends::without_line_ends;
+pub use member::{AppliedEntry, Member, PutMember};
 pub use model::Model;
 pub use permission::{Pattern, Permission};
 pub use policy::{
@@ -69,7 +71,7 @@ pub use queue::{
 pub use queue_arguments::stream::duration_ms;
 pub use queue_arguments::{check_consumer_arguments, consumer_priority, consumer_timeout_ms};
 pub use queue_type::{EnabledTypes, QueueType};
-pub use record::{JoinedRecords, RecordError};
+pub use record::{JoinedRecords, RecordError, entry_of, record_of_applied};
 pub use redeclare_mismatch::RedeclareMismatch;
 pub use refused::{Refused, RefusedKind};
 pub use regular_expression::RegularExpression;

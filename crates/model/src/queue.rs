@@ -24,8 +24,8 @@ pub struct Queue {
     /// Whether it is deleted with its last consumer.
     pub auto_delete: bool,
     /// The connection that declared it exclusive. No other connection may use it, and it is deleted with the
-    /// connection.
-    #[serde(skip)]
+    /// connection. No record of a node that is alone has it, since such a queue isn't logged; entries of a cluster do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exclusive_owner: Option<ConnectionId>,
     /// The arguments of the declaration, with the type that RabbitMQ adds.
     pub arguments: Arguments,

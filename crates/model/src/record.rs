@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Binding, Change, Exchange, ExchangeId, LimitOwner, LimitValues, Permission, Policy, PolicyKind, Queue, QueueId,
-    QueueOptions, TopicPermission, Topology, User, VhostSettings,
+    AppliedEntry, Binding, Change, Exchange, ExchangeId, LimitOwner, LimitValues, Member, MemberNumber, Permission,
+    Policy, PolicyKind, Queue, QueueId, QueueOptions, TopicPermission, Topology, User, VhostSettings,
 };
 
 /// The first byte of a record and of a snapshot.
@@ -34,24 +34,58 @@ pub enum RecordError {
 pub(crate) enum Effect {
     Vhost(Arc<str>),
     DropVhost(Arc<str>),
-    VhostSettings { vhost: Arc<str>, settings: Arc<VhostSettings> },
-    Limits { owner: LimitOwner, values: LimitValues },
-    GlobalParameter { name: Arc<str>, value: Arc<serde_json::Value> },
+    VhostSettings {
+        vhost: Arc<str>,
+        settings: Arc<VhostSettings>,
+    },
+    Limits {
+        owner: LimitOwner,
+        values: LimitValues,
+    },
+    GlobalParameter {
+        name: Arc<str>,
+        value: Arc<serde_json::Value>,
+    },
     DropGlobalParameter(Arc<str>),
     User(Arc<User>),
     DropUser(Arc<str>),
     Permission(Arc<Permission>),
-    DropPermission { user: Arc<str>, vhost: Arc<str> },
+    DropPermission {
+        user: Arc<str>,
+        vhost: Arc<str>,
+    },
     TopicPermission(Arc<TopicPermission>),
-    DropTopicPermission { user: Arc<str>, vhost: Arc<str>, exchange: Arc<str> },
+    DropTopicPermission {
+        user: Arc<str>,
+        vhost: Arc<str>,
+        exchange: Arc<str>,
+    },
     Policy(Arc<Policy>),
-    DropPolicy { kind: PolicyKind, vhost: Arc<str>, name: Arc<str> },
+    DropPolicy {
+        kind: PolicyKind,
+        vhost: Arc<str>,
+        name: Arc<str>,
+    },
     Exchange(Arc<Exchange>),
-    DropExchange { vhost: Arc<str>, name: Arc<str>, id: ExchangeId },
+    DropExchange {
+        vhost: Arc<str>,
+        name: Arc<str>,
+        id: ExchangeId,
+    },
     Queue(Arc<Queue>),
     DropQueue(QueueId),
     Binding(Arc<Binding>),
     DropBinding(Arc<Binding>),
+    Member(Arc<Member>),
+    DropMember(MemberNumber),
+    /// The entries of placement 0 up to this one are in the metadata.
+    Applied(AppliedEntry),
+    /// Everything before is replaced by what follows: the state of a cluster that this node joined, or is behind of.
+    Anew {
+        next_queue: u64,
+        next_exchange: u64,
+        next_member: u16,
+    },
 }
 
 /// All objects that survive a restart, with the counters.
@@ -59,7 +93,13 @@ pub(crate) enum Effect {
 pub(crate) struct Snapshot {
     pub(crate) next_queue: u64,
     pub(crate) next_exchange: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) next_member: u16,
     pub(crate) effects: Vec<Effect>,
+}
+
+fn is_zero(number: &u16) -> bool {
+    *number == 0
 }
 
 pub(crate) fn encode<T: Serialize>(body: &T) -> Vec<u8> {
@@ -101,8 +141,35 @@ impl JoinedRecords {
     }
 }
 
-/// The record of `changes`, if any of them has to be logged.
-pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
+/// The objects that are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// Those that survive a restart: for the log of a node that is alone.
+    Logged,
+    /// All of them: for the members of a cluster, which route to each other's.
+    All,
+}
+
+impl Recorded {
+    fn has(self, is_logged: bool) -> bool {
+        self == Recorded::All || is_logged
+    }
+}
+
+/// The record of `changes` for the entry of a cluster, if they change anything: objects that don't survive a restart are in it as well.
+#[must_use]
+pub fn entry_of(changes: &[Change]) -> Option<Vec<u8>> {
+    record_of(changes, Recorded::All)
+}
+
+/// The record that the entries of placement 0 up to this one are in the metadata.
+#[must_use]
+pub fn record_of_applied(applied: &AppliedEntry) -> Vec<u8> {
+    encode(&[Effect::Applied(applied.clone())])
+}
+
+/// The record of `changes`, if any of them has to be recorded.
+pub(crate) fn record_of(changes: &[Change], recorded: Recorded) -> Option<Vec<u8>> {
     // Deleting a vhost implies deleting everything in it; deleting a queue or exchange, its bindings.
     let vhost_deleted = changes.iter().find_map(|change| match change {
         Change::VhostDeleted(name) => Some(name),
@@ -111,7 +178,7 @@ pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
     let effects: Vec<Effect> = match vhost_deleted {
         Some(name) => vec![Effect::DropVhost(name.clone())],
         None => {
-            let drops_object = drops_object(changes);
+            let drops_object = drops_object(changes, recorded);
             let mut effects = Vec::new();
             for change in changes {
                 match change {
@@ -120,9 +187,9 @@ pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
                     // It goes with its exchange, and is logged only if that is.
                     Change::SourceUnbound(_) => {}
                     // Its ends decide, which are the same for all of them.
-                    Change::Unbound(gone) if !gone.first().logged => {}
+                    Change::Unbound(gone) if !recorded.has(gone.first().logged) => {}
                     Change::Unbound(gone) => effects.extend(gone.iter().cloned().map(Effect::DropBinding)),
-                    _ => effects.extend(effect_of(change)),
+                    _ => effects.extend(effect_of(change, recorded)),
                 }
             }
             effects
@@ -132,7 +199,7 @@ pub(crate) fn record_of(changes: &[Change]) -> Option<Vec<u8>> {
 }
 
 /// The log record of a change, except for deleted bindings.
-fn effect_of(change: &Change) -> Option<Effect> {
+fn effect_of(change: &Change, recorded: Recorded) -> Option<Effect> {
     Some(match change {
         Change::VhostCreated(name) => Effect::Vhost(name.clone()),
         Change::VhostDeleted(name) => Effect::DropVhost(name.clone()),
@@ -142,15 +209,15 @@ fn effect_of(change: &Change) -> Option<Effect> {
             Effect::GlobalParameter { name: name.clone(), value: value.clone() }
         }
         Change::GlobalParameter(name, None) => Effect::DropGlobalParameter(name.clone()),
-        Change::QueueDeclared(queue) | Change::QueueConverted(queue) if queue.is_logged() => {
+        Change::QueueDeclared(queue) | Change::QueueConverted(queue) if recorded.has(queue.is_logged()) => {
             Effect::Queue(queue.clone())
         }
-        Change::QueueDeleted(queue) if queue.is_logged() => Effect::DropQueue(queue.id),
-        Change::ExchangeDeclared(exchange) if exchange.durable => Effect::Exchange(exchange.clone()),
-        Change::ExchangeDeleted(exchange) if exchange.durable => {
+        Change::QueueDeleted(queue) if recorded.has(queue.is_logged()) => Effect::DropQueue(queue.id),
+        Change::ExchangeDeclared(exchange) if recorded.has(exchange.durable) => Effect::Exchange(exchange.clone()),
+        Change::ExchangeDeleted(exchange) if recorded.has(exchange.durable) => {
             Effect::DropExchange { vhost: exchange.vhost.clone(), name: exchange.name.clone(), id: exchange.id }
         }
-        Change::Bound(binding) if binding.logged => Effect::Binding(binding.clone()),
+        Change::Bound(binding) if recorded.has(binding.logged) => Effect::Binding(binding.clone()),
         Change::UserPut(user) => Effect::User(user.clone()),
         Change::UserDeleted(user) => Effect::DropUser(user.name.clone()),
         Change::PermissionsSet(permission) => Effect::Permission(permission.clone()),
@@ -167,6 +234,8 @@ fn effect_of(change: &Change) -> Option<Effect> {
         Change::PolicyCleared(policy) => {
             Effect::DropPolicy { kind: policy.kind, vhost: policy.vhost.clone(), name: policy.name.clone() }
         }
+        Change::MemberPut(member) => Effect::Member(member.clone()),
+        Change::MemberForgotten(member) => Effect::DropMember(member.number),
         Change::AlternateChanged(..)
         | Change::QueueDeclared(_)
         | Change::QueueConverted(_)
@@ -180,19 +249,22 @@ fn effect_of(change: &Change) -> Option<Effect> {
 }
 
 /// Whether the deletion of the object named by the command is logged, so that its bindings needn't be.
-fn drops_object(all: &[Change]) -> bool {
+fn drops_object(all: &[Change], recorded: Recorded) -> bool {
     let logged_drop = |change: &Change| match change {
-        Change::QueueDeleted(queue) => queue.is_logged(),
-        Change::ExchangeDeleted(exchange) => exchange.durable,
+        Change::QueueDeleted(queue) => recorded.has(queue.is_logged()),
+        Change::ExchangeDeleted(exchange) => recorded.has(exchange.durable),
         _ => false,
     };
     // That object is deleted first, after its bindings.
     all.iter().find(|change| !matches!(change, Change::Unbound(_) | Change::SourceUnbound(_))).is_some_and(logged_drop)
 }
 
-/// All objects in `topology` that survive a restart, ordered so that each effect finds the objects it refers to.
+/// All objects in `topology` that survive a restart, ordered so that each effect finds the objects it refers to. In a cluster these are all
+/// objects: those that don't survive go when their member says that it has started again.
 pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
-    let mut effects: Vec<Effect> = topology.users().map(|user| Effect::User(user.clone())).collect();
+    let recorded = if topology.members.is_empty() { Recorded::Logged } else { Recorded::All };
+    let mut effects: Vec<Effect> = topology.members().map(|member| Effect::Member(member.clone())).collect();
+    effects.extend(topology.users().map(|user| Effect::User(user.clone())));
     for vhost in topology.vhosts() {
         effects.push(Effect::Vhost(vhost.clone()));
         let settings = topology.vhost_settings(vhost).filter(|settings| ***settings != VhostSettings::default());
@@ -202,11 +274,11 @@ pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
         for kind in PolicyKind::ALL {
             effects.extend(topology.policies(kind, vhost).map(|policy| Effect::Policy(policy.clone())));
         }
-        let exchanges = topology.exchanges(vhost).filter(|exchange| exchange.durable);
+        let exchanges = topology.exchanges(vhost).filter(|exchange| recorded.has(exchange.durable));
         effects.extend(exchanges.map(|exchange| Effect::Exchange(exchange.clone())));
-        let queues = topology.queues(vhost).filter(|queue| queue.is_logged());
+        let queues = topology.queues(vhost).filter(|queue| recorded.has(queue.is_logged()));
         effects.extend(queues.map(|queue| Effect::Queue(queue.clone())));
-        let bindings = topology.bindings(vhost).filter(|binding| binding.logged);
+        let bindings = topology.bindings(vhost).filter(|binding| recorded.has(binding.logged));
         effects.extend(bindings.map(|binding| Effect::Binding(binding.clone())));
     }
     effects.extend(topology.permissions().map(|permission| Effect::Permission(permission.clone())));
@@ -246,20 +318,8 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
             }
         }
         Effect::Queue(queue) => {
-            let mut queue = Arc::unwrap_or_clone(queue);
-            queue.options = match &queue.delays_for {
-                Some(exchange) => QueueOptions::delaying(exchange, &queue.arguments),
-                None if queue.history_of.is_some() => QueueOptions::remembering(&queue.arguments),
-                None => QueueOptions { queue_type: queue.queue_type, ..QueueOptions::effective(&queue.arguments) },
-            };
-            // Each record has its own copies of the names; thousands of queues share one.
-            if let Some(vhost) = topology.vhost(&queue.vhost) {
-                queue.vhost = vhost.clone();
-            }
-            if let Some(user) = topology.user(&queue.declared_by) {
-                queue.declared_by = user.name.clone();
-            }
-            topology.insert_queue(Arc::new(queue));
+            let queue = read_queue(topology, queue);
+            topology.insert_queue(queue);
         }
         Effect::DropQueue(id) => {
             if let Some(queue) = topology.queue_by_id(id).cloned() {
@@ -268,5 +328,27 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         }
         Effect::Binding(binding) => topology.insert_binding(binding),
         Effect::DropBinding(binding) => topology.remove_binding(&binding),
+        Effect::Member(member) => _ = topology.members.insert(member.number, member),
+        Effect::DropMember(number) => _ = topology.members.remove(&number),
+        // The model has these.
+        Effect::Applied(_) | Effect::Anew { .. } => {}
     }
+}
+
+/// The queue of a record, with what records leave out.
+pub(crate) fn read_queue(topology: &Topology, queue: Arc<Queue>) -> Arc<Queue> {
+    let mut queue = Arc::unwrap_or_clone(queue);
+    queue.options = match &queue.delays_for {
+        Some(exchange) => QueueOptions::delaying(exchange, &queue.arguments),
+        None if queue.history_of.is_some() => QueueOptions::remembering(&queue.arguments),
+        None => QueueOptions { queue_type: queue.queue_type, ..QueueOptions::effective(&queue.arguments) },
+    };
+    // Each record has its own copies of the names; thousands of queues share one.
+    if let Some(vhost) = topology.vhost(&queue.vhost) {
+        queue.vhost = vhost.clone();
+    }
+    if let Some(user) = topology.user(&queue.declared_by) {
+        queue.declared_by = user.name.clone();
+    }
+    Arc::new(queue)
 }

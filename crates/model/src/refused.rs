@@ -1,7 +1,9 @@
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// The kind of a refusal, in the terms of AMQP 0-9-1's reply codes (section 1.8 of its XML).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum RefusedKind {
     /// 403: the user lacks a permission, or the name is reserved.
     AccessRefused,
@@ -75,7 +77,7 @@ impl RefusedKind {
 }
 
 /// A refusal: its kind and a text that begins with RabbitMQ's words.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub struct Refused {
     /// The kind of the refusal.
     pub kind: RefusedKind,

@@ -213,7 +213,9 @@ impl Router {
             | Change::PolicyCleared(_)
             // Its id stays.
             | Change::QueueConverted(_)
-            | Change::GlobalParameter(..) => {}
+            | Change::GlobalParameter(..)
+            | Change::MemberPut(_)
+            | Change::MemberForgotten(_) => {}
         }
     }
 

@@ -120,7 +120,7 @@ impl Told<'_> {
                     None => self.event("parameter.cleared", event),
                 }
             }
-            Change::AlternateChanged(..) => {}
+            Change::AlternateChanged(..) | Change::MemberPut(_) | Change::MemberForgotten(_) => {}
         }
     }
 

@@ -69,7 +69,7 @@ impl LedgerQueueRef {
                 let link = link.clone();
                 queue.answer_late(move |queue| queue.taps.got(&queue.info, queue.get(automatic_ack, &link, key, now), now))
             }
-        })
+        }, away => NowOrLater::Now(GetOutcome::Failed(away.text())))
     }
 
     /// Returns the message of a get whose asker is gone to its place, when the answer comes. One that the queue hands out
@@ -98,12 +98,20 @@ impl LedgerQueueRef {
 
     /// Removes all ready messages. The answer is how many, and the ticket that its publication waits for.
     pub fn purge(&self, now: Nanos) -> NowOrLater<(u64, Ticket)> {
-        pass!(self.0, queue => queue.asked(Default::default, move |queue| queue.purge(now)))
+        pass!(
+            self.0,
+            queue => queue.asked(Default::default, move |queue| queue.purge(now)),
+            _away => NowOrLater::Now(Default::default())
+        )
     }
 
     /// Deletes those of the messages with these numbers that were set aside in this way. The answer is how many, and the ticket
     /// that its publication waits for.
     pub fn drop_set_aside(&self, which: SetAside, first: u64, last: u64) -> NowOrLater<(u64, Ticket)> {
-        pass!(self.0, queue => queue.asked(Default::default, move |queue| queue.drop_set_aside(which, first, last)))
+        pass!(
+            self.0,
+            queue => queue.asked(Default::default, move |queue| queue.drop_set_aside(which, first, last)),
+            _away => NowOrLater::Now(Default::default())
+        )
     }
 }

@@ -1,7 +1,7 @@
 //! A queue as everything outside this module refers to it, wherever it is: the narrow waist between clients and queues.
 //!
-//! Callers make calls and know no lock. A queue elsewhere will be another variant of [`Where`]: its calls are the arms that the
-//! compiler then misses in this file and its neighbours. No call takes a function, and those that need an answer return
+//! Callers make calls and know no lock. A queue on another node is the variant `Away` of [`Where`], whose calls refuse: nothing asks that
+//! node yet. No call takes a function, and those that need an answer return
 //! [`NowOrLater`], since only a queue on this node can give one at once:
 //!
 //! * messages in: `publish`, `publish_in`; the commit stream says later what became of them, and has `apply` called;
@@ -37,6 +37,7 @@ use leveret_queue::{
     Taken, TurnEnd, Unsent, WaitReason,
 };
 
+use super::away::AwayQueue;
 use super::{Audience, LocalQueue, NoConsumer, Published, Reason, RefusalReason};
 use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
@@ -46,7 +47,7 @@ use crate::published::PublishedHere;
 use crate::questions::Ask;
 use crate::reads::Purpose;
 use crate::settlement::Settlement;
-use crate::streams::{StoreRef, StreamRef, Waiter, waits};
+use crate::streams::{StreamRef, Waiter, waits};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
 use crate::wait_for::WaitFor;
@@ -72,6 +73,8 @@ pub(crate) struct Kept {
 pub(super) enum Where {
     /// On this node.
     Here(LocalQueue),
+    /// On another member of the cluster.
+    Away(Arc<AwayQueue>),
 }
 
 /// The identity of a queue as a key of maps. It is unique among queues that exist at the same time: an entry with it has to keep
@@ -79,11 +82,15 @@ pub(super) enum Where {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct QueueKey(usize);
 
-/// One match for each call.
+/// One match for each call; without a second expression, a queue elsewhere does nothing.
 macro_rules! pass {
     ($queue:expr, $here:ident => $call:expr) => {
+        pass!($queue, $here => $call, _away => {})
+    };
+    ($queue:expr, $here:ident => $call:expr, $away:ident => $refused:expr) => {
         match &$queue.place {
             $crate::queue_handle::queue_ref::Where::Here($here) => $call,
+            $crate::queue_handle::queue_ref::Where::Away($away) => $refused,
         }
     };
 }
@@ -100,62 +107,74 @@ impl From<LocalQueue> for QueueRef {
     }
 }
 
+impl From<Arc<AwayQueue>> for QueueRef {
+    fn from(queue: Arc<AwayQueue>) -> Self {
+        Self { place: Where::Away(queue), kept: Kept { log_stream: None, bodies_in_memory: true } }
+    }
+}
+
 impl QueueRef {
     /// Whether both are the same queue. A queue that was deleted and declared again is another one.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
         match (&self.place, &other.place) {
             (Where::Here(one), Where::Here(other)) => Arc::ptr_eq(one, other),
+            (Where::Away(one), Where::Away(other)) => Arc::ptr_eq(one, other),
+            (Where::Here(_), Where::Away(_)) | (Where::Away(_), Where::Here(_)) => false,
         }
     }
 
     /// Its key in maps.
     #[inline]
     pub fn key(&self) -> QueueKey {
-        pass!(self, queue => QueueKey(Arc::as_ptr(queue).addr()))
+        pass!(self, queue => QueueKey(Arc::as_ptr(queue).addr()), away => QueueKey(Arc::as_ptr(away).addr()))
     }
 
     /// Its declaration.
     #[inline]
     pub fn info(&self) -> &Arc<QueueInfo> {
-        pass!(self, queue => queue.info())
+        pass!(self, queue => queue.info(), away => &away.info)
     }
 
     /// Its effective arguments, by its declaration and the policies that apply.
     pub fn effective(&self) -> Arc<EffectiveQueue> {
-        pass!(self, queue => queue.effective())
+        pass!(self, queue => queue.effective(), away => away.effective.clone())
     }
 
     /// The queue that it was converted to, or itself.
     pub fn newest(&self) -> Self {
-        pass!(self, queue => queue.successor().map_or_else(|| self.clone(), |next| Self::from(next.clone()).newest()))
+        pass!(
+            self,
+            queue => queue.successor().map_or_else(|| self.clone(), |next| Self::from(next.clone()).newest()),
+            _away => self.clone()
+        )
     }
 
-    /// Its handle at its home, for calls that only its home makes. A queue elsewhere has none here: with the second variant of
-    /// [`Where`] this function can't be written any more, and each of its callers has to say what it does then.
-    pub(crate) fn home(&self) -> &LocalQueue {
-        pass!(self, queue => queue)
+    /// Its handle at its home, for calls that only its home makes. A queue on another node has none here.
+    #[inline]
+    pub(crate) fn home(&self) -> Option<&LocalQueue> {
+        pass!(self, queue => Some(queue), _away => None)
+    }
+
+    /// Whether its messages are on another node.
+    pub fn is_away(&self) -> bool {
+        self.home().is_none()
     }
 
     /// A reference that knows how the queue keeps messages now.
     pub(crate) fn renewed(&self) -> Self {
-        pass!(self, queue => Self::from(queue.clone()))
+        pass!(self, queue => Self::from(queue.clone()), _away => self.clone())
     }
 
     /// The commit stream that it belongs to.
     #[inline]
     pub fn stream(&self) -> &StreamRef {
-        pass!(self, queue => queue.stream())
-    }
-
-    /// The log of the disk that has its messages.
-    pub(crate) fn store(&self) -> &StoreRef {
-        pass!(self, queue => queue.store())
+        pass!(self, queue => queue.stream(), away => &away.stream)
     }
 
     /// The meaning of a confirm.
     pub fn durability(&self) -> Durability {
-        pass!(self, queue => queue.durability())
+        pass!(self, queue => queue.durability(), away => away.info.durability(Durability::Synced))
     }
 
     /// Offers these messages. With `shared`, the batch is stored in the shared log from that
@@ -166,7 +185,7 @@ impl QueueRef {
             let published = queue.publish(part, persistent, audience, now);
             queue.taps.put(&queue.info, part.first(published.taken()), now);
             queue.told(published, part.count)
-        })
+        }, _away => AwayQueue::refused())
     }
 
     /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
@@ -175,7 +194,7 @@ impl QueueRef {
         pass!(self, queue => {
             let super::PublishedIn { accepted, ticket } = queue.publish_in(group, part, persistent, now);
             queue.told(PublishedHere { accepted, awaited: ticket.into(), ..PublishedHere::none() }, part.count)
-        })
+        }, _away => AwayQueue::refused())
     }
 
     /// The reason why it refuses messages, as far as this node knows.
@@ -193,12 +212,12 @@ impl QueueRef {
         pass!(self, queue => {
             let here = PublishedHere { accepted: 1, awaited: queue.awaited(), ..PublishedHere::none() };
             queue.told(here, 1).awaited
-        })
+        }, _away => Awaited::default())
     }
 
     /// Has a commit stream apply the queue, in place of a publisher that is gone.
     pub fn waiter(&self) -> Waiter {
-        pass!(self, queue => Waiter::Queue(queue.clone()))
+        pass!(self, queue => Waiter::Queue(queue.clone()), away => Waiter::Queue(away.clone()))
     }
 
     /// See [`leveret_queue::Queue::take`].
@@ -209,7 +228,7 @@ impl QueueRef {
             let end = queue.take(id, most, now, out);
             queue.taps.taken(&queue.info, &out[before..], now);
             end
-        })
+        }, _away => TurnEnd::Done)
     }
 
     /// Carries out a consumer's decision on messages. This takes effect at once, and becomes durable with the log's lazy flush or
@@ -223,7 +242,7 @@ impl QueueRef {
                 queue.requeue(deliveries, failed, now);
                 None
             }
-        })
+        }, _away => None)
     }
 
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
@@ -250,7 +269,7 @@ impl QueueRef {
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
-        pass!(self, queue => queue.reject(deliveries, failed, outbox, reason, now))
+        pass!(self, queue => queue.reject(deliveries, failed, outbox, reason, now), _away => WaitFor::default())
     }
 
     /// Whether it is a quorum queue.
@@ -275,7 +294,7 @@ impl QueueRef {
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
-        pass!(self, queue => queue.modify(deliveries, failed, added, wait, now))
+        pass!(self, queue => queue.modify(deliveries, failed, added, wait, now), _away => None)
     }
 
     /// Takes messages back from a consumer and requeues them. It is overdue from now on: see [`Flow::Overdue`]. With `unsent`, the
@@ -287,12 +306,16 @@ impl QueueRef {
     /// Adds a consumer. The answer is whether it was added, or [`NoConsumer`], the reason why it wasn't. Messages may be scheduled for
     /// it before the answer is there. An asker that doesn't want it any more [cancels](Self::cancel) it: that comes behind.
     pub fn consume(&self, id: ConsumerId, options: ConsumerOptions, now: Nanos) -> NowOrLater<Result<(), NoConsumer>> {
-        pass!(self, queue => queue.asked(|| Err(NoConsumer::Gone), move |queue| queue.add_consumer(id, options, now)))
+        pass!(
+            self,
+            queue => queue.asked(|| Err(NoConsumer::Gone), move |queue| queue.add_consumer(id, options, now)),
+            away => NowOrLater::Now(Err(NoConsumer::Failed(away.text())))
+        )
     }
 
     /// Removes a consumer. The answer is how many are left; `None` if it didn't exist.
     pub fn cancel(&self, id: ConsumerId, now: Nanos) -> NowOrLater<Option<usize>> {
-        pass!(self, queue => queue.asked(|| None, move |queue| queue.cancel(id, now)))
+        pass!(self, queue => queue.asked(|| None, move |queue| queue.cancel(id, now)), _away => NowOrLater::Now(None))
     }
 
     /// Removes consumers and requeues the messages they hold; `failed` counts these deliveries as failed. The answer is how
@@ -313,7 +336,7 @@ impl QueueRef {
                 let (consumers, held) = (consumers.to_vec(), held.to_vec());
                 queue.answer_late(move |queue| queue.leave(&consumers, &held, failed, now).filter(|_| is_asked))
             }
-        })
+        }, _away => NowOrLater::Now(None))
     }
 
     /// Changes the flow of a consumer in a way that has no answer: the room of its connection, the window of its session, or that
@@ -335,7 +358,7 @@ impl QueueRef {
         now: Nanos,
     ) -> NowOrLater<Option<CreditState>> {
         let flow = Flow::Credit { delivery_count, link_credit, drain };
-        pass!(self, queue => queue.asked(|| None, move |queue| queue.grant(id, flow, now)))
+        pass!(self, queue => queue.asked(|| None, move |queue| queue.grant(id, flow, now)), _away => NowOrLater::Now(None))
     }
 
     /// Registers `link` to be signalled with `key` when the queue is gone.
@@ -360,12 +383,12 @@ impl QueueRef {
 
     /// The queue to a reader of its messages' bodies.
     pub fn body_owner(&self) -> Arc<dyn BodyOwner> {
-        pass!(self, queue => queue.clone())
+        pass!(self, queue => queue.clone(), away => away.clone())
     }
 
     /// Number of messages that were deleted with the queue: the ready ones and, of a quorum queue, all.
     pub fn deleted_messages(&self) -> u64 {
-        pass!(self, queue => queue.deleted_messages())
+        pass!(self, queue => queue.deleted_messages(), _away => 0)
     }
 
     /// How it keeps messages.
@@ -384,17 +407,21 @@ impl QueueRef {
     /// Asks a question, which the queue's home answers.
     pub fn ask<Q: Ask>(&self, question: Q) -> NowOrLater<Q::Answer> {
         let question = question.into();
-        pass!(self, queue => queue.asked(Q::gone, move |queue| Q::of(queue.answer(question))))
+        pass!(
+            self,
+            queue => queue.asked(Q::gone, move |queue| Q::of(queue.answer(question))),
+            _away => NowOrLater::Now(Q::gone())
+        )
     }
 
     /// Asks a question where the queue is, which answers at once. For lists, which each node answers for its own queues, and tests.
     pub fn look<Q: Ask>(&self, question: Q) -> Q::Answer {
-        Q::of(self.home().answer(question.into()))
+        self.home().map_or_else(Q::gone, |home| Q::of(home.answer(question.into())))
     }
 
     /// Its gauges, read without its lock where it leaves them on its node.
     pub fn gauges(&self) -> QueueGauges {
-        pass!(self, queue => queue.gauges())
+        pass!(self, queue => queue.gauges(), _away => AwayQueue::gauges())
     }
 
     /// Whether it has failed, as far as this node knows. Its lock isn't taken.
@@ -410,7 +437,7 @@ impl QueueRef {
         pass!(self, queue => match queue.state() {
             QueueState::Failed(reason) => Err(self.crashed(&reason)),
             _ => Ok(()),
-        })
+        }, away => Err(away.text()))
     }
 
     /// The text for clients that need a queue that has failed, in RabbitMQ's words.

@@ -4,8 +4,9 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use leveret_message::chunk::SharedChunk;
-use leveret_queue::{ChunkTurn, ConsumerId, KeptOffset, StreamStart, TakenChunk};
+use leveret_queue::{ChunkTurn, ConsumerId, KeptOffset, StreamStart, TakenChunk, TurnEnd};
 
+use super::away::AwayQueue;
 use super::queue_ref::{QueueRef, pass};
 use super::{Numbered, Published};
 use crate::asked::NowOrLater;
@@ -39,7 +40,7 @@ impl StreamQueueRef {
             let published = queue.publish_chunk(chunk, numbered, now);
             queue.taps.put_chunk(&queue.info, chunk, published, now);
             queue.told(published, u32::try_from(chunk.len()).unwrap_or(u32::MAX))
-        })
+        }, _away => AwayQueue::refused())
     }
 
     /// See [`leveret_queue::StreamQueue::take_chunks`].
@@ -49,7 +50,7 @@ impl StreamQueueRef {
             let turn = queue.take_chunks(id, bytes, now, out);
             queue.taps.taken_chunks(&queue.info, &out[before..], now);
             turn
-        })
+        }, _away => ChunkTurn { end: TurnEnd::Done, committed: 0 })
     }
 
     /// The client of a member of a group answered that it is active, and where it begins if it said so, or that it isn't active
@@ -60,12 +61,20 @@ impl StreamQueueRef {
 
     /// Keeps an offset for a name. The answer is false if the stream keeps too many names already.
     pub fn keep_offset(&self, kept: KeptOffset, now: Nanos) -> NowOrLater<bool> {
-        pass!(self.0, queue => queue.asked(|| false, move |queue| queue.keep_offset(kept, now)))
+        pass!(
+            self.0,
+            queue => queue.asked(|| false, move |queue| queue.keep_offset(kept, now)),
+            _away => NowOrLater::Now(false)
+        )
     }
 
     /// Makes the member of a group active whose turn it is. The answer is false if there is no such group.
     pub fn activate_group(&self, name: &str, now: Nanos) -> NowOrLater<bool> {
         let name = name.to_owned();
-        pass!(self.0, queue => queue.asked(|| false, move |queue| queue.activate_group(&name, now)))
+        pass!(
+            self.0,
+            queue => queue.asked(|| false, move |queue| queue.activate_group(&name, now)),
+            _away => NowOrLater::Now(false)
+        )
     }
 }

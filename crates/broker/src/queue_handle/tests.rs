@@ -89,6 +89,7 @@ impl Fixture {
             counters: Arc::default(),
             taps: Arc::default(),
             durability: Durability::Synced,
+            member: leveret_model::MemberNumber::default(),
             first_number: 0,
             strict_compat: false,
             standing_delay_target: 0,

@@ -82,17 +82,16 @@ impl Registry {
             let mut model = staged.model.clone();
             let submitted = model.submit(permit, command)?;
             let record = submitted.record.as_deref();
-            let ticket = match queue.filter(|_| condition.any()) {
+            let home = queue.as_ref().and_then(QueueRef::home).filter(|_| condition.any());
+            let ticket = match home {
                 None => self.log(&mut staged, record),
-                Some(queue) => {
-                    queue.home().close(condition, now, || self.log(&mut staged, record)).map_err(|reason| {
-                        let why = match reason {
-                            NotDeleted::NotEmpty => "not empty",
-                            NotDeleted::InUse | NotDeleted::Used => "in use",
-                        };
-                        Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
-                    })?
-                }
+                Some(home) => home.close(condition, now, || self.log(&mut staged, record)).map_err(|reason| {
+                    let why = match reason {
+                        NotDeleted::NotEmpty => "not empty",
+                        NotDeleted::InUse | NotDeleted::Used => "in use",
+                    };
+                    Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
+                })?,
             };
             let before = std::mem::replace(&mut staged.model, model);
             self.tell(&told, Some(before.topology()), &submitted.changes, &actor);
@@ -129,7 +128,10 @@ impl Registry {
             let log = (!dry_run).then_some(|record: Option<&[u8]>| {
                 self.log(&mut staged, record.filter(|_| !is_planted(Bug::ForgetConversion)))
             });
-            let (successor, ticket) = match queue.home().convert(&self.services, now, prepare, log) {
+            let home = queue.home().ok_or_else(|| {
+                Refused::precondition(format!("queue '{name}' in vhost '{vhost}' is on another node"))
+            })?;
+            let (successor, ticket) = match home.convert(&self.services, now, prepare, log) {
                 Ok(Some(converted)) => converted,
                 Ok(None) => {
                     return Ok(Some(Changed::new(outcome, Ticket::default())));
@@ -208,7 +210,7 @@ impl Registry {
         Ok(Tried { model, outcomes, record, next, changes: told })
     }
 
-    fn count_declared(&self, outcome: CommandOutcome) {
+    pub(super) fn count_declared(&self, outcome: CommandOutcome) {
         self.services.counters.queues_declared.add(1);
         self.services.counters.queues_created.add(u64::from(outcome == CommandOutcome::Created));
     }

@@ -11,7 +11,7 @@ use leveret_model::{
 };
 use leveret_queue::DeleteIf;
 
-use super::Registry;
+use super::{Registry, placed};
 use crate::asked::{NowOrLater, later_or};
 use crate::history_copy::HistoryEnd;
 use crate::queue_handle::QueueRef;
@@ -115,7 +115,7 @@ pub type ChangesOutcome = Result<ChangedAll, (usize, Refused)>;
 /// A conversion that was made, or its refusal. `None`: messages are being moved to other queues, and it has to be tried again soon.
 pub type ConversionOutcome = Result<Option<Changed>, Refused>;
 
-fn not_answered() -> Refused {
+pub(super) fn not_answered() -> Refused {
     Refused::new(RefusedKind::InternalError, "the node stops: whether the change was made is seen when it runs again")
 }
 
@@ -136,11 +136,17 @@ pub(super) fn check_is_new(topology: &Topology, command: &Command) -> Result<(),
 impl Registry {
     /// Asks for a change.
     pub fn change(self: &Arc<Self>, request: ChangeRequest, now: Nanos) -> NowOrLater<ChangeOutcome> {
+        if let Some(asked) = self.change_placed(&request, now) {
+            return asked;
+        }
         self.ask(move |registry| registry.change_now(request, now), || Err(not_answered()))
     }
 
     /// Asks for several changes as one. Thousands of commands are executed on a copy, while other changes continue.
     pub fn change_all(self: &Arc<Self>, requests: ChangeRequests, now: Nanos) -> NowOrLater<ChangesOutcome> {
+        if let Some(asked) = self.change_all_placed(&requests) {
+            return asked;
+        }
         self.ask(move |registry| registry.change_all_now(&requests, now), || Err((0, not_answered())))
     }
 
@@ -153,11 +159,17 @@ impl Registry {
         dry_run: bool,
         now: Nanos,
     ) -> NowOrLater<ConversionOutcome> {
+        if self.is_placed() {
+            return NowOrLater::Now(Err(placed::no_conversions()));
+        }
         self.ask(move |registry| registry.convert_queue_now(&permit, command, dry_run, now), || Err(not_answered()))
     }
 
     /// Asks which commands would be refused if the others were executed in order, and why. Changes nothing.
     pub fn refusals(self: &Arc<Self>, permit: Permit, commands: Arc<[Command]>) -> NowOrLater<Vec<(usize, Refused)>> {
+        if let Some(asked) = self.refusals_placed(&permit, &commands) {
+            return asked;
+        }
         self.ask(move |registry| registry.refusals_now(&permit, &commands), Vec::new)
     }
 
@@ -169,6 +181,9 @@ impl Registry {
         most: usize,
         now: Nanos,
     ) -> NowOrLater<EndOfQueues> {
+        if let Some(asked) = self.end_exclusive_queues_placed(owner, from, most) {
+            return asked;
+        }
         self.ask(move |registry| registry.end_exclusive_queues_now(owner, from, most, now), EndOfQueues::default)
     }
 
@@ -179,6 +194,10 @@ impl Registry {
         condition: DeleteIf,
         now: Nanos,
     ) -> NowOrLater<EndOfQueues> {
+        if let Some(asked) = self.change_placed(&ChangeRequest::end_of_queue(queue, condition), now) {
+            // The queue is in use again if it is refused, so it stays.
+            return asked.map(|_| EndOfQueues::default());
+        }
         let queue = queue.clone();
         self.ask(move |registry| registry.end_queue_now(&queue, condition, now), EndOfQueues::default)
     }

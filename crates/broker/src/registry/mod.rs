@@ -6,22 +6,23 @@
 
 mod carry_out;
 mod change_request;
+mod placed;
 mod snapshot;
 mod staged;
 
 use std::any::Any;
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use leveret_model::{Model, QueueId};
+use leveret_model::{Home, Model, QueueId};
 use leveret_queue::{Place, Replica, Watermarks};
 use leveret_routing::Router;
 use parking_lot::Mutex;
 
 use crate::notices::Notices;
-use crate::queue_handle::{QueueHandle, QueueRef};
+use crate::queue_handle::{AwayQueue, QueueHandle, QueueRef};
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::stopping_panic::whole;
@@ -34,6 +35,7 @@ pub(crate) use change_request::EndOfQueues;
 pub use change_request::{
     ChangeOutcome, ChangeRequest, ChangeRequests, Changed, ChangedAll, ChangesOutcome, ConversionOutcome,
 };
+pub use placed::{Decided, Followed, MetadataLeader, PlacedAnswer, PlacedRequest, decide};
 pub(crate) use snapshot::MANY_QUEUES;
 pub use snapshot::Snapshot;
 
@@ -53,6 +55,8 @@ pub struct Registry {
     services: Services,
     /// Events that are to be published.
     notices: Arc<Notices>,
+    /// The way to the leader of the metadata, if the node is in a cluster.
+    placed: OnceLock<placed::Placed>,
 }
 
 impl Registry {
@@ -69,6 +73,10 @@ impl Registry {
         let topology = model.topology().clone();
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
+            if info.home != Home::Owner(services.member) {
+                queues.insert(info.id, AwayQueue::new(info.clone(), &topology, &services));
+                continue;
+            }
             let effective = topology.effective_queue(info, &[]);
             let handle = QueueHandle::open(info.clone(), effective, recovered(info), &services, now);
             handle.announce();
@@ -98,6 +106,7 @@ impl Registry {
             retired: Mutex::default(),
             services,
             notices,
+            placed: OnceLock::new(),
         }
     }
 
@@ -167,8 +176,8 @@ impl Registry {
                 self.services.deferred.wake_for_policies();
             }
             self.services.deferred.delete(left);
-            deleted.iter().for_each(|queue| queue.home().delete());
-            converted.iter().for_each(|queue| queue.home().retire());
+            deleted.iter().filter_map(QueueRef::home).for_each(|home| home.delete());
+            converted.iter().filter_map(QueueRef::home).for_each(|home| home.retire());
         })
     }
 
@@ -198,12 +207,13 @@ impl Registry {
                 // The place that a call waits for may never be reached.
                 staged.is_awaited = false;
                 // Before anybody else can close them again.
-                dropped.iter().flat_map(|change| &change.next.deleted).for_each(|queue| queue.home().reopen());
+                let closed = dropped.iter().flat_map(|change| &change.next.deleted).filter_map(QueueRef::home);
+                closed.for_each(|home| home.reopen());
                 dropped
             };
             for change in dropped {
-                for queue in change.next.declared {
-                    queue.home().fail("the record of its declaration was withdrawn".to_owned());
+                for home in change.next.declared.iter().filter_map(QueueRef::home) {
+                    home.fail("the record of its declaration was withdrawn".to_owned());
                 }
             }
             self.publish_when_durable();

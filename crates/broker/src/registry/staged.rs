@@ -4,14 +4,14 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_log::{LogId, Wait};
-use leveret_model::{Change, CommandOutcome, Model, QueueType, Topology};
+use leveret_model::{Change, CommandOutcome, Home, Model, Queue, QueueType, Topology};
 use leveret_queue::{Place, Replica};
 use parking_lot::MutexGuard;
 
 use super::{Registry, Snapshot};
 use crate::history_copy::HistoryCopy;
 use crate::policy_walk::PolicyNews;
-use crate::queue_handle::{QueueHandle, QueueRef};
+use crate::queue_handle::{AwayQueue, QueueHandle, QueueRef};
 use crate::records::CONTROL_MODEL_COMMAND;
 use crate::streams::Record;
 use crate::ticket::Ticket;
@@ -146,16 +146,12 @@ impl Registry {
         for change in &changes {
             match change {
                 Change::QueueDeclared(info) => {
-                    // The first message of a stream has the offset 0.
-                    let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };
-                    let replica = Replica::none(first);
-                    let effective = next.topology.effective_queue(info, &[]);
-                    let handle = QueueHandle::open(info.clone(), effective, replica, &self.services, now);
-                    let queue = QueueRef::from(handle);
+                    let queue = self.open(info, &next.topology, now);
                     declared.push(queue.clone());
                     next.queues.insert(info.id, queue);
                 }
-                Change::QueueConverted(_) => unreachable!("a conversion is a call of its own"),
+                // A conversion here is a call of its own, and there are none in a cluster.
+                Change::QueueConverted(_) => {}
                 Change::QueueDeleted(info) => deleted.extend(next.queues.remove(&info.id)),
                 Change::ExchangeDeclared(exchange) => {
                     next.exchanges.insert(exchange.id, Arc::default());
@@ -188,6 +184,17 @@ impl Registry {
         Some(Next { declared, deleted, is_large, policies, is_bound_anew, histories, ..Next::new(next) })
     }
 
+    /// A queue without messages, at its home or as other nodes see it.
+    pub(super) fn open(&self, info: &Arc<Queue>, topology: &Topology, now: Nanos) -> QueueRef {
+        if info.home != Home::Owner(self.services.member) {
+            return AwayQueue::new(info.clone(), topology, &self.services);
+        }
+        // The first message of a stream has the offset 0.
+        let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };
+        let effective = topology.effective_queue(info, &[]);
+        QueueHandle::open(info.clone(), effective, Replica::none(first), &self.services, now).into()
+    }
+
     /// Makes a snapshot the newest one; it is published when `ticket` is durable. Returns the queues that it deletes.
     pub(super) fn stage(
         &self,
@@ -205,9 +212,7 @@ impl Registry {
         let (model, record) = (staged.model.clone(), staged.last_record);
         staged.unpublished.push_back(Unpublished { ticket, model, record, next });
         drop(staged);
-        for queue in declared {
-            queue.home().announce();
-        }
+        declared.iter().filter_map(QueueRef::home).for_each(|home| home.announce());
         self.services.streams.local().announce();
         self.publish();
         for copy in histories {

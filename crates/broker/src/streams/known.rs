@@ -108,6 +108,11 @@ impl Streams {
         &self.local.stream
     }
 
+    /// The store of the node's own log.
+    pub(crate) fn local_store(&self) -> &StoreRef {
+        &self.local.store
+    }
+
     fn find<T>(&self, id: StreamId, get: impl FnOnce(&Known) -> T) -> Option<T> {
         if id == StreamId::LOCAL {
             return Some(get(&self.local));

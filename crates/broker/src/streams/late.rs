@@ -21,6 +21,8 @@ use crate::wait_for::WaitEnd;
 
 /// Distance of its id from that of its log.
 const FIRST_ID: u32 = 1 << 16;
+/// The id of the one whose places are deletions.
+const DELETIONS: StreamId = StreamId(1 << 17);
 
 /// A call in a later turn.
 pub(crate) type LaterCall = Box<dyn FnOnce() + Send>;
@@ -70,6 +72,20 @@ impl LateStream {
         }
     }
 
+    /// One whose places are deletions of queues, which another node decides on: they [begin](Self::begin), and are
+    /// [answered](Self::answered).
+    pub(crate) fn of_deletions(home: StreamRef, streams: &Arc<Streams>) -> Self {
+        Self { id: DELETIONS, ..Self::new(home, streams) }
+    }
+
+    /// Gives something that is asked a number.
+    pub(crate) fn begin(&self) -> Ticket {
+        let mut publishes = self.publishes.lock();
+        publishes.count += 1;
+        publishes.open.push_back(false);
+        Ticket::new(self.id, Place::new(publishes.count))
+    }
+
     /// Gives a publish a number. Its fate is told in a turn that `in_turn` makes.
     pub(crate) fn number(
         self: &Arc<Self>,
@@ -77,12 +93,8 @@ impl LateStream {
         in_turn: impl FnOnce(LaterCall) + Send + 'static,
     ) -> (Awaited, Arc<Fate>) {
         let CarriedOut { awaited, queue, not_taken } = publish;
-        let place = {
-            let mut publishes = self.publishes.lock();
-            publishes.count += 1;
-            publishes.open.push_back(false);
-            Place::new(publishes.count)
-        };
+        let ticket = self.begin();
+        let place = ticket.place();
         let fate = Arc::new(Fate::default());
         // A publisher that has gone needs no answer.
         let (late, asker) = (self.clone(), Arc::downgrade(&fate));
@@ -97,11 +109,11 @@ impl LateStream {
         if let Some(streams) = self.streams.upgrade() {
             streams.when_over(awaited, Box::new(move |end| in_turn(Box::new(move || answer(end)))));
         }
-        (Awaited::durable(Ticket::new(self.id, place)), fate)
+        (Awaited::durable(ticket), fate)
     }
 
     /// A publish is answered.
-    fn answered(&self, place: Place) {
+    pub(crate) fn answered(&self, place: Place) {
         {
             let mut publishes = self.publishes.lock();
             let oldest = publishes.count - publishes.open.len() as u64 + 1;

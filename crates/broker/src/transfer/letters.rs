@@ -21,7 +21,8 @@ impl Broker {
     fn offer(&self, group: &mut Group, run: &LetterRun, now: Now) -> usize {
         let mut most = 0;
         for target in &run.targets {
-            let offered = target.home().offer_in(group, BatchPart::whole(&run.batch), run.persistent, now.monotonic);
+            let part = BatchPart::whole(&run.batch);
+            let offered = target.home().and_then(|home| home.offer_in(group, part, run.persistent, now.monotonic));
             let Some(PublishedIn { accepted, ticket }) = offered else { continue };
             if !ticket.is_nothing() {
                 self.streams.notify(ticket.into(), target.waiter());

@@ -43,7 +43,8 @@ impl Broker {
     /// Moves parked messages of `queue` out of those that were read. The answer is the default value if the queue is gone.
     pub fn move_parked(self: &Arc<Self>, queue: &QueueRef, step: MoveStep, now: Now) -> NowOrLater<MovedStep> {
         let broker = self.clone();
-        queue.home().answer_late(move |queue| broker.move_parked_now(queue, &step, now))
+        let Some(home) = queue.home() else { return NowOrLater::Now(MovedStep::default()) };
+        home.answer_late(move |queue| broker.move_parked_now(queue, &step, now))
     }
 
     fn move_parked_now(&self, queue: &LocalQueue, step: &MoveStep, now: Now) -> MovedStep {

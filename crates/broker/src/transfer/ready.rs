@@ -52,7 +52,8 @@ impl Broker {
     /// Moves or copies ready messages of `queue`.
     pub fn transfer(self: &Arc<Self>, queue: &QueueRef, step: TransferStep, now: Now) -> NowOrLater<TransferredStep> {
         let broker = self.clone();
-        queue.home().answer_late(move |queue| broker.transfer_now(queue, &step, now))
+        let Some(home) = queue.home() else { return NowOrLater::Now(TransferredStep::default()) };
+        home.answer_late(move |queue| broker.transfer_now(queue, &step, now))
     }
 
     fn transfer_now(&self, queue: &LocalQueue, step: &TransferStep, now: Now) -> TransferredStep {

@@ -101,7 +101,11 @@ impl Model {
     }
 
     /// Takes an exchange away with its bindings. Returns the exchanges that were bound to it.
-    fn take_exchange(&mut self, exchange: Arc<Exchange>, changes: &mut Vec<Change>) -> VecDeque<SourceExchange> {
+    pub(super) fn take_exchange(
+        &mut self,
+        exchange: Arc<Exchange>,
+        changes: &mut Vec<Change>,
+    ) -> VecDeque<SourceExchange> {
         let (from, to) = self.topology.remove_exchange(&exchange);
         let sources = sources_of(&to);
         changes.extend(from.map(Change::SourceUnbound));

@@ -3,17 +3,20 @@ use std::sync::Arc;
 use crate::deduplication;
 use crate::exchange::{self, PREDECLARED};
 use crate::queue_arguments::{self, Properties};
-use crate::record::{self, Effect, RecordError, Snapshot};
+use crate::record::{self, Effect, RecordError, Recorded, Snapshot};
 use crate::{
-    Arguments, Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
-    DeprecatedFeatures, Exchange, ExchangeId, ExchangeType, LimitOwner, Limits, Permit, PutUser, Queue, QueueId,
-    QueueOptions, QueueType, Refused, RefusedKind, SetPermissions, Submitted, Topology, User,
+    AppliedEntry, Arguments, Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange,
+    DeleteQueue, DeprecatedFeatures, Exchange, ExchangeId, ExchangeType, Home, LimitOwner, Limits, MemberNumber,
+    Permit, PutUser, Queue, QueueId, QueueOptions, QueueType, Refused, RefusedKind, SetPermissions, Submitted,
+    Topology, User,
 };
 use crate::{Pattern, Permission};
 
 mod adopt;
 mod bindings;
 mod convert;
+mod follow;
+mod members;
 mod policies;
 mod redeclare;
 mod settings;
@@ -28,7 +31,11 @@ pub struct Model {
     topology: Topology,
     next_queue: u64,
     next_exchange: u64,
+    next_member: u16,
     limits: Limits,
+    /// The member at which commands are given: it has the queues that they declare.
+    asker: MemberNumber,
+    applied: Option<Arc<AppliedEntry>>,
 }
 
 impl Default for Model {
@@ -46,7 +53,15 @@ impl Model {
     }
 
     fn empty() -> Self {
-        Model { topology: Topology::default(), next_queue: 1, next_exchange: 1, limits: Limits::default() }
+        Model {
+            topology: Topology::default(),
+            next_queue: 1,
+            next_exchange: 1,
+            next_member: 0,
+            limits: Limits::default(),
+            asker: MemberNumber::default(),
+            applied: None,
+        }
     }
 
     /// Sets the limits for later declarations.
@@ -54,10 +69,26 @@ impl Model {
         self.limits = limits;
     }
 
+    /// Sets the member at which later commands are given: queues that they declare are there.
+    pub fn set_asker(&mut self, member: MemberNumber) {
+        self.asker = member;
+    }
+
+    /// The entries of placement 0 that are in this state; `None` if the node is alone.
+    pub fn applied(&self) -> Option<&Arc<AppliedEntry>> {
+        self.applied.as_ref()
+    }
+
+    /// Notes the entries of placement 0 that are in this state.
+    pub fn set_applied(&mut self, applied: AppliedEntry) {
+        self.applied = Some(Arc::new(applied));
+    }
+
     /// Never gives an id that `other` gave: objects that only `other` knows are withdrawn, but traces of them may be left.
     pub fn continue_ids_of(&mut self, other: &Model) {
         self.next_queue = self.next_queue.max(other.next_queue);
         self.next_exchange = self.next_exchange.max(other.next_exchange);
+        self.next_member = self.next_member.max(other.next_member);
     }
 
     /// Whether this id was given to a queue. If there is no such queue any more, it was deleted, or it wasn't logged and ended with an earlier
@@ -162,11 +193,19 @@ impl Model {
                 permit.check_vhost(&command.vhost)?;
                 self.unbind(command)?
             }
+            Command::PutMember(command) => {
+                permit.check_system()?;
+                self.put_member(command)?
+            }
+            Command::ForgetMember { name } => {
+                permit.check_administer()?;
+                self.forget_member(&name)?
+            }
         };
         if !changes.is_empty() {
             self.topology.generation += 1;
         }
-        let record = record::record_of(&changes);
+        let record = record::record_of(&changes, Recorded::Logged);
         Ok(Submitted { outcome, changes, record, mismatch })
     }
 
@@ -181,12 +220,26 @@ impl Model {
         Ok(())
     }
 
+    /// Takes over the limits, and the member at which commands are given.
+    pub fn take_settings_of(&mut self, other: &Model) {
+        (self.limits, self.asker) = (other.limits.clone(), other.asker);
+    }
+
+    /// A record that replaces everything before it by this state.
+    pub fn record_anew(&self) -> Vec<u8> {
+        let Model { next_queue, next_exchange, next_member, .. } = *self;
+        let mut effects = vec![Effect::Anew { next_queue, next_exchange, next_member }];
+        effects.extend(self.effects());
+        record::encode(&effects)
+    }
+
     /// The encoded state that survives a restart.
     pub fn snapshot(&self) -> Vec<u8> {
         record::encode(&Snapshot {
             next_queue: self.next_queue,
             next_exchange: self.next_exchange,
-            effects: record::effects_of(&self.topology),
+            next_member: self.next_member,
+            effects: self.effects(),
         })
     }
 
@@ -202,7 +255,15 @@ impl Model {
         }
         model.next_queue = model.next_queue.max(snapshot.next_queue);
         model.next_exchange = model.next_exchange.max(snapshot.next_exchange);
+        model.next_member = model.next_member.max(snapshot.next_member);
         Ok(model)
+    }
+
+    /// All that survives a restart, as effects.
+    fn effects(&self) -> Vec<Effect> {
+        let mut effects = record::effects_of(&self.topology);
+        effects.extend(self.applied.as_ref().map(|applied| Effect::Applied((**applied).clone())));
+        effects
     }
 
     fn apply(&mut self, effect: Effect) {
@@ -210,6 +271,14 @@ impl Model {
             Effect::Queue(queue) => self.next_queue = self.next_queue.max(queue.id.0 + 1),
             Effect::Exchange(exchange) => {
                 self.next_exchange = self.next_exchange.max(exchange.id.0 + 1);
+            }
+            Effect::Member(member) => self.next_member = self.next_member.max(member.number.0 + 1),
+            Effect::Applied(applied) => self.set_applied(applied.clone()),
+            Effect::Anew { next_queue, next_exchange, next_member } => {
+                let generation = self.topology.generation;
+                self.topology = Topology { generation, ..Topology::default() };
+                (self.next_queue, self.next_exchange) = (*next_queue, *next_exchange);
+                self.next_member = *next_member;
             }
             _ => {}
         }
@@ -238,6 +307,7 @@ impl Model {
                 declared_by: "".into(),
                 delay_queue: None,
                 history_queue: None,
+                transient_of: None,
             });
             self.topology.insert_exchange(exchange.clone());
             changes.push(Change::ExchangeDeclared(exchange));
@@ -251,6 +321,12 @@ impl Model {
             let text = format!("Refusing to delete virtual host '{name}' because it is protected from deletion");
             return Err(Refused::new(RefusedKind::Protected, text));
         }
+        Ok((CommandOutcome::Deleted, self.drop_vhost(&shared)))
+    }
+
+    /// Drops a vhost with everything in it. There are no changes if there is no such vhost.
+    fn drop_vhost(&mut self, name: &str) -> Vec<Change> {
+        let Some(shared) = self.topology.vhost(name).cloned() else { return Vec::new() };
         let mut changes: Vec<Change> = self.topology.bindings_of_sources(name).map(Change::SourceUnbound).collect();
         let queues = self.topology.queues(name).map(|queue| Change::QueueDeleted(queue.clone()));
         changes.extend(queues);
@@ -263,7 +339,7 @@ impl Model {
         changes.extend(self.limits_dropped(LimitOwner::Vhost(shared.clone())));
         self.topology.remove_vhost(name);
         changes.push(Change::VhostDeleted(shared));
-        Ok((CommandOutcome::Deleted, changes))
+        changes
     }
 
     fn put_user(&mut self, command: PutUser) -> Result<(CommandOutcome, Vec<Change>), Refused> {
@@ -418,6 +494,7 @@ impl Model {
             declared_by,
             delay_queue,
             history_queue,
+            transient_of: (!durable && !self.topology.members.is_empty()).then_some(self.asker),
         });
         self.topology.insert_exchange(exchange.clone());
         let mut changes = vec![Change::ExchangeDeclared(exchange.clone())];
@@ -468,6 +545,7 @@ impl Model {
         let mut queue = Queue {
             queue_type: QueueType::Quorum,
             declared_by: user.clone(),
+            home: Home::Owner(self.asker),
             ..Queue::durable(id, vhost.clone(), name, arguments_of_queue, options)
         };
         match kind {
@@ -565,6 +643,7 @@ impl Model {
             auto_delete,
             exclusive_owner: owner,
             declared_by: permit.user().cloned().unwrap_or_default(),
+            home: Home::Owner(self.asker),
             ..Queue::durable(id, vhost, name, arguments, options)
         });
         self.topology.insert_queue(queue.clone());

@@ -46,7 +46,7 @@ impl Model {
     }
 
     /// Makes a change of policies, and adds the alternate exchanges that it changes.
-    fn with_alternates(&mut self, vhost: &str, changes: &mut Vec<Change>, change: impl FnOnce(&mut Self)) {
+    pub(super) fn with_alternates(&mut self, vhost: &str, changes: &mut Vec<Change>, change: impl FnOnce(&mut Self)) {
         let any = |model: &Self| model.topology.vhosts.get(vhost).is_some_and(|vhost| vhost.policies.any_alternate());
         let had_any = any(self);
         let before = if had_any { self.topology.alternates_by_policy(vhost) } else { Vec::new() };

@@ -144,7 +144,7 @@ impl Policy {
 }
 
 /// Arguments of [`crate::Command::SetPolicy`], with values as a client gave them.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SetPolicy {
     /// The kind.
     pub kind: PolicyKind,

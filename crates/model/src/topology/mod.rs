@@ -4,7 +4,10 @@ use imbl::OrdMap;
 
 use crate::policy::VhostPolicies;
 use crate::vhost::{LimitValues, VhostSettings};
-use crate::{Binding, ConnectionId, Destination, Exchange, Permission, Queue, QueueId, Refused, TopicPermission, User};
+use crate::{
+    Binding, ConnectionId, Destination, Exchange, Member, MemberNumber, Permission, Queue, QueueId, Refused,
+    TopicPermission, User,
+};
 
 mod bindings;
 mod edit;
@@ -39,6 +42,8 @@ pub struct Topology {
     pub(crate) vhost_limits: ByName<Arc<LimitValues>>,
     pub(crate) user_limits: ByName<Arc<LimitValues>>,
     pub(crate) global_parameters: ByName<Arc<serde_json::Value>>,
+    /// The nodes of the cluster; none if the node is alone.
+    pub(crate) members: OrdMap<MemberNumber, Arc<Member>>,
 }
 
 /// The objects of one vhost.
@@ -101,6 +106,21 @@ impl Topology {
     /// Number of bindings in all vhosts.
     pub fn binding_count(&self) -> u64 {
         self.bindings
+    }
+
+    /// The nodes of the cluster, by number; none if the node is alone.
+    pub fn members(&self) -> impl Iterator<Item = &Arc<Member>> {
+        self.members.values()
+    }
+
+    /// A node of the cluster.
+    pub fn member(&self, number: MemberNumber) -> Option<&Arc<Member>> {
+        self.members.get(&number)
+    }
+
+    /// A node of the cluster, by name.
+    pub fn member_named(&self, name: &str) -> Option<&Arc<Member>> {
+        self.members().find(|member| &*member.name == name)
     }
 
     /// The queue, if it exists, doesn't belong to another connection, and isn't that of an exchange. Passive queue.declare,

@@ -1,0 +1,432 @@
+//! The control plane of a node in a cluster: changes are asked of the member that leads the metadata, and every member carries out what was
+//! decided, in the same order.
+//!
+//! The leader decides on a copy of the committed model ([`decide`]); what it decided is an entry of placement 0. A committed entry is
+//! [followed](Registry::follow) by each member, the leader too: nothing is staged, and what is followed is published at once. An asker is
+//! answered when its own node has followed its change, so that it sees it.
+
+use std::sync::Arc;
+
+use leveret_log::{LogId, Wait};
+use leveret_model::{
+    AppliedEntry, Change, Command, CommandOutcome, ConnectionId, DeleteQueue, MemberNumber, Model, Permit, Queue,
+    QueueId, RecordError, Refused, RefusedKind, entry_of,
+};
+use leveret_queue::{DeleteIf, NotDeleted};
+use serde::{Deserialize, Serialize};
+
+use super::change_request::{
+    ChangeOutcome, ChangeRequest, ChangeRequests, Changed, ChangedAll, ChangesOutcome, EndOfQueues, check_is_new,
+};
+use super::staged::Next;
+use super::{Registry, Snapshot};
+use crate::asked::{NowOrLater, later_or};
+use crate::events;
+use crate::log_lines::changes;
+use crate::policy_walk::PolicyNews;
+use crate::queue_handle::QueueRef;
+use crate::records::CONTROL_MODEL_COMMAND;
+use crate::streams::{LateStream, Record};
+use crate::ticket::Ticket;
+use crate::time::Nanos;
+
+/// Changes that are asked of the leader, as one: all of them or none.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PlacedRequest {
+    /// The proof that all are allowed, with the name of the asker.
+    pub permit: Permit,
+    /// The changes, in order.
+    pub commands: Vec<Command>,
+    /// See [`ChangeRequests::is_new`].
+    pub is_new: bool,
+    /// Whether nothing changes, and the answer is which commands would be refused.
+    pub is_dry: bool,
+    /// The member that asks: queues that are declared are there.
+    pub asker: MemberNumber,
+    /// Whether it is asked until it is answered: the broker's own changes, for which nobody could ask again.
+    pub is_asked_for_ever: bool,
+}
+
+/// The answer to a [`PlacedRequest`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum PlacedAnswer {
+    /// All were made, or had nothing to do.
+    Done {
+        /// The outcomes, in the order of the commands.
+        outcomes: Vec<CommandOutcome>,
+        /// The difference between the declaration and the queue that exists.
+        mismatch: Option<Refused>,
+    },
+    /// None was made, because the command with this index is refused.
+    Refused(usize, Refused),
+    /// To a dry request: the commands that would be refused.
+    WouldRefuse(Vec<(usize, Refused)>),
+}
+
+/// A decision of the leader.
+pub struct Decided {
+    /// The answer, once the record is followed.
+    pub answer: PlacedAnswer,
+    /// The record to follow; `None` if nothing changes.
+    pub record: Option<Vec<u8>>,
+}
+
+/// Decides on a request. The model has the changes then, unless they are refused.
+pub fn decide(model: &mut Model, request: PlacedRequest) -> Decided {
+    let PlacedRequest { permit, commands, is_new, is_dry, asker, .. } = request;
+    let mut tried = model.clone();
+    tried.set_asker(asker);
+    if is_dry {
+        let mut submit = |command| tried.submit(permit.clone(), command).err();
+        let refused = commands.into_iter().enumerate().filter_map(|(at, command)| Some((at, submit(command)?)));
+        return Decided { answer: PlacedAnswer::WouldRefuse(refused.collect()), record: None };
+    }
+    let (mut outcomes, mut mismatch, mut changes) = (Vec::new(), None, Vec::new());
+    for (at, command) in commands.into_iter().enumerate() {
+        let is_new = if is_new { check_is_new(tried.topology(), &command) } else { Ok(()) };
+        match is_new.and_then(|()| tried.submit(permit.clone(), command)) {
+            Ok(submitted) => {
+                outcomes.push(submitted.outcome);
+                mismatch = mismatch.or(submitted.mismatch);
+                changes.push(submitted.changes);
+            }
+            Err(refused) => return Decided { answer: PlacedAnswer::Refused(at, refused), record: None },
+        }
+    }
+    *model = tried;
+    // Each by itself: the first change says whether the command was one that drops an object with its bindings.
+    let mut record = leveret_model::JoinedRecords::default();
+    changes.iter().filter_map(|changes| entry_of(changes)).for_each(|one| record.add(&one));
+    Decided { answer: PlacedAnswer::Done { outcomes, mismatch }, record: record.finish() }
+}
+
+/// The way to the leader of the metadata.
+pub trait MetadataLeader: Send + Sync {
+    /// Asks for changes. `answer` is called once, on any thread, when this node has followed what was decided; without a leader for a while
+    /// it gets a refusal that says so. A request is carried out once, however often it has to be sent.
+    fn ask(&self, request: PlacedRequest, answer: Box<dyn FnOnce(PlacedAnswer) + Send>);
+}
+
+/// A record of an entry that is followed.
+pub struct Followed<'a> {
+    /// The record.
+    pub record: &'a [u8],
+    /// The user whose action it is.
+    pub actor: &'a Arc<str>,
+    /// Whether a client of this node asked: then this node tells of it.
+    pub is_ours: bool,
+}
+
+/// The registry's way to the leader.
+pub(super) struct Placed {
+    leader: Arc<dyn MetadataLeader>,
+    /// The stream whose places are deletions that are asked: publishers of a queue that is closed wait for them.
+    deletions: Arc<LateStream>,
+}
+
+impl Registry {
+    /// From now on, changes are asked of the leader of a cluster's metadata. Called once, before anybody asks for changes.
+    pub fn join(&self, leader: Arc<dyn MetadataLeader>) {
+        let stream = LateStream::of_deletions(self.services.streams.local().clone(), &self.services.streams);
+        let deletions = Arc::new(stream);
+        let store = self.services.streams.local_store().clone();
+        self.services.streams.join(deletions.clone(), store);
+        let is_first = self.placed.set(Placed { leader, deletions }).is_ok();
+        debug_assert!(is_first, "a node joins once in a life");
+    }
+
+    /// Whether changes are asked of the leader of a cluster's metadata.
+    pub fn is_placed(&self) -> bool {
+        self.placed.get().is_some()
+    }
+
+    /// The model as far as it is committed: where the leader's decisions begin.
+    pub fn committed_model(&self) -> Model {
+        self.staged.lock().model.clone()
+    }
+
+    /// Follows an entry: its records, and `applied`, which says that it is in the metadata, are logged as one. Returns the ticket after which
+    /// that is durable.
+    ///
+    /// # Errors
+    /// A record can't be read; nothing has changed.
+    pub fn follow(
+        self: &Arc<Self>,
+        records: &[Followed<'_>],
+        applied: AppliedEntry,
+        now: Nanos,
+    ) -> Result<Ticket, RecordError> {
+        self.whole(|| {
+            let mut joined = leveret_model::JoinedRecords::default();
+            records.iter().for_each(|one| joined.add(one.record));
+            joined.add(&leveret_model::record_of_applied(&applied));
+            let payload = joined.finish().expect("it has one record at least");
+            // Before anything is carried out, so that a record that can't be read changes nothing.
+            let mut tried = self.staged.lock().model.clone();
+            for one in records {
+                tried.follow(one.record)?;
+            }
+            let record = Record::Control { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload: &payload };
+            let ticket = self.services.streams.local().append(record, Wait::Lazy);
+            for one in records {
+                let mut staged = self.staged.lock();
+                let before = staged.model.topology().clone();
+                let changes = staged.model.follow(one.record)?;
+                if one.is_ours {
+                    events::changed(&self.notices, &before, &changes, one.actor);
+                }
+                staged.version += 1;
+                staged.last_record = ticket.place();
+                let next = self.next(&staged.latest, &staged.model, changes, one.actor, now);
+                self.stage(staged, next, Ticket::default());
+            }
+            let mut staged = self.staged.lock();
+            staged.model.set_applied(applied);
+            staged.last_record = ticket.place();
+            drop(staged);
+            self.services.streams.local().announce();
+            Ok(ticket)
+        })
+    }
+
+    /// Replaces everything by another node's state, which is ahead of this one. Queues of this node that are in both stay as they are.
+    /// Returns the ticket after which that is durable.
+    ///
+    /// # Errors
+    /// The state can't be read; nothing has changed.
+    pub fn replace(self: &Arc<Self>, state: &[u8], applied: AppliedEntry, now: Nanos) -> Result<Ticket, RecordError> {
+        self.whole(|| {
+            let mut model = Model::restore(state)?;
+            model.set_applied(applied);
+            let mut staged = self.staged.lock();
+            model.take_settings_of(&staged.model);
+            let payload = model.record_anew();
+            let record = Record::Control { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload: &payload };
+            let ticket = self.services.streams.local().append(record, Wait::Confirm);
+            let next = self.replaced(&staged.latest, &model, now);
+            staged.model = model;
+            staged.version += 1;
+            staged.last_record = ticket.place();
+            self.stage(staged, Some(next), Ticket::default());
+            Ok(ticket)
+        })
+    }
+
+    /// The snapshot of another state.
+    fn replaced(&self, latest: &Snapshot, model: &Model, now: Nanos) -> Next {
+        let topology = model.topology().clone();
+        let mut next = Snapshot {
+            router: leveret_routing::Router::new(&topology),
+            queues: imbl::OrdMap::new(),
+            exchanges: imbl::HashMap::new(),
+            replies: latest.replies.clone(),
+            traced: latest.traced.clone(),
+            generation: latest.generation + 1,
+            topology,
+        };
+        let (mut declared, mut gone) = (Vec::new(), latest.queues.clone());
+        for info in next.topology.vhosts().flat_map(|vhost| next.topology.queues(vhost)) {
+            let kept = gone.remove(&info.id).filter(|queue| queue.home().is_some() && queue.info() == info);
+            let queue = kept.unwrap_or_else(|| {
+                let queue = self.open(info, &next.topology, now);
+                declared.push(queue.clone());
+                queue
+            });
+            next.queues.insert(info.id, queue);
+        }
+        for exchange in next.topology.vhosts().flat_map(|vhost| next.topology.exchanges(vhost)) {
+            let counters = latest.exchanges.get(&exchange.id).cloned().unwrap_or_default();
+            next.exchanges.insert(exchange.id, counters);
+        }
+        let deleted = gone.values().cloned().collect();
+        let nobody = Arc::from("");
+        let of_vhost = |vhost: &Arc<str>| {
+            let policies = leveret_model::PolicyKind::ALL.into_iter();
+            policies.flat_map(|kind| next.topology.policies(kind, vhost)).next().cloned()
+        };
+        // One of each vhost has all its queues look at all of its policies.
+        let changed = next.topology.vhosts().filter_map(of_vhost).map(Change::PolicySet);
+        let policies = changed.filter_map(|change| PolicyNews::of(&change, &nobody)).collect();
+        Next { declared, deleted, is_large: true, is_bound_anew: true, policies, ..Next::new(next) }
+    }
+
+    /// Asks the leader for a change. `None` if the node is in no cluster.
+    pub(super) fn change_placed(
+        self: &Arc<Self>,
+        request: &ChangeRequest,
+        now: Nanos,
+    ) -> Option<NowOrLater<ChangeOutcome>> {
+        let placed = self.placed.get()?;
+        let ChangeRequest { permit, command, delete_if } = request.clone();
+        let snapshot = self.snapshot_full();
+        let (mut closed, mut deleted) = (None, Vec::new());
+        let command = match command {
+            Command::DeleteQueue(command) => match self.close_placed(placed, &snapshot, command, delete_if, now) {
+                Ok(Closed { command, queue, ticket }) => {
+                    closed = ticket.and_then(|ticket| Some((queue.as_ref()?.home()?.clone(), ticket)));
+                    deleted.extend(queue);
+                    Command::DeleteQueue(command)
+                }
+                Err(refused) => return Some(NowOrLater::Now(Err(refused))),
+            },
+            Command::ConvertQueue(_) => return Some(NowOrLater::Now(Err(no_conversions()))),
+            command => command,
+        };
+        let told = changes::lines(&snapshot.topology, &command);
+        let declared = match &command {
+            Command::DeclareQueue(declare) => Some((declare.vhost.clone(), declare.name.clone())),
+            _ => None,
+        };
+        let is_asked_for_ever = permit.actor().is_empty() && matches!(command, Command::DeleteQueue(_));
+        let request = self.request(permit, vec![command], is_asked_for_ever);
+        let (place, later) = later_or(|| Err(super::change_request::not_answered()));
+        let (registry, deletions) = (Arc::downgrade(self), placed.deletions.clone());
+        let answer = move |answer| {
+            let Some(registry) = registry.upgrade() else { return };
+            let outcome = match answer {
+                PlacedAnswer::Done { outcomes, mismatch } => {
+                    let outcome = outcomes.first().copied().unwrap_or(CommandOutcome::Exists);
+                    told.iter().for_each(|line| tracing::info!("{line}"));
+                    let declared = declared.and_then(|(vhost, name)| registry.snapshot().queue(&vhost, &name).cloned());
+                    if declared.is_some() {
+                        registry.count_declared(outcome);
+                    }
+                    Ok(Changed { declared, deleted, mismatch, ..Changed::new(outcome, Ticket::default()) })
+                }
+                PlacedAnswer::Refused(_, refused) => {
+                    if let Some((home, _)) = &closed {
+                        home.reopen();
+                    }
+                    Err(refused)
+                }
+                PlacedAnswer::WouldRefuse(_) => Err(super::change_request::not_answered()),
+            };
+            if let Some((_, ticket)) = closed {
+                deletions.answered(ticket.place());
+            }
+            place.answer(outcome);
+        };
+        placed.leader.ask(request, Box::new(answer));
+        Some(NowOrLater::Later(later))
+    }
+
+    /// Closes a queue that is to be deleted under a condition, which only its home can check.
+    fn close_placed(
+        &self,
+        placed: &Placed,
+        snapshot: &Snapshot,
+        mut command: DeleteQueue,
+        condition: DeleteIf,
+        now: Nanos,
+    ) -> Result<Closed, Refused> {
+        let is_meant = |queue: &&QueueRef| command.id.is_none_or(|id| id == queue.info().id);
+        let queue = snapshot.queue(&command.vhost, &command.name).filter(is_meant).cloned();
+        let Some(queue) = queue else { return Ok(Closed { command, queue: None, ticket: None }) };
+        if !condition.any() {
+            return Ok(Closed { command, queue: Some(queue), ticket: None });
+        }
+        queue.check_runs().map_err(|text| Refused::new(RefusedKind::NotFound, text))?;
+        let Some(home) = queue.home() else { return Ok(Closed { command, queue: Some(queue), ticket: None }) };
+        let ticket = placed.deletions.begin();
+        if let Err(reason) = home.close(condition, now, || ticket) {
+            placed.deletions.answered(ticket.place());
+            let why = match reason {
+                NotDeleted::NotEmpty => "not empty",
+                NotDeleted::InUse | NotDeleted::Used => "in use",
+            };
+            let (name, vhost) = (&command.name, &command.vhost);
+            return Err(Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}")));
+        }
+        command.id = Some(queue.info().id);
+        Ok(Closed { command, queue: Some(queue), ticket: Some(ticket) })
+    }
+
+    /// Asks the leader for several changes as one. `None` if the node is in no cluster.
+    pub(super) fn change_all_placed(self: &Arc<Self>, requests: &ChangeRequests) -> Option<NowOrLater<ChangesOutcome>> {
+        let placed = self.placed.get()?;
+        let ChangeRequests { permit, commands, is_new } = requests;
+        let topology = self.snapshot().topology.clone();
+        let told: Vec<_> = commands.iter().flat_map(|command| changes::lines(&topology, command)).collect();
+        let is_declaration: Vec<_> = commands.iter().map(|one| matches!(one, Command::DeclareQueue(_))).collect();
+        let request = self.request(permit.clone(), commands.to_vec(), false);
+        let request = PlacedRequest { is_new: *is_new, ..request };
+        let (place, later) = later_or(|| Err((0, super::change_request::not_answered())));
+        let registry = Arc::downgrade(self);
+        let answer = move |answer| {
+            let Some(registry) = registry.upgrade() else { return };
+            place.answer(match answer {
+                PlacedAnswer::Done { outcomes, .. } => {
+                    told.iter().for_each(|line| tracing::info!("{line}"));
+                    let declared = outcomes.iter().zip(is_declaration).filter(|(_, is_declaration)| *is_declaration);
+                    declared.for_each(|(outcome, _)| registry.count_declared(*outcome));
+                    Ok(ChangedAll { outcomes, ticket: Ticket::default() })
+                }
+                PlacedAnswer::Refused(at, refused) => Err((at, refused)),
+                PlacedAnswer::WouldRefuse(_) => Err((0, super::change_request::not_answered())),
+            });
+        };
+        placed.leader.ask(request, Box::new(answer));
+        Some(NowOrLater::Later(later))
+    }
+
+    /// Asks the leader which commands would be refused. `None` if the node is in no cluster.
+    pub(super) fn refusals_placed(
+        &self,
+        permit: &Permit,
+        commands: &[Command],
+    ) -> Option<NowOrLater<Vec<(usize, Refused)>>> {
+        let placed = self.placed.get()?;
+        let request = PlacedRequest { is_dry: true, ..self.request(permit.clone(), commands.to_vec(), false) };
+        let (place, later) = later_or(Vec::new);
+        let answer = move |answer| {
+            place.answer(match answer {
+                PlacedAnswer::WouldRefuse(refused) => refused,
+                PlacedAnswer::Refused(at, refused) => vec![(at, refused)],
+                PlacedAnswer::Done { .. } => Vec::new(),
+            });
+        };
+        placed.leader.ask(request, Box::new(answer));
+        Some(NowOrLater::Later(later))
+    }
+
+    /// Asks the leader for the end of exclusive queues of a connection. `None` if the node is in no cluster.
+    pub(super) fn end_exclusive_queues_placed(
+        &self,
+        owner: ConnectionId,
+        from: QueueId,
+        most: usize,
+    ) -> Option<NowOrLater<EndOfQueues>> {
+        let placed = self.placed.get()?;
+        let topology = self.snapshot().topology.clone();
+        let queues: Vec<_> = topology.exclusive_queues(owner, from).take(most).cloned().collect();
+        let Some(last) = queues.last() else { return Some(NowOrLater::Now(EndOfQueues::default())) };
+        let next = Some(QueueId(last.id.0 + 1));
+        let end = |queue: &Arc<Queue>| ChangeRequest::end_of_queue(queue, DeleteIf::default()).command;
+        let request = self.request(Permit::system(), queues.iter().map(end).collect(), true);
+        let (place, later) = later_or(EndOfQueues::default);
+        let answer = move |_| place.answer(EndOfQueues { ticket: Ticket::default(), next });
+        placed.leader.ask(request, Box::new(answer));
+        Some(NowOrLater::Later(later))
+    }
+
+    fn request(&self, permit: Permit, commands: Vec<Command>, is_asked_for_ever: bool) -> PlacedRequest {
+        let asker = self.services.member;
+        PlacedRequest { permit, commands, is_new: false, is_dry: false, asker, is_asked_for_ever }
+    }
+}
+
+/// A queue that is about to be deleted.
+struct Closed {
+    command: DeleteQueue,
+    queue: Option<QueueRef>,
+    /// Reached when the deletion is decided, if the queue was closed for it.
+    ticket: Option<Ticket>,
+}
+
+/// The refusal of a conversion.
+pub(super) fn no_conversions() -> Refused {
+    Refused::new(
+        RefusedKind::NotImplemented,
+        "queues aren't converted while the node is part of a cluster of several; declare a new queue and move the messages",
+    )
+}

@@ -1,0 +1,243 @@
+//! Asking the leader, and deciding as the leader.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use leveret_broker::registry::{Decided, PlacedAnswer, PlacedRequest, decide};
+use leveret_model::{MemberNumber, Refused, RefusedKind};
+use openraft::AsyncRuntime;
+use serde::{Deserialize, Serialize};
+
+use super::batch::{Batch, DecidedRequest, Origin};
+use super::event::Happening;
+use super::{Metadata, MetadataHost};
+use crate::placement::Proposed;
+
+/// Most bytes of records in one entry, unless a single one has more.
+const ENTRY_BYTES: usize = 1 << 20;
+/// Longest time that the leader takes to say what it did with a request.
+const REPLY_WITHIN: Duration = Duration::from_secs(2);
+/// Time after which a request without a leader is sent again.
+const AGAIN_AFTER: Duration = Duration::from_millis(20);
+/// Time in which an entry with the request reaches its asker, or else the request is sent again.
+const ENTRY_WITHIN: Duration = Duration::from_secs(1);
+
+/// A request on its way to the leader.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Sent {
+    origin: Origin,
+    request: PlacedRequest,
+}
+
+/// The fate of a request at the member that it was sent to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It is in an entry that is committed, or was.
+    Entered,
+    /// That member doesn't lead; another one may.
+    NotLeader(Option<MemberNumber>),
+    /// It isn't known; the request has to be sent again.
+    Unknown,
+}
+
+impl Fate {
+    fn encode(self) -> Bytes {
+        match self {
+            Fate::Entered => Bytes::from_static(&[1]),
+            Fate::NotLeader(None) => Bytes::from_static(&[2]),
+            Fate::NotLeader(Some(member)) => Bytes::from([&[2], &member.0.to_le_bytes()[..]].concat()),
+            Fate::Unknown => Bytes::from_static(&[3]),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Fate {
+        match bytes {
+            [1] => Fate::Entered,
+            [2, low, high] => Fate::NotLeader(Some(MemberNumber(u16::from_le_bytes([*low, *high])))),
+            [2] => Fate::NotLeader(None),
+            _ => Fate::Unknown,
+        }
+    }
+}
+
+/// A request that waits to be decided.
+pub(super) struct Inbox {
+    sent: Sent,
+    place: Rc<FatePlace>,
+}
+
+#[derive(Default)]
+struct FatePlace {
+    fate: RefCell<Option<Fate>>,
+    told: Happening,
+}
+
+impl FatePlace {
+    fn tell(&self, fate: Fate) {
+        *self.fate.borrow_mut() = Some(fate);
+        self.told.happen();
+    }
+
+    async fn wait(&self) -> Fate {
+        loop {
+            if let Some(fate) = *self.fate.borrow() {
+                return fate;
+            }
+            self.told.more_than(0).await;
+        }
+    }
+}
+
+impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
+    /// Takes what this node's threads have asked since the last call.
+    pub fn take_asked(&self) {
+        while let Some((request, answer)) = self.0.port.next() {
+            let number = self.0.requests.get() + 1;
+            self.0.requests.set(number);
+            self.0.shared.asked.borrow_mut().insert(number, answer);
+            let this = self.clone();
+            let _ = R::spawn(async move { this.ask(number, request).await });
+        }
+    }
+
+    /// Asks until this node has applied an entry with the request, or patience ends.
+    async fn ask(&self, number: u64, request: PlacedRequest) {
+        let shared = &self.0.shared;
+        let deadline = shared.host.now() + self.0.patience.as_nanos() as u64;
+        let is_asked_for_ever = request.is_asked_for_ever;
+        let origin = Origin { member: shared.member, boot: shared.boot, number };
+        let sent = Sent { origin, request };
+        let encoded = Bytes::from(serde_json::to_vec(&sent).expect("a request has a JSON form"));
+        let mut hint = None;
+        while shared.asked.borrow().contains_key(&number) {
+            let leader = hint.take().or(self.leader().1);
+            let fate = match leader {
+                Some(leader) if leader == shared.member => self.put_in(sent.clone()).await,
+                Some(leader) => match shared.host.ask_member(leader, encoded.clone(), REPLY_WITHIN).await {
+                    Ok(fate) => Fate::decode(&fate),
+                    Err(_) => Fate::Unknown,
+                },
+                None => Fate::Unknown,
+            };
+            if fate == Fate::Entered {
+                self.wait_for_answer(number, ENTRY_WITHIN).await;
+                continue;
+            }
+            if shared.host.now() >= deadline && !is_asked_for_ever {
+                let seconds = self.0.patience.as_secs_f32();
+                let text = format!(
+                    "failed to perform operation due to timeout: no member that a majority of the cluster follows has answered for \
+                     {seconds} s"
+                );
+                shared.answer(number, PlacedAnswer::Refused(0, Refused::new(RefusedKind::InternalError, text)));
+                return;
+            }
+            match fate {
+                Fate::NotLeader(Some(other)) if leader != Some(other) => hint = Some(other),
+                _ => self.wait_for_answer(number, AGAIN_AFTER).await,
+            }
+        }
+    }
+
+    /// Waits until the request is answered, for at most this long.
+    async fn wait_for_answer(&self, number: u64, within: Duration) {
+        let shared = &self.0.shared;
+        let until = shared.host.now() + within.as_nanos() as u64;
+        loop {
+            let now = shared.host.now();
+            if now >= until || !shared.asked.borrow().contains_key(&number) {
+                return;
+            }
+            let count = shared.answers.count();
+            let _ = R::timeout(Duration::from_nanos(until - now), shared.answers.more_than(count)).await;
+        }
+    }
+
+    async fn put_in(&self, sent: Sent) -> Fate {
+        let place = Rc::new(FatePlace::default());
+        self.0.inbox.borrow_mut().push_back(Inbox { sent, place: place.clone() });
+        self.0.arrivals.happen();
+        place.wait().await
+    }
+
+    /// Takes a request of another member, and says what became of it.
+    pub async fn take_request(&self, request: &[u8]) -> Bytes {
+        let Ok(sent) = serde_json::from_slice(request) else { return Fate::Unknown.encode() };
+        self.put_in(sent).await.encode()
+    }
+
+    /// Decides on requests while the placement runs.
+    pub async fn run(self) {
+        loop {
+            let count = self.0.arrivals.count();
+            if self.0.placement.stopped().is_some() {
+                return;
+            }
+            if self.0.inbox.borrow().is_empty() {
+                self.0.arrivals.more_than(count).await;
+                continue;
+            }
+            self.decide().await;
+        }
+    }
+
+    /// Whether this member leads, and has applied all entries of earlier leaders.
+    pub(super) fn leads_with_all(&self) -> bool {
+        let (term, leader) = self.leader();
+        let applied = self.0.placement.state().applied;
+        leader == Some(self.0.shared.member) && applied.is_some_and(|(of, _)| of == term)
+    }
+
+    /// Decides on the requests that have come, as one entry.
+    async fn decide(&self) {
+        let shared = &self.0.shared;
+        if !self.leads_with_all() {
+            let fate = match self.leader().1 {
+                Some(leader) if leader == shared.member => Fate::Unknown,
+                other => Fate::NotLeader(other),
+            };
+            let left = std::mem::take(&mut *self.0.inbox.borrow_mut());
+            return left.into_iter().for_each(|inbox| inbox.place.tell(fate));
+        }
+        let mut model = shared.broker.registry.committed_model();
+        let base = self.0.placement.state().applied.map_or(0, |(_, index)| index);
+        let (mut batch, mut places, mut bytes) = (Batch { base, requests: Vec::new() }, Vec::new(), 0);
+        while bytes < ENTRY_BYTES {
+            let Some(Inbox { sent: Sent { origin, request }, place }) = self.0.inbox.borrow_mut().pop_front() else {
+                break;
+            };
+            if shared.is_answered(&origin) || batch.requests.iter().any(|other| other.origin == origin) {
+                place.tell(Fate::Entered);
+                continue;
+            }
+            let actor = request.permit.actor().clone();
+            let Decided { answer, record } = decide(&mut model, request);
+            let record = record.map(Bytes::from);
+            bytes += record.as_ref().map_or(0, Bytes::len) + actor.len();
+            batch.requests.push(DecidedRequest { origin, actor, answer, record });
+            places.push(place);
+        }
+        if batch.requests.is_empty() {
+            return;
+        }
+        let fate = match self.0.placement.propose(batch.encode()).await {
+            Proposed::Applied { answer, .. } if answer.0[..] == [1] => Fate::Entered,
+            Proposed::NotLeader(other) => Fate::NotLeader(other.map(super::member_of)),
+            Proposed::Refused(reason) => {
+                self.refuse(&batch, &reason);
+                Fate::Entered
+            }
+            Proposed::Applied { .. } | Proposed::Unknown(_) => Fate::Unknown,
+        };
+        places.into_iter().for_each(|place| place.tell(fate));
+    }
+
+    /// Refuses requests that can't be an entry. Only this node's own askers hear of it; others send again until they give up.
+    fn refuse(&self, batch: &Batch, reason: &str) {
+        let refused = Refused::new(RefusedKind::PreconditionFailed, format!("the change is too large: {reason}"));
+        let ours = batch.requests.iter().filter(|one| one.origin.member == self.0.shared.member);
+        ours.for_each(|one| self.0.shared.answer(one.origin.number, PlacedAnswer::Refused(0, refused.clone())));
+    }
+}

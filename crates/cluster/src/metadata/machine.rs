@@ -1,0 +1,171 @@
+//! The metadata as the state machine of placement 0.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use leveret_broker::Broker;
+use leveret_broker::registry::{Followed, PlacedAnswer};
+use leveret_broker::ticket::Ticket;
+use leveret_log::PlacementId;
+use leveret_model::{AppliedEntry, MemberNumber};
+
+use super::batch::{Batch, Origin};
+use super::event::Happening;
+use super::{MetadataHost, PLACEMENT};
+use crate::machine::{Applied, Machine};
+use crate::placement::PlacementState;
+
+/// Number of answers that are remembered for each start of a member: one that sends a request again has asked fewer meanwhile.
+const REMEMBERED: usize = 4096;
+
+type AnswerOf = Box<dyn FnOnce(PlacedAnswer) + Send>;
+
+/// The parts that the machine shares with those who ask and decide.
+pub(super) struct MetadataShared<H> {
+    pub host: H,
+    pub broker: Arc<Broker>,
+    pub member: MemberNumber,
+    /// The number of this start.
+    pub boot: u64,
+    /// This node's requests that aren't answered.
+    pub asked: RefCell<BTreeMap<u64, AnswerOf>>,
+    /// The last answers to each start of each member, by the request's number.
+    answered: RefCell<BTreeMap<(MemberNumber, u64), VecDeque<(u64, PlacedAnswer)>>>,
+    /// Happens with each entry.
+    pub entries: Happening,
+    /// Happens with each answer to this node.
+    pub answers: Happening,
+    /// Indexes behind entries whose records in the store aren't known to be durable.
+    pub undurable: RefCell<VecDeque<(Ticket, u64)>>,
+}
+
+impl<H: MetadataHost> MetadataShared<H> {
+    pub(super) fn new(host: H, broker: Arc<Broker>, (member, boot): (MemberNumber, u64)) -> Self {
+        MetadataShared {
+            host,
+            broker,
+            member,
+            boot,
+            asked: RefCell::default(),
+            answered: RefCell::default(),
+            entries: Happening::default(),
+            answers: Happening::default(),
+            undurable: RefCell::default(),
+        }
+    }
+
+    /// Whether this request is in an entry that was applied.
+    pub(super) fn is_answered(&self, origin: &Origin) -> bool {
+        let answered = self.answered.borrow();
+        let of_start = answered.get(&(origin.member, origin.boot));
+        of_start.is_some_and(|answers| answers.iter().any(|(number, _)| *number == origin.number))
+    }
+
+    /// Answers a request of this node, unless it is answered already.
+    pub(super) fn answer(&self, number: u64, answer: PlacedAnswer) {
+        let asked = self.asked.borrow_mut().remove(&number);
+        if let Some(asked) = asked {
+            asked(answer);
+            self.answers.happen();
+        }
+    }
+
+    fn note(&self, origin: Origin, answer: PlacedAnswer) {
+        let mut answered = self.answered.borrow_mut();
+        // A member's earlier starts ask no more.
+        answered.retain(|(member, boot), _| *member != origin.member || *boot >= origin.boot);
+        let of_start = answered.entry((origin.member, origin.boot)).or_default();
+        of_start.push_back((origin.number, answer.clone()));
+        if of_start.len() > REMEMBERED {
+            of_start.pop_front();
+        }
+        drop(answered);
+        if (origin.member, origin.boot) == (self.member, self.boot) {
+            self.answer(origin.number, answer);
+        }
+    }
+
+    /// Notes from where on entries are durable in the store. Returns the index behind the last one, if it is a new one.
+    pub(super) fn durable(&self) -> Option<u64> {
+        let mut undurable = self.undurable.borrow_mut();
+        let is_durable = |(ticket, _): &mut (Ticket, u64)| self.host.is_durable(*ticket);
+        let mut below = None;
+        while let Some((_, index)) = undurable.pop_front_if(is_durable) {
+            below = Some(index);
+        }
+        below
+    }
+
+    fn fail(&self, text: String) {
+        self.host.stopped(PLACEMENT, &format!("placement 0 stops: {text}"));
+    }
+}
+
+/// The state machine of placement 0.
+pub(super) struct MetadataMachine<H>(pub Rc<MetadataShared<H>>);
+
+fn applied_entry(state: &PlacementState) -> AppliedEntry {
+    let PlacementState { applied, members_at, members, clock } = state;
+    AppliedEntry { at: *applied, members_at: *members_at, members: members.to_vec(), clock: *clock }
+}
+
+impl<H: MetadataHost> Machine for MetadataMachine<H> {
+    fn state(&self) -> PlacementState {
+        let model = self.0.broker.registry.committed_model();
+        let Some(applied) = model.applied() else { return PlacementState::default() };
+        let AppliedEntry { at, members_at, members, clock } = (**applied).clone();
+        PlacementState { applied: at, members_at, members: members.into(), clock }
+    }
+
+    fn apply(&mut self, state: PlacementState, commands: Option<&Bytes>) -> Applied {
+        let shared = &self.0;
+        let index = state.applied.map_or(0, |(_, index)| index);
+        let decoded = commands.map_or_else(|| Some(Batch::default()), Batch::decode);
+        let Some(batch) = decoded else {
+            shared.fail(format!("entry {index} isn't one of this version; start the release that its leader runs"));
+            return Applied::default();
+        };
+        // Another entry came between the state that it was decided on and itself: everybody skips it, and the leader decides anew.
+        let is_current = commands.is_some() && (batch.base + 1 == index || index == 0);
+        let requests = if is_current { &batch.requests[..] } else { &[] };
+        let follow = requests.iter().filter_map(|request| {
+            let is_ours = (request.origin.member, request.origin.boot) == (shared.member, shared.boot);
+            Some(Followed { record: request.record.as_ref()?, actor: &request.actor, is_ours })
+        });
+        let follow: Vec<_> = follow.collect();
+        match shared.broker.registry.follow(&follow, applied_entry(&state), shared.host.now()) {
+            Ok(ticket) => shared.undurable.borrow_mut().push_back((ticket, index + 1)),
+            Err(error) => shared.fail(format!("entry {index} can't be followed: {error}")),
+        }
+        drop(follow);
+        if is_current {
+            batch.requests.into_iter().for_each(|request| shared.note(request.origin, request.answer));
+        }
+        shared.entries.happen();
+        Applied(Bytes::copy_from_slice(&[u8::from(is_current)]))
+    }
+
+    fn save(&self) -> Bytes {
+        self.0.broker.registry.committed_model().snapshot().into()
+    }
+
+    fn restore(&mut self, state: PlacementState, saved: Bytes) -> Result<(), String> {
+        let shared = &self.0;
+        let replaced = shared.broker.registry.replace(&saved, applied_entry(&state), shared.host.now());
+        let ticket = replaced.map_err(|error| format!("the metadata of another member can't be read: {error}"))?;
+        shared.host.wait_until_durable(ticket);
+        shared.undurable.borrow_mut().clear();
+        shared.entries.happen();
+        Ok(())
+    }
+}
+
+impl<H> MetadataShared<H> {
+    /// The placement of the metadata.
+    pub(super) const fn placement() -> PlacementId {
+        PLACEMENT
+    }
+}

@@ -1,0 +1,39 @@
+//! The way of changes from the threads of a node to the thread of its placements.
+
+use std::collections::VecDeque;
+
+use leveret_broker::registry::{MetadataLeader, PlacedAnswer, PlacedRequest};
+use parking_lot::Mutex;
+
+/// A request with the function that gets its answer.
+pub(super) type Asked = (PlacedRequest, Box<dyn FnOnce(PlacedAnswer) + Send>);
+
+/// The way of changes to the thread of the placements.
+pub struct MetadataPort {
+    asked: Mutex<VecDeque<Asked>>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl std::fmt::Debug for MetadataPort {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("MetadataPort")
+    }
+}
+
+impl MetadataPort {
+    /// A port; `wake` has the other thread call [`super::Metadata::take_asked`].
+    pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        MetadataPort { asked: Mutex::default(), wake: Box::new(wake) }
+    }
+
+    pub(super) fn next(&self) -> Option<Asked> {
+        self.asked.lock().pop_front()
+    }
+}
+
+impl MetadataLeader for MetadataPort {
+    fn ask(&self, request: PlacedRequest, answer: Box<dyn FnOnce(PlacedAnswer) + Send>) {
+        self.asked.lock().push_back((request, answer));
+        (self.wake)();
+    }
+}
