@@ -19,10 +19,13 @@ const NEW_FILE: &str = "identity.new";
 const IDENTITY_BYTES: usize = 64;
 
 const MAGIC: &[u8; 4] = b"LVRN";
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
+
+/// The version that knows neither nonces nor clusters.
+const EARLIER: u16 = 1;
 
 /// Bytes other than the checksum that are zero in this version; a later one may use them.
-const ZEROS: [std::ops::Range<usize>; 3] = [6..8, 42..48, 56..60];
+const ZEROS: [std::ops::Range<usize>; 3] = [6..8, 47..48, 56..60];
 
 /// Prefixes of the log's files. If there is such a file but no identity, a release without identities wrote it.
 const LOG_FILES: [&str; 5] = ["wal-", "segment-", "checkpoint-", "closed-", "body-"];
@@ -44,8 +47,32 @@ pub(crate) struct Identity {
     pub boot: u64,
     /// 0 for a node that never joined another one.
     pub member: MemberNumber,
+    /// Random number of this start: two starts with the same number are told apart by it, those of a copied directory.
+    pub nonce: u32,
+    /// Its place among other nodes.
+    pub standing: Standing,
     /// The node id in the log's files, and in its salts.
     pub log_node_id: u64,
+}
+
+/// The place of a node among others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// It has data of its own, and no cluster.
+    #[default]
+    Alone,
+    /// It has no data yet, and is to become part of a cluster: one that exists, or one that it seeds.
+    Forming,
+    /// It is a member of a cluster.
+    Member,
+}
+
+impl Standing {
+    const ALL: [Standing; 3] = [Standing::Alone, Standing::Forming, Standing::Member];
+
+    fn byte(self) -> u8 {
+        Self::ALL.iter().position(|one| *one == self).map_or(0, |at| at as u8)
+    }
 }
 
 /// The reason why a node has no identity. The texts follow the path of the file.
@@ -91,17 +118,27 @@ impl Identity {
     ///
     /// # Errors
     /// The file can't be read or written, or is incomplete. Then it is unchanged, or the start is counted.
-    pub(crate) fn begin(disk: &dyn Disk, options: &Options, random: Random<'_>) -> Result<Self, IdentityError> {
+    ///
+    /// `standing` is that of an empty directory.
+    pub(crate) fn begin(
+        disk: &dyn Disk,
+        options: &Options,
+        standing: Standing,
+        random: Random<'_>,
+    ) -> Result<Self, IdentityError> {
         let last = match Found::read(disk, options)? {
             Found::Empty => {
                 let new = Self::new(0, random)?;
-                Self { log_node_id: new.node_id, ..new }
+                Self { log_node_id: new.node_id, standing, ..new }
             }
             Found::Before => Self::new(0, random)?,
             Found::Here(identity) => identity,
             Found::Unusable(reason) => return Err(IdentityError::Unusable(reason)),
         };
-        let identity = Self { boot: last.boot.saturating_add(1), ..last };
+        let mut nonce = [0; 4];
+        random(&mut nonce).map_err(IdentityError::Random)?;
+        let nonce = u32::from_le_bytes(nonce);
+        let identity = Self { boot: last.boot.saturating_add(1), nonce, ..last };
         identity.write(disk, options)?;
         Ok(identity)
     }
@@ -118,7 +155,8 @@ impl Identity {
         let mut cluster_id = [0; 16];
         random(&mut cluster_id).map_err(IdentityError::Random)?;
         let node_id = u64::from_le_bytes(node_id);
-        Ok(Self { node_id, cluster_id, boot: 0, member: MemberNumber::default(), log_node_id })
+        let (member, standing) = Default::default();
+        Ok(Self { node_id, cluster_id, boot: 0, member, nonce: 0, standing, log_node_id })
     }
 
     /// Takes over the cluster id that the node shows, if it has this form and differs.
@@ -172,6 +210,8 @@ impl Identity {
         bytes[16..32].copy_from_slice(&self.cluster_id);
         bytes[32..40].copy_from_slice(&self.boot.to_le_bytes());
         bytes[40..42].copy_from_slice(&self.member.0.to_le_bytes());
+        bytes[42..46].copy_from_slice(&self.nonce.to_le_bytes());
+        bytes[46] = self.standing.byte();
         bytes[48..56].copy_from_slice(&self.log_node_id.to_le_bytes());
         let crc = crc32c::crc32c(&bytes[..60]);
         bytes[60..].copy_from_slice(&crc.to_le_bytes());
@@ -190,13 +230,18 @@ impl Identity {
         }
         let u16_at = |at: usize| u16::from_le_bytes(std::array::from_fn(|i| head[at + i]));
         let u64_at = |at: usize| u64::from_le_bytes(std::array::from_fn(|i| head[at + i]));
-        if u16_at(4) != VERSION {
+        let is_earlier = u16_at(4) == EARLIER;
+        if !is_earlier && u16_at(4) != VERSION {
             return Err(IdentityError::Version(u16_at(4)));
         }
         if bytes.len() != IDENTITY_BYTES {
             return wrong_length();
         }
-        if let Some(range) = ZEROS.into_iter().find(|range| head[range.clone()].iter().any(|byte| *byte != 0)) {
+        let zeros = if is_earlier { [6..8, 42..48, 56..60] } else { ZEROS };
+        let Some(standing) = Standing::ALL.get(usize::from(head[46])).copied() else {
+            return damaged(format!("its byte 46 is {}, which is no standing among other nodes", head[46]));
+        };
+        if let Some(range) = zeros.into_iter().find(|range| head[range.clone()].iter().any(|byte| *byte != 0)) {
             return damaged(format!("its bytes {} to {} aren't zero", range.start, range.end));
         }
         let identity = Self {
@@ -204,6 +249,8 @@ impl Identity {
             cluster_id: std::array::from_fn(|i| head[16 + i]),
             boot: u64_at(32),
             member: MemberNumber(u16_at(40)),
+            nonce: u32::from_le_bytes(std::array::from_fn(|i| head[42 + i])),
+            standing,
             log_node_id: u64_at(48),
         };
         match identity.node_id {

@@ -1,0 +1,724 @@
+//! The node among others: what it says of itself, whom it lets in, how it becomes a member, and its replica of the metadata.
+//!
+//! Everything here is in the cluster's thread, but for [`ClusterNode`], by which the other threads reach it, and [`ClusterView`], which they
+//! read.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::TcpListener;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use bytes::Bytes;
+use leveret_broker::Broker;
+use leveret_broker::registry::{MetadataLeader as _, PlacedAnswer, PlacedRequest};
+use leveret_broker::ticket::{StreamId, Ticket};
+use leveret_cluster::forming::{Forming, FormingOptions, FormingRound, FormingStep, PeerAnswer};
+use leveret_cluster::metadata::{Metadata, MetadataHost, MetadataNode, MetadataPort};
+use leveret_cluster::{Host, ReplicaId, Settings};
+use leveret_log::{Disk, Entry, EntryOptions, EntryRead, Nanos, PlacementId};
+use leveret_model::{Command, MemberNumber, Permit, PutMember};
+use leveret_peer::{Cookie, Hello, LinkKind, Versions};
+use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
+use tracing::{error, info, warn};
+
+use super::host::{NodeHost, RAFT};
+use super::links::{Answering, AskError, LinkCounters, Links, LinksSetup, Peer, Service};
+use super::log_driver::LogDriver;
+use super::runtime::NodeRuntime;
+use super::thread::{ClusterRemote, ClusterThread, spawn};
+use super::tls::ClusterTls;
+use crate::clock::Clock;
+use crate::disk::Fatal;
+
+/// Kinds of requests between nodes, beside [`RAFT`].
+const CHANGE: u8 = 2;
+/// The question what a node is, which its HELLO answers. Its body is the name of the node that a blank one takes for the first.
+const STATUS: u8 = 3;
+/// A node asks to become a member.
+const JOIN: u8 = 4;
+
+/// Longest time for an answer of a node that is asked what it is.
+const STATUS_WITHIN: Duration = Duration::from_secs(2);
+/// Longest time for the answer of a node that is asked to take this one as a member.
+const JOIN_WITHIN: Duration = Duration::from_secs(15);
+/// Interval at which links follow the members, and the view follows the placement.
+const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
+/// Interval of log lines of a node that waits.
+const WAIT_LINES: Duration = Duration::from_secs(10);
+
+/// The answer to a node that a restart of the asked one will let in.
+const AGAIN: &str = "ask again: ";
+
+/// A node's words about itself that don't change while it runs.
+#[derive(Clone, Debug)]
+pub(crate) struct OwnNode {
+    pub name: String,
+    pub node_id: u64,
+    pub boot: u64,
+    pub nonce: u32,
+    /// Wall time of the start, in milliseconds since the Unix epoch.
+    pub started_at_ms: u64,
+    /// Where its listener for nodes can be reached.
+    pub addresses: Vec<String>,
+    pub release: String,
+}
+
+/// The node's membership.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Membership {
+    pub member: MemberNumber,
+    pub cluster_id: [u8; 16],
+}
+
+/// The place of the node among others at the moment.
+#[derive(Clone, Debug)]
+enum Place {
+    /// With data of its own, and no cluster.
+    Alone,
+    /// Without data; it takes this node for the first one.
+    Blank { follows: String },
+    Member(Membership),
+}
+
+/// The cluster as this node sees it, for other threads.
+#[derive(Debug, Default)]
+pub struct ClusterView(Mutex<Seen>);
+
+/// The cluster as this node sees it.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    /// This node's number; `None` if it is alone.
+    pub member: Option<MemberNumber>,
+    /// The member that leads the metadata.
+    pub leader: Option<MemberNumber>,
+    /// Its term.
+    pub term: u64,
+    /// Number of applied entries of the metadata.
+    pub applied: u64,
+    /// The voters of the metadata.
+    pub voters: Vec<MemberNumber>,
+    /// Members that a control link stands to, with the wall time of their start in milliseconds since the Unix epoch.
+    pub reached: BTreeMap<MemberNumber, u64>,
+    /// The reasons why others can't be reached.
+    pub failures: BTreeMap<MemberNumber, String>,
+}
+
+impl ClusterView {
+    /// A copy of it.
+    #[must_use]
+    pub fn seen(&self) -> Seen {
+        self.0.lock().clone()
+    }
+}
+
+/// The node as its metadata sees it. Clones share it.
+#[derive(Clone)]
+pub(crate) struct MemberHost {
+    host: NodeHost,
+    broker: Arc<Broker>,
+    links: Links,
+}
+
+impl Host for MemberHost {
+    fn now(&self) -> Nanos {
+        self.host.now()
+    }
+
+    fn wall_clock(&self) -> u64 {
+        self.host.wall_clock()
+    }
+
+    fn appended(&self) {
+        self.host.appended();
+    }
+
+    async fn read(&self, reads: Vec<EntryRead>) -> Result<Vec<Entry>, String> {
+        self.host.read(reads).await
+    }
+
+    async fn call(
+        &self,
+        placement: PlacementId,
+        target: ReplicaId,
+        frame: Bytes,
+        within: Duration,
+    ) -> Result<Bytes, String> {
+        self.host.call(placement, target, frame, within).await
+    }
+
+    fn stopped(&self, placement: PlacementId, text: &str) {
+        self.host.stopped(placement, text);
+    }
+}
+
+impl MetadataHost for MemberHost {
+    async fn ask_member(&self, member: MemberNumber, request: Bytes, within: Duration) -> Result<Bytes, String> {
+        self.links.call(member.0, LinkKind::Control, CHANGE, request, within).await
+    }
+
+    fn is_durable(&self, ticket: Ticket) -> bool {
+        let reached = self.broker.streams.reached(StreamId::LOCAL);
+        reached.is_some_and(|reached| reached.have(ticket.place(), false))
+    }
+
+    fn wait_until_durable(&self, ticket: Ticket) {
+        let (sender, durable) = channel();
+        // The receiver is only gone if the node has failed meanwhile.
+        self.broker.streams.when_over(ticket, Box::new(move |_| sender.send(()).unwrap_or_default()));
+        self.broker.streams.announce();
+        let _ = durable.recv();
+    }
+}
+
+/// The state of the cluster's thread.
+struct State {
+    own: OwnNode,
+    place: RefCell<Place>,
+    links: OnceCell<Links>,
+    metadata: OnceCell<Metadata<NodeRuntime, MemberHost>>,
+    driver: OnceCell<LogDriver>,
+    port: OnceCell<Arc<MetadataPort>>,
+    broker: OnceCell<Arc<Broker>>,
+    view: Arc<ClusterView>,
+    /// Called when another node wants to join this one, which is alone.
+    on_first_join: Box<dyn Fn()>,
+    /// Whether that was called.
+    is_founding: Cell<bool>,
+}
+
+thread_local! {
+    static STATE: RefCell<Option<Rc<State>>> = const { RefCell::new(None) };
+}
+
+fn state() -> Option<Rc<State>> {
+    STATE.with_borrow(Clone::clone)
+}
+
+impl State {
+    fn membership(&self) -> Option<Membership> {
+        match &*self.place.borrow() {
+            Place::Member(membership) => Some(*membership),
+            Place::Alone | Place::Blank { .. } => None,
+        }
+    }
+
+    fn members(&self) -> u16 {
+        let count = self.broker.get().map(|broker| broker.registry.snapshot().topology.members().count());
+        count.map_or(1, |count| u16::try_from(count.max(1)).unwrap_or(u16::MAX))
+    }
+
+    fn put_member(&self) -> PutMember {
+        let OwnNode { name, node_id, boot, nonce, addresses, .. } = &self.own;
+        let addresses = addresses.iter().map(|address| address.as_str().into()).collect();
+        PutMember { name: name.as_str().into(), node_id: *node_id, boot: *boot, nonce: *nonce, addresses }
+    }
+
+    /// Takes a node as a member. Returns its membership.
+    async fn take_member(&self, put: PutMember) -> Result<Membership, String> {
+        let own = &self.own.name;
+        let (Some(membership), Some(port), Some(broker)) = (self.membership(), self.port.get(), self.broker.get())
+        else {
+            if matches!(*self.place.borrow(), Place::Alone) {
+                if !self.is_founding.replace(true) {
+                    info!("node {} asks to join this one, which becomes the first member of a cluster", put.name);
+                    (self.on_first_join)();
+                }
+                return Err(format!("{AGAIN}node {own} becomes the first member of a cluster"));
+            }
+            return Err(format!("node {own} is no member of a cluster yet, so it can't take another one"));
+        };
+        let name = put.name.clone();
+        match ask(port, Command::PutMember(put)).await {
+            PlacedAnswer::Done { .. } => {
+                let topology = broker.registry.snapshot().topology.clone();
+                let member = topology.member_named(&name).ok_or("it was forgotten meanwhile")?;
+                info!("node {name} joins the cluster as member {}", member.number.0);
+                Ok(Membership { member: member.number, ..membership })
+            }
+            PlacedAnswer::Refused(_, refused) => Err(refused.text),
+            PlacedAnswer::WouldRefuse(_) => Err("nothing was answered".to_owned()),
+        }
+    }
+
+    async fn answer_raft(&self, body: Bytes) -> Result<Bytes, String> {
+        let metadata = self.metadata.get().ok_or("the node starts")?;
+        let frame = body.slice(8.min(body.len())..);
+        metadata.answer(&frame).await.ok_or_else(|| "the frame isn't one of the metadata's placement".to_owned())
+    }
+}
+
+/// Asks for a change on behalf of the node itself.
+async fn ask(port: &MetadataPort, command: Command) -> PlacedAnswer {
+    let (sender, answer) = tokio::sync::oneshot::channel();
+    let request = PlacedRequest {
+        permit: Permit::system(),
+        commands: vec![command],
+        is_new: false,
+        is_dry: false,
+        asker: MemberNumber::default(),
+        is_asked_for_ever: false,
+    };
+    // An asker that is gone needs no answer.
+    port.ask(request, Box::new(move |answer| sender.send(answer).unwrap_or_default()));
+    answer.await.unwrap_or(PlacedAnswer::WouldRefuse(Vec::new()))
+}
+
+impl Service for State {
+    fn hello(&self, link: LinkKind) -> Hello {
+        let OwnNode { name, node_id, boot, nonce, started_at_ms, addresses, release } = self.own.clone();
+        let membership = self.membership();
+        Hello {
+            versions: Versions::OWN,
+            release,
+            node_name: name,
+            node_id,
+            cluster_id: membership.map(|membership| membership.cluster_id),
+            member: membership.map(|membership| membership.member.0),
+            boot,
+            start_nonce: nonce,
+            started_at_ms,
+            members: self.members(),
+            is_blank: matches!(*self.place.borrow(), Place::Blank { .. }),
+            link,
+            addresses,
+            challenge: [0; 32],
+        }
+    }
+
+    fn admit(&self, hello: &Hello) -> Result<(), String> {
+        let Some(membership) = self.membership() else { return Ok(()) };
+        let (Some(theirs), Some(number)) = (hello.cluster_id, hello.member) else { return Ok(()) };
+        if theirs != membership.cluster_id {
+            let id = |bytes: [u8; 16]| format!("{:032x}", u128::from_be_bytes(bytes));
+            return Err(format!(
+                "node {} is a member of the cluster {}, and node {} of the cluster {}: clusters don't join each other; 'rabbitmqctl reset' \
+                 one of the nodes, and let it join",
+                self.own.name,
+                id(membership.cluster_id),
+                hello.node_name,
+                id(theirs)
+            ));
+        }
+        let Some(broker) = self.broker.get() else { return Ok(()) };
+        let topology = broker.registry.snapshot().topology.clone();
+        // A node that has just joined knows nobody yet.
+        if topology.members().next().is_none() {
+            return Ok(());
+        }
+        match topology.member(MemberNumber(number)) {
+            None if topology.members().any(|member| member.number.0 > number) => Err(format!(
+                "node {} isn't a member any more: it was forgotten; 'rabbitmqctl reset' it, and let it join again",
+                hello.node_name
+            )),
+            Some(member) if member.node_id != hello.node_id => Err(format!(
+                "node {} says that it is member {number}, which is node {} with another data directory",
+                hello.node_name, member.name
+            )),
+            Some(member) if hello.boot < member.boot => Err(format!(
+                "the data directory of node {} is an older copy: it says start number {}, and the cluster has seen number {}",
+                hello.node_name, hello.boot, member.boot
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn request(self: Rc<Self>, from: Rc<Hello>, _: LinkKind, kind: u8, body: Bytes) -> Answering {
+        Box::pin(async move {
+            match kind {
+                RAFT => self.answer_raft(body).await,
+                CHANGE if from.member.is_some() => match self.metadata.get() {
+                    Some(metadata) => Ok(metadata.take_request(&body).await),
+                    None => Err("the node starts".to_owned()),
+                },
+                STATUS => Ok(match &*self.place.borrow() {
+                    Place::Blank { follows } => Bytes::copy_from_slice(follows.as_bytes()),
+                    Place::Alone | Place::Member(_) => Bytes::new(),
+                }),
+                JOIN => {
+                    let put = serde_json::from_slice(&body).map_err(|error| format!("the request to join: {error}"))?;
+                    let membership = self.take_member(put).await?;
+                    Ok(serde_json::to_vec(&membership).expect("it has a JSON form").into())
+                }
+                other => Err(format!("requests of kind {other} aren't known to this release")),
+            }
+        })
+    }
+
+    fn notice(&self, from: &Hello, kind: u8, _: Bytes) {
+        warn!("node {} sent a notice of kind {kind}, which isn't known to this release", from.node_name);
+    }
+
+    fn link_up(&self, hello: &Hello) {
+        if hello.link == LinkKind::Control
+            && let Some(member) = hello.member
+        {
+            info!("node {} up", hello.node_name);
+            let mut seen = self.view.0.lock();
+            seen.reached.insert(MemberNumber(member), hello.started_at_ms);
+            seen.failures.remove(&MemberNumber(member));
+        }
+    }
+
+    fn link_down(&self, hello: &Hello, reason: &str) {
+        if hello.link == LinkKind::Control
+            && let Some(member) = hello.member
+        {
+            info!("node {} down: {reason}", hello.node_name);
+            let mut seen = self.view.0.lock();
+            seen.reached.remove(&MemberNumber(member));
+            seen.failures.insert(MemberNumber(member), reason.to_owned());
+        }
+    }
+}
+
+/// The parts of a node's links.
+pub(crate) struct ClusterSetup {
+    pub own: OwnNode,
+    /// The membership of a node that is a member; `None` also of one that is to become one.
+    pub membership: Option<Membership>,
+    /// Whether it has no data, and is to become a member.
+    pub is_forming: bool,
+    pub listeners: Vec<TcpListener>,
+    pub cookie: Cookie,
+    pub is_encrypted: bool,
+    pub on_first_join: Box<dyn Fn() + Send>,
+}
+
+/// A function that gives the names of the nodes that discovery finds, and where they can be reached.
+pub(crate) type Discover = Box<dyn FnMut() -> Discovering + Send>;
+
+/// Names and addresses of nodes.
+type Discovering = Pin<Box<dyn Future<Output = Result<Vec<(String, String)>, String>>>>;
+
+/// The node's part of a cluster, for the other threads.
+pub(crate) struct ClusterNode {
+    thread: ClusterThread,
+    pub(crate) view: Arc<ClusterView>,
+    pub(crate) counters: Arc<LinkCounters>,
+}
+
+impl ClusterNode {
+    /// Opens the links.
+    ///
+    /// # Errors
+    /// There are no threads, or TLS can't be set up.
+    pub(crate) fn start(setup: ClusterSetup, fatal: &Fatal) -> Result<ClusterNode, String> {
+        let (view, counters) = (Arc::<ClusterView>::default(), Arc::<LinkCounters>::default());
+        let (started, is_started) = channel();
+        let (shown, counted) = (view.clone(), counters.clone());
+        let main = move || async move {
+            let _ = started.send(begin(setup, shown, counted));
+        };
+        let thread = ClusterThread::start(fatal, main).map_err(|error| format!("cannot start threads: {error}"))?;
+        is_started.recv().map_err(|_| "the cluster's thread has ended".to_owned())??;
+        Ok(ClusterNode { thread, view, counters })
+    }
+
+    /// Does work in the cluster's thread, and waits for its end.
+    fn call<T: Send + 'static, F: Future<Output = T> + 'static>(
+        &self,
+        work: impl FnOnce(Rc<State>) -> F + Send + 'static,
+    ) -> Result<T, String> {
+        let (sender, done) = channel();
+        self.thread.run(move || {
+            if let Some(state) = state() {
+                spawn(async move { _ = sender.send(work(state).await) });
+            }
+        });
+        done.recv().map_err(|_| "the cluster's thread has ended".to_owned())
+    }
+
+    /// Asks others until the node is a member, or starts alone; `None` is alone.
+    pub(crate) fn form(
+        &self,
+        options: FormingOptions,
+        discover: Discover,
+        interval: Duration,
+        is_stopping: impl Fn() -> bool + Send + 'static,
+    ) -> Result<Option<Membership>, String> {
+        self.call(move |state| form(state, options, discover, interval, is_stopping))?
+    }
+
+    /// Asks a node to take this one as a member.
+    pub(crate) fn join(&self, name: String, address: String) -> Result<Membership, String> {
+        self.call(move |state| async move {
+            let until = tokio::time::Instant::now() + JOIN_WITHIN;
+            loop {
+                match join(&state, &name, &address).await {
+                    Err(text) if text.starts_with(AGAIN) && tokio::time::Instant::now() < until => {
+                        tokio::time::sleep(FOLLOW_INTERVAL).await;
+                    }
+                    joined => return joined,
+                }
+            }
+        })?
+    }
+
+    /// Starts the replica of the metadata.
+    pub(crate) fn attach(&self, attach: Attach) -> Result<(), String> {
+        self.call(move |state| begin_as_member(state, attach))?
+    }
+
+    /// Waits until the metadata says that this node is a member.
+    pub(crate) fn wait_until_member(&self) -> Result<(), String> {
+        self.call(|state| async move {
+            let Some(metadata) = state.metadata.get() else { return };
+            while tokio::time::timeout(WAIT_LINES, metadata.wait_until_member()).await.is_err() {
+                let reached = state.view.seen();
+                info!(
+                    "waiting for the metadata of the cluster: {} of its members can be reached, and {} leads",
+                    reached.reached.len(),
+                    reached.leader.map_or_else(|| "none".to_owned(), |member| format!("member {}", member.0))
+                );
+            }
+        })
+    }
+
+    pub(crate) fn remote(&self) -> ClusterRemote {
+        self.thread.remote()
+    }
+
+    /// Hands leaderships over, says goodbye, and ends everything.
+    pub(crate) fn stop(mut self) {
+        let _ = self.call(|state| async move {
+            if let Some(metadata) = state.metadata.get() {
+                metadata.transfer().await;
+                metadata.shutdown().await;
+            }
+            if let Some(links) = state.links.get() {
+                links.stop("the node stops");
+            }
+            if let Some(driver) = state.driver.get() {
+                driver.close().await;
+            }
+            STATE.take();
+        });
+        self.thread.stop();
+    }
+}
+
+fn begin(setup: ClusterSetup, view: Arc<ClusterView>, counters: Arc<LinkCounters>) -> Result<(), String> {
+    let ClusterSetup { own, membership, is_forming, listeners, cookie, is_encrypted, on_first_join } = setup;
+    let place = match membership {
+        Some(membership) => Place::Member(membership),
+        None if is_forming => Place::Blank { follows: String::new() },
+        None => Place::Alone,
+    };
+    view.0.lock().member = membership.map(|membership| membership.member);
+    let state = Rc::new(State {
+        own,
+        place: RefCell::new(place),
+        links: OnceCell::new(),
+        metadata: OnceCell::new(),
+        driver: OnceCell::new(),
+        port: OnceCell::new(),
+        broker: OnceCell::new(),
+        view,
+        on_first_join,
+        is_founding: Cell::new(false),
+    });
+    let tls = is_encrypted.then(ClusterTls::own).transpose().map_err(|error| error.to_string())?;
+    let links = Links::start(LinksSetup { listeners, cookie, tls, counters }, state.clone());
+    let links = links.map_err(|error| format!("cannot listen for other nodes: {error}"))?;
+    let _ = state.links.set(links);
+    STATE.set(Some(state));
+    Ok(())
+}
+
+async fn join(state: &State, name: &str, address: &str) -> Result<Membership, String> {
+    let links = state.links.get().ok_or("the node stops")?;
+    let body = serde_json::to_vec(&state.put_member()).expect("it has a JSON form").into();
+    match links.ask(address, JOIN, body, JOIN_WITHIN).await {
+        Ok((_, answer)) => {
+            let membership: Membership =
+                serde_json::from_slice(&answer).map_err(|error| format!("node {name} answered: {error}"))?;
+            state.become_member(membership);
+            Ok(membership)
+        }
+        Err(AskError::Unreachable(text)) => Err(format!("cannot reach node {name} at {address}: {text}")),
+        Err(AskError::Refused(text)) => Err(text),
+    }
+}
+
+impl State {
+    fn become_member(&self, membership: Membership) {
+        *self.place.borrow_mut() = Place::Member(membership);
+        self.view.0.lock().member = Some(membership.member);
+    }
+}
+
+async fn form(
+    state: Rc<State>,
+    options: FormingOptions,
+    mut discover: Discover,
+    interval: Duration,
+    is_stopping: impl Fn() -> bool,
+) -> Result<Option<Membership>, String> {
+    let (began, own) = (tokio::time::Instant::now(), options.name.clone());
+    let mut forming = Forming::new(options);
+    while !is_stopping() {
+        let found = discover().await;
+        let others = found.iter().flatten().filter(|(name, _)| *name != own);
+        let asked: Vec<_> = others.map(|(name, address)| spawn(sound(state.clone(), name.clone(), address.clone()))).collect();
+        let mut answers = BTreeMap::new();
+        for asked in asked {
+            if let Ok((name, answer)) = asked.await {
+                answers.insert(name, answer);
+            }
+        }
+        let addresses: BTreeMap<_, _> = found.iter().flatten().cloned().collect();
+        let names = found.map(|found| found.into_iter().map(|(name, _)| name).collect());
+        let elapsed_ms = began.elapsed().as_millis() as u64;
+        let step = forming.round(&FormingRound { elapsed_ms, names, answers });
+        *state.place.borrow_mut() = Place::Blank { follows: forming.follows().to_owned() };
+        match step {
+            FormingStep::Seed { text, .. } => {
+                info!("{text}");
+                let mut cluster_id = [0; 16];
+                crate::random::fill(&mut cluster_id).map_err(|error| error.to_string())?;
+                let membership = Membership { member: MemberNumber::default(), cluster_id };
+                state.become_member(membership);
+                return Ok(Some(membership));
+            }
+            FormingStep::Join { node, text, log_now } => {
+                if log_now {
+                    info!("{text}");
+                }
+                let address = addresses.get(&node).cloned().unwrap_or_default();
+                match join(&state, &node, &address).await {
+                    Ok(membership) => return Ok(Some(membership)),
+                    Err(reason) if log_now => warn!("joining node {node} failed: {}", reason.trim_start_matches(AGAIN)),
+                    Err(_) => {}
+                }
+            }
+            FormingStep::Wait { text, log_now } => {
+                if log_now {
+                    info!("{text}");
+                }
+            }
+            FormingStep::GoOnAlone(text) => {
+                warn!("{text}");
+                *state.place.borrow_mut() = Place::Alone;
+                return Ok(None);
+            }
+        }
+        tokio::time::sleep(interval).await;
+    }
+    Err("the node was asked to stop while it formed a cluster".to_owned())
+}
+
+/// Asks a node what it is.
+async fn sound(state: Rc<State>, name: String, address: String) -> (String, PeerAnswer) {
+    let Some(links) = state.links.get() else { return (name, PeerAnswer::Unreachable("the node stops".to_owned())) };
+    let answer = match links.ask(&address, STATUS, Bytes::new(), STATUS_WITHIN).await {
+        Err(error) => PeerAnswer::Unreachable(error.to_string()),
+        Ok((hello, follows)) => match hello {
+            Hello { cluster_id: Some(cluster_id), members, started_at_ms, .. } => {
+                PeerAnswer::InCluster { cluster_id, size: u32::from(members), started_at_ms }
+            }
+            Hello { is_blank: true, started_at_ms, .. } => {
+                PeerAnswer::Blank { started_at_ms, follows: Some(String::from_utf8_lossy(&follows).into_owned()) }
+            }
+            Hello { started_at_ms, .. } => PeerAnswer::HasData { started_at_ms },
+        },
+    };
+    (name, answer)
+}
+
+/// The parts of a member's replica of the metadata.
+pub(crate) struct Attach {
+    pub broker: Arc<Broker>,
+    pub clock: Clock,
+    pub disk: Arc<dyn Disk>,
+    pub entry_options: EntryOptions,
+    pub membership: Membership,
+    /// Time without an answer after which an asker of a change is told so.
+    pub patience: Duration,
+    pub fatal: Fatal,
+}
+
+async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String> {
+    let Attach { broker, clock, disk, entry_options, membership, patience, fatal } = attach;
+    let links = state.links.get().ok_or("the node stops")?.clone();
+    let (driver, report) =
+        LogDriver::open(disk, &entry_options, &clock, &fatal).map_err(|error| error.to_string())?;
+    report.damaged.iter().for_each(|damage| error!("the entry log is damaged: {damage:?}"));
+    let _ = state.driver.set(driver.clone());
+    let _ = state.broker.set(broker.clone());
+    let log = driver.log().clone();
+    let host = NodeHost::new(driver, links.clone(), |_, text| error!(critical = true, "{text}"));
+    let host = MemberHost { host, broker: broker.clone(), links };
+    let asked = Arc::new(tokio::sync::Notify::new());
+    let wake = asked.clone();
+    let port = Arc::new(MetadataPort::new(move || wake.notify_one()));
+    let _ = state.port.set(port.clone());
+    let (member, boot) = (membership.member, state.own.boot);
+    let is_known = broker.registry.snapshot().topology.members().next().is_some();
+    let node = MetadataNode { broker: broker.clone(), member, boot, log, port: port.clone(), patience };
+    let metadata = Metadata::start(&Settings::default(), node, host).await.map_err(|error| error.to_string())?;
+    broker.registry.join(port.clone());
+    let _ = state.metadata.set(metadata.clone());
+    spawn(metadata.clone().run());
+    spawn(metadata.clone().tend());
+    let taking = metadata.clone();
+    spawn(async move {
+        loop {
+            asked.notified().await;
+            taking.take_asked();
+        }
+    });
+    spawn(follow(state.clone(), broker, metadata.clone()));
+    // The first member founds the placement; a start that was cut off before may have done it.
+    if member == MemberNumber::default() && !is_known {
+        metadata.found().await.or_else(|error| if metadata.applied() > 0 { Ok(()) } else { Err(error.to_string()) })?;
+    }
+    spawn(say_started(state, port));
+    Ok(())
+}
+
+/// Tells the cluster of this start, until it knows.
+async fn say_started(state: Rc<State>, port: Arc<MetadataPort>) {
+    loop {
+        match ask(&port, Command::PutMember(state.put_member())).await {
+            PlacedAnswer::Done { .. } => return,
+            PlacedAnswer::Refused(_, refused) if refused.kind == leveret_model::RefusedKind::NotAllowed => {
+                return error!(critical = true, "the cluster refuses this start: {refused}");
+            }
+            _ => tokio::time::sleep(FOLLOW_INTERVAL).await,
+        }
+    }
+}
+
+/// Keeps the links those of the members, and the view that of the placement.
+async fn follow(state: Rc<State>, broker: Arc<Broker>, metadata: Metadata<NodeRuntime, MemberHost>) {
+    let mut generation = 0;
+    loop {
+        let snapshot = broker.registry.snapshot_full();
+        let Some((links, membership)) = state.links.get().zip(state.membership()) else { return };
+        if snapshot.generation != generation {
+            generation = snapshot.generation;
+            let others = snapshot.topology.members().filter(|member| member.number != membership.member);
+            let peers: Vec<_> = others
+                .map(|member| Peer {
+                    member: member.number.0,
+                    node_name: member.name.to_string(),
+                    addresses: member.addresses.iter().map(ToString::to_string).collect(),
+                })
+                .collect();
+            links.set_peers(peers);
+        }
+        let (term, leader) = metadata.leader();
+        {
+            let mut seen = state.view.0.lock();
+            (seen.term, seen.leader) = (term, leader);
+            (seen.applied, seen.voters) = (metadata.applied(), metadata.voters());
+        }
+        tokio::time::sleep(FOLLOW_INTERVAL).await;
+    }
+}
