@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::amqp10::Amqp10Settings;
+use crate::cluster::ClusterConfig;
 use crate::credentials::CredentialValidator;
 use crate::deprecated::DeprecatedSettings;
 use crate::event_exchange::EventExchange;
@@ -102,6 +103,8 @@ pub struct Config {
     pub log: Logging,
     /// `RABBITMQ_NODENAME`, possibly without the host; `None` for a name derived from the host name.
     pub node_name: Option<String>,
+    /// The keys `cluster.*` and `cluster_formation.*`.
+    pub cluster: ClusterConfig,
     /// `cluster_formation.target_cluster_size_hint`: the number of nodes that the operator wants.
     pub target_cluster_size: u32,
     /// `cluster_name`; `None` for a name derived from the host name.
@@ -330,6 +333,7 @@ impl Default for Config {
             memory_high_watermark: MemoryWatermark::Relative(0.6),
             log: Logging::default(),
             node_name: None,
+            cluster: ClusterConfig::default(),
             target_cluster_size: 1,
             cluster_name: None,
             assigned: Assigned::default(),

@@ -1,20 +1,22 @@
 //! Environment variables with RabbitMQ's names, from the process's environment or, without their prefix, from a
 //! rabbitmq-env.conf.
 
+use crate::cluster::{ClusterListener, node_name};
 use crate::config::Config;
 use crate::error::{ConfigError, Warning};
 use crate::grammar::Assignment;
 use crate::logging::LogPlace;
 use crate::plugins::EnabledPlugins;
 use crate::suggest;
+use crate::units::integer;
 
 const PREFIX: &str = "RABBITMQ_";
 /// Variables that set a key, without their prefix.
 const KEYS: [(&str, &str); 3] =
     [("DEFAULT_USER", "default_user"), ("DEFAULT_PASS", "default_pass"), ("DEFAULT_VHOST", "default_vhost")];
-/// Variables with paths of files and those for the process itself. They are skipped here, because the binary reads
-/// them.
-const OF_THE_PROCESS: [&str; 9] = [
+/// Variables with paths of files and those for the process itself, which the binary reads, and one without a meaning. They are
+/// skipped here.
+const OF_THE_PROCESS: [&str; 10] = [
     "ADVANCED_CONFIG_FILE",
     "CONFIG_FILE",
     "CONFIG_FILES",
@@ -24,9 +26,14 @@ const OF_THE_PROCESS: [&str; 9] = [
     "MNESIA_BASE",
     "MNESIA_DIR",
     "PID_FILE",
+    // A node's name may have dots without it.
+    "USE_LONGNAME",
 ];
+/// Variables that are read one by one.
+const BY_HAND: [&str; 8] =
+    ["NODENAME", "NODE_PORT", "NODE_IP_ADDRESS", "DIST_PORT", "ERLANG_COOKIE", "LOGS", "LOG", "LOG_BASE"];
 /// Variables that tune something that we don't have, and the reason.
-const WITHOUT_EFFECT: [(&str, &str); 43] = [
+const WITHOUT_EFFECT: [(&str, &str); 40] = [
     ("ADVANCED_CONFIG_FILES", "name one file by RABBITMQ_ADVANCED_CONFIG_FILE"),
     ("ALLOW_INPUT", ERLANG),
     ("BASE", "it is for Windows"),
@@ -38,12 +45,6 @@ const WITHOUT_EFFECT: [(&str, &str); 43] = [
     ("DBG", ERLANG),
     ("DEFAULT_ALLOC_ARGS", ERLANG),
     ("DISTRIBUTION_BUFFER_SIZE", ERLANG),
-    ("DIST_PORT", ERLANG),
-    (
-        "ERLANG_COOKIE",
-        "a node alone shares it with nobody, and the command line's tools come by a socket that only the node's user may \
-         open",
-    ),
     ("FEATURE_FLAGS", "every feature has one state"),
     ("FEATURE_FLAGS_FILE", "every feature has one state"),
     ("GENERATED_CONFIG_DIR", "no configuration is generated"),
@@ -72,7 +73,6 @@ const WITHOUT_EFFECT: [(&str, &str); 43] = [
     ("STREAM_DIR", "everything is kept in the data directory"),
     ("UPGRADE_LOG", "there is one log; see RABBITMQ_LOGS"),
     ("USE_LOCALHOST", "a node's name is taken as it is"),
-    ("USE_LONGNAME", "a node's name may have dots without it"),
     ("VERSION", "it is of an image of RabbitMQ"),
 ];
 const ERLANG: &str = "it tunes the Erlang runtime";
@@ -129,6 +129,13 @@ impl Config {
                 "NODE_PORT" => {
                     port = Some(variable);
                     continue;
+                }
+                // As above, for one that is called rabbitmq-dist.
+                "DIST_PORT" if is_address(value) && variable.line.is_none() => continue,
+                "DIST_PORT" => self.take_dist_port(value),
+                "ERLANG_COOKIE" => {
+                    self.cluster.cookie = Some(value.clone());
+                    Ok(None)
                 }
                 "NODE_IP_ADDRESS" => {
                     host = Some(variable).filter(|host| host.value != "auto");
@@ -217,12 +224,20 @@ impl Config {
         Ok(None)
     }
 
-    fn take_node_name(&mut self, value: &str) -> Result<Option<String>, String> {
-        let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '@');
-        if !value.chars().all(allowed) || value.starts_with('@') || value.split('@').count() > 2 {
-            return Err(format!("RABBITMQ_NODENAME: '{value}' is no name of a node: expected name or name@host"));
+    /// Applies `RABBITMQ_DIST_PORT`, which as a port variable doesn't change a listener that is set by a file.
+    fn take_dist_port(&mut self, value: &str) -> Result<Option<String>, String> {
+        let port = integer(value, 1, 65_535).map_err(|text| format!("RABBITMQ_DIST_PORT: {text}"))?;
+        if self.cluster.listener != ClusterListener::Unset {
+            return Ok(Some(
+                "RABBITMQ_DIST_PORT has no effect: the configuration has cluster.listeners.tcp".to_owned(),
+            ));
         }
-        self.node_name = Some(value.to_owned());
+        self.cluster.port = Some(port as u16);
+        Ok(None)
+    }
+
+    fn take_node_name(&mut self, value: &str) -> Result<Option<String>, String> {
+        self.node_name = Some(node_name(value, false).map_err(|text| format!("RABBITMQ_NODENAME: {text}"))?);
         Ok(None)
     }
 }
@@ -246,8 +261,7 @@ fn without_effect(variable: &Variable, name: &str) -> Option<String> {
         return None;
     }
     let known = KEYS.iter().chain(&WITHOUT_EFFECT).map(|(known, _)| *known);
-    let all =
-        known.chain(OF_THE_PROCESS).chain(["NODENAME", "NODE_PORT", "NODE_IP_ADDRESS", "LOGS", "LOG", "LOG_BASE"]);
+    let all = known.chain(OF_THE_PROCESS).chain(BY_HAND);
     let hint = suggest::nearest(name, all).map(|near| format!("; did you mean {PREFIX}{near}?")).unwrap_or_default();
     Some(format!("{full} has no effect: there is no such variable{hint}"))
 }

@@ -97,6 +97,29 @@ fn terms_of_other_forms_set_their_keys() {
 }
 
 #[test]
+fn terms_of_clusters_are_their_keys() {
+    let (config, warnings) = read(
+        "[{rabbit, [{cluster_nodes, {['rabbit@b', 'rabbit@a'], disc}}]},\n\
+         {rabbit, [{cluster_formation, [{peer_discovery_backend, rabbit_peer_discovery_k8s},\n\
+         {peer_discovery_k8s, [{k8s_host, \"kubernetes.default\"}, {ordinal_start, 1}]}, {discovery_retry_limit, 5},\n\
+         {node_cleanup, [{cleanup_only_log_warning, true}, {cleanup_interval, 10}]}]}]},\n\
+         {rabbitmq_peer_discovery_k8s, [{x, 1}]}].",
+    );
+    let expected = set(&[
+        "cluster_formation.classic_config.nodes.1 = rabbit@b",
+        "cluster_formation.classic_config.nodes.2 = rabbit@a",
+        "cluster_formation.peer_discovery_backend = k8s",
+        "cluster_formation.k8s.ordinal_start = 1",
+        "cluster_formation.discovery_retry_limit = 5",
+        "cluster_formation.node_cleanup.interval = 10",
+    ]);
+    assert_eq!(config, expected);
+    assert_eq!(warnings.len(), 2, "{warnings:?}");
+    assert!(warnings[0].contains("'cluster_formation.k8s.host' has no effect: pods are found"), "{warnings:?}");
+    assert_eq!(read("[{rabbit, [{cluster_nodes, ['rabbit@b']}]}].").0.cluster.classic_nodes(), ["rabbit@b"]);
+}
+
+#[test]
 fn a_refused_term_is_named_with_its_line() {
     assert_eq!(
         mistakes("[{rabbit, [{heartbeet, 5},\n{heartbeat, soon}]},\n{rabbitmq_shove, [{shovels, []}]}, oops]."),

@@ -1,7 +1,8 @@
 //! Files and `--set` as users write them.
 
 use leveret_config::{
-    Config, DefaultQueueType, DiskFreeLimit, KeyState, Listener, LogLevel, MemoryWatermark, TlsVersion, documented,
+    AlarmScope, Config, DefaultQueueType, DiscoveryBackend, DiskFreeLimit, KeyState, Listener, LogLevel,
+    MemoryWatermark, TlsVersion, documented,
 };
 
 fn read(text: &str) -> Config {
@@ -186,6 +187,53 @@ fn a_refused_key_accepts_a_value_that_changes_nothing() {
 }
 
 #[test]
+fn keys_of_clusters_are_kept() {
+    let names = |text: &str| read(text).cluster.classic_nodes();
+    for backend in ["classic_config", "rabbit_peer_discovery_classic_config"] {
+        let text = format!(
+            "cluster_formation.peer_discovery_backend = {backend}\ncluster_formation.classic_config.nodes.1 = rabbit@a\n"
+        );
+        assert_eq!(names(&text), ["rabbit@a"]);
+    }
+    let config = read(
+        "cluster_formation.peer_discovery_backend = rabbit_peer_discovery_dns\ncluster_formation.dns.hostname = nodes.local\n\
+         cluster_formation.discovery_retry_limit = infinity\ncluster_formation.discovery_retry_interval = 500\n\
+         cluster_formation.target_cluster_size_hint = 3\ncluster_formation.node_cleanup.only_log_warning = true\n\
+         cluster.tls = false\ncluster.ssl_options.cacertfile = /ca.pem\ncluster.ssl_options.verify = verify_peer\n\
+         cluster.metadata_timeout = 30s\ncluster.alarm_scope = cluster\n",
+    );
+    let cluster = &config.cluster;
+    assert_eq!((cluster.backend, cluster.dns_hostname.as_deref()), (DiscoveryBackend::Dns, Some("nodes.local")));
+    assert_eq!((cluster.retry_limit, cluster.retry_interval_ms, config.target_cluster_size), (None, 500, 3));
+    assert!(!cluster.tls && cluster.ssl_options.verify_peer);
+    assert_eq!(cluster.ssl_options.cacertfile.as_deref(), Some("/ca.pem"));
+    assert_eq!((cluster.metadata_timeout_ms, cluster.alarm_scope), (30_000, AlarmScope::Cluster));
+    // As the operator of Kubernetes writes it, and as charts do.
+    let mut config = Config::default();
+    let warnings = config.read(
+        "conf",
+        "cluster_formation.peer_discovery_backend = kubernetes\ncluster_formation.k8s.host = kubernetes.default\n\
+         cluster_formation.k8s.address_type = hostname\ncluster_formation.node_cleanup.interval = 10\n",
+    );
+    assert_eq!(warnings.map(|warnings| warnings.len()), Ok(2));
+    assert_eq!(config.cluster.backend, DiscoveryBackend::K8s);
+    for (wrong, told) in [
+        (
+            "cluster_formation.peer_discovery_backend = consul",
+            "'consul' isn't built yet; name the nodes with classic_config",
+        ),
+        ("cluster_formation.peer_discovery_backend = rabbit_peer_discovery_zoo", "expected classic_config, dns or k8s"),
+        ("cluster_formation.classic_config.nodes.1 = host", "'host' is no name of a node: expected name@host"),
+        ("cluster_formation.classic_config.node.1 = a@b", "did you mean 'cluster_formation.classic_config.nodes.$n'?"),
+        ("cluster_formation.node_cleanup.only_log_warning = false", "forget_cluster_node"),
+        ("cluster.ssl_options.verify = verify_none", "nodes always verify each other's certificates"),
+        ("cluster.metadata_timeout = 10", "expected a whole number from 1000"),
+    ] {
+        assert!(error(wrong).contains(told), "{wrong}: {}", error(wrong));
+    }
+}
+
+#[test]
 fn a_misspelt_key_of_a_protection_is_an_error() {
     for (wrong, near) in [
         ("management.tcp.ipp = 127.0.0.1", "management.tcp.ip"),
@@ -326,6 +374,7 @@ fn defaults_in_the_table_are_those_of_the_config() {
             "the address that the client used",
             "the name or address that the client used",
             "the port that the client used",
+            "25672, or a free one",
         ];
         if spoken.contains(&doc.default) || doc.name.contains('$') {
             continue;

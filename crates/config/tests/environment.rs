@@ -30,13 +30,28 @@ fn variables_stand_for_keys_and_win_over_files() {
     {
         expected.set(assignment).expect("is right");
     }
+    expected.cluster.cookie = Some("secret".to_owned());
     expected.log.only = Some(LogPlace::Stdout);
     expected.node_name = Some("rabbit@my-host.local".to_owned());
     assert_eq!(config, expected);
-    let told: Vec<String> = warnings.expect("are right").iter().map(ToString::to_string).collect();
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert!(told[0].starts_with("environment: RABBITMQ_ERLANG_COOKIE has no effect: "), "{told:?}");
-    assert!(!told[0].contains("secret"));
+    assert_eq!(warnings, Ok(Vec::new()));
+    assert!(!config.effective().contains("secret"));
+}
+
+#[test]
+fn the_port_of_links_is_a_variable_unless_a_file_has_it() {
+    let port = |text: &str, value: &str| {
+        let mut config = Config::default();
+        config.read("rabbitmq.conf", text).expect("is right");
+        let told =
+            config.read_environment(variables(&[("RABBITMQ_DIST_PORT", value), ("RABBITMQ_USE_LONGNAME", "true")]));
+        told.map(|told| (config.cluster_listener().map(|listener| listener.port), config.peer_port(), told.len()))
+    };
+    assert_eq!(port("", "30000"), Ok((Some(30000), 30000, 0)));
+    assert_eq!(port("listeners.tcp.1 = 0", "30000"), Ok((Some(30000), 30000, 0)));
+    assert_eq!(port("cluster.listeners.tcp.default = 7", "30000"), Ok((Some(7), 7, 1)));
+    assert_eq!(port("", "tcp://10.0.0.1:25672"), Ok((Some(25672), 25672, 0)));
+    assert!(port("", "none").is_err_and(|errors| errors[0].text.starts_with("RABBITMQ_DIST_PORT: expected")));
 }
 
 #[test]
@@ -119,10 +134,10 @@ fn plugins_of_the_environment_win_over_the_file() {
 #[test]
 fn no_variable_is_ignored_silently() {
     // Variables that RabbitMQ 4.3 reads, in rabbit_env and in the scripts of its server.
-    let read = "ALLOW_INPUT BASE DBG DIST_PORT FEATURE_FLAGS FEATURE_FLAGS_FILE HOME LOG_FF_REGISTRY MOTD_FILE PLUGINS_DIR \
-                PLUGINS_EXPAND_DIR PRODUCT_NAME PRODUCT_VERSION QUORUM_DIR STREAM_DIR UPGRADE_LOG USE_LONGNAME \
+    let read = "ALLOW_INPUT BASE DBG FEATURE_FLAGS FEATURE_FLAGS_FILE HOME LOG_FF_REGISTRY MOTD_FILE PLUGINS_DIR \
+                PLUGINS_EXPAND_DIR PRODUCT_NAME PRODUCT_VERSION QUORUM_DIR STREAM_DIR UPGRADE_LOG \
                 IO_THREAD_POOL_SIZE SERVER_ERL_ARGS SERVER_ADDITIONAL_ERL_ARGS SERVER_START_ARGS CTL_ERL_ARGS \
-                DEFAULT_ALLOC_ARGS MAX_NUMBER_OF_PROCESSES MAX_NUMBER_OF_ATOMS SCHEDULER_BIND_TYPE ERLANG_COOKIE \
+                DEFAULT_ALLOC_ARGS MAX_NUMBER_OF_PROCESSES MAX_NUMBER_OF_ATOMS SCHEDULER_BIND_TYPE \
                 VM_MEMORY_HIGH_WATERMARK PASSWORD";
     for name in read.split_whitespace() {
         let full = format!("RABBITMQ_{name}");

@@ -17,6 +17,7 @@ pub(super) enum Application {
 
 const ERLANG: Application = Application::Foreign("there is no such application here");
 const NO_SETTINGS: Application = Application::Foreign("this plugin is built in and has no settings");
+const DISCOVERY: Application = Application::Foreign("its settings are the keys cluster_formation.*");
 const NOT_BUILT: Application = Application::Foreign("this plugin isn't built yet");
 
 /// Applications by name.
@@ -36,11 +37,11 @@ const APPLICATIONS: &[(&str, Application)] = &[
     ("rabbitmq_exchange_federation", Application::Family("federation")),
     ("rabbitmq_federation", Application::Family("federation")),
     ("rabbitmq_mqtt", Application::Family("mqtt")),
-    ("rabbitmq_peer_discovery_aws", Application::Family("cluster_formation")),
-    ("rabbitmq_peer_discovery_common", Application::Family("cluster_formation")),
-    ("rabbitmq_peer_discovery_consul", Application::Family("cluster_formation")),
-    ("rabbitmq_peer_discovery_etcd", Application::Family("cluster_formation")),
-    ("rabbitmq_peer_discovery_k8s", Application::Family("cluster_formation")),
+    ("rabbitmq_peer_discovery_aws", DISCOVERY),
+    ("rabbitmq_peer_discovery_common", DISCOVERY),
+    ("rabbitmq_peer_discovery_consul", DISCOVERY),
+    ("rabbitmq_peer_discovery_etcd", DISCOVERY),
+    ("rabbitmq_peer_discovery_k8s", DISCOVERY),
     ("rabbitmq_queue_federation", Application::Family("federation")),
     ("rabbitmq_shovel", Application::Family("shovel")),
     ("rabbitmq_stomp", Application::Family("stomp")),

@@ -14,7 +14,7 @@ use crate::keys::without_value;
 use application::Application;
 
 /// Terms of `rabbit` without a key: they tune something that we do differently, or belong to older versions.
-const WITHOUT_MEANING: [&str; 38] = [
+const WITHOUT_MEANING: [&str; 37] = [
     "backing_queue_module",
     "channel_operation_timeout",
     "channel_tick_interval",
@@ -22,7 +22,6 @@ const WITHOUT_MEANING: [&str; 38] = [
     "classic_queue_index_v2_segment_entry_count",
     "classic_queue_store_v2_check_crc32",
     "classic_queue_store_v2_max_cache_size",
-    "cluster_nodes",
     "config_entry_decoder",
     "credentials_obfuscation_fallback_secret",
     "credit_flow_default_credit",
@@ -214,6 +213,29 @@ fn of_rabbit(name: &str, value: &TermValue) -> Result<Assignments, String> {
                 Ok((format!("default_permissions.{kind}"), Ok(pattern)))
             });
             each.collect()
+        }
+        ("cluster_formation", TermValue::List(_)) => {
+            // These have other names in rabbitmq.conf.
+            let short = |key: String| {
+                let parts = key.split('.').map(|part| {
+                    ["peer_discovery_", "k8s_", "cleanup_"]
+                        .iter()
+                        .find_map(|begin| part.strip_prefix(begin))
+                        .unwrap_or(part)
+                });
+                let key = parts.collect::<Vec<_>>().join(".");
+                if key == "cluster_formation.backend" {
+                    "cluster_formation.peer_discovery_backend".to_owned()
+                } else {
+                    key
+                }
+            };
+            Ok(flat(name, value)?.into_iter().map(|(key, value)| (short(key), value)).collect())
+        }
+        ("cluster_nodes", TermValue::List(_)) => flat("cluster_formation.classic_config.nodes", value),
+        // With the type of this node, disc or ram.
+        ("cluster_nodes", TermValue::Tuple(parts)) if parts.len() == 2 => {
+            flat("cluster_formation.classic_config.nodes", &parts[0].value)
         }
         ("default_consumer_prefetch", TermValue::Tuple(parts)) if parts.len() == 2 => {
             one(name, scalar(&parts[1].value).ok_or("default_consumer_prefetch: expected {false, N}")?)

@@ -29,7 +29,13 @@ impl Config {
 /// Whether the value of a key, or of a variable in lower case, is a secret.
 #[must_use]
 pub fn is_secret(key: &str) -> bool {
-    key.contains("pass") || key.contains("secret")
+    key.contains("pass") || key.contains("secret") || key.contains("cookie")
+}
+
+#[test]
+fn names_of_secrets_are_told_from_others() {
+    let secrets = ["default_pass", "management.oauth_client_secret", "rabbitmq_erlang_cookie"];
+    assert!(secrets.iter().all(|name| is_secret(name)) && !is_secret("rabbitmq_nodename"));
 }
 
 #[test]

@@ -8,6 +8,7 @@ use crate::grammar::{self, Assignment};
 use crate::suggest;
 
 mod amqp10;
+mod cluster;
 mod deprecated;
 mod effective;
 mod http;
@@ -108,6 +109,7 @@ fn working_keys() -> impl Iterator<Item = &'static Key> {
         vhost_defaults::KEYS,
         limits::KEYS,
         amqp10::KEYS,
+        cluster::KEYS,
         deprecated::KEYS,
         interceptors::KEYS,
         mqtt::KEYS,

@@ -22,7 +22,15 @@ const INTERNAL: &[&str] = &["internal", "rabbit_auth_backend_internal"];
 const OFF: &[&str] = &["false"];
 const ERLANG: &str = "it tunes the Erlang runtime";
 const REMOVED: &str = "RabbitMQ removed it";
-const CLUSTER: &str = "there is no clustering yet";
+const CLUSTER: &str = "clusters have no such setting yet";
+const LOCATOR: &str = "a queue is on the node that it is declared on";
+const MAJORITY: &str = "in a partition the side with a majority of the nodes goes on, as in RabbitMQ 4.3";
+const LINKS: &str = "nodes notice by themselves that others are gone";
+const LOCK: &str = "a cluster is founded by one node, and nothing is locked for it";
+const K8S: &str = "pods are found by their names and numbers, as in RabbitMQ 4.1 and later";
+const BACKEND: &str = "this way to find nodes isn't built yet; there are classic_config, dns and k8s";
+const ENTRIES: &str = "the log of entries has its own sizes, and checksums always";
+const VERIFIED: &str = "nodes always verify each other's certificates, over TLS 1.3";
 const QUORUM: &str = "quorum queues have no such setting yet";
 const TUNING: &str = "it tunes how RabbitMQ stores or sends";
 const TLS: &str = "the handshake has fixed settings";
@@ -133,9 +141,9 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("background_gc_enabled", ERLANG),
     obsolete("background_gc_target_interval", ERLANG),
     obsolete("classic_queue.default_version", "there is one storage format"),
-    obsolete("cluster_keepalive_interval", CLUSTER),
-    obsolete("cluster_partition_handling", CLUSTER),
-    obsolete("cluster_partition_handling.**", CLUSTER),
+    obsolete("cluster_keepalive_interval", LINKS),
+    obsolete("cluster_partition_handling", MAJORITY),
+    obsolete("cluster_partition_handling.**", MAJORITY),
     obsolete("collect_statistics", "counts are exact and cost nothing to collect"),
     obsolete("collect_statistics_interval", "counts are exact and cost nothing to collect"),
     obsolete("credentials_obfuscation.**", ERLANG),
@@ -155,11 +163,11 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("mirroring_sync_max_throughput", REMOVED),
     obsolete("mnesia_table_loading_retry_limit", REMOVED),
     obsolete("mnesia_table_loading_retry_timeout", REMOVED),
-    obsolete("net_ticktime", CLUSTER),
+    obsolete("net_ticktime", LINKS),
     obsolete("num_acceptors.**", "every core accepts"),
     obsolete("queue_index_embed_msgs_below", TUNING),
-    obsolete("queue_leader_locator", CLUSTER),
-    obsolete("queue_master_locator", CLUSTER),
+    obsolete("queue_leader_locator", LOCATOR),
+    obsolete("queue_master_locator", LOCATOR),
     obsolete("socket_writer.gc_threshold", ERLANG),
     obsolete("ssl_allow_poodle_attack", REMOVED),
     obsolete("sysmon_handler.**", ERLANG),
@@ -170,7 +178,34 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("vm_memory_calculation_strategy", "memory is measured as the system counts it"),
     obsolete("vm_memory_high_watermark_paging_ratio", REMOVED),
     not_yet("channel_interceptor.**", "there are no interceptors"),
-    not_yet("cluster_formation.**", CLUSTER),
+    refused_but("cluster.ssl_options.verify", &["verify_peer"], VERIFIED),
+    refused_but("cluster.ssl_options.fail_if_no_peer_cert", &["true"], VERIFIED),
+    refused_but("cluster.ssl_options.versions.$n", &["tlsv1.3"], VERIFIED),
+    not_yet("cluster_formation.aws.**", BACKEND),
+    not_yet("cluster_formation.consul.**", BACKEND),
+    not_yet("cluster_formation.etcd.**", BACKEND),
+    not_yet("cluster_formation.proxy.**", BACKEND),
+    obsolete("cluster_formation.internal_lock_retries", LOCK),
+    obsolete("cluster_formation.lock_retry_limit", LOCK),
+    obsolete("cluster_formation.lock_retry_timeout", LOCK),
+    obsolete("cluster_formation.randomized_startup_delay_range.**", LOCK),
+    obsolete("cluster_formation.node_type", "every node keeps the metadata on its disk"),
+    obsolete("cluster_formation.registration.enabled", "no node registers anywhere"),
+    refused_but(
+        "cluster_formation.node_cleanup.only_log_warning",
+        &["true", "on"],
+        "members that discovery doesn't name are only warned about; remove one with 'rabbitmqctl forget_cluster_node'",
+    ),
+    obsolete("cluster_formation.k8s.address_type", K8S),
+    obsolete("cluster_formation.k8s.cert_path", K8S),
+    obsolete("cluster_formation.k8s.host", K8S),
+    obsolete("cluster_formation.k8s.hostname_suffix", K8S),
+    obsolete("cluster_formation.k8s.namespace_path", K8S),
+    obsolete("cluster_formation.k8s.port", K8S),
+    obsolete("cluster_formation.k8s.scheme", K8S),
+    obsolete("cluster_formation.k8s.service_name", K8S),
+    obsolete("cluster_formation.k8s.tls.**", K8S),
+    obsolete("cluster_formation.k8s.token_path", K8S),
     not_yet("cluster_tags.**", CLUSTER),
     not_yet("consumer_disconnected_timeout", QUORUM),
     not_yet("deprecated_features.permit.amqp_filter_set_bug", "filters need their descriptor"),
@@ -202,7 +237,26 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("node_tags.**", CLUSTER),
     not_yet("product.**", "see identity.rabbitmq_compatible"),
     not_yet("prometheus.filter_aggregated_queue_metrics_pattern", "every queue is counted"),
+    obsolete("quorum_queue.commands_soft_limit", ENTRIES),
+    obsolete("quorum_queue.compress_mem_tables", ENTRIES),
+    obsolete("quorum_queue.compute_checksums", ENTRIES),
+    obsolete("quorum_queue.max_append_entries_rpc_batch_size", ENTRIES),
+    obsolete("quorum_queue.segment_compute_checksums", ENTRIES),
+    obsolete("quorum_queue.segment_max_entries", ENTRIES),
+    obsolete("quorum_queue.segment_max_size_bytes", ENTRIES),
+    obsolete("quorum_queue.snapshot_chunk_size", ENTRIES),
+    obsolete("quorum_queue.wal_compute_checksums", ENTRIES),
+    obsolete("quorum_queue.wal_max_batch_size", ENTRIES),
+    obsolete("quorum_queue.wal_max_entries", ENTRIES),
+    obsolete("quorum_queue.wal_max_size_bytes", ENTRIES),
     not_yet("quorum_queue.**", QUORUM),
+    obsolete("raft.adaptive_failure_detector.**", LINKS),
+    obsolete("raft.segment_max_entries", ENTRIES),
+    obsolete("raft.snapshot_chunk_size", ENTRIES),
+    obsolete("raft.wal_hibernate_after", ERLANG),
+    obsolete("raft.wal_max_batch_size", ENTRIES),
+    obsolete("raft.wal_max_entries", ENTRIES),
+    obsolete("raft.wal_max_size_bytes", ENTRIES),
     not_yet("raft.**", QUORUM),
     not_yet("reverse_dns_lookups", "peers are named by address"),
     not_yet("runtime_parameters.**", "there are no parameters yet"),

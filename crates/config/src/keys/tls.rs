@@ -31,7 +31,7 @@ fn prometheus_tls(config: &mut Config) -> &mut Tls {
 }
 
 /// The name of a file; whether it is readable is checked when the node starts.
-fn file(value: &str) -> Result<Option<String>, String> {
+pub(super) fn file(value: &str) -> Result<Option<String>, String> {
     if value.is_empty() { Err("must name a file".to_owned()) } else { Ok(Some(value.to_owned())) }
 }
 
