@@ -14,6 +14,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("log", &[]),
     ("broker", &["message", "routing", "queue", "model", "log", "metrics"]),
     ("cluster", &["log"]),
+    ("peer", &[]),
     ("session", &["broker", "message", "queue", "model", "log", "metrics"]),
     ("session-amqp091", &["session", "broker", "amqp091", "message", "routing", "queue", "model", "log", "metrics"]),
     (
@@ -30,7 +31,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("ctl", &[]),
     ("metrics", &[]),
     // `model` because the broker passes the topology with its users to the code that checks a password.
-    ("node", &["broker", "log", "auth", "metrics", "config", "model"]),
+    ("node", &["broker", "cluster", "peer", "log", "auth", "metrics", "config", "model"]),
     ("management", &["node", "broker", "model", "metrics", "auth", "config"]),
     ("stream-protocol", &[]),
     ("mqtt", &[]),

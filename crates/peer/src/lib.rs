@@ -1,0 +1,25 @@
+//! Codec of the links between nodes of a cluster: how two nodes prove to each other that they have the same cookie, and the frames that
+//! they exchange afterwards. Bytes in, bytes out.
+//!
+//! A link begins with a [`Handshake`]: the preamble, a HELLO of both sides, a proof of both sides, and a verdict of both sides. Afterwards
+//! it carries [`Message`]s, cut into parts of at most 256 KiB so that a long body doesn't hold up the others ([`Outgoing`],
+//! [`Assembler`]). All integers are little endian. Decoders take any bytes and never panic.
+//!
+//! It must not know: queues, Raft, sockets, threads, clocks, randomness.
+
+mod assembler;
+mod foreign;
+mod frame;
+mod handshake;
+mod hello;
+mod outgoing;
+mod proof;
+mod wire;
+
+pub use assembler::Assembler;
+pub use foreign::describe;
+pub use frame::{FrameError, HEAD_BYTES, Message, PART_BYTES_MAX, Part, decode};
+pub use handshake::{Handshake, HandshakeError, PREAMBLE, Progress, UNPROVEN_BYTES_MAX, Verdict, refusal};
+pub use hello::{Hello, LinkKind, Versions};
+pub use outgoing::Outgoing;
+pub use proof::Cookie;
