@@ -9,11 +9,11 @@ use std::time::Duration;
 use leveret_config::{Config, Endpoint, TlsEndpoint};
 use leveret_management::{HttpListener as Limits, Router};
 use leveret_node::listener_kind::{
-    AMQP, AMQPS, HTTP, HTTPS, MQTT, MQTT_TLS, PROMETHEUS, PROMETHEUS_TLS, STREAM, STREAM_TLS,
+    AMQP, AMQPS, CLUSTER, HTTP, HTTPS, MQTT, MQTT_TLS, PROMETHEUS, PROMETHEUS_TLS, STREAM, STREAM_TLS,
 };
 use leveret_node::{
-    Listener, ListenerKind, Listening, Node, StartError, Tls, amqp_addresses, amqps_addresses, http_address,
-    mqtt_addresses, stream_addresses,
+    ClusterOptions, Listener, ListenerKind, Listening, Node, NodeOptions, StartError, Tls, amqp_addresses,
+    amqps_addresses, cluster_addresses, http_address, mqtt_addresses, node_name, stream_addresses,
 };
 use tracing::{error, warn};
 
@@ -23,6 +23,9 @@ pub(crate) struct Listeners {
     pub(crate) clients: Vec<Listener>,
     pub(crate) http: Vec<HttpListener>,
     pub(crate) prometheus: Vec<HttpListener>,
+    /// Sockets for other nodes.
+    pub(crate) cluster: Vec<TcpListener>,
+    cluster_addresses: Vec<SocketAddr>,
     /// The TLS whose files are reloaded when they change.
     pub(crate) tls: Vec<Arc<Tls>>,
     /// The ports that the system chose, for the next node of this process.
@@ -62,6 +65,31 @@ pub(crate) struct HttpListener {
 }
 
 impl Listeners {
+    /// The node's part of a cluster, with the sockets for other nodes; `None` without such a socket.
+    pub(crate) fn cluster_options(
+        &mut self,
+        config: &Config,
+        options: &NodeOptions,
+        is_founding: bool,
+    ) -> Option<ClusterOptions> {
+        let listeners = std::mem::take(&mut self.cluster);
+        let cluster = &config.cluster;
+        (!listeners.is_empty()).then(|| ClusterOptions {
+            node_name: node_name(config),
+            listeners,
+            cookie: cluster.cookie.clone(),
+            is_encrypted: cluster.tls,
+            nodes: cluster.classic_nodes(),
+            peer_port: config.peer_port(),
+            retry_limit: cluster.retry_limit,
+            retry_interval: Duration::from_millis(cluster.retry_interval_ms),
+            target_size: config.target_cluster_size,
+            metadata_timeout: Duration::from_millis(cluster.metadata_timeout_ms),
+            is_founding,
+            release: options.broker.version.clone(),
+        })
+    }
+
     /// Opens all listeners, or returns the error of the first that can't be opened. `earlier` are the ports of this
     /// process's last node.
     pub(crate) fn open(config: &Config, earlier: &ChosenPorts) -> Result<Self, Box<dyn Error>> {
@@ -71,6 +99,8 @@ impl Listeners {
             clients: Vec::new(),
             http: Vec::new(),
             prometheus: Vec::new(),
+            cluster: Vec::new(),
+            cluster_addresses: Vec::new(),
             tls: Vec::new(),
             chosen: ChosenPorts::default(),
         };
@@ -81,6 +111,21 @@ impl Listeners {
         let [mut mqtt, mut mqtt_with_tls] = mqtt_addresses(config)?;
         if !config.plugins.is_running("rabbitmq_mqtt") {
             (mqtt, mqtt_with_tls) = (Vec::new(), Vec::new());
+        }
+        for address in cluster_addresses(config)? {
+            match this.chosen.listen(&CLUSTER, address, earlier) {
+                // A second node on the machine works alone, as before there were clusters.
+                Err(taken @ StartError::Listen { .. }) if config.cluster.classic_nodes().is_empty() => {
+                    warn!(
+                        "other nodes can't reach this one: {taken}; set cluster.listeners.tcp.default to another port"
+                    );
+                }
+                listening => {
+                    let socket = listening?;
+                    this.cluster_addresses.extend(socket.local_addr());
+                    this.cluster.push(socket);
+                }
+            }
         }
         let mut listen = |kind: &'static ListenerKind, proxy_protocol, address, tls| {
             let socket = this.chosen.listen(kind, address, earlier)?;
@@ -155,7 +200,8 @@ impl Listeners {
         let address = |listener: &HttpListener| {
             Some(Listening { kind: listener.kind, address: listener.socket.local_addr().ok()? })
         };
-        self.http.iter().chain(&self.prometheus).filter_map(address)
+        let nodes = self.cluster_addresses.iter().map(|address| Listening { kind: &CLUSTER, address: *address });
+        nodes.chain(self.http.iter().chain(&self.prometheus).filter_map(address))
     }
 }
 

@@ -10,8 +10,8 @@ use leveret_config::{Config, Durability, LogLevel, MqttConfig, StreamConfig};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions, PasswordRule, Router, Stopped, missing_nodes};
 use leveret_node::{
-    DirectoryLock, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby, asked_to_end,
-    handle_signals, harmless, node_name, refuse_huge_pages,
+    DirectoryLock, FOUND_CLUSTER, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby,
+    asked_to_end, handle_signals, harmless, node_name, refuse_huge_pages,
 };
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
@@ -86,10 +86,20 @@ fn serve(config: &Config, arguments: &ServerArguments, start: &Start, log: &Log)
     // A directory or port that is in use is detected before anything is recovered.
     let lock = DirectoryLock::acquire(&start.data_dir)?;
     let _pid_file = PidFile::write(start)?;
-    let mut process = Process { arguments, log, commands: None, has_started: false, ports: ChosenPorts::default() };
+    let ports = ChosenPorts::default();
+    let mut process = Process { arguments, log, commands: None, has_started: false, ports, is_founding: false };
     let mut returned = Some(process.run_node(config, start, lock)?);
     let mut start_error = None;
-    while let Ended::StopApp(lock) = returned.take().unwrap_or(Ended::Process) {
+    loop {
+        let lock = match returned.take().unwrap_or(Ended::Process) {
+            Ended::Process => break,
+            Ended::StopApp(lock) => lock,
+            Ended::FoundCluster(lock) => {
+                process.is_founding = true;
+                returned = Some(process.start_again(start, &mut Some(lock))?);
+                continue;
+            }
+        };
         info!("The node has stopped; its process waits for start_app");
         if process.stand_by(config, start, start_error.take())? != START_APP {
             break;
@@ -127,6 +137,8 @@ enum Ended {
     Process,
     /// It ended by `stop_app`: the lock holds the directory for the next node.
     StopApp(DirectoryLock),
+    /// The next node is the first member of a cluster.
+    FoundCluster(DirectoryLock),
 }
 
 /// State that outlives a node: the process may run one node after another.
@@ -138,6 +150,8 @@ struct Process<'a> {
     has_started: bool,
     /// The ports of the last node that was started.
     ports: ChosenPorts,
+    /// Whether a node that is alone becomes the first member of a cluster.
+    is_founding: bool,
 }
 
 impl Process<'_> {
@@ -189,7 +203,7 @@ impl Process<'_> {
         }
         let log = self.log;
         let password_rule = PasswordRule::of(&config.credential_validator)?;
-        let listeners = Listeners::open(config, &self.ports)?;
+        let mut listeners = Listeners::open(config, &self.ports)?;
 
         let definitions = config.load_definitions.as_ref().map(|path| Definitions::read(path.as_ref())).transpose()?;
         let last_words = log.clone();
@@ -208,6 +222,7 @@ impl Process<'_> {
             ],
             fatal,
         );
+        options.cluster = listeners.cluster_options(config, &options, std::mem::take(&mut self.is_founding));
         if definitions.is_some() {
             // As in RabbitMQ: with definitions, neither guest nor the vhost "/" is created.
             options.first_user = None;
@@ -264,7 +279,7 @@ impl Process<'_> {
             log: log.clone(),
         };
         node.on_hangup(move || reload.now())?;
-        let waits_for_nodes = config.target_cluster_size > 1;
+        let waits_for_nodes = config.target_cluster_size > 1 && !node.is_member();
         if waits_for_nodes {
             // Before a client can connect: its messages would be on this node alone.
             node.handle().broker().drain();
@@ -281,8 +296,10 @@ impl Process<'_> {
         let who = node.wait_for_signal();
         info!("{who}: closing connections and stopping");
         api.write_timeline();
-        if who == STOP_APP {
-            return Ok(Ended::StopApp(node.stop(STOP_REASON)));
+        match who {
+            STOP_APP => return Ok(Ended::StopApp(node.stop(STOP_REASON))),
+            FOUND_CLUSTER => return Ok(Ended::FoundCluster(node.stop(STOP_REASON))),
+            _ => {}
         }
         notify::manager("STOPPING=1");
         // The socket is removed before the lock is released, so that the next node's socket isn't removed.

@@ -43,6 +43,7 @@ impl NodeOptions {
             protocols,
             authenticate: Arc::new(Passwords::new(loopback_users.clone())),
             loopback_users,
+            cluster: None,
             fatal,
         }
     }
@@ -94,6 +95,15 @@ pub fn mqtt_addresses(config: &Config) -> Result<[Vec<SocketAddr>; 2], StartErro
         listeners.iter().map(|listener| address(listener.host.as_deref(), listener.port)).collect::<Result<_, _>>()
     };
     Ok([resolve(config.mqtt_tcp_listeners())?, resolve(config.mqtt_ssl_listeners())?])
+}
+
+/// The addresses that listeners for other nodes bind.
+///
+/// # Errors
+/// The host can't be resolved.
+pub fn cluster_addresses(config: &Config) -> Result<Vec<SocketAddr>, StartError> {
+    let listeners = config.cluster_listener().into_iter();
+    listeners.map(|listener| address(listener.host.as_deref(), listener.port)).collect()
 }
 
 /// The address that an HTTP server binds.

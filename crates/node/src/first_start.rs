@@ -7,8 +7,9 @@ use std::sync::Arc;
 use std::sync::mpsc::channel;
 
 use leveret_broker::Broker;
+use leveret_broker::registry::ChangeRequests;
 use leveret_broker::ticket::Ticket;
-use leveret_model::{Arguments, Command, DeclareExchange, ExchangeType, Queue, Topology, VhostDefaults};
+use leveret_model::{Arguments, Command, DeclareExchange, ExchangeType, Permit, Queue, Topology, VhostDefaults};
 
 use crate::clock::Clock;
 use crate::first_user::FirstUser;
@@ -116,6 +117,9 @@ fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: &Clock) -> Res
     if commands.is_empty() {
         return Ok(());
     }
+    if broker.registry.is_placed() {
+        return carry_out_placed(broker, commands, clock);
+    }
     broker.bootstrap(commands, clock.now())?;
     let (sender, durable) = channel();
     let local = broker.streams.local();
@@ -124,6 +128,21 @@ fn carry_out(broker: &Arc<Broker>, commands: Vec<Command>, clock: &Clock) -> Res
     broker.streams.when_over(all, Box::new(move |_| sender.send(()).unwrap_or_default()));
     if durable.recv().is_ok() {
         broker.registry.publish();
+    }
+    Ok(())
+}
+
+/// Asks the cluster for the changes, and waits for the answer. A cluster without a majority has them already, or gets them at the next
+/// start.
+fn carry_out_placed(broker: &Arc<Broker>, commands: Vec<Command>, clock: &Clock) -> Result<(), StartError> {
+    let (sender, answer) = channel();
+    let requests = ChangeRequests { permit: Permit::system(), commands: commands.into(), is_new: false };
+    let asked = broker.registry.change_all(requests, clock.now().monotonic);
+    // The receiver is here.
+    asked.then(move |outcome| sender.send(outcome.map(drop)).unwrap_or_default());
+    match answer.recv() {
+        Ok(Err((_, refused))) => tracing::warn!("the node's own objects aren't declared: {refused}"),
+        Ok(Ok(())) | Err(_) => {}
     }
     Ok(())
 }

@@ -13,6 +13,9 @@ mod alarms;
 mod authenticate;
 mod clock;
 mod clock_follower;
+#[allow(dead_code, reason = "the node doesn't form clusters yet")]
+mod cluster;
+mod clustering;
 mod configuration;
 mod cores;
 mod descriptors;
@@ -40,8 +43,11 @@ mod volume;
 pub use alarms::AlarmLimits;
 pub use authenticate::{LoopbackUsers, Passwords};
 pub use clock::Clock;
+pub use cluster::member::{ClusterView, Seen};
+pub use clustering::{ClusterOptions, FOUND_CLUSTER};
 pub use configuration::{
-    alarm_limits, amqp_addresses, amqps_addresses, http_address, mqtt_addresses, node_name, stream_addresses,
+    alarm_limits, amqp_addresses, amqps_addresses, cluster_addresses, http_address, mqtt_addresses, node_name,
+    stream_addresses,
 };
 pub use cores::{Listener, SocketOptions};
 pub use descriptors::{Descriptors, HttpDescriptor};

@@ -92,6 +92,18 @@ pub static MQTT_TLS: ListenerKind = ListenerKind {
     ..MQTT
 };
 
+/// The links to other nodes.
+pub static CLUSTER: ListenerKind = ListenerKind {
+    protocol: "clustering",
+    also_called: &[],
+    purpose: "inter-node and CLI tool communication",
+    port_name: "cluster",
+    line: ("Cluster", "(other nodes)"),
+    labels: &[],
+    tls_options: None,
+    is_for_clients: false,
+};
+
 /// The HTTP API.
 pub static HTTP: ListenerKind = ListenerKind {
     protocol: "http",
@@ -136,8 +148,8 @@ pub static PROMETHEUS_TLS: ListenerKind = ListenerKind {
 };
 
 /// All kinds that a node can open.
-pub static ALL: [&ListenerKind; 10] =
-    [&AMQP, &AMQPS, &STREAM, &STREAM_TLS, &MQTT, &MQTT_TLS, &HTTP, &HTTPS, &PROMETHEUS, &PROMETHEUS_TLS];
+pub static ALL: [&ListenerKind; 11] =
+    [&AMQP, &AMQPS, &STREAM, &STREAM_TLS, &MQTT, &MQTT_TLS, &CLUSTER, &HTTP, &HTTPS, &PROMETHEUS, &PROMETHEUS_TLS];
 
 impl ListenerKind {
     /// Whether its connections use TLS.
@@ -187,6 +199,7 @@ mod tests {
             ("stream/ssl", true, true),
             ("mqtt", false, true),
             ("mqtt/ssl", true, true),
+            ("clustering", false, false),
             ("http", false, false),
             ("https", true, false),
             ("http/prometheus", false, false),

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use leveret_broker::Broker;
 use leveret_broker::registry::{Followed, PlacedAnswer};
 use leveret_broker::ticket::Ticket;
-use leveret_log::PlacementId;
 use leveret_model::{AppliedEntry, MemberNumber};
 
 use super::batch::{Batch, Origin};
@@ -160,12 +159,5 @@ impl<H: MetadataHost> Machine for MetadataMachine<H> {
         shared.undurable.borrow_mut().clear();
         shared.entries.happen();
         Ok(())
-    }
-}
-
-impl<H> MetadataShared<H> {
-    /// The placement of the metadata.
-    pub(super) const fn placement() -> PlacementId {
-        PLACEMENT
     }
 }

@@ -60,6 +60,8 @@ const AGAIN: &str = "ask again: ";
 pub(crate) struct OwnNode {
     pub name: String,
     pub node_id: u64,
+    /// The id of a cluster that it founds.
+    pub cluster_id: [u8; 16],
     pub boot: u64,
     pub nonce: u32,
     /// Wall time of the start, in milliseconds since the Unix epoch.
@@ -82,7 +84,9 @@ enum Place {
     /// With data of its own, and no cluster.
     Alone,
     /// Without data; it takes this node for the first one.
-    Blank { follows: String },
+    Blank {
+        follows: String,
+    },
     Member(Membership),
 }
 
@@ -271,7 +275,7 @@ async fn ask(port: &MetadataPort, command: Command) -> PlacedAnswer {
 
 impl Service for State {
     fn hello(&self, link: LinkKind) -> Hello {
-        let OwnNode { name, node_id, boot, nonce, started_at_ms, addresses, release } = self.own.clone();
+        let OwnNode { name, node_id, boot, nonce, started_at_ms, addresses, release, .. } = self.own.clone();
         let membership = self.membership();
         Hello {
             versions: Versions::OWN,
@@ -565,7 +569,8 @@ async fn form(
     while !is_stopping() {
         let found = discover().await;
         let others = found.iter().flatten().filter(|(name, _)| *name != own);
-        let asked: Vec<_> = others.map(|(name, address)| spawn(sound(state.clone(), name.clone(), address.clone()))).collect();
+        let asked: Vec<_> =
+            others.map(|(name, address)| spawn(sound(state.clone(), name.clone(), address.clone()))).collect();
         let mut answers = BTreeMap::new();
         for asked in asked {
             if let Ok((name, answer)) = asked.await {
@@ -580,9 +585,7 @@ async fn form(
         match step {
             FormingStep::Seed { text, .. } => {
                 info!("{text}");
-                let mut cluster_id = [0; 16];
-                crate::random::fill(&mut cluster_id).map_err(|error| error.to_string())?;
-                let membership = Membership { member: MemberNumber::default(), cluster_id };
+                let membership = Membership { member: MemberNumber::default(), cluster_id: state.own.cluster_id };
                 state.become_member(membership);
                 return Ok(Some(membership));
             }
@@ -646,8 +649,7 @@ pub(crate) struct Attach {
 async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String> {
     let Attach { broker, clock, disk, entry_options, membership, patience, fatal } = attach;
     let links = state.links.get().ok_or("the node stops")?.clone();
-    let (driver, report) =
-        LogDriver::open(disk, &entry_options, &clock, &fatal).map_err(|error| error.to_string())?;
+    let (driver, report) = LogDriver::open(disk, &entry_options, &clock, &fatal).map_err(|error| error.to_string())?;
     report.damaged.iter().for_each(|damage| error!("the entry log is damaged: {damage:?}"));
     let _ = state.driver.set(driver.clone());
     let _ = state.broker.set(broker.clone());
