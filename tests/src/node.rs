@@ -29,6 +29,7 @@ const ALARMS_FILE: &str = "alarms-of-the-test";
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     settings: Vec<(String, String)>,
+    variables: Vec<(String, String)>,
     alarms: bool,
     file: Option<PathBuf>,
 }
@@ -44,6 +45,13 @@ impl Options {
     pub fn set(mut self, key: &str, value: impl ToString) -> Self {
         self.settings.retain(|(known, _)| known != key);
         self.settings.push((key.into(), value.to_string()));
+        self
+    }
+
+    /// Adds a variable of the environment.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: impl ToString) -> Self {
+        self.variables.push((name.into(), value.to_string()));
         self
     }
 
@@ -105,6 +113,8 @@ pub struct Ports {
     pub mqtt: u16,
     /// MQTT over TLS.
     pub mqtt_tls: u16,
+    /// Links between nodes.
+    pub cluster: u16,
     /// The HTTP API.
     pub http: u16,
     /// Metrics.
@@ -132,6 +142,7 @@ impl Ports {
             stream_tls: port("stream_tls"),
             mqtt: port("mqtt"),
             mqtt_tls: port("mqtt_tls"),
+            cluster: port("cluster"),
             http: port("http"),
             prometheus: port("prometheus"),
             pid: u32::try_from(field("pid")).expect("a process id"),
@@ -167,6 +178,14 @@ impl Process {
         forward(child.stdout.take().expect("stdout"), sender.clone());
         forward(child.stderr.take().expect("stderr"), sender);
         Self { child, lines, log: Vec::new() }
+    }
+
+    /// Starts the binary as these options say, on a directory.
+    fn of_options(options: &Options, directory: &Path) -> Self {
+        let mut command = Command::new(binary());
+        command.args(options.arguments(directory));
+        command.envs(options.variables.iter().map(|(name, value)| (name, value)));
+        Self::of(command)
     }
 
     /// Waits for a line that contains `text`. Returns false if the process ended, or after [`PATIENCE`].
@@ -434,7 +453,7 @@ impl Node {
 
     /// Starts it on the same directory and kills it before it serves: at its first output, if there is any.
     pub fn start_and_kill(&mut self) {
-        let mut process = Process::spawn(&self.options.arguments(self.directory.path()));
+        let mut process = Process::of_options(&self.options, self.directory.path());
         process.wait_for_line("");
     }
 
@@ -443,7 +462,7 @@ impl Node {
         self.process = None;
         let _ = fs::remove_file(self.directory.path().join("ports.json"));
         let options = self.options_with_ports();
-        let mut process = Process::spawn(&options.arguments(self.directory.path()));
+        let mut process = Process::of_options(&options, self.directory.path());
         let is_ready = process.wait_for_line(READY);
         self.ports.pid = process.pid();
         self.process = Some(process);
@@ -540,7 +559,7 @@ fn status_number(of: &Path, field: &str) -> u64 {
 fn launch(directory: &Path, options: &Options) -> (Process, Ports) {
     // The file of an earlier run must not be taken for this one's.
     let _ = fs::remove_file(directory.join("ports.json"));
-    let mut process = Process::spawn(&options.arguments(directory));
+    let mut process = Process::of_options(options, directory);
     if !process.wait_for_line(READY) {
         panic!("the node didn't say '{READY}'; it printed:\n{}", process.log());
     }

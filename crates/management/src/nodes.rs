@@ -1,4 +1,4 @@
-//! `/api/nodes`: there is one node. Figures that only Erlang has are 0 or empty, because clients require the keys.
+//! `/api/nodes`: this node, and what it knows of the other members of its cluster. Figures that only Erlang has are 0 or empty, because clients require the keys.
 
 use std::time::UNIX_EPOCH;
 
@@ -25,11 +25,36 @@ pub(crate) async fn all(call: Call) -> HandlerResult {
         true => json!({"name": call.api.name()}),
         false => with_past(&call),
     };
-    list::values(&call.query, vec![row])
+    let mut rows = others(&call.api);
+    rows.push(row);
+    rows.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
+    list::values(&call.query, rows)
+}
+
+/// The other members of the cluster, as far as this node knows them: their figures are theirs to tell.
+fn others(api: &Api) -> Vec<Value> {
+    let Some(seen) = api.node().cluster().map(|cluster| cluster.seen()) else { return Vec::new() };
+    let topology = api.broker().registry.snapshot().topology.clone();
+    let others = topology.members().filter(|member| Some(member.number) != seen.member);
+    let row = |member: &std::sync::Arc<leveret_model::Member>| {
+        json!({
+            "name": member.name,
+            "type": "disc",
+            "running": seen.reached.contains_key(&member.number),
+            "partitions": [],
+            "cluster_links": [],
+            "enabled_plugins": [],
+            "applications": [],
+        })
+    };
+    others.map(row).collect()
 }
 
 /// GET of one.
 pub(crate) async fn one(call: Call) -> HandlerResult {
+    if let Some(other) = of_other(&call) {
+        return json(Columns::of(&call.query).pick(other));
+    }
     check_name(&call)?;
     let mut body = with_past(&call);
     if call.asks("memory") {
@@ -80,6 +105,11 @@ pub(crate) async fn log(call: Call) -> HandlerResult {
         "locations": log.locations(),
         "lines": log.recent(lines, level).iter().map(shown).collect::<Vec<_>>(),
     }))
+}
+
+/// A row of another member.
+fn of_other(call: &Call) -> Option<Value> {
+    others(&call.api).into_iter().find(|row| row["name"] == call.word(0))
 }
 
 fn check_name(call: &Call) -> Result<(), Error> {
