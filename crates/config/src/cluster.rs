@@ -1,7 +1,7 @@
 //! Settings of clusters.
 
+use core::net::IpAddr;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
 
 use crate::config::{Config, Listener};
 use crate::tls::Tls;

@@ -13,11 +13,16 @@ use crate::place::{NodePlace, unreachable};
 /// Largest accepted response: a list of some millions of queues.
 const ANSWER_BYTES_MAX: u64 = 4 << 30;
 
+/// The header with the name of the member that a request is for. A node that doesn't know it answers for itself.
+const MEMBER_HEADER: &str = "leveret-node";
+
 /// A node that responds.
 #[derive(Debug, Clone)]
 pub(crate) struct NodeClient {
     socket: PathBuf,
     timeout: Duration,
+    /// The name of another member, which the local node forwards requests to.
+    member: Option<String>,
     /// The node's description of itself.
     pub(crate) node: Value,
 }
@@ -63,9 +68,12 @@ impl NodeClient {
     /// No node responds, or it has another name.
     pub(crate) fn connect(place: &NodePlace, timeout: Duration) -> Result<Self, Failure> {
         let (sockets, wanted) = (place.sockets()?, place.node());
+        if let Some(wanted) = wanted.as_ref().filter(|wanted| wanted.contains(char::is_control)) {
+            return Err(Failure::Usage(format!("Error (argument validation): {wanted:?} is no name of a node")));
+        }
         let mut other = None;
         for socket in &sockets {
-            let mut client = NodeClient { socket: socket.clone(), timeout, node: Value::Null };
+            let mut client = NodeClient { socket: socket.clone(), timeout, member: None, node: Value::Null };
             let response = match client.request("GET", "/local/node", None) {
                 Ok(response) => response,
                 // A process accepts connections there, but doesn't respond.
@@ -75,16 +83,20 @@ impl NodeClient {
             client.node = response.json();
             let name = client.name();
             // The name without a host is enough, as in RabbitMQ's tools.
-            let is_wanted = |wanted: &String| *wanted == name || name.split('@').next() == Some(wanted.as_str());
-            if wanted.as_ref().is_none_or(is_wanted) {
+            let is_wanted = |name: &str, wanted: &str| wanted == name || name.split('@').next() == Some(wanted);
+            let Some(wanted) = wanted.as_deref().filter(|wanted| !is_wanted(&name, wanted)) else { return Ok(client) };
+            // A member of its cluster is reached by way of it.
+            client.member = Some(wanted.to_owned());
+            client.node = client.request("GET", "/local/node", None)?.json();
+            if is_wanted(&client.name(), wanted) {
                 return Ok(client);
             }
             other = Some(name);
         }
         match (other, wanted) {
             (Some(name), Some(wanted)) => Err(Failure::Unavailable(format!(
-                "Error: unable to perform an operation on node '{wanted}'. The node that runs here is {name}: call it with \
-                 -n {name}, or without -n"
+                "Error: unable to perform an operation on node '{wanted}'. The node that runs here is {name}, and knows no \
+                 such member of its cluster: call it with -n {name}, or without -n"
             ))),
             (_, wanted) => Err(unreachable(&sockets, wanted.as_deref())),
         }
@@ -134,12 +146,13 @@ impl NodeClient {
 
     fn exchange(&self, method: &str, path: &str, body: Option<&Value>, headers: &str) -> io::Result<HttpResponse> {
         let body = body.map(Value::to_string).unwrap_or_default();
+        let member = self.member.as_ref().map(|name| format!("{MEMBER_HEADER}: {name}\r\n")).unwrap_or_default();
         let mut stream = UnixStream::connect(&self.socket)?;
         stream.set_read_timeout(Some(self.timeout))?;
         stream.set_write_timeout(Some(self.timeout))?;
         let head = format!(
             "{method} {path} HTTP/1.1\r\nhost: local\r\nconnection: close\r\ncontent-type: application/json\r\n\
-             content-length: {}\r\n{headers}\r\n",
+             content-length: {}\r\n{member}{headers}\r\n",
             body.len()
         );
         stream.write_all(head.as_bytes())?;
@@ -288,6 +301,20 @@ mod tests {
         let response = parse(chunked).expect("an answer");
         assert_eq!((response.status, response.json()), (200, json!([1, 2])));
         assert!(parse(&chunked[..chunked.len() - 7]).is_none(), "its last chunk is missing");
+    }
+
+    #[test]
+    fn a_member_is_reached_by_way_of_the_local_node() {
+        let node = crate::stand_in::StandIn::new("rabbit@near");
+        (0..3).for_each(|_| node.answers("PUT /api/cluster/reset", 204, ""));
+        for (given, name) in [("rabbit@far", "rabbit@far"), ("rabbit@near", "rabbit@near"), ("rabbit", "rabbit@near")] {
+            let said = node.run(&format!("-n {given} reset")).expect("is there");
+            assert_eq!(said, format!("Resetting node {name} ...\n"));
+        }
+        let failure = node.run("-n rabbit@gone reset").expect_err("isn't there");
+        assert!(failure.text().contains("runs here is rabbit@near, and knows no such member"), "{failure:?}");
+        let failure = node.run("-n bad\r\nx:y reset").expect_err("is no name");
+        assert!(failure.text().contains("is no name of a node"), "{failure:?}");
     }
 
     #[test]

@@ -18,6 +18,8 @@ mod failure;
 mod format;
 mod help;
 mod place;
+#[cfg(test)]
+mod stand_in;
 mod tool;
 mod usage;
 

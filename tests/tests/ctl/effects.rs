@@ -320,12 +320,26 @@ fn a_report_has_the_status_and_every_list_of_every_vhost() {
 #[test]
 fn a_missing_command_says_so() {
     let node = Node::start(Options::new());
-    for line in ["rabbitmqctl eval_file x", "rabbitmqctl join_cluster x", "rabbitmq-diagnostics maybe_stuck"] {
+    for line in ["rabbitmqctl eval_file x", "rabbitmqctl force_boot", "rabbitmq-diagnostics maybe_stuck"] {
         let said = exit(&node, line);
         assert!(said.exit == 64 && said.stderr.contains("isn't there yet: "), "{line}: {said:?}");
     }
     let said = exit(&node, "rabbitmqctl list_queue");
     assert!(said.exit == 64 && said.stderr.contains("Did you mean list_queues?"), "{said:?}");
+}
+
+#[test]
+fn changes_of_the_cluster_are_checked_before_they_are_sent() {
+    let node = Node::start(Options::new());
+    for (line, code, part) in [
+        ("rabbitmqctl join_cluster --ram rabbit@elsewhere", 69, "{:node_type_unsupported, :khepri, :ram}"),
+        ("rabbitmqctl forget_cluster_node --offline rabbit@elsewhere", 69, "leveret recover --accept-data-loss"),
+        ("rabbitmqctl reset now", 64, "too many arguments"),
+        ("rabbitmqctl force_reset now", 64, "too many arguments"),
+    ] {
+        let said = exit(&node, line);
+        assert!(said.exit == code && said.stderr.contains(part), "{line}: {said:?}");
+    }
 }
 
 #[test]

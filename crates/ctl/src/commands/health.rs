@@ -77,8 +77,12 @@ fn metadata(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 
 fn quorum_critical(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     introduce(call, "Checking if node {node} is critical for quorum of any queues/streams ...")?;
-    let alone = "seems to be the only one in a single node cluster, the check does not apply";
-    check(call, "node-is-quorum-critical", &format!("Node {{node}} {alone}"))
+    let is_alone = call.node()?.list("/api/nodes?columns=name")?.len() <= 1;
+    let well = match is_alone {
+        true => "Node {node} seems to be the only one in a single node cluster, the check does not apply",
+        false => "Node {node} reported no quorum queues with minimum quorum",
+    };
+    check(call, "node-is-quorum-critical", well)
 }
 
 fn leaders(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CHECK, CTL, Command, CommandGroup, LOOK};
 use crate::answer::CommandOutput;
@@ -15,15 +15,18 @@ use crate::client::NodeClient;
 use crate::failure::Failure;
 
 /// Interval of polling for a node to start or stop.
-const STEP: Duration = Duration::from_millis(20);
+pub(super) const STEP: Duration = Duration::from_millis(20);
+
+/// Interval of polling for other nodes.
+pub(super) const POLL: Duration = Duration::from_millis(200);
 
 /// Default timeout of RabbitMQ's tools for the start or stop of a node.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub(super) const PATIENCE: Duration = Duration::from_secs(300);
 
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "await_startup", CommandGroup::Nodes, "", "Waits until the node has started", await_startup),
-    Command::new(CTL, "await_online_nodes", CommandGroup::Cluster, "<count>", "Waits for <count> nodes to join the cluster; there is one", await_online_nodes),
+    Command::new(CTL, "await_online_nodes", CommandGroup::Cluster, "<count>", "Waits for <count> nodes to join the cluster", await_online_nodes),
     Command::new(LOOK, "wait", CommandGroup::Nodes, "[<pidfile>] [--pid <pid>]", "Waits until the node of a process has started", wait),
     Command::new(CTL, "start_app", CommandGroup::Nodes, "", "Starts the node again after stop_app, with the data on its disk", start_app),
     Command::new(CTL, "stop_app", CommandGroup::Nodes, "", "Stops the node but not its process, which then only answers these tools", stop_app),
@@ -65,12 +68,20 @@ fn await_online_nodes(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     call.say(&format!(
         "Will wait for at least {count} nodes to join the cluster of {name}. Timeout: {seconds} seconds."
     ));
-    match count {
-        0 | 1 => Ok(CommandOutput::Done),
-        _ => Err(Failure::Timeout(format!(
-            "Error:\nthis node is alone, and no other can join it: clusters aren't there yet (asked for {count} nodes)"
-        ))),
+    let deadline = Instant::now() + Duration::from_secs(seconds);
+    // One is there, since it has answered.
+    let is_reached = || -> Result<bool, Failure> {
+        let running = |nodes: Vec<Value>| nodes.iter().filter(|node| node["running"] == true).count() as u64;
+        Ok(count <= 1 || running(node.list("/api/nodes?columns=name,running")?) >= count)
+    };
+    while !is_reached()? {
+        if Instant::now() >= deadline {
+            let text = format!("Error: timed out while waiting. Not enough nodes joined {name}'s cluster.");
+            return Err(Failure::Refused(text));
+        }
+        thread::sleep(POLL);
     }
+    Ok(CommandOutput::Done)
 }
 
 /// Waits for the pid file and for its process to respond. Fails at once if that process has ended.

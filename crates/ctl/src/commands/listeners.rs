@@ -73,6 +73,18 @@ pub(super) fn values(node: &NodeClient) -> Vec<Value> {
     found(node).into_iter().map(value).collect()
 }
 
+/// A listener of [`values`] in the words of the cluster's status.
+pub(super) fn described(listener: &Value) -> String {
+    let plain = |key: &str| listener[key].as_str().unwrap_or_default().to_owned();
+    format!(
+        "interface: {}, port: {}, protocol: {}, purpose: {}",
+        plain("interface"),
+        listener["port"],
+        plain("protocol"),
+        plain("purpose")
+    )
+}
+
 /// The listeners for people, one per line.
 pub(super) fn lines(node: &NodeClient) -> Vec<String> {
     let line = |Found { protocol, purpose, interface, port, .. }: &Found| {

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::tool::Tool;
 
 const MIRRORS: &str = "classic queues have no mirrors, as in RabbitMQ 4, whose command ends with a stack trace";
-const CLUSTER: &str = "clusters aren't built yet: a node is alone";
+const CLUSTER: &str = "queues and streams have one member each yet";
 const ERLANG: &str = "there is no Erlang and no Elixir to evaluate it; look at the HTTP API and at 'rabbitmqctl help'";
 const ENCRYPTION: &str = "encrypted values of configurations aren't built yet";
 
@@ -23,14 +23,10 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(REPLICAS, "list_operator_policies_with_classic_queue_mirroring", MIRRORS),
     missing(REPLICAS, "check_if_cluster_has_classic_queue_mirroring_policy", MIRRORS),
     missing(CTL, "remove_classic_queue_mirroring_from_policies", MIRRORS),
-    missing(CTL, "join_cluster", CLUSTER),
-    missing(CTL, "forget_cluster_node", CLUSTER),
-    missing(CTL, "force_boot", CLUSTER),
-    missing(CTL, "force_standalone_khepri_boot", CLUSTER),
-    missing(CTL, "rename_cluster_node", CLUSTER),
-    missing(CTL, "update_cluster_nodes", CLUSTER),
-    missing(CTL, "reset", "a node that is to be empty gets another data directory"),
-    missing(CTL, "force_reset", "a node that is to be empty gets another data directory"),
+    missing(CTL, "force_boot", "it isn't needed: a node that was a member starts by itself, whatever the others do"),
+    missing(CTL, "force_standalone_khepri_boot", "run 'leveret recover --accept-data-loss' on the data directory of the node that is to go on without the others"),
+    missing(CTL, "rename_cluster_node", "a node keeps its name; let a new one join, then run forget_cluster_node for the old one"),
+    missing(CTL, "update_cluster_nodes", "it isn't needed: nodes tell each other their members and addresses"),
     missing(CTL, "eval_file", ERLANG),
     missing(CTL, "exec", ERLANG),
     missing(CTL, "encode", ENCRYPTION),
@@ -46,12 +42,12 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "reset_stats_db", "counters only grow"),
     missing(LOOK, "deactivate_free_disk_space_monitoring", "free disk space is always watched; see set_disk_free_limit"),
     missing(CHECK, "consume_event_stream", "events aren't built yet"),
-    missing(CHECK, "metadata_store_status", CLUSTER),
+    missing(CHECK, "metadata_store_status", "see cluster_status"),
     missing(CHECK, "maybe_stuck", "a wait has a reason: see the column wait of the HTTP API"),
     missing(CHECK, "observer", "it shows Erlang's processes, of which there are none"),
     missing(CHECK, "remote_shell", ERLANG),
-    missing(CHECK, "erlang_cookie_hash", "there is no Erlang cookie: the local socket is the user's own"),
-    missing(CHECK, "erlang_cookie_sources", "there is no Erlang cookie: the local socket is the user's own"),
+    missing(CHECK, "erlang_cookie_hash", "tools need no cookie: the local socket is the user's own. Nodes with different ones say so in their logs"),
+    missing(CHECK, "erlang_cookie_sources", "tools need no cookie: the local socket is the user's own"),
     missing(COORDINATION, "coordinator_status", "a stream has one member, which nothing coordinates"),
     missing(STREAMS, "add_replica", CLUSTER),
     missing(STREAMS, "delete_replica", CLUSTER),

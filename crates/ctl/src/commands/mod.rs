@@ -21,6 +21,7 @@ mod listeners;
 mod logins;
 mod logs;
 mod members;
+mod membership;
 mod memory;
 mod message_sizes;
 mod missing;
@@ -171,6 +172,7 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Command> {
         life::COMMANDS,
         status::COMMANDS,
         cluster::COMMANDS,
+        membership::COMMANDS,
         users::COMMANDS,
         permissions::COMMANDS,
         topic_permissions::COMMANDS,
