@@ -50,6 +50,48 @@ pub(crate) enum Reply {
     Refused(String),
 }
 
+/// The weight of a request: the heavier ones shouldn't hold up the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameWeight {
+    /// A vote, a heartbeat, a transfer.
+    Light,
+    /// Entries.
+    Entries,
+    /// A whole state.
+    State,
+}
+
+const APPEND: u8 = 1;
+const SNAPSHOT: u8 = 4;
+/// Bytes before the fields of a request's kind.
+const HEAD: usize = 8;
+const VOTE_BYTES: usize = 17;
+
+/// The placement that a request is for.
+pub(crate) fn placement_of(request: &[u8]) -> Option<PlacementId> {
+    let bytes = request.get(4..HEAD)?.try_into().ok()?;
+    Some(PlacementId(u32::from_le_bytes(bytes)))
+}
+
+/// The weight of a request.
+pub(crate) fn weight_of(request: &[u8]) -> FrameWeight {
+    match request.get(1) {
+        Some(&SNAPSHOT) => FrameWeight::State,
+        Some(&APPEND) if !is_heartbeat(request) => FrameWeight::Entries,
+        _ => FrameWeight::Light,
+    }
+}
+
+/// Whether an append has no entries.
+fn is_heartbeat(request: &[u8]) -> bool {
+    let mut rest = request.get(HEAD + VOTE_BYTES..).unwrap_or_default();
+    for _ in 0..2 {
+        let id = if rest.first() == Some(&1) { 17 } else { 1 };
+        rest = rest.get(id..).unwrap_or_default();
+    }
+    rest.starts_with(&[0; 4])
+}
+
 struct Writer(BytesMut);
 
 impl Writer {
@@ -314,6 +356,15 @@ mod tests {
             }
             assert_eq!(Request::decode(&[&bytes[..], &[0]].concat().into()), None);
         }
+    }
+
+    #[test]
+    fn heartbeats_are_light_and_entries_are_not() {
+        let weights: Vec<_> = requests().into_iter().map(|request| request.encode(PLACEMENT)).collect();
+        let weights: Vec<_> = weights.iter().map(|bytes| (placement_of(bytes), weight_of(bytes))).collect();
+        use FrameWeight::{Entries, Light, State};
+        assert_eq!(weights, [Entries, Light, Light, Light, State, Light].map(|weight| (Some(PLACEMENT), weight)));
+        assert_eq!((placement_of(&[1, 1, 0, 0, 1]), weight_of(&[])), (None, Light));
     }
 
     #[test]

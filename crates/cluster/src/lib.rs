@@ -38,12 +38,26 @@ mod storage;
 mod types;
 mod vetting;
 
-/// Frames by themselves, for those that try any bytes on the decoders.
+/// Frames by themselves, for links that carry them, and for those that try any bytes on the decoders.
 pub mod frames {
     use bytes::Bytes;
+    use leveret_log::PlacementId;
 
+    pub use crate::frame::FrameWeight;
     use crate::frame::{Reply, Request};
     use crate::vetting::Vetted;
+
+    /// The placement that a request is for; `None` if the bytes aren't a request.
+    #[must_use]
+    pub fn placement_of(request: &[u8]) -> Option<PlacementId> {
+        crate::frame::placement_of(request)
+    }
+
+    /// The weight of a request, by which its link is chosen.
+    #[must_use]
+    pub fn weight_of(request: &[u8]) -> FrameWeight {
+        crate::frame::weight_of(request)
+    }
 
     /// Decodes a request, checks it as a replica that knows nothing would, and encodes it again.
     #[must_use]

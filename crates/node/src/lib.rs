@@ -13,6 +13,8 @@ mod alarms;
 mod authenticate;
 mod clock;
 mod clock_follower;
+#[allow(dead_code, reason = "the node doesn't form clusters yet")]
+mod cluster;
 mod configuration;
 mod cores;
 mod descriptors;

@@ -36,7 +36,7 @@ impl Outgoing {
         }
     }
 
-    /// Bytes that wait.
+    /// Bytes of the messages that aren't sent to their ends: about as many as the other side has to hold.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
@@ -49,10 +49,9 @@ impl Outgoing {
         let (is_first, is_last) = (next.sent == 0, end == next.body.len());
         let Waiting { frame, kind, id, .. } = next;
         Part { frame, kind, id, is_first, is_last, bytes: &next.body[next.sent..end] }.encode(to);
-        self.bytes -= end - next.sent;
         next.sent = end;
         if is_last {
-            self.bytes -= HEAD_BYTES;
+            self.bytes -= HEAD_BYTES + end;
         } else {
             self.waiting.push_back(next);
         }

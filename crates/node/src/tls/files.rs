@@ -64,7 +64,7 @@ pub(super) fn certificates(file: &str) -> Result<Vec<CertificateDer<'static>>, T
 }
 
 /// The certificate with its chain, and its key.
-pub(super) fn identity(options: &Options) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
+pub(crate) fn identity(options: &Options) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), TlsError> {
     let chain = certificates(named(options.certfile.as_ref(), "certfile", "the certificate")?)?;
     let file = named(options.keyfile.as_ref(), "keyfile", "the certificate's private key")?;
     let key = key(file, options.password.as_deref());
@@ -103,7 +103,7 @@ fn pem_at(text: &str) -> &str {
 }
 
 /// The roots that the peers' certificates are checked against.
-pub(super) fn roots(options: &Options) -> Result<RootCertStore, TlsError> {
+pub(crate) fn roots(options: &Options) -> Result<RootCertStore, TlsError> {
     let file = named(options.cacertfile.as_ref(), "cacertfile", "the roots of certificates")?;
     let mut roots = RootCertStore::empty();
     for certificate in certificates(file)? {
@@ -114,10 +114,10 @@ pub(super) fn roots(options: &Options) -> Result<RootCertStore, TlsError> {
 
 /// The state of files, by which changes are found: inode, length and times of each.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Stamps(Vec<Option<(u64, u64, i64, i64)>>);
+pub(crate) struct Stamps(Vec<Option<(u64, u64, i64, i64)>>);
 
 impl Stamps {
-    pub(super) fn of(options: &Options) -> Self {
+    pub(crate) fn of(options: &Options) -> Self {
         let files = [&options.certfile, &options.keyfile, &options.cacertfile];
         let files = files.map(|file| file.as_ref().map(PathBuf::from)).into_iter();
         let lists = revocation::files(options).into_iter().map(Some);

@@ -27,9 +27,8 @@ use tracing::{error, info};
 pub use self::ciphers::cipher_suites;
 pub(crate) use self::client::client_config;
 pub use self::files::TlsError;
+pub(crate) use self::files::{Stamps, identity, roots};
 pub use self::handshake::HttpsStream;
-
-use self::files::Stamps;
 
 /// Interval at which files are checked for changes.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -166,6 +165,15 @@ impl Loaded {
         let configuration = Arc::new(configuration(options, chain.clone(), key)?);
         Ok(Self { configuration, chain, roots, certificate_ends, roots_end })
     }
+}
+
+/// The configuration of a server with these files.
+///
+/// # Errors
+/// A key is missing, a file can't be read, or the contents of the files don't fit together.
+pub(crate) fn server_config(options: &Options) -> Result<ServerConfig, TlsError> {
+    let (chain, key) = identity(options)?;
+    configuration(options, chain, key)
 }
 
 fn configuration(
