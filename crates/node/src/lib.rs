@@ -15,7 +15,6 @@ mod clock;
 mod clock_follower;
 #[allow(dead_code, reason = "the node doesn't form clusters yet")]
 mod cluster;
-mod clustering;
 mod configuration;
 mod cores;
 mod descriptors;

@@ -8,9 +8,8 @@ pub(crate) mod cookie;
 pub(crate) mod host;
 pub(crate) mod links;
 pub(crate) mod log_driver;
-pub(crate) mod member;
 pub(crate) mod runtime;
-mod thread;
+pub(crate) mod thread;
 pub(crate) mod tls;
 
 #[cfg(test)]
