@@ -10,8 +10,8 @@ use leveret_config::{Config, Durability, LogLevel, MqttConfig, StreamConfig};
 use leveret_log::Report;
 use leveret_management::{Api, Definitions, MetricsOptions, PasswordRule, Router, Stopped, missing_nodes};
 use leveret_node::{
-    DirectoryLock, FOUND_CLUSTER, LocalSocket, Log, Node, NodeOptions, Ports, START_APP, STOP_APP, Standby,
-    asked_to_end, handle_signals, harmless, node_name, refuse_huge_pages,
+    DirectoryLock, FOUND_CLUSTER, LocalSocket, Log, NextStart, Node, NodeOptions, Ports, START_ANEW, START_APP,
+    STOP_APP, Standby, asked_to_end, handle_signals, harmless, node_name, refuse_huge_pages,
 };
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
@@ -94,6 +94,11 @@ fn serve(config: &Config, arguments: &ServerArguments, start: &Start, log: &Log)
         let lock = match returned.take().unwrap_or(Ended::Process) {
             Ended::Process => break,
             Ended::StopApp(lock) => lock,
+            Ended::StartAnew(lock, next) => {
+                next.prepare(&lock)?;
+                returned = Some(process.start_again(start, &mut Some(lock))?);
+                continue;
+            }
             Ended::FoundCluster(lock) => {
                 process.is_founding = true;
                 returned = Some(process.start_again(start, &mut Some(lock))?);
@@ -139,6 +144,8 @@ enum Ended {
     StopApp(DirectoryLock),
     /// The next node is the first member of a cluster.
     FoundCluster(DirectoryLock),
+    /// The next node is another one.
+    StartAnew(DirectoryLock, NextStart),
 }
 
 /// State that outlives a node: the process may run one node after another.
@@ -298,6 +305,10 @@ impl Process<'_> {
         api.write_timeline();
         match who {
             STOP_APP => return Ok(Ended::StopApp(node.stop(STOP_REASON))),
+            START_ANEW => {
+                let next = node.handle().next_start().unwrap_or(NextStart::Reset);
+                return Ok(Ended::StartAnew(node.stop(STOP_REASON), next));
+            }
             FOUND_CLUSTER => return Ok(Ended::FoundCluster(node.stop(STOP_REASON))),
             _ => {}
         }

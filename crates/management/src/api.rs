@@ -313,6 +313,17 @@ impl Api {
         u64::try_from(self.inner.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// Whether the node is a member of a cluster.
+    pub(crate) fn is_member(&self) -> bool {
+        self.node().cluster().is_some_and(|cluster| cluster.seen().member.is_some())
+    }
+
+    /// Number of members of the cluster; 1 if the node is alone.
+    pub(crate) fn cluster_size(&self) -> u32 {
+        let members = self.broker().registry.snapshot().topology.members().count();
+        u32::try_from(members.max(1)).unwrap_or(u32::MAX)
+    }
+
     /// The cluster's name, as set or as configured.
     pub(crate) fn cluster_name(&self) -> String {
         let topology = self.topology();

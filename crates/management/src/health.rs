@@ -29,8 +29,13 @@ pub(crate) async fn always(_: Call) -> HandlerResult {
 
 /// Whether the node is all that the operator wants: as many nodes as the configuration says, of which there is one.
 pub(crate) async fn cluster_size(call: Call) -> HandlerResult {
-    match call.api.target_cluster_size() {
-        0 | 1 => ok(),
+    let (wanted, size) = (call.api.target_cluster_size(), call.api.cluster_size());
+    match wanted {
+        wanted if wanted <= size => ok(),
+        wanted if size > 1 || call.api.is_member() => {
+            let reason = format!("target cluster size has not been reached: {size} of {wanted} nodes are members");
+            failed(json!({"reason": reason, "cluster_size": size, "target_cluster_size": wanted}))
+        }
         wanted => failed(json!({"reason": missing_nodes(wanted), "cluster_size": 1, "target_cluster_size": wanted})),
     }
 }

@@ -19,6 +19,7 @@ mod bindings;
 mod bodies;
 mod call;
 mod change;
+mod cluster;
 mod columns;
 mod command_line;
 mod compression;

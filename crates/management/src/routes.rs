@@ -6,7 +6,7 @@ use leveret_model::{Permission, TopicPermission};
 use crate::call::{Call, HandlerResult, json};
 use crate::route::{Route, route};
 use crate::{
-    attention, auth, bindings, connections, consumers, damage, definitions, deprecated_features, exchanges,
+    attention, auth, bindings, cluster, connections, consumers, damage, definitions, deprecated_features, exchanges,
     feature_flags, granted, health, limits, maintenance, missing, nodes, openapi, overview, parameters, past,
     permissions, policies, publish, queues, stream_clients, super_streams, tap, topic_permissions, traces, transfers,
     users, vhosts, watch,
@@ -26,6 +26,11 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/events" Monitor past::events, "What happened to the node: starts, alarms, policies, many disconnects; from and to in milliseconds since 1970"),
     route!(Get "/api/whoami" Management overview::whoami, "The user of the request"),
     route!(Get "/api/version" Public overview::version, "The version of RabbitMQ that this node is compatible with"),
+    route!(Get "/api/cluster/status" Monitor cluster::status, "The members of the cluster, and which of them run"),
+    route!(Put "/api/cluster/join" Administrator cluster::join, "Makes the node a member of another one's cluster"),
+    route!(Put "/api/cluster/reset" Administrator cluster::reset, "Takes the node out of its cluster, and removes its data"),
+    route!(Get "/api/cluster/change" Administrator cluster::change, "The state of such a change"),
+    route!(Delete "/api/cluster/nodes/{node}" Administrator cluster::forget, "Strikes a member that doesn't run"),
     route!(Get "/api/cluster-name" Management parameters::cluster_name, "The cluster's name"),
     route!(Put "/api/cluster-name" Administrator parameters::put_cluster_name, "Sets the cluster's name"),
     route!(Get "/api/extensions" Management overview::extensions, "Scripts of the web page"),

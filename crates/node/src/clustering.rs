@@ -54,6 +54,8 @@ pub struct ClusterOptions {
 pub(crate) struct Clustering {
     pub node: ClusterNode,
     pub metadata_timeout: Duration,
+    /// The port at which other nodes are looked for.
+    pub peer_port: u16,
 }
 
 impl ClusterOptions {
@@ -130,7 +132,7 @@ impl ClusterOptions {
                 *identity = Identity { member, cluster_id, standing: Standing::Member, ..*identity };
             }
         }
-        Ok(Clustering { node, metadata_timeout: self.metadata_timeout })
+        Ok(Clustering { node, metadata_timeout: self.metadata_timeout, peer_port: self.peer_port })
     }
 }
 

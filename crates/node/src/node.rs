@@ -19,8 +19,9 @@ use crate::alarms::{self, AlarmLimits, AlarmMonitor, SharedLimits};
 use crate::authenticate::LoopbackUsers;
 use crate::clock::Clock;
 use crate::clock_follower;
-use crate::cluster::member::ClusterView;
-use crate::clustering::{ClusterOptions, Clustering};
+use crate::cluster::ClusterRemote;
+use crate::cluster::member::{ClusterView, ask_to_join};
+use crate::clustering::{ClusterOptions, Clustering, address_of};
 use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors::{self, Descriptors};
 use crate::disk::{DiskThreads, Fatal, FsDisk};
@@ -31,6 +32,7 @@ use crate::identity::{IDENTITY_FILE, Identity, IdentityError, Standing};
 use crate::listener_kind::{HTTP, HTTPS};
 use crate::local_socket::{LocalSocket, LocalSocketError};
 use crate::lock::DirectoryLock;
+use crate::next_start::{Joined, NextStart, START_ANEW};
 use crate::offline::STORE;
 use crate::ports::{Listening, Ports, PortsFile};
 use crate::random;
@@ -184,6 +186,9 @@ struct Inner {
     acceptors: Mutex<Option<Acceptors>>,
     /// The cluster as this node sees it.
     cluster_view: Option<Arc<ClusterView>>,
+    /// The way to the cluster's thread, and the port at which other nodes are looked for.
+    cluster_remote: Option<(ClusterRemote, u16)>,
+    next_start: Mutex<Option<NextStart>>,
 }
 
 impl Node {
@@ -293,6 +298,8 @@ impl Node {
             tls: OnceLock::new(),
             acceptors: Mutex::new(None),
             cluster_view: clustering.as_ref().map(|clustering| clustering.node.view.clone()),
+            cluster_remote: clustering.as_ref().map(|clustering| (clustering.node.remote(), clustering.peer_port)),
+            next_start: Mutex::new(None),
         };
         let node = Self {
             inner: Arc::new(inner),
@@ -500,6 +507,34 @@ impl NodeHandle {
     #[must_use]
     pub fn cluster(&self) -> Option<&Arc<ClusterView>> {
         self.inner.cluster_view.as_ref()
+    }
+
+    /// Asks a node of another cluster, or one that is alone, to take this one as a member. Then this node has to start anew, which removes
+    /// all that it has.
+    ///
+    /// # Errors
+    /// The other node can't be reached, or refuses.
+    pub async fn join_cluster(&self, name: &str) -> Result<NextStart, String> {
+        let none = || "this node has no listener for other nodes; set cluster.listeners.tcp.default".to_owned();
+        let (remote, port) = self.inner.cluster_remote.as_ref().ok_or_else(none)?;
+        let (sender, joined) = tokio::sync::oneshot::channel();
+        let address = address_of(name, *port);
+        // An asker that is gone needs no answer.
+        ask_to_join(remote, name.to_owned(), address, move |joined| sender.send(joined).unwrap_or_default());
+        let joined = joined.await.map_err(|_| "the node stops".to_owned())?;
+        joined.map(|membership| NextStart::Joined(Joined(membership)))
+    }
+
+    /// Stops the node, and starts it as this says.
+    pub fn start_anew(&self, next: NextStart) {
+        *self.inner.next_start.lock() = Some(next);
+        self.ask_to_stop(START_ANEW);
+    }
+
+    /// What the node is after its next start, if that is another one.
+    #[must_use]
+    pub fn next_start(&self) -> Option<NextStart> {
+        *self.inner.next_start.lock()
     }
 
     /// The node's clock.

@@ -48,6 +48,7 @@ fn a_queue_of_another_node_is_refused_in_words() {
     other.open_channel(1);
     other.consume(1, "here", true);
     let (code, text) = other.until_closed().expect("the channel is closed");
-    let expected = format!("home node '{}' of durable queue 'here' in vhost '/' is down or inaccessible", cluster.name(0));
+    let expected =
+        format!("home node '{}' of durable queue 'here' in vhost '/' is down or inaccessible", cluster.name(0));
     assert!(code == 404 && text.contains(&expected), "{code} {text}");
 }

@@ -449,21 +449,6 @@ impl ClusterNode {
         self.call(move |state| form(state, options, discover, interval, is_stopping))?
     }
 
-    /// Asks a node to take this one as a member.
-    pub(crate) fn join(&self, name: String, address: String) -> Result<Membership, String> {
-        self.call(move |state| async move {
-            let until = tokio::time::Instant::now() + JOIN_WITHIN;
-            loop {
-                match join(&state, &name, &address).await {
-                    Err(text) if text.starts_with(AGAIN) && tokio::time::Instant::now() < until => {
-                        tokio::time::sleep(FOLLOW_INTERVAL).await;
-                    }
-                    joined => return joined,
-                }
-            }
-        })?
-    }
-
     /// Starts the replica of the metadata.
     pub(crate) fn attach(&self, attach: Attach) -> Result<(), String> {
         self.call(move |state| begin_as_member(state, attach))?
@@ -484,6 +469,7 @@ impl ClusterNode {
         })
     }
 
+    /// The way for other threads.
     pub(crate) fn remote(&self) -> ClusterRemote {
         self.thread.remote()
     }
@@ -505,6 +491,36 @@ impl ClusterNode {
         });
         self.thread.stop();
     }
+}
+
+/// Asks a node to take this one as a member; `done` gets its answer. This node goes on as it is, until it starts anew.
+pub(crate) fn ask_to_join(
+    remote: &ClusterRemote,
+    name: String,
+    address: String,
+    done: impl FnOnce(Result<Membership, String>) + Send + 'static,
+) {
+    remote.run(move || {
+        let Some(state) = state() else { return done(Err("the node stops".to_owned())) };
+        spawn(async move {
+            let until = tokio::time::Instant::now() + JOIN_WITHIN;
+            let joined = loop {
+                match ask_membership(&state, &name, &address).await {
+                    // The other node may restart in between, to become the first of a cluster.
+                    Err(text) if is_passing(&text) && tokio::time::Instant::now() < until => {
+                        tokio::time::sleep(FOLLOW_INTERVAL).await;
+                    }
+                    joined => break joined,
+                }
+            };
+            done(joined);
+        });
+    });
+}
+
+/// Whether a failure to join may be over soon.
+fn is_passing(text: &str) -> bool {
+    text.starts_with(AGAIN) || text.starts_with("cannot reach")
 }
 
 fn begin(setup: ClusterSetup, view: Arc<ClusterView>, counters: Arc<LinkCounters>) -> Result<(), String> {
@@ -535,16 +551,11 @@ fn begin(setup: ClusterSetup, view: Arc<ClusterView>, counters: Arc<LinkCounters
     Ok(())
 }
 
-async fn join(state: &State, name: &str, address: &str) -> Result<Membership, String> {
+async fn ask_membership(state: &State, name: &str, address: &str) -> Result<Membership, String> {
     let links = state.links.get().ok_or("the node stops")?;
     let body = serde_json::to_vec(&state.put_member()).expect("it has a JSON form").into();
     match links.ask(address, JOIN, body, JOIN_WITHIN).await {
-        Ok((_, answer)) => {
-            let membership: Membership =
-                serde_json::from_slice(&answer).map_err(|error| format!("node {name} answered: {error}"))?;
-            state.become_member(membership);
-            Ok(membership)
-        }
+        Ok((_, answer)) => serde_json::from_slice(&answer).map_err(|error| format!("node {name} answered: {error}")),
         Err(AskError::Unreachable(text)) => Err(format!("cannot reach node {name} at {address}: {text}")),
         Err(AskError::Refused(text)) => Err(text),
     }
@@ -594,8 +605,11 @@ async fn form(
                     info!("{text}");
                 }
                 let address = addresses.get(&node).cloned().unwrap_or_default();
-                match join(&state, &node, &address).await {
-                    Ok(membership) => return Ok(Some(membership)),
+                match ask_membership(&state, &node, &address).await {
+                    Ok(membership) => {
+                        state.become_member(membership);
+                        return Ok(Some(membership));
+                    }
                     Err(reason) if log_now => warn!("joining node {node} failed: {}", reason.trim_start_matches(AGAIN)),
                     Err(_) => {}
                 }

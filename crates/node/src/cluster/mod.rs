@@ -8,9 +8,12 @@ pub(crate) mod cookie;
 pub(crate) mod host;
 pub(crate) mod links;
 pub(crate) mod log_driver;
+pub(crate) mod member;
 pub(crate) mod runtime;
 pub(crate) mod thread;
 pub(crate) mod tls;
+
+pub(crate) use self::thread::ClusterRemote;
 
 #[cfg(test)]
 mod tests;
