@@ -11,6 +11,7 @@ const BODY_COST: usize = 256;
 
 struct Unfinished {
     kind: u8,
+    total: usize,
     bytes: Vec<u8>,
 }
 
@@ -37,35 +38,36 @@ impl Assembler {
 
     /// Takes a part. Returns the message if that was the last one of it.
     ///
+    /// Room for a whole body is set aside when it begins, within the bound: a long one isn't copied again and again while it grows, and
+    /// its memory isn't used before its bytes come.
+    ///
     /// # Errors
     /// The part doesn't fit to those before it, or there is too much.
     pub fn take(&mut self, part: Part<'_>) -> Result<Option<Message>, FrameError> {
-        let Part { frame, kind, id, is_first, is_last, bytes } = part;
+        let Part { frame, kind, id, is_first, is_last, total, bytes } = part;
         let key = (frame, id);
+        let unfit = FrameError::Part(id);
+        if is_first && self.unfinished.contains_key(&key) {
+            return Err(unfit);
+        }
         if is_first && is_last {
-            if self.unfinished.contains_key(&key) {
-                return Err(FrameError::Part(id));
-            }
             return Ok(Some(Message::from_parts(frame, kind, id, Bytes::copy_from_slice(bytes))));
         }
-        let cost = bytes.len() + if is_first { BODY_COST } else { 0 };
-        if self.bytes + cost > self.bytes_max {
-            return Err(FrameError::TooMuch(self.bytes_max));
-        }
-        if is_first && self.unfinished.insert(key, Unfinished { kind, bytes: bytes.to_vec() }).is_some() {
-            return Err(FrameError::Part(id));
-        }
-        self.bytes += cost;
         if is_first {
-            return Ok(None);
+            let left = self.bytes_max.saturating_sub(self.bytes + BODY_COST);
+            let total = usize::try_from(total).ok().filter(|total| *total <= left);
+            let total = total.ok_or(FrameError::TooMuch(self.bytes_max))?;
+            self.bytes += total + BODY_COST;
+            self.unfinished.insert(key, Unfinished { kind, total, bytes: Vec::with_capacity(total) });
         }
-        let body = self.unfinished.get_mut(&key).filter(|body| body.kind == kind).ok_or(FrameError::Part(id))?;
+        let body = self.unfinished.get_mut(&key).filter(|body| body.kind == kind);
+        let body = body.filter(|body| body.total - body.bytes.len() >= bytes.len()).ok_or(unfit.clone())?;
         body.bytes.extend(bytes);
         if !is_last {
             return Ok(None);
         }
-        let body = self.unfinished.remove(&key).ok_or(FrameError::Part(id))?;
-        self.bytes -= body.bytes.len() + BODY_COST;
+        let body = self.unfinished.remove(&key).filter(|body| body.bytes.len() == body.total).ok_or(unfit)?;
+        self.bytes -= body.total + BODY_COST;
         Ok(Some(Message::from_parts(frame, kind, id, body.bytes.into())))
     }
 }
@@ -75,8 +77,10 @@ mod tests {
     use super::*;
     use crate::frame::{PART_BYTES_MAX, decode};
 
+    const TOTAL: u64 = 2;
+
     fn part(frame: FrameType, id: u64, is_first: bool, is_last: bool, bytes: &[u8]) -> Part<'_> {
-        Part { frame, kind: 3, id, is_first, is_last, bytes }
+        Part { frame, kind: 3, id, is_first, is_last, total: if is_first && !is_last { TOTAL } else { 0 }, bytes }
     }
 
     #[test]
@@ -99,18 +103,34 @@ mod tests {
 
     #[test]
     fn unfinished_bodies_are_bounded_together() {
+        let begin = |id, total| Part { total, ..part(FrameType::Notice, id, true, false, b"a") };
         let mut assembler = Assembler::new(10_000);
         for id in 0..9 {
-            assembler.take(part(FrameType::Notice, id, true, false, &[0; 800])).unwrap();
+            assembler.take(begin(id, 800)).unwrap();
         }
-        let error = assembler.take(part(FrameType::Notice, 10, true, false, &[0; 800])).unwrap_err();
+        let error = assembler.take(begin(10, 800)).unwrap_err();
         assert_eq!(error.to_string(), "bodies of more than 10000 bytes are on their way at once");
         // Finished ones make room.
-        assert!(assembler.take(part(FrameType::Notice, 0, false, true, &[0; 100])).unwrap().is_some());
-        assembler.take(part(FrameType::Notice, 10, true, false, &[0; 800])).unwrap();
+        assert!(assembler.take(part(FrameType::Notice, 0, false, true, &[0; 799])).unwrap().is_some());
+        assembler.take(begin(10, 800)).unwrap();
+        for huge in [10_000, u64::MAX] {
+            assert!(Assembler::new(10_000).take(begin(1, huge)).is_err());
+        }
         let mut tiny = Assembler::new(10_000);
-        let refused = (0..100).find(|id| tiny.take(part(FrameType::Request, *id, true, false, b"a")).is_err());
+        let refused = (0..100).find(|id| tiny.take(begin(*id, 2)).is_err());
         assert_eq!(refused, Some(38));
+    }
+
+    #[test]
+    fn a_body_has_the_length_that_was_said() {
+        for (middle, last) in [(&b"bcd"[..], &b"e"[..]), (b"b", b"c"), (b"b", b"cde")] {
+            let mut assembler = Assembler::new(10_000);
+            let begin = Part { total: 4, ..part(FrameType::Request, 1, true, false, b"a") };
+            assembler.take(begin).unwrap();
+            let middle = assembler.take(part(FrameType::Request, 1, false, false, middle));
+            let last = middle.and_then(|_| assembler.take(part(FrameType::Request, 1, false, true, last)));
+            assert_eq!(last, Err(FrameError::Part(1)));
+        }
     }
 
     #[test]
@@ -133,6 +153,7 @@ mod tests {
             head(1, 0, 3, 0),
             head(1, 6, 3, 0),
             head(1, 5, 3, 0),
+            [&head(7, 1, 1, 0)[..], &[0; 7]].concat(),
         ] {
             assert!(matches!(decode(&wrong), Err(FrameError::Head(..))), "{wrong:?}");
         }

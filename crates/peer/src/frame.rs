@@ -1,13 +1,15 @@
 //! Frames: parts of bodies.
 //!
-//! A frame: length of the part (4), type (1), flags (1: first part, 2: last part), kind (1), zero (1), id (8), the part. Types: 1 request,
-//! 2 answer, 3 refusal (an answer that is a text), 4 notice, 5 ping. Kinds are the owner's. A side numbers its requests and its notices;
-//! answers and refusals have the id of their request.
+//! A frame: length of the part (4), type (1), flags (1: first part, 2: last part), kind (1), zero (1), id (8), the part. The first part of
+//! several begins with the length of the whole body (8). Types: 1 request, 2 answer, 3 refusal (an answer that is a text), 4 notice, 5 ping.
+//! Kinds are the owner's. A side numbers its requests and its notices; answers and refusals have the id of their request.
 
 use bytes::Bytes;
 
 /// Bytes before a part.
 pub const HEAD_BYTES: usize = 16;
+/// Bytes of the length of a body of several parts.
+pub(crate) const TOTAL_BYTES: usize = 8;
 /// Most bytes of a part. Bodies of one link take turns after each.
 pub const PART_BYTES_MAX: usize = 256 << 10;
 /// Longest text of a refusal.
@@ -97,15 +99,22 @@ pub struct Part<'a> {
     pub(crate) id: u64,
     pub(crate) is_first: bool,
     pub(crate) is_last: bool,
+    /// Bytes of the whole body; 0 unless it is the first part of several.
+    pub(crate) total: u64,
     pub(crate) bytes: &'a [u8],
 }
 
 impl Part<'_> {
     pub(crate) fn encode(&self, to: &mut Vec<u8>) {
-        to.extend((self.bytes.len() as u32).to_le_bytes());
+        let is_begin = self.is_first && !self.is_last;
+        let length = self.bytes.len() + if is_begin { TOTAL_BYTES } else { 0 };
+        to.extend((length as u32).to_le_bytes());
         let flags = FIRST * u8::from(self.is_first) + LAST * u8::from(self.is_last);
         to.extend([self.frame as u8, flags, self.kind, 0]);
         to.extend(self.id.to_le_bytes());
+        if is_begin {
+            to.extend(self.total.to_le_bytes());
+        }
         to.extend(self.bytes);
     }
 }
@@ -116,7 +125,7 @@ pub enum FrameError {
     /// The beginning of a frame is wrong.
     #[error("a frame that isn't one of this version: type {0}, flags {1}, {2} bytes")]
     Head(u8, u8, u32),
-    /// A part without the parts before it, or with a kind of its own, or a second first part.
+    /// A part without the parts before it, or with a kind of its own, a second first part, or a body of another length than was said.
     #[error("a part of message {0} that doesn't fit to those before it")]
     Part(u64),
     /// The unfinished bodies are too large.
@@ -146,7 +155,11 @@ pub fn decode(input: &[u8]) -> Result<Option<(Part<'_>, usize)>, FrameError> {
     {
         return Err(wrong);
     }
-    let Some(bytes) = rest.get(..length as usize) else { return Ok(None) };
-    let id = u64::from_le_bytes(id);
-    Ok(Some((Part { frame, kind, id, is_first, is_last, bytes }, HEAD_BYTES + bytes.len())))
+    let Some(mut bytes) = rest.get(..length as usize) else { return Ok(None) };
+    let (id, mut total) = (u64::from_le_bytes(id), 0);
+    if is_first && !is_last {
+        let Some((announced, rest)) = bytes.split_first_chunk() else { return Err(wrong) };
+        (total, bytes) = (u64::from_le_bytes(*announced), rest);
+    }
+    Ok(Some((Part { frame, kind, id, is_first, is_last, total, bytes }, HEAD_BYTES + length as usize)))
 }

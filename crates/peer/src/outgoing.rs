@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::frame::{FrameType, HEAD_BYTES, Message, PART_BYTES_MAX, Part};
+use crate::frame::{FrameType, HEAD_BYTES, Message, PART_BYTES_MAX, Part, TOTAL_BYTES};
 
 #[derive(Debug)]
 struct Waiting {
@@ -45,10 +45,14 @@ impl Outgoing {
     /// Appends the next part to these bytes. False if there is none.
     pub fn next(&mut self, to: &mut Vec<u8>) -> bool {
         let Some(mut next) = self.waiting.pop_front() else { return false };
-        let end = next.body.len().min(next.sent + PART_BYTES_MAX);
-        let (is_first, is_last) = (next.sent == 0, end == next.body.len());
+        let is_first = next.sent == 0;
+        let is_whole = is_first && next.body.len() <= PART_BYTES_MAX;
+        let most = if is_first && !is_whole { PART_BYTES_MAX - TOTAL_BYTES } else { PART_BYTES_MAX };
+        let end = next.body.len().min(next.sent + most);
+        let is_last = end == next.body.len();
+        let total = if is_first && !is_last { next.body.len() as u64 } else { 0 };
         let Waiting { frame, kind, id, .. } = next;
-        Part { frame, kind, id, is_first, is_last, bytes: &next.body[next.sent..end] }.encode(to);
+        Part { frame, kind, id, is_first, is_last, total, bytes: &next.body[next.sent..end] }.encode(to);
         next.sent = end;
         if is_last {
             self.bytes -= HEAD_BYTES + end;
@@ -68,7 +72,7 @@ mod tests {
     use crate::{Assembler, decode};
 
     fn any_message() -> impl Strategy<Value = Message> {
-        let length = prop_oneof![4 => 0..300usize, 1 => 0..900_000usize, 1 => Just(PART_BYTES_MAX)];
+        let length = prop_oneof![4 => 0..300usize, 1 => 0..900_000usize, 1 => PART_BYTES_MAX - 9..PART_BYTES_MAX + 9];
         (0..5, any::<u8>(), length).prop_map(|(which, kind, length)| {
             let body = Bytes::from(vec![kind; length]);
             match which {
