@@ -26,7 +26,7 @@ mod answers;
 pub mod bare;
 mod entry_codec;
 mod flushes;
-mod forming;
+pub mod forming;
 mod frame;
 mod machine;
 mod members;
@@ -69,10 +69,6 @@ pub mod runtime {
 }
 
 pub use flushes::NodeLog;
-pub use forming::{
-    Forming, FormingOptions, FormingRound, FormingStep, NodeNameError, PeerAnswer, SeedRule, host_of, pods,
-    resolved_name,
-};
 pub use machine::{Applied, Machine};
 pub use network::Host;
 pub use placement::{Placement, PlacementState, Proposed};
