@@ -11,6 +11,7 @@
 //! starts by itself.
 
 mod node_names;
+mod reverse;
 mod texts;
 
 #[cfg(test)]
@@ -20,6 +21,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub use node_names::{NodeNameError, host_of, pods, resolved_name};
+pub use reverse::{ReverseError, hosts_name, nameservers, reverse_answer, reverse_question};
 
 use texts::{Listed, hex};
 
@@ -60,7 +62,8 @@ pub struct FormingOptions {
 pub struct FormingRound {
     /// Time since forming began, in milliseconds.
     pub elapsed_ms: u64,
-    /// The nodes that discovery names, in its order and with the own name, if it is among them; or the reason why it names none.
+    /// The nodes that discovery names, in its order and with the own name, if it is among them; or the reason why it names none. A node
+    /// that has answered has the name that it gives itself, since all have to sort by the same names.
     pub names: Result<Vec<String>, String>,
     /// The answers of the others by their names. A named node without one counts as unreachable.
     pub answers: BTreeMap<String, PeerAnswer>,
@@ -71,6 +74,8 @@ pub struct FormingRound {
 pub enum PeerAnswer {
     /// None, for this reason.
     Unreachable(String),
+    /// It is the asking node itself, which discovery knows by another name.
+    Itself,
     /// It is blank.
     Blank {
         /// Wall time of its start.
@@ -200,11 +205,12 @@ impl Forming {
     }
 
     /// Sorts the answers of a round, and remembers what later rounds depend on.
-    fn sight<'a>(&mut self, round: &'a FormingRound, own: &str) -> Sighted<'a> {
+    fn sight<'a>(&mut self, round: &'a FormingRound, own: &'a str) -> Sighted<'a> {
         let mut sighted = Sighted::default();
         match &round.names {
             Ok(names) => {
-                for name in names.iter().map(String::as_str) {
+                let is_own = |name: &str| round.answers.get(name) == Some(&PeerAnswer::Itself);
+                for name in names.iter().map(|name| if is_own(name) { own } else { name.as_str() }) {
                     if !sighted.names.contains(&name) {
                         sighted.names.push(name);
                     }
@@ -217,6 +223,8 @@ impl Forming {
             let answer = round.answers.get(name);
             match answer {
                 None => sighted.unreachable.push((name, "it wasn't asked")),
+                // Such names have become the own one.
+                Some(PeerAnswer::Itself) => {}
                 Some(PeerAnswer::Unreachable(text)) => sighted.unreachable.push((name, text)),
                 Some(PeerAnswer::Blank { started_at_ms, follows }) => {
                     sighted.blank.push((*started_at_ms, name, follows.as_deref()));
@@ -233,6 +241,7 @@ impl Forming {
                 Some(PeerAnswer::Blank { .. } | PeerAnswer::HasData { .. }) => {
                     self.clusters.remove(name);
                 }
+                Some(PeerAnswer::Itself) => {}
                 Some(PeerAnswer::Unreachable(_)) | None => {
                     if self.answered.remove(name) && self.lost.insert(name.to_owned()) {
                         self.tried = 0;

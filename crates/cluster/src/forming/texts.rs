@@ -62,6 +62,9 @@ pub(super) fn joins_alone(node: &str) -> String {
 
 /// The text of a node that waits for another one to seed.
 pub(super) fn waits(seed: &str, sighted: &Sighted<'_>) -> String {
+    if let Some(reason) = sighted.error.filter(|_| seed.is_empty()) {
+        return format!("the node that seeds the cluster isn't known: {reason}");
+    }
     let text = format!("waiting for {seed} to seed the cluster");
     if let Some((_, reason)) = sighted.unreachable.iter().find(|(name, _)| *name == seed) {
         return format!("{text}: it can't be reached ({reason})");

@@ -98,6 +98,20 @@ fn other_listed_nodes_never_seed() {
 }
 
 #[test]
+fn a_node_that_reaches_itself_is_in_the_list() {
+    let mut first = listed("leveret@a", 1);
+    seeds(first.round(&round(&NAMES, &[("r@a", PeerAnswer::Itself), ("r@b", blank(1, ""))])), false);
+    let step = listed("leveret@a", 1).round(&round(&["r@a"], &[("r@a", PeerAnswer::Itself)]));
+    assert!(matches!(step, FormingStep::GoOnAlone(_)), "{step:?}");
+    // Otherwise it would wait for itself, as for a node that started at the same time.
+    let mut first = of_order("z@a", 1, 3);
+    seeds(
+        first.round(&round(&NAMES, &[("r@a", PeerAnswer::Itself), ("r@b", blank(6, "z@a")), ("r@c", blank(6, ""))])),
+        false,
+    );
+}
+
+#[test]
 fn a_cluster_goes_before_seeding_and_the_larger_one_first() {
     for rule in [SeedRule::FirstListed, SeedRule::FirstOfOrder, SeedRule::Named("r@a".to_owned())] {
         let mut first = Forming::new(options("r@a", rule, Some(0)));
@@ -211,6 +225,8 @@ fn an_error_of_discovery_is_as_an_unreachable_node() {
     (0..10).for_each(|_| assert!(waits(node.round(&error)).contains("no such host")));
     let mut pod = Forming::new(options("r@b", SeedRule::Named("r@a".to_owned()), Some(0)));
     assert_eq!(waits(pod.round(&error)), "waiting for r@a to seed the cluster: no such host");
+    let mut unknown = Forming::new(options("r@b", SeedRule::Named(String::new()), Some(0)));
+    assert_eq!(waits(unknown.round(&error)), "the node that seeds the cluster isn't known: no such host");
 }
 
 #[test]
