@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions
+.PHONY: run cluster test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions
 
 build:
 	cargo build --release --package leveret
@@ -17,6 +17,11 @@ build:
 run:
 	cargo build --profile fast --package leveret
 	$${CARGO_TARGET_DIR:-target}/fast/leveret server --data-dir $(DATA_DIR)
+
+# Three nodes on this machine, 127.0.0.1 to 127.0.0.3, that form a cluster; they end with this command.
+cluster:
+	cargo build --profile fast --package leveret
+	packaging/cluster $${CARGO_TARGET_DIR:-target}/fast/leveret $(DATA_DIR)
 
 test:
 	.ci/test

@@ -73,21 +73,8 @@ impl Listeners {
         is_founding: bool,
     ) -> Option<ClusterOptions> {
         let listeners = std::mem::take(&mut self.cluster);
-        let cluster = &config.cluster;
-        (!listeners.is_empty()).then(|| ClusterOptions {
-            node_name: node_name(config),
-            listeners,
-            cookie: cluster.cookie.clone(),
-            is_encrypted: cluster.tls,
-            nodes: cluster.classic_nodes(),
-            peer_port: config.peer_port(),
-            retry_limit: cluster.retry_limit,
-            retry_interval: Duration::from_millis(cluster.retry_interval_ms),
-            target_size: config.target_cluster_size,
-            metadata_timeout: Duration::from_millis(cluster.metadata_timeout_ms),
-            is_founding,
-            release: options.broker.version.clone(),
-        })
+        let release = options.broker.version.clone();
+        (!listeners.is_empty()).then(|| ClusterOptions::new(config, listeners, release, is_founding))
     }
 
     /// Opens all listeners, or returns the error of the first that can't be opened. `earlier` are the ports of this
@@ -112,7 +99,8 @@ impl Listeners {
         if !config.plugins.is_running("rabbitmq_mqtt") {
             (mqtt, mqtt_with_tls) = (Vec::new(), Vec::new());
         }
-        for address in cluster_addresses(config)? {
+        let cluster = if config.asks_for_cluster() { cluster_addresses(config)? } else { Vec::new() };
+        for address in cluster {
             match this.chosen.listen(&CLUSTER, address, earlier) {
                 // A second node on the machine works alone, as before there were clusters.
                 Err(taken @ StartError::Listen { .. }) if config.cluster.classic_nodes().is_empty() => {

@@ -3,6 +3,9 @@
 use leveret_log::PlacementId;
 use openraft::{Config, SnapshotPolicy};
 
+/// Longest time that a state takes to be sent and replaced, in milliseconds.
+const SNAPSHOT_MS: u64 = 60_000;
+
 /// The engine's times, in milliseconds.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -34,6 +37,8 @@ impl Settings {
             snapshot_policy: SnapshotPolicy::Never,
             // Only what its owner says is purged, and not all that a state covers.
             max_in_snapshot_log_to_keep: u64::MAX,
+            // It is sent whole, and durable when it is answered.
+            install_snapshot_timeout: SNAPSHOT_MS,
             // A leader that sends but hears nothing would stay for ever.
             quorum_loss_probe_interval: Some(self.quorum_probe),
             enable_pre_vote: Some(true),

@@ -117,6 +117,21 @@ impl ClusterConfig {
 }
 
 impl Config {
+    /// Whether anything is configured by which the node has others beside it: without, it opens no listener for them. A stateful set of one
+    /// pod has none.
+    #[must_use]
+    pub fn asks_for_cluster(&self) -> bool {
+        let cluster = &self.cluster;
+        cluster.listener != ClusterListener::Unset
+            || cluster.port.is_some()
+            || !cluster.classic_nodes.is_empty()
+            || match cluster.backend {
+                DiscoveryBackend::ClassicConfig => false,
+                DiscoveryBackend::Dns => true,
+                DiscoveryBackend::K8s => self.target_cluster_size > 1,
+            }
+    }
+
     /// The listener of links between nodes; `None` if it is switched off.
     ///
     /// By default it has port 25672, or a free one if all of AMQP's listeners have: such a node is one of several on its machine. It is

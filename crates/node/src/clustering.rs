@@ -7,12 +7,15 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, SystemTime};
 
 use leveret_broker::Broker;
-use leveret_cluster::forming::{FormingOptions, SeedRule, host_of};
+use leveret_cluster::forming::{FormingOptions, host_of};
+use leveret_config::{Config, DiscoveryBackend};
 use leveret_log::{Disk, EntryOptions};
 
 use crate::clock::Clock;
 use crate::cluster::cookie;
+use crate::cluster::discovery::Discovery;
 use crate::cluster::member::{Attach, ClusterNode, ClusterSetup, Discover, Membership, OwnNode};
+use crate::configuration::node_name;
 use crate::disk::Fatal;
 use crate::identity::{Identity, Standing};
 use crate::node::StartError;
@@ -32,8 +35,8 @@ pub struct ClusterOptions {
     pub cookie: Option<String>,
     /// Whether links are encrypted.
     pub is_encrypted: bool,
-    /// The nodes that it forms a cluster with if it has no data; empty if it stays alone.
-    pub nodes: Vec<String>,
+    /// The nodes that it forms a cluster with if it has no data; `None` if it stays alone.
+    pub(crate) discovery: Option<Discovery>,
     /// The port at which these are looked for.
     pub peer_port: u16,
     /// Number of retries; `None` for no limit.
@@ -59,9 +62,36 @@ pub(crate) struct Clustering {
 }
 
 impl ClusterOptions {
+    /// The options by the configuration, with these listeners for other nodes. With `is_founding`, a node that is alone becomes the first
+    /// member of a cluster.
+    #[must_use]
+    pub fn new(config: &Config, listeners: Vec<TcpListener>, release: String, is_founding: bool) -> Self {
+        let (cluster, name) = (&config.cluster, node_name(config));
+        let forms = match cluster.backend {
+            DiscoveryBackend::ClassicConfig => !cluster.classic_nodes().is_empty(),
+            DiscoveryBackend::Dns => true,
+            // A stateful set of one pod has nobody to look for.
+            DiscoveryBackend::K8s => config.target_cluster_size > 1,
+        };
+        Self {
+            listeners,
+            cookie: cluster.cookie.clone(),
+            is_encrypted: cluster.tls,
+            discovery: forms.then(|| Discovery::new(config, &name)),
+            node_name: name,
+            peer_port: config.peer_port(),
+            retry_limit: cluster.retry_limit,
+            retry_interval: Duration::from_millis(cluster.retry_interval_ms),
+            target_size: config.target_cluster_size,
+            metadata_timeout: Duration::from_millis(cluster.metadata_timeout_ms),
+            is_founding,
+            release,
+        }
+    }
+
     /// The standing of a node without data.
     pub(crate) fn first_standing(&self) -> Standing {
-        if self.nodes.is_empty() { Standing::Alone } else { Standing::Forming }
+        if self.discovery.is_none() { Standing::Alone } else { Standing::Forming }
     }
 
     fn own(&self, identity: &Identity) -> OwnNode {
@@ -115,16 +145,18 @@ impl ClusterOptions {
             on_first_join: Box::new(move || stop.send(FOUND_CLUSTER).unwrap_or_default()),
         };
         let node = ClusterNode::start(setup, fatal).map_err(StartError::Cluster)?;
-        if identity.standing == Standing::Forming {
+        if identity.standing == Standing::Forming
+            && let Some(discovery) = self.discovery
+        {
             let options = FormingOptions {
                 name: self.node_name.clone(),
                 started_at_ms,
                 is_blank: true,
-                rule: SeedRule::FirstListed,
+                rule: discovery.rule(),
                 retry_limit: self.retry_limit,
                 target_size: self.target_size,
             };
-            let discover = listed(self.nodes, self.peer_port);
+            let discover = found_by(discovery, self.peer_port);
             let is_stopping = || signals::asked_to_end().is_some();
             let formed = node.form(options, discover, self.retry_interval, is_stopping).map_err(StartError::Cluster)?;
             identity.standing = Standing::Alone;
@@ -142,11 +174,16 @@ pub(crate) fn address_of(node: &str, port: u16) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }
 
-/// Nodes that a list names.
-fn listed(nodes: Vec<String>, port: u16) -> Discover {
+/// Nodes that discovery names, with their addresses. Names are looked up by the system, which blocks.
+fn found_by(discovery: Discovery, port: u16) -> Discover {
+    let discovery = Arc::new(discovery);
     Box::new(move || {
-        let found = nodes.iter().map(|name| (name.clone(), address_of(name, port))).collect();
-        Box::pin(std::future::ready(Ok(found)))
+        let discovery = discovery.clone();
+        let names = tokio::task::spawn_blocking(move || discovery.names());
+        Box::pin(async move {
+            let names = names.await.unwrap_or_else(|_| Err("the node stops".to_owned()))?;
+            Ok(names.into_iter().map(|name| (name.clone(), address_of(&name, port))).collect())
+        })
     })
 }
 

@@ -5,6 +5,7 @@
 //! It must not know what requests between nodes mean: that is [`links::Service`]'s.
 
 pub(crate) mod cookie;
+pub(crate) mod discovery;
 pub(crate) mod host;
 pub(crate) mod links;
 pub(crate) mod log_driver;
