@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use leveret_peer::{Assembler, Hello, LinkKind, Message, Outgoing, decode};
+use leveret_peer::{Assembler, Hello, LinkKind, Outgoing, PeerMessage, decode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, yield_now};
@@ -107,14 +107,14 @@ impl Link {
     ///
     /// # Errors
     /// The link has ended, or too much waits.
-    pub(super) fn push(&self, message: Message) -> Result<(), String> {
+    pub(super) fn push(&self, message: PeerMessage) -> Result<(), String> {
         if let Some(reason) = &*self.ended.borrow() {
             return Err(format!("the link to node {} has ended: {reason}", self.hello.node_name));
         }
         let bytes = match &message {
-            Message::Request { body, .. } | Message::Notice { body, .. } | Message::Answer { body: Ok(body), .. } => {
-                body.len()
-            }
+            PeerMessage::Request { body, .. }
+            | PeerMessage::Notice { body, .. }
+            | PeerMessage::Answer { body: Ok(body), .. } => body.len(),
             _ => 0,
         };
         let mut outgoing = self.outgoing.borrow_mut();
@@ -139,7 +139,7 @@ impl Link {
         let id = self.next.get();
         self.next.set(id + 1);
         let (sender, answer) = oneshot::channel();
-        self.push(Message::Request { id, kind, body })?;
+        self.push(PeerMessage::Request { id, kind, body })?;
         self.calls.borrow_mut().insert(id, sender);
         let _call = Call(self, id);
         let ended = || {
@@ -217,20 +217,20 @@ impl Link {
         }
     }
 
-    fn take(self: &Rc<Self>, message: Message, service: &Rc<dyn Service>) {
+    fn take(self: &Rc<Self>, message: PeerMessage, service: &Rc<dyn Service>) {
         match message {
-            Message::Ping => {}
-            Message::Notice { kind, body } => service.notice(&self.hello, kind, body),
-            Message::Answer { id, body } => {
+            PeerMessage::Ping => {}
+            PeerMessage::Notice { kind, body } => service.notice(&self.hello, kind, body),
+            PeerMessage::Answer { id, body } => {
                 // The caller may have given up.
                 if let Some(call) = self.calls.borrow_mut().remove(&id) {
                     let _ = call.send(body);
                 }
             }
-            Message::Request { id, .. } if self.asked.get() >= REQUESTS_MAX => {
+            PeerMessage::Request { id, .. } if self.asked.get() >= REQUESTS_MAX => {
                 self.answer(id, Err(format!("{REQUESTS_MAX} requests wait for their answers")));
             }
-            Message::Request { id, kind, body } => {
+            PeerMessage::Request { id, kind, body } => {
                 self.asked.set(self.asked.get() + 1);
                 let answer = service.clone().request(self.hello.clone(), self.kind(), kind, body);
                 let this = self.clone();
@@ -244,9 +244,9 @@ impl Link {
     }
 
     fn answer(&self, id: u64, body: Result<Bytes, String>) {
-        if let Err(reason) = self.push(Message::Answer { id, body }) {
+        if let Err(reason) = self.push(PeerMessage::Answer { id, body }) {
             // It is too long, or the link has ended.
-            let _ = self.push(Message::Answer { id, body: Err(reason) });
+            let _ = self.push(PeerMessage::Answer { id, body: Err(reason) });
         }
     }
 
@@ -285,7 +285,7 @@ impl Link {
         loop {
             tokio::time::sleep(interval).await;
             if !self.has_sent.replace(false) {
-                self.outgoing.borrow_mut().push(Message::Ping);
+                self.outgoing.borrow_mut().push(PeerMessage::Ping);
                 self.wake.notify_one();
             }
             self.silent.set(self.silent.get() + 1);

@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use leveret_peer::{Cookie, Hello, LinkKind, Message, Verdict};
+use leveret_peer::{Cookie, Hello, LinkKind, PeerMessage, Verdict};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
@@ -199,7 +199,7 @@ impl Links {
     pub(crate) fn tell(&self, member: u16, kind: u8, body: Bytes) {
         if let Some(link) = self.0.link(member, LinkKind::Control) {
             // Nobody waits for a notice.
-            let _ = link.push(Message::Notice { kind, body });
+            let _ = link.push(PeerMessage::Notice { kind, body });
         }
     }
 
