@@ -50,7 +50,7 @@ pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Bytes, String>>>>
 pub(crate) trait Service: 'static {
     /// The node's words about itself now. Versions, link and challenge are filled in by the links.
     fn hello(&self, link: LinkKind) -> Hello;
-    /// Whether a node that has proven its cookie may have a link; the text is sent to it. Both sides ask.
+    /// Whether a node that has proven its cookie may have a link of the kind `hello.link`; the text is sent to it. Both sides ask.
     ///
     /// # Errors
     /// It may not.
@@ -277,6 +277,8 @@ impl Inner {
         if link == LinkKind::Data {
             return Err("this release takes no links of this kind".to_owned());
         }
+        // An acceptor says HELLO before it knows what the link is for.
+        let hello = &Hello { link, ..hello.clone() };
         self.service.admit(hello)?;
         let own = self.service.hello(link);
         match hello.member {
