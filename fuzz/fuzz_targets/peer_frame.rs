@@ -5,7 +5,8 @@
 #![no_main]
 
 use leveret_peer::{
-    Assembler, Cookie, Handshake, Hello, LinkKind, Message, Outgoing, PREAMBLE, UNPROVEN_BYTES_MAX, Versions, decode,
+    Assembler, Cookie, Handshake, Hello, LinkKind, Outgoing, PREAMBLE, PeerMessage, UNPROVEN_BYTES_MAX, Versions,
+    decode,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -80,7 +81,7 @@ fn frames(mut bytes: &[u8]) {
 }
 
 /// Sends a message and receives it.
-fn again(message: &Message) {
+fn again(message: &PeerMessage) {
     let (mut outgoing, mut bytes, mut found) = (Outgoing::default(), Vec::new(), None);
     outgoing.push(message.clone());
     while outgoing.next(&mut bytes) {}

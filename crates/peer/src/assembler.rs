@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 
-use crate::frame::{FrameError, FrameType, Message, Part};
+use crate::frame::{BodyPart, FrameError, FrameType, PeerMessage};
 
 /// Bytes that an unfinished body counts besides its own: many small ones are bounded as well.
 const BODY_COST: usize = 256;
@@ -43,15 +43,15 @@ impl Assembler {
     ///
     /// # Errors
     /// The part doesn't fit to those before it, or there is too much.
-    pub fn take(&mut self, part: Part<'_>) -> Result<Option<Message>, FrameError> {
-        let Part { frame, kind, id, is_first, is_last, total, bytes } = part;
+    pub fn take(&mut self, part: BodyPart<'_>) -> Result<Option<PeerMessage>, FrameError> {
+        let BodyPart { frame, kind, id, is_first, is_last, total, bytes } = part;
         let key = (frame, id);
-        let unfit = FrameError::Part(id);
+        let unfit = FrameError::Unfit(id);
         if is_first && self.unfinished.contains_key(&key) {
             return Err(unfit);
         }
         if is_first && is_last {
-            return Ok(Some(Message::from_parts(frame, kind, id, Bytes::copy_from_slice(bytes))));
+            return Ok(Some(PeerMessage::from_parts(frame, kind, id, Bytes::copy_from_slice(bytes))));
         }
         if is_first {
             let left = self.bytes_max.saturating_sub(self.bytes + BODY_COST);
@@ -68,7 +68,7 @@ impl Assembler {
         }
         let body = self.unfinished.remove(&key).filter(|body| body.bytes.len() == body.total).ok_or(unfit)?;
         self.bytes -= body.total + BODY_COST;
-        Ok(Some(Message::from_parts(frame, kind, id, body.bytes.into())))
+        Ok(Some(PeerMessage::from_parts(frame, kind, id, body.bytes.into())))
     }
 }
 
@@ -79,8 +79,8 @@ mod tests {
 
     const TOTAL: u64 = 2;
 
-    fn part(frame: FrameType, id: u64, is_first: bool, is_last: bool, bytes: &[u8]) -> Part<'_> {
-        Part { frame, kind: 3, id, is_first, is_last, total: if is_first && !is_last { TOTAL } else { 0 }, bytes }
+    fn part(frame: FrameType, id: u64, is_first: bool, is_last: bool, bytes: &[u8]) -> BodyPart<'_> {
+        BodyPart { frame, kind: 3, id, is_first, is_last, total: if is_first && !is_last { TOTAL } else { 0 }, bytes }
     }
 
     #[test]
@@ -91,19 +91,22 @@ mod tests {
             assert_eq!(assembler.take(part(request, 1, true, false, b"a")), Ok(None));
             assembler
         };
-        assert_eq!(begun().take(part(request, 1, true, false, b"b")), Err(FrameError::Part(1)));
-        assert_eq!(begun().take(part(request, 1, true, true, b"b")), Err(FrameError::Part(1)));
-        assert_eq!(begun().take(part(request, 2, false, true, b"b")), Err(FrameError::Part(2)));
-        assert_eq!(begun().take(part(FrameType::Answer, 1, false, true, b"b")), Err(FrameError::Part(1)));
-        assert_eq!(begun().take(Part { kind: 4, ..part(request, 1, false, true, b"b") }), Err(FrameError::Part(1)));
+        assert_eq!(begun().take(part(request, 1, true, false, b"b")), Err(FrameError::Unfit(1)));
+        assert_eq!(begun().take(part(request, 1, true, true, b"b")), Err(FrameError::Unfit(1)));
+        assert_eq!(begun().take(part(request, 2, false, true, b"b")), Err(FrameError::Unfit(2)));
+        assert_eq!(begun().take(part(FrameType::Answer, 1, false, true, b"b")), Err(FrameError::Unfit(1)));
+        assert_eq!(
+            begun().take(BodyPart { kind: 4, ..part(request, 1, false, true, b"b") }),
+            Err(FrameError::Unfit(1))
+        );
         let body = Bytes::from_static(b"ab");
-        let whole = Message::Request { id: 1, kind: 3, body };
+        let whole = PeerMessage::Request { id: 1, kind: 3, body };
         assert_eq!(begun().take(part(request, 1, false, true, b"b")), Ok(Some(whole)));
     }
 
     #[test]
     fn unfinished_bodies_are_bounded_together() {
-        let begin = |id, total| Part { total, ..part(FrameType::Notice, id, true, false, b"a") };
+        let begin = |id, total| BodyPart { total, ..part(FrameType::Notice, id, true, false, b"a") };
         let mut assembler = Assembler::new(10_000);
         for id in 0..9 {
             assembler.take(begin(id, 800)).unwrap();
@@ -125,11 +128,11 @@ mod tests {
     fn a_body_has_the_length_that_was_said() {
         for (middle, last) in [(&b"bcd"[..], &b"e"[..]), (b"b", b"c"), (b"b", b"cde")] {
             let mut assembler = Assembler::new(10_000);
-            let begin = Part { total: 4, ..part(FrameType::Request, 1, true, false, b"a") };
+            let begin = BodyPart { total: 4, ..part(FrameType::Request, 1, true, false, b"a") };
             assembler.take(begin).unwrap();
             let middle = assembler.take(part(FrameType::Request, 1, false, false, middle));
             let last = middle.and_then(|_| assembler.take(part(FrameType::Request, 1, false, true, last)));
-            assert_eq!(last, Err(FrameError::Part(1)));
+            assert_eq!(last, Err(FrameError::Unfit(1)));
         }
     }
 

@@ -37,12 +37,12 @@ impl FrameType {
 
 /// A message that a link carries.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Message {
+pub enum PeerMessage {
     /// A question.
     Request {
         /// Its number.
         id: u64,
-        /// What it is about.
+        /// Its subject.
         kind: u8,
         /// Its content.
         body: Bytes,
@@ -56,7 +56,7 @@ pub enum Message {
     },
     /// Something that isn't answered.
     Notice {
-        /// What it is about.
+        /// Its subject.
         kind: u8,
         /// Its content.
         body: Bytes,
@@ -65,35 +65,35 @@ pub enum Message {
     Ping,
 }
 
-impl Message {
+impl PeerMessage {
     /// Its type, kind, id and body. `notice` is the id of a notice.
     pub(crate) fn into_parts(self, notice: u64) -> (FrameType, u8, u64, Bytes) {
         match self {
-            Message::Request { id, kind, body } => (FrameType::Request, kind, id, body),
-            Message::Answer { id, body: Ok(body) } => (FrameType::Answer, 0, id, body),
-            Message::Answer { id, body: Err(text) } => {
+            PeerMessage::Request { id, kind, body } => (FrameType::Request, kind, id, body),
+            PeerMessage::Answer { id, body: Ok(body) } => (FrameType::Answer, 0, id, body),
+            PeerMessage::Answer { id, body: Err(text) } => {
                 let text = Bytes::copy_from_slice(crate::wire::cut(&text, TEXT_BYTES_MAX).as_bytes());
                 (FrameType::Refusal, 0, id, text)
             }
-            Message::Notice { kind, body } => (FrameType::Notice, kind, notice, body),
-            Message::Ping => (FrameType::Ping, 0, 0, Bytes::new()),
+            PeerMessage::Notice { kind, body } => (FrameType::Notice, kind, notice, body),
+            PeerMessage::Ping => (FrameType::Ping, 0, 0, Bytes::new()),
         }
     }
 
-    pub(crate) fn from_parts(frame: FrameType, kind: u8, id: u64, body: Bytes) -> Message {
+    pub(crate) fn from_parts(frame: FrameType, kind: u8, id: u64, body: Bytes) -> PeerMessage {
         match frame {
-            FrameType::Request => Message::Request { id, kind, body },
-            FrameType::Answer => Message::Answer { id, body: Ok(body) },
-            FrameType::Refusal => Message::Answer { id, body: Err(crate::wire::harmless(&body, TEXT_BYTES_MAX)) },
-            FrameType::Notice => Message::Notice { kind, body },
-            FrameType::Ping => Message::Ping,
+            FrameType::Request => PeerMessage::Request { id, kind, body },
+            FrameType::Answer => PeerMessage::Answer { id, body: Ok(body) },
+            FrameType::Refusal => PeerMessage::Answer { id, body: Err(crate::wire::harmless(&body, TEXT_BYTES_MAX)) },
+            FrameType::Notice => PeerMessage::Notice { kind, body },
+            FrameType::Ping => PeerMessage::Ping,
         }
     }
 }
 
 /// A part of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct BodyPart<'a> {
     pub(crate) frame: FrameType,
     pub(crate) kind: u8,
     pub(crate) id: u64,
@@ -104,7 +104,7 @@ pub struct Part<'a> {
     pub(crate) bytes: &'a [u8],
 }
 
-impl Part<'_> {
+impl BodyPart<'_> {
     pub(crate) fn encode(&self, to: &mut Vec<u8>) {
         let is_begin = self.is_first && !self.is_last;
         let length = self.bytes.len() + if is_begin { TOTAL_BYTES } else { 0 };
@@ -127,7 +127,7 @@ pub enum FrameError {
     Head(u8, u8, u32),
     /// A part without the parts before it, or with a kind of its own, a second first part, or a body of another length than was said.
     #[error("a part of message {0} that doesn't fit to those before it")]
-    Part(u64),
+    Unfit(u64),
     /// The unfinished bodies are too large.
     #[error("bodies of more than {0} bytes are on their way at once")]
     TooMuch(usize),
@@ -137,7 +137,7 @@ pub enum FrameError {
 ///
 /// # Errors
 /// The bytes aren't a part.
-pub fn decode(input: &[u8]) -> Result<Option<(Part<'_>, usize)>, FrameError> {
+pub fn decode(input: &[u8]) -> Result<Option<(BodyPart<'_>, usize)>, FrameError> {
     let Some((head, rest)) = input.split_first_chunk::<HEAD_BYTES>() else { return Ok(None) };
     let [l0, l1, l2, l3, frame, flags, kind, zero, id @ ..] = *head;
     let length = u32::from_le_bytes([l0, l1, l2, l3]);
@@ -161,5 +161,5 @@ pub fn decode(input: &[u8]) -> Result<Option<(Part<'_>, usize)>, FrameError> {
         let Some((announced, rest)) = bytes.split_first_chunk() else { return Err(wrong) };
         (total, bytes) = (u64::from_le_bytes(*announced), rest);
     }
-    Ok(Some((Part { frame, kind, id, is_first, is_last, total, bytes }, HEAD_BYTES + length as usize)))
+    Ok(Some((BodyPart { frame, kind, id, is_first, is_last, total, bytes }, HEAD_BYTES + length as usize)))
 }

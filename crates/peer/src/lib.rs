@@ -2,7 +2,7 @@
 //! they exchange afterwards. Bytes in, bytes out.
 //!
 //! A link begins with a [`Handshake`]: the preamble, a HELLO of both sides, a proof of both sides, and a verdict of both sides. Afterwards
-//! it carries [`Message`]s, cut into parts of at most 256 KiB so that a long body doesn't hold up the others ([`Outgoing`],
+//! it carries [`PeerMessage`]s, cut into parts of at most 256 KiB so that a long body doesn't hold up the others ([`Outgoing`],
 //! [`Assembler`]). All integers are little endian. Decoders take any bytes and never panic.
 //!
 //! It must not know: queues, Raft, sockets, threads, clocks, randomness.
@@ -18,8 +18,8 @@ mod wire;
 
 pub use assembler::Assembler;
 pub use foreign::describe;
-pub use frame::{FrameError, HEAD_BYTES, Message, PART_BYTES_MAX, Part, decode};
-pub use handshake::{Handshake, HandshakeError, PREAMBLE, Progress, UNPROVEN_BYTES_MAX, Verdict, refusal};
+pub use frame::{BodyPart, FrameError, HEAD_BYTES, PART_BYTES_MAX, PeerMessage, decode};
+pub use handshake::{Handshake, HandshakeError, HandshakeStep, PREAMBLE, UNPROVEN_BYTES_MAX, Verdict, refusal};
 pub use hello::{Hello, LinkKind, Versions};
 pub use outgoing::Outgoing;
 pub use proof::Cookie;

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::frame::{FrameType, HEAD_BYTES, Message, PART_BYTES_MAX, Part, TOTAL_BYTES};
+use crate::frame::{BodyPart, FrameType, HEAD_BYTES, PART_BYTES_MAX, PeerMessage, TOTAL_BYTES};
 
 #[derive(Debug)]
 struct Waiting {
@@ -25,8 +25,8 @@ pub struct Outgoing {
 
 impl Outgoing {
     /// Adds a message behind the others. A sign of life goes first.
-    pub fn push(&mut self, message: Message) {
-        self.notices += u64::from(matches!(message, Message::Notice { .. }));
+    pub fn push(&mut self, message: PeerMessage) {
+        self.notices += u64::from(matches!(message, PeerMessage::Notice { .. }));
         let (frame, kind, id, body) = message.into_parts(self.notices);
         self.bytes += HEAD_BYTES + body.len();
         let waiting = Waiting { frame, kind, id, body, sent: 0 };
@@ -52,7 +52,7 @@ impl Outgoing {
         let is_last = end == next.body.len();
         let total = if is_first && !is_last { next.body.len() as u64 } else { 0 };
         let Waiting { frame, kind, id, .. } = next;
-        Part { frame, kind, id, is_first, is_last, total, bytes: &next.body[next.sent..end] }.encode(to);
+        BodyPart { frame, kind, id, is_first, is_last, total, bytes: &next.body[next.sent..end] }.encode(to);
         next.sent = end;
         if is_last {
             self.bytes -= HEAD_BYTES + end;
@@ -71,29 +71,29 @@ mod tests {
     use super::*;
     use crate::{Assembler, decode};
 
-    fn any_message() -> impl Strategy<Value = Message> {
+    fn any_message() -> impl Strategy<Value = PeerMessage> {
         let length = prop_oneof![4 => 0..300usize, 1 => 0..900_000usize, 1 => PART_BYTES_MAX - 9..PART_BYTES_MAX + 9];
         (0..5, any::<u8>(), length).prop_map(|(which, kind, length)| {
             let body = Bytes::from(vec![kind; length]);
             match which {
-                0 => Message::Request { id: 0, kind, body },
-                1 => Message::Answer { id: 0, body: Ok(body) },
-                2 => Message::Answer { id: 0, body: Err("no".repeat(length.min(2000))) },
-                3 => Message::Notice { kind, body },
-                _ => Message::Ping,
+                0 => PeerMessage::Request { id: 0, kind, body },
+                1 => PeerMessage::Answer { id: 0, body: Ok(body) },
+                2 => PeerMessage::Answer { id: 0, body: Err("no".repeat(length.min(2000))) },
+                3 => PeerMessage::Notice { kind, body },
+                _ => PeerMessage::Ping,
             }
         })
     }
 
-    fn numbered(message: Message, number: u64) -> Message {
+    fn numbered(message: PeerMessage, number: u64) -> PeerMessage {
         match message {
-            Message::Request { kind, body, .. } => Message::Request { id: number, kind, body },
-            Message::Answer { body, .. } => Message::Answer { id: number, body },
+            PeerMessage::Request { kind, body, .. } => PeerMessage::Request { id: number, kind, body },
+            PeerMessage::Answer { body, .. } => PeerMessage::Answer { id: number, body },
             other => other,
         }
     }
 
-    fn receive(bytes: &[u8], step: usize) -> Vec<Message> {
+    fn receive(bytes: &[u8], step: usize) -> Vec<PeerMessage> {
         let (mut assembler, mut buffer, mut found) = (Assembler::new(64 << 20), Vec::new(), Vec::new());
         for piece in bytes.chunks(step) {
             buffer.extend(piece);
@@ -108,11 +108,11 @@ mod tests {
         found
     }
 
-    fn order(message: &Message) -> (u64, u8, usize) {
+    fn order(message: &PeerMessage) -> (u64, u8, usize) {
         match message {
-            Message::Request { id, .. } | Message::Answer { id, .. } => (*id, 0, 0),
-            Message::Notice { kind, body } => (0, *kind, body.len()),
-            Message::Ping => (0, 0, 0),
+            PeerMessage::Request { id, .. } | PeerMessage::Answer { id, .. } => (*id, 0, 0),
+            PeerMessage::Notice { kind, body } => (0, *kind, body.len()),
+            PeerMessage::Ping => (0, 0, 0),
         }
     }
 
@@ -135,21 +135,21 @@ mod tests {
     #[test]
     fn a_short_message_passes_a_long_one() {
         let mut outgoing = Outgoing::default();
-        outgoing.push(Message::Request { id: 1, kind: 1, body: vec![1; 3 * PART_BYTES_MAX].into() });
-        outgoing.push(Message::Request { id: 2, kind: 1, body: vec![1; 3 * PART_BYTES_MAX].into() });
+        outgoing.push(PeerMessage::Request { id: 1, kind: 1, body: vec![1; 3 * PART_BYTES_MAX].into() });
+        outgoing.push(PeerMessage::Request { id: 2, kind: 1, body: vec![1; 3 * PART_BYTES_MAX].into() });
         let mut bytes = Vec::new();
         assert!(outgoing.next(&mut bytes));
-        outgoing.push(Message::Notice { kind: 9, body: Bytes::from_static(b"short") });
-        outgoing.push(Message::Ping);
+        outgoing.push(PeerMessage::Notice { kind: 9, body: Bytes::from_static(b"short") });
+        outgoing.push(PeerMessage::Ping);
         while outgoing.next(&mut bytes) {}
         let found = receive(&bytes, 1 << 20);
         assert!(matches!(
             found[..],
             [
-                Message::Ping,
-                Message::Notice { kind: 9, .. },
-                Message::Request { id: 1, .. },
-                Message::Request { id: 2, .. }
+                PeerMessage::Ping,
+                PeerMessage::Notice { kind: 9, .. },
+                PeerMessage::Request { id: 1, .. },
+                PeerMessage::Request { id: 2, .. }
             ]
         ));
     }

@@ -30,10 +30,13 @@ pub(crate) fn replica_of(member: u16, generation: u32) -> ReplicaId {
     u64::from(member) << 32 | u64::from(generation)
 }
 
+/// The function that is called when a placement stops, with the text.
+type Stopped = Box<dyn Fn(PlacementId, &str)>;
+
 struct Inner {
     driver: LogDriver,
     links: Links,
-    stopped: Box<dyn Fn(PlacementId, &str)>,
+    stopped: Stopped,
 }
 
 /// The node under its placements. Clones share it.

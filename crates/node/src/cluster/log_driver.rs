@@ -27,8 +27,8 @@ type Order = Box<dyn FnOnce() + Send>;
 /// A thread that does one thing after the other.
 #[derive(Debug)]
 struct DiskThread {
-    orders: Option<Sender<Order>>,
-    thread: Option<JoinHandle<()>>,
+    orders: RefCell<Option<Sender<Order>>>,
+    thread: RefCell<Option<JoinHandle<()>>>,
 }
 
 impl DiskThread {
@@ -42,29 +42,34 @@ impl DiskThread {
             }
         };
         let thread = thread::Builder::new().name(name.to_owned()).spawn(whole)?;
-        Ok(DiskThread { orders: Some(orders), thread: Some(thread) })
+        Ok(DiskThread { orders: RefCell::new(Some(orders)), thread: RefCell::new(Some(thread)) })
     }
 
-    /// Does this there. Nothing comes back if the thread has panicked, which ends the node.
+    /// Does this there. Nothing comes back if the thread has ended, or panicked, which ends the node.
     fn ask<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> oneshot::Receiver<T> {
         let (done, result) = oneshot::channel();
         let order: Order = Box::new(move || {
             // The asker may be gone.
             let _ = done.send(work());
         });
-        if let Some(orders) = &self.orders {
+        if let Some(orders) = &*self.orders.borrow() {
             let _ = orders.send(order);
         }
         result
+    }
+
+    /// Ends the thread once it has done what it was asked for.
+    fn end(&self) {
+        self.orders.take();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
     }
 }
 
 impl Drop for DiskThread {
     fn drop(&mut self) {
-        self.orders = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.end();
     }
 }
 
@@ -190,7 +195,8 @@ impl LogDriver {
         self.0.log.with(|log| log.room())
     }
 
-    /// Writes everything and a closing record, and ends the lanes. Nothing may be appended afterwards.
+    /// Writes everything and a closing record, and ends the threads: afterwards nothing of it touches the disk, whoever still shares it.
+    /// Nothing may be appended any more.
     pub(crate) async fn close(&self) {
         let inner = &self.0;
         inner.log.with(|log| log.close(inner.clock.monotonic()));
@@ -200,6 +206,7 @@ impl LogDriver {
             inner.completed.notified().await;
         }
         inner.lanes.take().iter().for_each(AbortHandle::abort);
+        [&inner.commit, &inner.background, &inner.reads].into_iter().for_each(DiskThread::end);
     }
 }
 

@@ -78,7 +78,10 @@ fn the_entry_log_has_everything_again_after_a_stop() {
         let position = driver.log().with(|log| log.append(PLACEMENT, entries, now)).expect("they follow");
         durable(&driver, position).await;
         assert!(driver.syncs().count.load(Ordering::Relaxed) > 0 && driver.syncs().last.load(Ordering::Relaxed) > 0);
+        let some = driver.log().with(|log| log.read(PLACEMENT, 0..1)).expect("it is there");
         driver.close().await;
+        let FoundEntry::OnDisk(read) = some[0].clone() else { panic!("it isn't in memory") };
+        assert_eq!(driver.read(vec![read]).await, Err("the node stops".into()));
     });
     let files: Vec<_> = std::fs::read_dir(directory.path()).expect("it is there").flatten().collect();
     assert!(files.iter().all(|file| file.file_name().to_string_lossy().starts_with("raft-")), "{files:?}");

@@ -68,7 +68,7 @@ pub enum HandshakeError {
 
 /// The state of a handshake after bytes came.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Progress {
+pub enum HandshakeStep {
     /// More bytes have to come.
     Incomplete,
     /// The other side has proven that it has the cookie: say [`Handshake::decide`].
@@ -176,7 +176,7 @@ impl Handshake {
     ///
     /// # Errors
     /// There will be no link.
-    pub fn receive(&mut self, input: &[u8]) -> Result<Progress, HandshakeError> {
+    pub fn receive(&mut self, input: &[u8]) -> Result<HandshakeStep, HandshakeError> {
         self.input.extend(input);
         if !self.is_proven {
             self.unproven += input.len();
@@ -197,7 +197,7 @@ impl Handshake {
     ///
     /// # Panics
     /// If there is nothing to be decided.
-    pub fn decide(&mut self, verdict: Result<(), String>) -> Result<Progress, HandshakeError> {
+    pub fn decide(&mut self, verdict: Result<(), String>) -> Result<HandshakeStep, HandshakeError> {
         assert_eq!(self.state, State::Own, "nothing is to be decided");
         if self.role == Role::Acceptor {
             let proof = self.transcript().prove(&self.cookie, self.role);
@@ -234,19 +234,19 @@ impl Handshake {
         })
     }
 
-    fn advance(&mut self) -> Result<Progress, HandshakeError> {
+    fn advance(&mut self) -> Result<HandshakeStep, HandshakeError> {
         loop {
             match self.state {
-                State::Own => return Ok(Progress::Proven),
-                State::Over => return Ok(Progress::Incomplete),
+                State::Own => return Ok(HandshakeStep::Proven),
+                State::Over => return Ok(HandshakeStep::Incomplete),
                 State::Preamble => {
                     if !self.take_preamble()? {
-                        return Ok(Progress::Incomplete);
+                        return Ok(HandshakeStep::Incomplete);
                     }
                     self.state = State::Hello;
                 }
                 _ => {
-                    let Some((kind, body)) = self.take_message()? else { return Ok(Progress::Incomplete) };
+                    let Some((kind, body)) = self.take_message()? else { return Ok(HandshakeStep::Incomplete) };
                     if let Some(progress) = self.take(kind, body)? {
                         return Ok(progress);
                     }
@@ -293,7 +293,7 @@ impl Handshake {
         Ok(Some((kind, body)))
     }
 
-    fn take(&mut self, kind: u8, body: Vec<u8>) -> Result<Option<Progress>, HandshakeError> {
+    fn take(&mut self, kind: u8, body: Vec<u8>) -> Result<Option<HandshakeStep>, HandshakeError> {
         match (self.state, kind) {
             (_, REFUSED) => return Err(self.refused_by(&body)),
             (State::Hello, HELLO) => self.take_hello(body)?,
@@ -381,10 +381,10 @@ impl Handshake {
         error
     }
 
-    fn done(&mut self) -> Progress {
+    fn done(&mut self) -> HandshakeStep {
         self.state = State::Over;
         let hello = self.hello.clone().expect("it has proven itself");
-        Progress::Done(Box::new(Verdict { hello, version: self.version, rest: std::mem::take(&mut self.input) }))
+        HandshakeStep::Done(Box::new(Verdict { hello, version: self.version, rest: std::mem::take(&mut self.input) }))
     }
 
     fn transcript(&self) -> Transcript<'_> {

@@ -12,11 +12,11 @@ fn pair(cookies: [&str; 2], exporters: [&[u8]; 2]) -> (Handshake, Handshake) {
     )
 }
 
-type Outcome = Result<Progress, HandshakeError>;
+type Outcome = Result<HandshakeStep, HandshakeError>;
 
 /// Hands bytes over in pieces until nobody has more to say; both sides welcome each other.
 fn run(dialer: &mut Handshake, acceptor: &mut Handshake, piece: usize) -> (Outcome, Outcome) {
-    let mut last = (Ok(Progress::Incomplete), Ok(Progress::Incomplete));
+    let mut last = (Ok(HandshakeStep::Incomplete), Ok(HandshakeStep::Incomplete));
     loop {
         let (there, back) = (dialer.output(), acceptor.output());
         if there.is_empty() && back.is_empty() {
@@ -24,10 +24,10 @@ fn run(dialer: &mut Handshake, acceptor: &mut Handshake, piece: usize) -> (Outco
         }
         for (bytes, to, last) in [(there, &mut *acceptor, &mut last.1), (back, &mut *dialer, &mut last.0)] {
             for bytes in bytes.chunks(piece) {
-                if last.is_ok() && !matches!(last, Ok(Progress::Done(_))) {
+                if last.is_ok() && !matches!(last, Ok(HandshakeStep::Done(_))) {
                     *last = to.receive(bytes);
                 }
-                if matches!(last, Ok(Progress::Proven)) {
+                if matches!(last, Ok(HandshakeStep::Proven)) {
                     *last = to.decide(Ok(()));
                 }
             }
@@ -37,7 +37,7 @@ fn run(dialer: &mut Handshake, acceptor: &mut Handshake, piece: usize) -> (Outco
 
 fn done(outcome: Outcome) -> Verdict {
     match outcome.unwrap() {
-        Progress::Done(verdict) => *verdict,
+        HandshakeStep::Done(verdict) => *verdict,
         other => panic!("{other:?}"),
     }
 }
@@ -100,7 +100,7 @@ fn refusals_of_both_sides_come_with_their_text_and_proof() {
     let (mut dialer, mut acceptor) = pair(["c", "c"], [b"", b""]);
     acceptor.receive(&dialer.output()).unwrap();
     dialer.receive(&acceptor.output()).unwrap();
-    assert_eq!(acceptor.receive(&dialer.output()), Ok(Progress::Proven));
+    assert_eq!(acceptor.receive(&dialer.output()), Ok(HandshakeStep::Proven));
     assert_eq!(acceptor.proven().unwrap().node_name, "a@x");
     assert_eq!(acceptor.decide(Err("no room".into())), Err(HandshakeError::RefusedHere("no room".into())));
     assert_eq!(dialer.receive(&acceptor.output()), Err(HandshakeError::Refused("no room".into())));
@@ -110,8 +110,8 @@ fn refusals_of_both_sides_come_with_their_text_and_proof() {
     acceptor.receive(&dialer.output()).unwrap();
     dialer.receive(&acceptor.output()).unwrap();
     acceptor.receive(&dialer.output()).unwrap();
-    assert_eq!(acceptor.decide(Ok(())), Ok(Progress::Incomplete));
-    assert_eq!(dialer.receive(&acceptor.output()), Ok(Progress::Proven));
+    assert_eq!(acceptor.decide(Ok(())), Ok(HandshakeStep::Incomplete));
+    assert_eq!(dialer.receive(&acceptor.output()), Ok(HandshakeStep::Proven));
     dialer.decide(Err("another cluster\n".into())).unwrap_err();
     assert_eq!(acceptor.receive(&dialer.output()), Err(HandshakeError::Refused("another cluster ".into())));
 }

@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
-use leveret_peer::{Assembler, Hello, LinkKind, Message, Outgoing, decode};
+use leveret_peer::{Assembler, Hello, LinkKind, Outgoing, PeerMessage, decode};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, oneshot};
+use tokio::task::{JoinHandle, yield_now};
 
 use super::counters::LinkCounters;
 use super::socket::{Socket, in_words};
@@ -20,6 +21,8 @@ use super::{Service, spawn};
 const READ_BYTES: usize = 64 << 10;
 /// Bytes from which on no more parts are gathered for a write.
 const WRITE_BYTES: usize = 64 << 10;
+/// Bytes after which a link lets the others go on.
+const TURN_BYTES: usize = 256 << 10;
 /// Buffers above this are given back when there is nothing more to write.
 const BUFFER_BYTES_KEPT: usize = 128 << 10;
 /// Bytes by which bodies stay below what the other side takes.
@@ -65,6 +68,15 @@ impl Drop for Call<'_> {
     }
 }
 
+/// A task that ends with its owner.
+struct Ends(JoinHandle<String>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
 impl Link {
     pub(super) fn new(hello: Rc<Hello>, is_dialled: bool, counters: Arc<LinkCounters>) -> Rc<Link> {
         Rc::new(Link {
@@ -95,14 +107,14 @@ impl Link {
     ///
     /// # Errors
     /// The link has ended, or too much waits.
-    pub(super) fn push(&self, message: Message) -> Result<(), String> {
+    pub(super) fn push(&self, message: PeerMessage) -> Result<(), String> {
         if let Some(reason) = &*self.ended.borrow() {
             return Err(format!("the link to node {} has ended: {reason}", self.hello.node_name));
         }
         let bytes = match &message {
-            Message::Request { body, .. } | Message::Notice { body, .. } | Message::Answer { body: Ok(body), .. } => {
-                body.len()
-            }
+            PeerMessage::Request { body, .. }
+            | PeerMessage::Notice { body, .. }
+            | PeerMessage::Answer { body: Ok(body), .. } => body.len(),
             _ => 0,
         };
         let mut outgoing = self.outgoing.borrow_mut();
@@ -127,7 +139,7 @@ impl Link {
         let id = self.next.get();
         self.next.set(id + 1);
         let (sender, answer) = oneshot::channel();
-        self.push(Message::Request { id, kind, body })?;
+        self.push(PeerMessage::Request { id, kind, body })?;
         self.calls.borrow_mut().insert(id, sender);
         let _call = Call(self, id);
         let ended = || {
@@ -148,14 +160,19 @@ impl Link {
     }
 
     /// Carries messages until the link ends. Returns the reason.
+    ///
+    /// Reading, writing and signs of life are tasks of their own: the runtime lets a task do only so much in a row, and one that always has
+    /// something to read would never come to write.
     pub(super) async fn run(self: Rc<Self>, socket: Socket, rest: Vec<u8>, service: Rc<dyn Service>) -> String {
         let (reading, writing) = tokio::io::split(socket);
+        let mut writer = Ends(spawn(self.clone().write(writing)));
+        let mut beat = Ends(spawn(self.clone().beat()));
         let reason = tokio::select! {
             biased;
             () = self.end.notified() => String::new(),
             reason = self.read(reading, rest, &service) => reason,
-            reason = self.write(writing) => reason,
-            reason = self.beat() => reason,
+            reason = &mut writer.0 => reason.unwrap_or_default(),
+            reason = &mut beat.0 => reason.unwrap_or_default(),
         };
         let reason = self.ended.borrow_mut().get_or_insert(reason).clone();
         // Their callers learn it.
@@ -169,6 +186,7 @@ impl Link {
         let mut assembler = Assembler::new(self.kind().bodies_bytes_max());
         let received = self.counters.received(self.kind());
         received.fetch_add(rest.len() as u64, Ordering::Relaxed);
+        let mut turn = 0;
         loop {
             loop {
                 let (message, length) = match decode(&input) {
@@ -184,29 +202,35 @@ impl Link {
                 }
             }
             input.reserve(READ_BYTES);
-            match from.read_buf(&mut input).await {
+            let count = match from.read_buf(&mut input).await {
                 Ok(0) => return "the other node closed it".to_owned(),
-                Ok(count) => received.fetch_add(count as u64, Ordering::Relaxed),
+                Ok(count) => count,
                 Err(error) => return in_words(&error),
             };
+            received.fetch_add(count as u64, Ordering::Relaxed);
             self.silent.set(0);
+            turn += count;
+            if turn >= TURN_BYTES {
+                turn = 0;
+                yield_now().await;
+            }
         }
     }
 
-    fn take(self: &Rc<Self>, message: Message, service: &Rc<dyn Service>) {
+    fn take(self: &Rc<Self>, message: PeerMessage, service: &Rc<dyn Service>) {
         match message {
-            Message::Ping => {}
-            Message::Notice { kind, body } => service.notice(&self.hello, kind, body),
-            Message::Answer { id, body } => {
+            PeerMessage::Ping => {}
+            PeerMessage::Notice { kind, body } => service.notice(&self.hello, kind, body),
+            PeerMessage::Answer { id, body } => {
                 // The caller may have given up.
                 if let Some(call) = self.calls.borrow_mut().remove(&id) {
                     let _ = call.send(body);
                 }
             }
-            Message::Request { id, .. } if self.asked.get() >= REQUESTS_MAX => {
+            PeerMessage::Request { id, .. } if self.asked.get() >= REQUESTS_MAX => {
                 self.answer(id, Err(format!("{REQUESTS_MAX} requests wait for their answers")));
             }
-            Message::Request { id, kind, body } => {
+            PeerMessage::Request { id, kind, body } => {
                 self.asked.set(self.asked.get() + 1);
                 let answer = service.clone().request(self.hello.clone(), self.kind(), kind, body);
                 let this = self.clone();
@@ -220,14 +244,14 @@ impl Link {
     }
 
     fn answer(&self, id: u64, body: Result<Bytes, String>) {
-        if let Err(reason) = self.push(Message::Answer { id, body }) {
+        if let Err(reason) = self.push(PeerMessage::Answer { id, body }) {
             // It is too long, or the link has ended.
-            let _ = self.push(Message::Answer { id, body: Err(reason) });
+            let _ = self.push(PeerMessage::Answer { id, body: Err(reason) });
         }
     }
 
-    async fn write(&self, mut to: WriteHalf<Socket>) -> String {
-        let mut buffer = Vec::new();
+    async fn write(self: Rc<Self>, mut to: WriteHalf<Socket>) -> String {
+        let (mut buffer, mut turn) = (Vec::new(), 0);
         let sent = self.counters.sent(self.kind());
         loop {
             buffer.clear();
@@ -246,17 +270,22 @@ impl Link {
             }
             sent.fetch_add(buffer.len() as u64, Ordering::Relaxed);
             self.has_sent.set(true);
+            turn += buffer.len();
+            if turn >= TURN_BYTES {
+                turn = 0;
+                yield_now().await;
+            }
         }
     }
 
     /// Gives signs of life, and watches for those of the other side. Intervals are counted rather than time: a node that stood still
     /// itself doesn't give up the others for it.
-    async fn beat(&self) -> String {
+    async fn beat(self: Rc<Self>) -> String {
         let (interval, silent_max) = patience(self.kind());
         loop {
             tokio::time::sleep(interval).await;
             if !self.has_sent.replace(false) {
-                self.outgoing.borrow_mut().push(Message::Ping);
+                self.outgoing.borrow_mut().push(PeerMessage::Ping);
                 self.wake.notify_one();
             }
             self.silent.set(self.silent.get() + 1);

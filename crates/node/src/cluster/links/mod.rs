@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use leveret_peer::{Cookie, Hello, LinkKind, Message, Verdict};
+use leveret_peer::{Cookie, Hello, LinkKind, PeerMessage, Verdict};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
@@ -50,7 +50,7 @@ pub(crate) type Answering = Pin<Box<dyn Future<Output = Result<Bytes, String>>>>
 pub(crate) trait Service: 'static {
     /// The node's words about itself now. Versions, link and challenge are filled in by the links.
     fn hello(&self, link: LinkKind) -> Hello;
-    /// Whether a node that has proven its cookie may have a link; the text is sent to it. Both sides ask.
+    /// Whether a node that has proven its cookie may have a link of the kind `hello.link`; the text is sent to it. Both sides ask.
     ///
     /// # Errors
     /// It may not.
@@ -199,7 +199,7 @@ impl Links {
     pub(crate) fn tell(&self, member: u16, kind: u8, body: Bytes) {
         if let Some(link) = self.0.link(member, LinkKind::Control) {
             // Nobody waits for a notice.
-            let _ = link.push(Message::Notice { kind, body });
+            let _ = link.push(PeerMessage::Notice { kind, body });
         }
     }
 
@@ -277,6 +277,8 @@ impl Inner {
         if link == LinkKind::Data {
             return Err("this release takes no links of this kind".to_owned());
         }
+        // An acceptor says HELLO before it knows what the link is for.
+        let hello = &Hello { link, ..hello.clone() };
         self.service.admit(hello)?;
         let own = self.service.hello(link);
         match hello.member {

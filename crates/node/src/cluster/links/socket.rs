@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use leveret_peer::{Handshake, HandshakeError, Hello, Progress, Verdict};
+use leveret_peer::{Handshake, HandshakeError, HandshakeStep, Hello, Verdict};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// Bytes that are read at once during a handshake.
@@ -54,9 +54,9 @@ async fn exchange(
     decide: impl Fn(&Hello) -> Result<(), String>,
 ) -> Result<Verdict, ShakeError> {
     let mut input = vec![0; READ_BYTES];
-    let mut progress = Progress::Incomplete;
+    let mut progress = HandshakeStep::Incomplete;
     loop {
-        if progress == Progress::Proven {
+        if progress == HandshakeStep::Proven {
             let verdict = handshake.proven().map_or(Ok(()), &decide);
             progress = handshake.decide(verdict).map_err(ShakeError::Handshake)?;
         }
@@ -65,7 +65,7 @@ async fn exchange(
             socket.write_all(&output).await?;
             socket.flush().await?;
         }
-        if let Progress::Done(verdict) = progress {
+        if let HandshakeStep::Done(verdict) = progress {
             return Ok(*verdict);
         }
         let count = socket.read(&mut input).await?;
