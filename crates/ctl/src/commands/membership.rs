@@ -13,7 +13,7 @@
 //!
 //! A change is answered with 204 when it is done, with 202 if the node goes on with it (it may restart, and not answer for a while), and
 //! with another status and `{"reason": TEXT}` if it is refused. All of them are for administrators. Those of the node itself, `join`, `reset`
-//! and `change`, are also answered after `stop_app`, which has to come before a reset, as in RabbitMQ; a join may follow it, too.
+//! and `change`, are to be answered after `stop_app` as well: RabbitMQ's tools demand it before a reset, and scripts do it before a join, too.
 
 use std::thread;
 use std::time::Instant;
@@ -48,29 +48,15 @@ fn join(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     Ok(CommandOutput::Done)
 }
 
-/// A process whose node was stopped by `stop_app`: its data isn't in use.
-fn stopped(call: &Call<'_>) -> Result<NodeClient, Failure> {
-    let process = call.process()?;
-    match process.is_running() {
-        false => Ok(process),
-        // RabbitMQ's text and exit code.
-        true => Err(Failure::Usage(
-            "Error: this command requires the 'rabbit' app to be stopped on the target node. Stop it with 'rabbitmqctl \
-             stop_app'."
-                .to_owned(),
-        )),
-    }
-}
-
 fn reset(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
-    let node = stopped(call)?;
+    let node = call.process()?;
     call.say(&format!("Resetting node {} ...", node.name()));
     change(call, &node, "PUT", "/api/cluster/reset", json!({"force": false}))?;
     Ok(CommandOutput::Done)
 }
 
 fn force_reset(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
-    let node = stopped(call)?;
+    let node = call.process()?;
     call.say(&format!("Forcefully resetting node {} ...", node.name()));
     change(call, &node, "PUT", "/api/cluster/reset", json!({"force": true}))?;
     Ok(CommandOutput::Done)
@@ -120,7 +106,9 @@ impl From<Failure> for Refusal {
 impl From<Refusal> for Failure {
     fn from(refusal: Refusal) -> Self {
         match refusal {
-            Refusal::NotFound => Failure::check("the node doesn't know this change: it has no cluster"),
+            Refusal::NotFound => Failure::check(
+                "the node doesn't know this change; if it was stopped, start it with 'rabbitmqctl start_app' first",
+            ),
             Refusal::Other(failure) => failure,
         }
     }
@@ -228,13 +216,12 @@ mod tests {
         let node = StandIn::new("rabbit@b");
         for (line, code, part) in [
             ("join_cluster --ram rabbit@a", 64, "Invalid options for this command:\n--ram : \n"),
-            ("reset", 64, "requires the 'rabbit' app to be stopped on the target node"),
-            ("force_reset", 64, "Stop it with 'rabbitmqctl stop_app'."),
+            ("reset", 69, "start it with 'rabbitmqctl start_app' first"),
+            ("reset now", 64, "too many arguments"),
             ("join_cluster rabbit@b", 70, "cannot cluster node with itself: rabbit@b"),
             ("join_cluster", 64, "not enough arguments"),
             ("join_cluster a b", 64, "too many arguments"),
             ("forget_cluster_node --offline rabbit@a", 64, "leveret recover --accept-data-loss"),
-            ("reset now", 64, "too many arguments"),
             ("force_boot", 64, "a node that was a member starts by itself"),
             ("rename_cluster_node a b", 64, "forget_cluster_node"),
             ("force_standalone_khepri_boot", 64, "leveret recover --accept-data-loss"),
