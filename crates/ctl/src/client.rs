@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn a_member_is_reached_by_way_of_the_local_node() {
-        let node = crate::stand_in::StandIn::new("rabbit@near");
+        let node = crate::stand_in::StandIn::stopped("rabbit@near");
         (0..3).for_each(|_| node.answers("PUT /api/cluster/reset", 204, ""));
         for (given, name) in [("rabbit@far", "rabbit@far"), ("rabbit@near", "rabbit@near"), ("rabbit", "rabbit@near")] {
             let said = node.run(&format!("-n {given} reset")).expect("is there");

@@ -29,11 +29,20 @@ pub(crate) struct StandIn {
 impl StandIn {
     /// A running node of this name.
     pub(crate) fn new(name: &str) -> Self {
+        Self::begin(name, true)
+    }
+
+    /// A process whose node was stopped.
+    pub(crate) fn stopped(name: &str) -> Self {
+        Self::begin(name, false)
+    }
+
+    fn begin(name: &str, is_running: bool) -> Self {
         let directory = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(directory.path().join("control")).expect("is made");
         let listener = UnixListener::bind(directory.path().join("control/socket")).expect("listens");
         let script = Arc::new(Mutex::new(Script::default()));
-        let (given, node) = (Arc::clone(&script), json!({"name": name, "running": true}).to_string());
+        let (given, node) = (Arc::clone(&script), json!({"name": name, "running": is_running}).to_string());
         // It ends with the process: nothing else holds the socket.
         thread::spawn(move || listener.incoming().flatten().for_each(|stream| answer(stream, &given, &node)));
         StandIn { directory, script }
@@ -86,7 +95,9 @@ fn answer(mut stream: UnixStream, script: &Mutex<Script>, node: &str) {
         let given = script.answers.get_mut(&request).and_then(VecDeque::pop_front);
         match (request.as_str(), header) {
             // A member that it forwards to.
-            ("GET /local/node", Some(other)) if other == "rabbit@far" => (200, json!({"name": other}).to_string()),
+            ("GET /local/node", Some(other)) if other == "rabbit@far" => {
+                (200, json!({"name": other, "running": false}).to_string())
+            }
             ("GET /local/node", _) => (200, node.to_owned()),
             _ => given.unwrap_or((404, String::new())),
         }

@@ -181,7 +181,10 @@ fn discover(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     call.say("Discovering peers nodes ...");
     let found = node.find("/api/cluster/peers")?.map(|found| texts(&found)).unwrap_or_default();
     let names = if found.is_empty() { vec![node.name()] } else { found };
-    let atoms: Vec<String> = names.iter().map(|name| format!(":{name}")).collect();
+    // Atoms, as Elixir writes them.
+    let is_plain = |name: &str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'@'));
+    let atom = |name: &String| if is_plain(name) { format!(":{name}") } else { format!(":\"{name}\"") };
+    let atoms: Vec<String> = names.iter().map(atom).collect();
     Ok(CommandOutput::Report { text: format!("[{}]", atoms.join(", ")), value: json!(names) })
 }
 
@@ -281,13 +284,48 @@ heartbeat
         assert_eq!(value["listeners"]["rabbit@a"][0]["port"], 5672);
     }
 
+    /// Answers of three nodes of RabbitMQ.
+    const RECORDED: &str = include_str!("../../../../tests/golden/cluster/answers.txt");
+
+    #[test]
+    fn the_status_of_three_nodes_is_that_of_rabbitmq() {
+        let node = |number: u16| {
+            let host = format!("127.0.77.{number}");
+            let listener = |port: u16, protocol: &str, purpose: &str| json!({"node": format!("rabbit{number}@{host}"), "interface": host, "port": port, "protocol": protocol, "purpose": purpose});
+            json!({
+                "name": format!("rabbit{number}@{host}"),
+                "running": true,
+                "version": "4.3.6",
+                "cores": 2,
+                "listeners": [
+                    listener(15672, "http", "HTTP API"),
+                    listener(35671 + number, "clustering", "inter-node and CLI tool communication"),
+                    listener(5672, "amqp", "AMQP 0-9-1 and AMQP 1.0"),
+                ],
+            })
+        };
+        let status = json!({"cluster_name": "rabbit1@vm", "nodes": [node(1), node(2), node(3)]});
+        let status = ClusterStatus::of(&status);
+        let recorded = RECORDED.replace(" on Erlang 29.1.1", "");
+        let (_, text) = recorded.split_once("Cluster status of node rabbit1@127.0.77.1 ...\n").expect("a status");
+        let (text, _) = text.split_once("\nFeature flags").expect("flags");
+        assert_eq!(status.text(&[]).split_once("\nFeature flags").map(|(text, _)| text), Some(text));
+        let json =
+            RECORDED.lines().find(|line| line.starts_with('{') && line.contains("rabbit1@vm")).expect("a status");
+        let mut recorded: Value = serde_json::from_str(json).expect("JSON");
+        for version in recorded["versions"].as_object_mut().expect("versions").values_mut() {
+            version["erlang_version"] = json!("");
+        }
+        assert_eq!(status.value(&[]), recorded);
+    }
+
     #[test]
     fn peers_are_those_of_discovery() {
         let node = StandIn::new("rabbit@a");
         let said = node.run_as(Tool::Diagnostics, "discover_peers").expect("is alone");
         assert_eq!(said, "Discovering peers nodes ...\n[:rabbit@a]\n");
-        node.answers("GET /api/cluster/peers", 200, r#"["rabbit@a", "rabbit@b"]"#);
+        node.answers("GET /api/cluster/peers", 200, r#"["rabbit@a", "rabbit@b-1.c"]"#);
         let said = node.run_as(Tool::Diagnostics, "-q discover_peers").expect("are two");
-        assert_eq!(said, "[:rabbit@a, :rabbit@b]\n");
+        assert_eq!(said, "[:rabbit@a, :\"rabbit@b-1.c\"]\n");
     }
 }

@@ -1,6 +1,6 @@
 //! Checks that consist of one HTTP request.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{CHECK, CTL, Command, CommandGroup, LOOK, REPLICAS};
 use crate::answer::CommandOutput;
@@ -80,9 +80,26 @@ fn quorum_critical(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let is_alone = call.node()?.list("/api/nodes?columns=name")?.len() <= 1;
     let well = match is_alone {
         true => "Node {node} seems to be the only one in a single node cluster, the check does not apply",
-        false => "Node {node} reported no quorum queues with minimum quorum",
+        false => "Node {node} reported no queues/streams with minimum quorum",
     };
-    check(call, "node-is-quorum-critical", well)
+    let node = call.node()?;
+    let response = node.request("GET", "/api/health/checks/node-is-quorum-critical", None)?;
+    let name = node.name();
+    let critical = response.json()["queues"].as_array().cloned().unwrap_or_default();
+    match response.status {
+        200 => {
+            let text = well.replace("{node}", &name);
+            Ok(CommandOutput::Report { value: json!({"result": "ok", "message": text}), text })
+        }
+        _ if critical.is_empty() => Err(Failure::check(&response.reason())),
+        _ => {
+            let line = |queue: &Value| {
+                let queue = queue["readable_name"].as_str().unwrap_or_default();
+                format!("{queue} will become unavailable if node {name} stops")
+            };
+            Err(Failure::Unavailable(critical.iter().map(line).collect::<Vec<_>>().join("\n")))
+        }
+    }
 }
 
 fn leaders(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
@@ -114,4 +131,23 @@ fn deprecated(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 fn force_gc(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     introduce(call, "Node {node} has no garbage to collect: memory is freed as soon as it is no longer used")?;
     Ok(CommandOutput::Done)
+}
+
+#[test]
+fn a_critical_node_names_what_it_is_critical_for() {
+    let node = crate::stand_in::StandIn::new("rabbit@a");
+    let path = "GET /api/health/checks/node-is-quorum-critical";
+    let nodes = r#"[{"name": "rabbit@a"}, {"name": "rabbit@b"}]"#;
+    let run = || {
+        node.answers("GET /api/nodes?columns=name", 200, nodes);
+        node.run_as(Tool::Queues, "check_if_node_is_quorum_critical -q")
+    };
+    node.answers(path, 200, "{}");
+    assert_eq!(run().as_deref(), Ok("Node rabbit@a reported no queues/streams with minimum quorum\n"));
+    node.answers(path, 503, r#"{"reason": "x", "queues": [{"readable_name": "rabbitmq_metadata"}]}"#);
+    let failure = run().expect_err("is critical");
+    assert_eq!(
+        (failure.code(), failure.text()),
+        (69, "rabbitmq_metadata will become unavailable if node rabbit@a stops")
+    );
 }

@@ -60,8 +60,10 @@ fn await_startup(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 }
 
 fn await_online_nodes(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
-    let count: u64 =
-        call.word("count").parse().map_err(|_| Failure::bad_argument("Bad argument: node count must be an integer"))?;
+    let count: u64 = call
+        .word("count")
+        .parse()
+        .map_err(|_| Failure::bad_argument("Bad argument: Argument must be a positive integer"))?;
     let node = call.node()?;
     let seconds = call.options.timeout.unwrap_or(PATIENCE).as_secs();
     let name = node.name();
@@ -77,7 +79,7 @@ fn await_online_nodes(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     while !is_reached()? {
         if Instant::now() >= deadline {
             let text = format!("Error: timed out while waiting. Not enough nodes joined {name}'s cluster.");
-            return Err(Failure::Refused(text));
+            return Err(Failure::refused(&text));
         }
         thread::sleep(POLL);
     }

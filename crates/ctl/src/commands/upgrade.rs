@@ -133,7 +133,7 @@ mod tests {
         assert_eq!(said, "Will wait for at least 2 nodes to join the cluster of rabbit@a. Timeout: 9 seconds.\n");
         (0..10).for_each(|_| node.answers(path, 200, &nodes(false)));
         let failure = node.run("await_online_nodes 2 -t 0.3").expect_err("is one");
-        let told = "Error: timed out while waiting. Not enough nodes joined rabbit@a's cluster.";
+        let told = "Error:\nError: timed out while waiting. Not enough nodes joined rabbit@a's cluster.";
         assert_eq!((failure.code(), failure.text()), (70, told));
     }
 }
