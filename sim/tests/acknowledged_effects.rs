@@ -11,7 +11,7 @@ use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::{Check, Failure};
 use leveret_sim::world::{World, small_log};
-use leveret_strict_client::amqp091::{Client, Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Client, Consume, Publication, QueueDeclare};
 
 const SEEDS: u64 = 120;
 const STEPS_MAX: u32 = 1_000_000;
@@ -67,7 +67,8 @@ impl Publisher {
         }
         if !self.waits && wants_more {
             let (properties, body) = (properties(self.next, true), body(self.next, 20));
-            client(world, &self.script).publish(CHANNEL, b"", QUEUE.as_bytes(), true, &properties, &body);
+            client(world, &self.script)
+                .publish(CHANNEL, Publication::to_queue(QUEUE.as_bytes(), &body).with(&properties).mandatory());
             self.waits = true;
         }
     }
@@ -167,7 +168,7 @@ fn consume_publish_get(seed: u64, durable: bool) -> Result<(), Failure> {
         script.until(world, |heard| matches!(heard, Heard::Consumer(_)).then_some(()))?;
         let persistent = world.random.below(2) == 0;
         let (properties, body) = (properties(round, persistent), body(round, 20));
-        client(world, &script).publish(CHANNEL, b"", QUEUE.as_bytes(), false, &properties, &body);
+        client(world, &script).publish(CHANNEL, Publication::to_queue(QUEUE.as_bytes(), &body).with(&properties));
         client(world, &script).get(CHANNEL, QUEUE.as_bytes(), true);
         let (mut delivered, mut answered) = (false, false);
         script.until(world, |heard| {

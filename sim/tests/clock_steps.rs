@@ -16,6 +16,7 @@ use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::random::Random;
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 /// How often something happened.
 type Counts = BTreeMap<&'static str, u64>;
@@ -159,7 +160,10 @@ impl Scene {
         for (queue, properties) in QUEUES.into_iter().zip(of_each) {
             let length = [20, 700, 5_000][self.random.below(3) as usize];
             let client = &mut self.world.links[self.script.link].amqp091().client;
-            self.published = client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties, &body(id, length));
+            self.published = client.publish(
+                CHANNEL,
+                Publication::to_queue(queue.as_bytes(), &body(id, length)).with(&properties).mandatory(),
+            );
         }
         let last = self.published;
         self.script.until(&mut self.world, |heard| match heard {

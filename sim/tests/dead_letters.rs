@@ -18,7 +18,7 @@ use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp10::Send;
-use leveret_strict_client::amqp091::QueueDeclare;
+use leveret_strict_client::amqp091::{Publication, QueueDeclare};
 
 /// The queue whose rejected messages go to `TARGETS` over an exchange.
 const REJECTED: &str = "rejected";
@@ -159,7 +159,10 @@ fn trace(seed: u64, is_amqp10: bool) -> Result<Trace, Failure> {
         let mut last = 0;
         for queue in [REJECTED, SHORT] {
             let client = &mut world.links[script.link].amqp091().client;
-            last = client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties(id, true), &body(id, length));
+            last = client.publish(
+                CHANNEL,
+                Publication::to_queue(queue.as_bytes(), &body(id, length)).with(&properties(id, true)).mandatory(),
+            );
         }
         script.until(world, |heard| match heard {
             Heard::Confirmed { last: confirmed, positive: true, .. } if confirmed >= last => Some(()),
@@ -270,7 +273,10 @@ fn fail_before_the_move(in_transaction: bool) {
     topology(world, &script).unwrap();
     world.links[script.link].amqp091().client.confirm_select(CHANNEL);
     let client = &mut world.links[script.link].amqp091().client;
-    client.publish(CHANNEL, b"", REJECTED.as_bytes(), true, &properties(0, true), &body(0, 20));
+    client.publish(
+        CHANNEL,
+        Publication::to_queue(REJECTED.as_bytes(), &body(0, 20)).with(&properties(0, true)).mandatory(),
+    );
     script.until(world, |heard| matches!(heard, Heard::Confirmed { .. }).then_some(())).unwrap();
     let mut receiver = amqp10::script::Script::start(world).unwrap();
     receiver.coordinator(world, COORDINATOR).unwrap();

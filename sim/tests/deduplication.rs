@@ -12,6 +12,7 @@ use leveret_sim::clock::Clock;
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::{Check, Failure};
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 const QUEUE: &str = "once";
 const EXCHANGE: &str = "x";
@@ -67,7 +68,7 @@ fn publish(world: &mut World, script: &Script, kind: Kind, id: u64) -> Result<()
     let (exchange, key) = if kind == Kind::Exchange { (EXCHANGE, "") } else { ("", QUEUE) };
     let body = body(id, [20, 700, 5_000][(id % 3) as usize]);
     let client = &mut world.links[script.link].amqp091().client;
-    let last = client.publish(CHANNEL, exchange.as_bytes(), key.as_bytes(), false, &properties, &body);
+    let last = client.publish(CHANNEL, Publication::to(exchange.as_bytes(), key.as_bytes(), &body).with(&properties));
     script.until(world, |heard| match heard {
         Heard::Confirmed { last: confirmed, positive: true, .. } if confirmed >= last => Some(()),
         _ => None,

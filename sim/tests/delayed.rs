@@ -14,6 +14,7 @@ use leveret_sim::clock::Clock;
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 const QUEUE: &str = "retries";
 /// A second queue, which gets every published message as well: these are stored in the shared log.
@@ -131,7 +132,10 @@ fn trace(seed: u64, kind: Kind) -> Result<Trace, Failure> {
         let (exchange, key) = if kind == Kind::Shared { (EXCHANGE, "") } else { ("", QUEUE) };
         let length = [20, 700, 5_000][world.random.below(3) as usize];
         let client = &mut world.links[script.link].amqp091().client;
-        let last = client.publish(CHANNEL, exchange.as_bytes(), key.as_bytes(), true, &properties, &body(id, length));
+        let last = client.publish(
+            CHANNEL,
+            Publication::to(exchange.as_bytes(), key.as_bytes(), &body(id, length)).with(&properties).mandatory(),
+        );
         script.until(world, |heard| match heard {
             Heard::Confirmed { last: confirmed, positive: true, .. } if confirmed >= last => Some(()),
             _ => None,

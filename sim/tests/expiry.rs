@@ -13,6 +13,7 @@ use leveret_sim::clock::Clock;
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 /// The queue whose messages have a TTL of their own, or none.
 const OWN: &str = "own";
@@ -116,7 +117,10 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         for (queue, ttl_ms) in [(OWN, own_ms), (ALL, None)] {
             let client = &mut world.links[script.link].amqp091().client;
             let properties = properties(ttl_ms);
-            last = client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties, &body(id, length));
+            last = client.publish(
+                CHANNEL,
+                Publication::to_queue(queue.as_bytes(), &body(id, length)).with(&properties).mandatory(),
+            );
         }
         script.until(world, |heard| match heard {
             Heard::Confirmed { last: confirmed, positive: true, .. } if confirmed >= last => Some(()),

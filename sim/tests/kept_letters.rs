@@ -13,6 +13,7 @@ use leveret_sim::body::{self, body};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 const QUEUE: &str = "keeps";
 /// The queue that takes the dead letters, once it is there.
@@ -83,7 +84,8 @@ fn trace(seed: u64) -> Result<Trace, Failure> {
         pass(world, 500)?;
         let length = [20, 700, 5_000][world.random.below(3) as usize];
         let client = &mut world.links[script.link].amqp091().client;
-        let last = client.publish(CHANNEL, b"", QUEUE.as_bytes(), true, &PERSISTENT, &body(id, length));
+        let last = client
+            .publish(CHANNEL, Publication::to_queue(QUEUE.as_bytes(), &body(id, length)).with(&PERSISTENT).mandatory());
         script.until(world, |heard| match heard {
             Heard::Confirmed { last: confirmed, positive: true, .. } if confirmed >= last => Some(()),
             _ => None,

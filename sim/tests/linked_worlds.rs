@@ -15,7 +15,7 @@ use leveret_sim::failure::{Check, Failure};
 use leveret_sim::net::LinkId;
 use leveret_sim::random::Random;
 use leveret_sim::worlds::Worlds;
-use leveret_strict_client::amqp091::Client;
+use leveret_strict_client::amqp091::{Client, Publication};
 
 const MESSAGES: u64 = 60;
 /// Messages that are on their way at once.
@@ -94,7 +94,10 @@ impl Scene {
     }
 
     fn publish(&mut self, at: usize, id: u64) -> u64 {
-        self.client(at).publish(CHANNEL, b"", QUEUE.as_bytes(), true, &properties(id, true), &body(id, 40));
+        self.client(at).publish(
+            CHANNEL,
+            Publication::to_queue(QUEUE.as_bytes(), &body(id, 40)).with(&properties(id, true)).mandatory(),
+        );
         self.nodes[at].published += 1;
         self.nodes[at].published
     }

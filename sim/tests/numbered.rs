@@ -17,6 +17,7 @@ use leveret_sim::failure::{Check, Failure};
 use leveret_sim::ledger::Stamp;
 use leveret_sim::planted::Bug;
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 const QUEUE: &str = "once";
 const MESSAGES: usize = 90;
@@ -106,7 +107,7 @@ impl Trace {
             let mut properties = Vec::new();
             Properties { delivery_mode: Some(2), headers: Some(table.as_table()), ..Properties::default() }
                 .encode(&mut properties);
-            client.publish(CHANNEL, b"", QUEUE.as_bytes(), false, &properties, &body(*id, length(*id)));
+            client.publish(CHANNEL, Publication::to_queue(QUEUE.as_bytes(), &body(*id, length(*id))).with(&properties));
         }
         got.iter().for_each(|received| client.ack(CHANNEL, received.tag, false));
         client.tx_commit(CHANNEL);

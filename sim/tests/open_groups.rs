@@ -10,7 +10,7 @@ use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::{Check, Failure};
 use leveret_sim::world::{World, small_log};
-use leveret_strict_client::amqp091::QueueDeclare;
+use leveret_strict_client::amqp091::{Publication, QueueDeclare};
 
 /// Number of queues that each transaction publishes to: several turns of a small budget.
 const QUEUES: u64 = 12;
@@ -50,7 +50,8 @@ fn request_commit(world: &mut World, script: &Script, first: u64) {
     let client = &mut world.links[script.link].amqp091().client;
     for queue in 0..QUEUES {
         let id = first + queue;
-        client.publish(CHANNEL, b"", name(queue).as_bytes(), false, &properties(id, true), &body(id, 40));
+        client
+            .publish(CHANNEL, Publication::to_queue(name(queue).as_bytes(), &body(id, 40)).with(&properties(id, true)));
     }
     client.tx_commit(CHANNEL);
 }
@@ -68,7 +69,7 @@ fn probe(world: &mut World, script: &Script, id: u64, seen: &mut Vec<u64>) -> Re
     let queue = name(world.random.below(QUEUES));
     let persistent = world.random.below(3) > 0;
     let client = &mut world.links[script.link].amqp091().client;
-    client.publish(CHANNEL, b"", queue.as_bytes(), false, &properties(id, persistent), &body(id, 40));
+    client.publish(CHANNEL, Publication::to_queue(queue.as_bytes(), &body(id, 40)).with(&properties(id, persistent)));
     script.until(world, |heard| matches!(heard, Heard::Confirmed { positive: true, .. }).then_some(()))?;
     loop {
         let Some(received) = script.get(world, &queue, false)? else {

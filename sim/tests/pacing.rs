@@ -15,7 +15,7 @@ use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::World;
 use leveret_strict_client::amqp10::Send;
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Publication, QueueDeclare};
 
 const QUEUE: &str = "q";
 const EXCHANGE: &str = "amq.fanout";
@@ -104,7 +104,10 @@ impl Publisher {
                 let properties = properties(id, self.way != Way::Blind);
                 let (exchange, key) = if self.to_all { (EXCHANGE, "") } else { ("", QUEUE) };
                 let client = &mut link.amqp091().client;
-                client.publish(CHANNEL, exchange.as_bytes(), key.as_bytes(), true, &properties, &body(id, 40));
+                client.publish(
+                    CHANNEL,
+                    Publication::to(exchange.as_bytes(), key.as_bytes(), &body(id, 40)).with(&properties).mandatory(),
+                );
                 true
             }
             Way::Credit => {

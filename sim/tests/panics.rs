@@ -8,6 +8,7 @@ use leveret_log::LogId;
 use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 fn start() -> World {
     World::start(Arc::new(SimDisk::new()), small_log(), 1).expect("it starts").0
@@ -32,7 +33,10 @@ fn a_panic_in_the_log_stops_the_node_without_another_confirm() {
     let flags = leveret_strict_client::amqp091::QueueDeclare { durable: true, ..Default::default() };
     client.declare_queue(CHANNEL, b"q", flags, &Default::default());
     client.confirm_select(CHANNEL);
-    client.publish(CHANNEL, b"", b"q", true, &leveret_sim::body::properties(1, true), b"a message");
+    client.publish(
+        CHANNEL,
+        Publication::to_queue(b"q", b"a message").with(&leveret_sim::body::properties(1, true)).mandatory(),
+    );
     let stream = world.broker.streams.local().clone();
     // A caller's mistake: a group has messages and settles only.
     let record = Record::Control { log: LogId(77), kind: 1, payload: b"" };

@@ -11,6 +11,7 @@ use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::{Check, Failure};
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 const QUEUE: &str = "refuses";
 const LENGTH_MAX: i32 = 3;
@@ -31,7 +32,10 @@ struct Trace {
 /// Publishes a message. Returns whether it was accepted.
 fn publish(world: &mut World, script: &Script, id: u64) -> Result<bool, Failure> {
     let client = &mut world.links[script.link].amqp091().client;
-    let last = client.publish(CHANNEL, b"", QUEUE.as_bytes(), true, &properties(id, true), &body(id, 200));
+    let last = client.publish(
+        CHANNEL,
+        Publication::to_queue(QUEUE.as_bytes(), &body(id, 200)).with(&properties(id, true)).mandatory(),
+    );
     script.until(world, |heard| match heard {
         Heard::Confirmed { last: confirmed, positive, .. } if confirmed >= last => Some(positive),
         _ => None,

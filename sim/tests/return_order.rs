@@ -13,6 +13,7 @@ use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 const QUEUE: &str = "returns";
 const MESSAGES: u64 = 20;
@@ -31,7 +32,10 @@ fn start(seed: u64, order: &str) -> Result<(World, Script), Failure> {
     let mut last = 0;
     for id in 0..MESSAGES {
         let client = &mut world.links[script.link].amqp091().client;
-        last = client.publish(CHANNEL, b"", QUEUE.as_bytes(), true, &properties(id, true), &body(id, 20));
+        last = client.publish(
+            CHANNEL,
+            Publication::to_queue(QUEUE.as_bytes(), &body(id, 20)).with(&properties(id, true)).mandatory(),
+        );
     }
     script.until(&mut world, |heard| match heard {
         Heard::Confirmed { last: confirmed, positive: true, .. } if confirmed >= last => Some(()),

@@ -10,7 +10,7 @@ use leveret_sim::body::{body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
-use leveret_strict_client::amqp091::QueueDeclare;
+use leveret_strict_client::amqp091::{Publication, QueueDeclare};
 
 const NAMES: [&str; 2] = ["transient", "durable"];
 
@@ -29,8 +29,12 @@ fn fill(world: &mut World, script: &Script, name: &str, messages: u64) -> Result
     client.declare_queue(CHANNEL, name.as_bytes(), flags, &FieldTable::new());
     script.until(world, |heard| matches!(heard, Heard::Declared(..)).then_some(()))?;
     let client = &mut world.links[script.link].amqp091().client;
-    let sent = (0..messages)
-        .map(|id| client.publish(CHANNEL, b"", name.as_bytes(), true, &properties(id, true), &body(id, 5_000)));
+    let sent = (0..messages).map(|id| {
+        client.publish(
+            CHANNEL,
+            Publication::to_queue(name.as_bytes(), &body(id, 5_000)).with(&properties(id, true)).mandatory(),
+        )
+    });
     let last = sent.last().unwrap_or(0);
     script.until(world, |heard| match heard {
         Heard::Confirmed { last: confirmed, positive: true, .. } if confirmed >= last => Some(()),

@@ -16,6 +16,7 @@ use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{Logs, World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 const OTHER: StreamId = StreamId(1);
 const SECOND: u64 = 1_000_000_000;
@@ -50,7 +51,10 @@ fn dead_letters_to(queue: &str) -> Vec<(&'static [u8], FieldValue)> {
 
 fn publish(world: &mut World, script: &Script, queue: &str, id: u64, bytes: usize) -> u64 {
     let client = &mut world.links[script.link].amqp091().client;
-    client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties(id, true), &body(id, bytes))
+    client.publish(
+        CHANNEL,
+        Publication::to_queue(queue.as_bytes(), &body(id, bytes)).with(&properties(id, true)).mandatory(),
+    )
 }
 
 fn confirming(world: &mut World) -> Result<Script, Failure> {

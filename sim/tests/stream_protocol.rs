@@ -26,7 +26,7 @@ use leveret_sim::stream_protocol::script::StreamScript;
 use leveret_sim::streams::extent;
 use leveret_sim::tally::Tally;
 use leveret_sim::world::{World, small_log};
-use leveret_strict_client::amqp091::Consume;
+use leveret_strict_client::amqp091::{Consume, Publication};
 
 const STREAM: &str = "orders";
 /// The publisher whose connection breaks again and again.
@@ -174,7 +174,10 @@ impl Clients {
         let ids = self.note(world, 1, None);
         let (id, length) = (ids.start as u64, self.known[ids.start].length);
         let client = &mut world.links[self.other.link].amqp091().client;
-        let tag = client.publish(CHANNEL, b"", STREAM.as_bytes(), true, &properties(id, true), &body(id, length));
+        let tag = client.publish(
+            CHANNEL,
+            Publication::to_queue(STREAM.as_bytes(), &body(id, length)).with(&properties(id, true)).mandatory(),
+        );
         self.other.until(world, |heard| match heard {
             amqp091::Heard::Confirmed { last, positive: true, .. } if last >= tag => Some(()),
             _ => None,

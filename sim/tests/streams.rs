@@ -22,7 +22,7 @@ use leveret_sim::planted::Bug;
 use leveret_sim::streams::extent;
 use leveret_sim::world::{World, small_log};
 use leveret_strict_client::amqp10::Send;
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Publication, QueueDeclare};
 
 /// Everything stays in it, whoever publishes: several connections, a transaction, a queue whose messages die.
 const ALL: &str = "all";
@@ -155,7 +155,10 @@ impl Clients {
             // Messages with even ids have no message-id: they all have the same length.
             let properties = properties(if stream == SHORT { 0 } else { id as u64 }, true);
             let client = &mut world.links[script.link].amqp091().client;
-            last = client.publish(CHANNEL, b"", stream.as_bytes(), true, &properties, &body(id as u64, *length));
+            last = client.publish(
+                CHANNEL,
+                Publication::to_queue(stream.as_bytes(), &body(id as u64, *length)).with(&properties).mandatory(),
+            );
         }
         script.until(world, |heard| match heard {
             Heard::Confirmed { last: confirmed, positive: true, .. } if confirmed >= last => Some(()),
@@ -478,7 +481,10 @@ fn go_on(trace: &Trace, at: Stamp, world: &mut World, is_gone: bool) -> Result<(
                 return wrong(format!("{stream}: {next} is the next offset, and {confirmed} messages were confirmed"));
             }
             let (id, client) = (1_000_000 + round, &mut world.links[script.link].amqp091().client);
-            let tag = client.publish(CHANNEL, b"", stream.as_bytes(), true, &properties(0, true), &body(id, LENGTH));
+            let tag = client.publish(
+                CHANNEL,
+                Publication::to_queue(stream.as_bytes(), &body(id, LENGTH)).with(&properties(0, true)).mandatory(),
+            );
             script.until(world, |heard| match heard {
                 Heard::Confirmed { last, positive: true, .. } if last >= tag => Some(()),
                 _ => None,

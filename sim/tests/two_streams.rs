@@ -20,7 +20,7 @@ use leveret_sim::random::Random;
 use leveret_sim::tally::Tally;
 use leveret_sim::workload::Peers;
 use leveret_sim::world::{Logs, World, small_log};
-use leveret_strict_client::amqp091::QueueDeclare;
+use leveret_strict_client::amqp091::{Publication, QueueDeclare};
 
 const OTHER: StreamId = StreamId(1);
 const OTHER_STORE: StoreId = StoreId(1);
@@ -82,7 +82,10 @@ fn publish(world: &mut World, script: &Script, random: &mut Random, count: u64) 
         let stream = random.below(2) as usize;
         let queue: &[u8] = [b"q-0", b"q-1"][stream];
         let client = &mut world.links[script.link].amqp091().client;
-        tags[stream].insert(client.publish(CHANNEL, b"", queue, true, &properties(id, true), &body(id, 40)));
+        tags[stream].insert(
+            client
+                .publish(CHANNEL, Publication::to_queue(queue, &body(id, 40)).with(&properties(id, true)).mandatory()),
+        );
     }
     tags
 }
@@ -159,7 +162,7 @@ fn reject_to_the_other(count: u64, seed: u64) -> Result<(Arc<SimDisk>, usize), F
     script.reply(&mut world, "confirm.select-ok")?;
     for id in 0..count {
         let client = &mut world.links[script.link].amqp091().client;
-        client.publish(CHANNEL, b"", b"q-0", true, &properties(id, true), &body(id, 40));
+        client.publish(CHANNEL, Publication::to_queue(b"q-0", &body(id, 40)).with(&properties(id, true)).mandatory());
     }
     confirmed(&mut world, &script, count as usize)?;
     let confirmed = disk.count();

@@ -11,6 +11,7 @@ use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::{Check, Failure};
 use leveret_sim::random::Random;
 use leveret_sim::worlds::Worlds;
+use leveret_strict_client::amqp091::Publication;
 
 mod carrying;
 
@@ -80,7 +81,10 @@ impl Scene {
     fn publish(&mut self) {
         self.published = (0..MESSAGES).filter(|id| !self.confirmed.contains(id)).collect();
         for id in self.published.clone() {
-            self.client(0).publish(CHANNEL, b"", QUEUE.as_bytes(), true, &properties(id, true), &body(id, 40));
+            self.client(0).publish(
+                CHANNEL,
+                Publication::to_queue(QUEUE.as_bytes(), &body(id, 40)).with(&properties(id, true)).mandatory(),
+            );
         }
     }
 
@@ -126,7 +130,10 @@ impl Scene {
             }
             (0, Heard::Got(received), Carrier::Asked) => {
                 let id = body::id(&received.content.body).expect("a message of ours");
-                self.client(1).publish(CHANNEL, b"", QUEUE.as_bytes(), true, &properties(id, true), &body(id, 40));
+                self.client(1).publish(
+                    CHANNEL,
+                    Publication::to_queue(QUEUE.as_bytes(), &body(id, 40)).with(&properties(id, true)).mandatory(),
+                );
                 self.sent += 1;
                 self.carrier = Carrier::Publishing { tag: received.tag, number: self.sent };
             }

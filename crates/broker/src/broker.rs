@@ -175,6 +175,8 @@ impl Broker {
         now: Now,
     ) -> Result<(Arc<Self>, Report), StartError> {
         let Setup { settings, protocols, authenticator, counters } = setup;
+        // Before messages of theirs are read from the disk.
+        let protocols = Protocols::new(protocols);
         let first = options.first().expect("a node has a log");
         let body_files =
             BodyFiles { piece_bytes: settings.body_piece_bytes, ..BodyFiles::new(first.node_id, first.wal_id) };
@@ -271,7 +273,6 @@ impl Broker {
         let next_id = AtomicU64::new(settings.member.id(1));
         let channel_max = AtomicU16::new(settings.channel_max);
         let consumer_timeout_ms = AtomicU64::new(settings.consumer_timeout_ms);
-        let protocols = Protocols::new(protocols);
         let spoken = protocols.spoken().count();
         let core_counters = |core| Arc::new(CoreCounters::new(core, spoken));
         let broker = Arc::new(Self {

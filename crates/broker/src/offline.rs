@@ -385,4 +385,4 @@ pub fn shared_reference(payload: &[u8]) -> Option<u64> {
     payload.first_chunk().map(|first| u64::from_le_bytes(*first))
 }
 
-pub use leveret_message::Encoding;
+pub use leveret_message::hub::encoding_name;

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use leveret_message::deliver::Delivery;
+use leveret_message::hub::{self, ForeignEncoding};
 use leveret_message::{Encoding, StoredMessage};
 use leveret_metrics::{SizeTotals, Totals};
 use leveret_model::{Arguments, ConnectionId, Refused};
@@ -53,6 +54,11 @@ pub trait Protocol: Send + Sync {
 
     /// The form of messages that are published and read without a connection, if this protocol defines it.
     fn plain_form(&self) -> Option<&dyn PlainForm> {
+        None
+    }
+
+    /// The encoding in which this protocol's messages are stored, if `leveret-message` doesn't know it: if its codec isn't one of ours.
+    fn encoding(&self) -> Option<&'static dyn ForeignEncoding> {
         None
     }
 
@@ -171,8 +177,13 @@ pub struct NotSpoken(String);
 pub struct Protocols(Arc<[(Spoken, Arc<dyn Protocol>)]>);
 
 impl Protocols {
-    /// All protocols of a broker, in the order in which they are tried and shown.
+    /// All protocols of a broker, in the order in which they are tried and shown. Their encodings are known from now on.
+    ///
+    /// # Panics
+    /// Two of them have encodings with the same number.
     pub fn new(protocols: impl IntoIterator<Item = Arc<dyn Protocol>>) -> Self {
+        let protocols: Vec<_> = protocols.into_iter().collect();
+        protocols.iter().filter_map(|protocol| protocol.encoding()).for_each(hub::make_known);
         let numbered = protocols.into_iter().enumerate();
         Self(numbered.map(|(at, protocol)| (Spoken { at, info: protocol.info() }, protocol)).collect())
     }

@@ -11,6 +11,7 @@ use leveret_amqp091::Table;
 use crate::annotations::X_OPT_DELIVERY_TIME;
 use crate::envelope::Encoding;
 use crate::field::Field;
+use crate::hub::foreign;
 use crate::overlay::Overlay;
 
 /// The time in these annotations, in milliseconds since the Unix epoch.
@@ -45,6 +46,7 @@ pub(crate) fn of_publisher(encoding: Encoding, properties: &[u8]) -> Option<u64>
         Encoding::Amqp10 => annotated(Sections::message_annotations_of(properties)?),
         // User properties are texts.
         Encoding::Mqtt => None,
+        Encoding::Foreign(id) => foreign::entry(id, properties, X_OPT_DELIVERY_TIME)?.as_u64(),
     }
 }
 

@@ -53,6 +53,41 @@ pub enum Encoding {
     Amqp10,
     /// Properties are a [head of MQTT](crate::mqtt), the body is the payload.
     Mqtt,
+    /// Properties are whatever [its protocol](crate::hub::ForeignEncoding) makes of them, the body is the payload.
+    Foreign(ForeignId),
+}
+
+/// The number of an encoding that a protocol outside this crate brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ForeignId(u8);
+
+impl ForeignId {
+    /// The lowest number; those below are this crate's.
+    pub const MIN: u8 = 128;
+    pub(crate) const COUNT: usize = 256 - Self::MIN as usize;
+
+    /// The encoding with this number.
+    ///
+    /// # Panics
+    /// It is below [`MIN`](Self::MIN).
+    pub const fn new(number: u8) -> Self {
+        assert!(number >= Self::MIN, "numbers below 128 are of encodings of the message crate");
+        Self(number)
+    }
+
+    /// If it is the number of such an encoding.
+    pub(crate) fn of(number: u8) -> Option<Self> {
+        (number >= Self::MIN).then_some(Self(number))
+    }
+
+    /// Its number.
+    pub fn number(self) -> u8 {
+        self.0
+    }
+
+    pub(crate) fn index(self) -> usize {
+        usize::from(self.0 - Self::MIN)
+    }
 }
 
 #[cfg(test)]

@@ -9,8 +9,9 @@ use leveret_amqp091::Table;
 
 use crate::deaths::Deaths;
 use crate::deliver::death_header;
-use crate::envelope::Encoding;
+use crate::envelope::{Encoding, ForeignId};
 use crate::field::Field;
+use crate::hub::{self, foreign};
 use crate::lookup::{Property, id, user_property};
 use crate::mqtt::MqttHead;
 use crate::stored::StoredMessage;
@@ -21,11 +22,18 @@ pub struct Headers<'a> {
     table: Option<Table<'a>>,
     annotations: Option<MapRef<'a>>,
     properties: Option<MapRef<'a>>,
-    /// The head of a message of MQTT that has user properties.
-    mqtt: Option<&'a [u8]>,
+    others: Option<Others<'a>>,
     deaths: Option<Deaths<'a>>,
     added: Option<MapRef<'a>>,
     fields: PropertiesAt<'a>,
+}
+
+/// The headers of a message in another encoding, which has some.
+#[derive(Debug, Clone, Copy)]
+enum Others<'a> {
+    /// The head of a message of MQTT.
+    Mqtt(&'a [u8]),
+    Foreign(ForeignId, &'a [u8]),
 }
 
 /// The place of a message's properties.
@@ -75,7 +83,13 @@ impl<'a> Headers<'a> {
     /// The headers of a message published over MQTT: its user properties.
     pub fn mqtt(head: &'a [u8]) -> Self {
         let has_any = MqttHead::read(head).is_some_and(|head| head.properties.user().next().is_some());
-        Self { mqtt: has_any.then_some(head), ..Self::default() }
+        Self { others: has_any.then_some(Others::Mqtt(head)), ..Self::default() }
+    }
+
+    /// The headers of a message in an encoding of its protocol's own.
+    pub fn foreign(id: ForeignId, properties: &'a [u8]) -> Self {
+        let has_any = foreign::has_entries(id, properties);
+        Self { others: has_any.then_some(Others::Foreign(id, properties)), ..Self::default() }
     }
 
     /// The headers of a stored message, for a dead letter that is routed again.
@@ -94,6 +108,7 @@ impl<'a> Headers<'a> {
                 .with(PropertiesAt::Amqp10(message.body))
             }
             Encoding::Mqtt => Self::mqtt(message.properties),
+            Encoding::Foreign(id) => Self::foreign(id, message.properties),
         };
         Self { deaths, added: message.overlay.added(), ..headers }
     }
@@ -135,7 +150,7 @@ impl<'a> Headers<'a> {
     /// Whether the message has none.
     pub fn is_empty(&self) -> bool {
         let has_own =
-            self.table.is_some() || self.annotations.is_some() || self.properties.is_some() || self.mqtt.is_some();
+            self.table.is_some() || self.annotations.is_some() || self.properties.is_some() || self.others.is_some();
         !has_own && self.deaths.is_none() && self.added.is_none()
     }
 
@@ -154,8 +169,10 @@ impl<'a> Headers<'a> {
         if let Some(table) = &self.table {
             return table.lookup(name).map(Header::from);
         }
-        if let Some(head) = self.mqtt {
-            return user_property(head, name);
+        match self.others {
+            Some(Others::Mqtt(head)) => return user_property(head, name),
+            Some(Others::Foreign(id, properties)) => return foreign_entry(id, properties, name),
+            None => {}
         }
         let annotation = self.annotations.filter(|_| name.starts_with("x-")).and_then(|map| simple(map, name));
         annotation.or_else(|| self.properties.and_then(|map| simple(map, name)))
@@ -165,6 +182,14 @@ impl<'a> Headers<'a> {
 /// The last value of a name, if it is a simple one.
 fn simple<'a>(map: MapRef<'a>, name: &str) -> Option<Header<'a>> {
     simple_value(map.iter().filter(|(key, _)| key.as_text() == Some(name)).last()?.1)
+}
+
+/// An annotation or application property in an encoding of its protocol's own, if it is a simple value.
+pub(crate) fn foreign_entry<'a>(id: ForeignId, properties: &'a [u8], name: &str) -> Option<Header<'a>> {
+    match foreign::entry(id, properties, name)? {
+        hub::Value::Simple(value) => simple_value(value),
+        hub::Value::List(_) | hub::Value::Map(_) => None,
+    }
 }
 
 /// A value of AMQP 1.0, if it is a simple one.

@@ -36,7 +36,7 @@ pub use added::{
 pub use batch::{Absent, Batch, BatchBuilder, FileBody, MessageRef};
 pub use batch_part::BatchPart;
 pub use deaths::{DeadLetter, Reason};
-pub use envelope::{Encoding, Envelope};
+pub use envelope::{Encoding, Envelope, ForeignId};
 pub use lookup::fields_length;
 pub use overlay::{ComparedBy, Overlay};
 pub use stamps::{IfPresent, Stamps};

@@ -5,7 +5,7 @@ use std::cell::OnceCell;
 use leveret_amqp10::message::{FieldLookup, MessageId, Sections};
 
 use crate::envelope::Encoding;
-use crate::headers::{Header, simple_value};
+use crate::headers::{Header, foreign_entry, simple_value};
 use crate::hub::{self, ReplyTo};
 use crate::mqtt::MqttHead;
 use crate::stored::StoredMessage;
@@ -81,7 +81,7 @@ impl<'a> MessageLookup<'a> {
     pub fn property(&self, property: Property) -> Option<Header<'_>> {
         match self.stored.encoding {
             Encoding::Amqp10 => self.amqp10().property(property as u32).and_then(simple_value),
-            Encoding::Amqp091 | Encoding::Mqtt => self.read_property(property),
+            Encoding::Amqp091 | Encoding::Mqtt | Encoding::Foreign(_) => self.read_property(property),
         }
     }
 
@@ -95,8 +95,9 @@ impl<'a> MessageLookup<'a> {
                 let value = leveret_amqp091::headers(self.stored.properties)?.lookup(name)?;
                 Some(Header::from(value)).filter(|header| !matches!(header, Header::Complex(_)))
             }
-            Encoding::Mqtt if name.starts_with("x-") => None,
+            Encoding::Mqtt | Encoding::Foreign(_) if name.starts_with("x-") => None,
             Encoding::Mqtt => user_property(self.stored.properties, name),
+            Encoding::Foreign(id) => foreign_entry(id, self.stored.properties, name),
         }
     }
 
@@ -104,7 +105,7 @@ impl<'a> MessageLookup<'a> {
     pub fn application_properties_bytes(&self) -> usize {
         match self.stored.encoding {
             Encoding::Amqp10 => self.amqp10().application_properties_bytes(),
-            Encoding::Amqp091 | Encoding::Mqtt => self.stored.properties.len(),
+            Encoding::Amqp091 | Encoding::Mqtt | Encoding::Foreign(_) => self.stored.properties.len(),
         }
     }
 
@@ -116,6 +117,7 @@ impl<'a> MessageLookup<'a> {
     fn read_property(&self, property: Property) -> Option<Header<'_>> {
         let properties = self.read.get_or_init(|| match self.stored.encoding {
             Encoding::Mqtt => hub::Message::from_mqtt(self.stored).properties,
+            Encoding::Foreign(id) => hub::Message::from_foreign(self.stored, id).properties,
             _ => hub::Message::from_amqp091(self.stored).properties,
         });
         Some(match property {
@@ -127,12 +129,12 @@ impl<'a> MessageLookup<'a> {
             Property::CreationTime => Header::Timestamp(properties.creation_time?.into()),
             Property::GroupId => Header::Bytes(properties.group_id?.as_bytes()),
             Property::ReplyTo => self.reply_to(properties.reply_to?),
-            // Neither AMQP 0-9-1 nor MQTT has a counterpart.
-            Property::To
-            | Property::Subject
-            | Property::AbsoluteExpiryTime
-            | Property::GroupSequence
-            | Property::ReplyToGroupId => return None,
+            // Neither AMQP 0-9-1 nor MQTT has these.
+            Property::To => Header::Bytes(properties.to?.as_bytes()),
+            Property::Subject => Header::Bytes(properties.subject?.as_bytes()),
+            Property::AbsoluteExpiryTime => Header::Timestamp(properties.absolute_expiry_time?.into()),
+            Property::GroupSequence => Header::Integer(properties.group_sequence?.into()),
+            Property::ReplyToGroupId => Header::Bytes(properties.reply_to_group_id?.as_bytes()),
         })
     }
 

@@ -4,7 +4,7 @@
 //!
 //! | offset | size | field |
 //! |---|---|---|
-//! | 0 | 1 | encoding: 1 = AMQP 0-9-1, 2 = AMQP 1.0, 3 = MQTT |
+//! | 0 | 1 | encoding: 1 = AMQP 0-9-1, 2 = AMQP 1.0, 3 = MQTT, from 128 on one that another crate brings |
 //! | 1 | 1 | version of this form: 2 |
 //! | 2 | 1 | flags: bit 0 durable, bit 1 has a priority, bit 2 has an overlay, bit 3 has a time of delivery, bit 4 failed in quorum queues in which it died, bit 5 compared with earlier messages |
 //! | 3 | 1 | priority |
@@ -21,7 +21,7 @@
 use thiserror::Error;
 
 use crate::delivery_time;
-use crate::envelope::{Encoding, Envelope, TIME_MS_MAX};
+use crate::envelope::{Encoding, Envelope, ForeignId, TIME_MS_MAX};
 use crate::overlay::{ComparedBy, Keys, Overlay, take_sized};
 
 /// Length of the file id that replaces a body in a file of its own; such a body is always longer.
@@ -108,6 +108,7 @@ pub(crate) fn encode_head_with(
         Encoding::Amqp091 => ENCODING_AMQP091,
         Encoding::Amqp10 => ENCODING_AMQP10,
         Encoding::Mqtt => ENCODING_MQTT,
+        Encoding::Foreign(id) => id.number(),
     };
     head[1] = VERSION;
     head[2] = if envelope.durable { FLAG_DURABLE } else { 0 };
@@ -196,7 +197,7 @@ impl<'a> StoredMessage<'a> {
             encoding: match head[0] {
                 ENCODING_AMQP10 => Encoding::Amqp10,
                 ENCODING_MQTT => Encoding::Mqtt,
-                _ => Encoding::Amqp091,
+                number => ForeignId::of(number).map_or(Encoding::Amqp091, Encoding::Foreign),
             },
             envelope: Envelope {
                 durable: head[2] & FLAG_DURABLE != 0,
@@ -317,7 +318,8 @@ pub fn lengths(bytes: &[u8]) -> Result<(usize, usize), StoredError> {
         if bytes.len() < need { Err(StoredError::Truncated { have: bytes.len(), need }) } else { Ok(()) }
     };
     enough(FIXED_HEAD)?;
-    if !matches!(bytes[0], ENCODING_AMQP091 | ENCODING_AMQP10 | ENCODING_MQTT) || bytes[1] != VERSION {
+    let is_known = matches!(bytes[0], ENCODING_AMQP091 | ENCODING_AMQP10 | ENCODING_MQTT | ForeignId::MIN..);
+    if !is_known || bytes[1] != VERSION {
         return Err(StoredError::UnknownEncoding { encoding: bytes[0], version: bytes[1] });
     }
     let mut head = FIXED_HEAD + bytes[4] as usize + bytes[5] as usize;

@@ -15,6 +15,7 @@ mod change;
 mod command;
 mod deduplication;
 mod deprecated;
+mod digests;
 mod earlier_priorities;
 mod exchange;
 mod hash_on;

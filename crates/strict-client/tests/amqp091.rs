@@ -6,7 +6,7 @@ use leveret_amqp091::{
     FieldTable, Method, ShortStr, Table, decode_frame, encode_body, encode_deliver, encode_header, encode_method,
 };
 use leveret_strict_client::Rule;
-use leveret_strict_client::amqp091::{Client, Consume, Event, Options, QueueDeclare};
+use leveret_strict_client::amqp091::{Client, Consume, Event, Options, Publication, QueueDeclare};
 
 /// A client, and the bytes that a peer has sent to it.
 struct Peer {
@@ -78,7 +78,7 @@ impl Peer {
         peer.send(1, Method::ConfirmSelectOk(Default::default()));
         peer.take();
         for tag in 1..=count as u64 {
-            assert_eq!(peer.client.publish(1, b"", b"q", false, &[0, 0], b"x"), tag);
+            assert_eq!(peer.client.publish(1, Publication::to_queue(b"q", b"x")), tag);
         }
         peer
     }
@@ -373,12 +373,12 @@ fn planted_confirms() {
         "covered before"
     );
     let mut peer = Peer::connected();
-    peer.client.publish(1, b"", b"q", false, &[0, 0], b"x");
+    peer.client.publish(1, Publication::to_queue(b"q", b"x"));
     assert_eq!(peer.send(1, ack(1, false)).broken(), Rule::Confirm, "never selected");
 
     let mut peer = Peer::connected();
     peer.client.confirm_select(1);
-    peer.client.publish(1, b"", b"q", false, &[0, 0], b"x");
+    peer.client.publish(1, Publication::to_queue(b"q", b"x"));
     assert_eq!(peer.send(1, ack(1, false)).broken(), Rule::Confirm, "before select-ok");
 }
 

@@ -1,7 +1,8 @@
 //! A protocol joins a node through the traits that it implements, without a change in any crate: it logs in, declares,
 //! publishes with confirms, consumes with credit, acknowledges, is notified of an alarm, and is listed under its own
-//! name.
+//! name. Its messages are stored in an encoding that no crate knows, reach other protocols, and come from them.
 
+mod encoding;
 mod protocol;
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -65,10 +66,16 @@ impl Client {
 
 /// The answer to a GET by `guest`.
 fn get(address: SocketAddr, path: &str) -> String {
+    ask(address, "GET", path, "")
+}
+
+/// The answer to a request by `guest`.
+fn ask(address: SocketAddr, method: &str, path: &str, body: &str) -> String {
     let mut stream = TcpStream::connect(address).expect("connects");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("is set");
     let head = "host: test\r\nconnection: close\r\nauthorization: Basic Z3Vlc3Q6Z3Vlc3Q=\r\n";
-    write!(stream, "GET {path} HTTP/1.1\r\n{head}\r\n").expect("is sent");
+    let length = body.len();
+    write!(stream, "{method} {path} HTTP/1.1\r\n{head}content-length: {length}\r\n\r\n{body}").expect("is sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
     answer
@@ -149,6 +156,44 @@ fn joins(answers_late: bool) {
     ] {
         assert!(pages.contains(line), "{line} isn't in {pages}");
     }
+    messages_are_converted(&mut client, address, http);
     // Its listener accepts no other protocol, and the other listener doesn't accept it.
     assert_eq!(Client::connect(amqp).hear(), "AMQP\u{3}\u{1}\0\0", "the header of what it speaks");
+}
+
+/// The messages of a queue, as the HTTP API shows them.
+fn messages(http: SocketAddr) -> String {
+    let wanted = r#"{"count": 10, "ackmode": "ack_requeue_true", "encoding": "auto"}"#;
+    ask(http, "POST", "/api/queues/%2F/work/get", wanted)
+}
+
+/// Messages in the toy's encoding are routed by their notes, and are shown as messages of AMQP 0-9-1; those become messages of the toy.
+fn messages_are_converted(client: &mut Client, address: SocketAddr, http: SocketAddr) {
+    let made = ask(http, "PUT", "/api/exchanges/%2F/sorted", r#"{"type": "headers", "durable": true}"#);
+    assert!(made.starts_with("HTTP/1.1 201"), "{made}");
+    let red = r#"{"arguments": {"x-match": "all", "colour": "red"}}"#;
+    let bound = ask(http, "POST", "/api/bindings/%2F/e/sorted/q/work", red);
+    assert!(bound.starts_with("HTTP/1.1 201"), "{bound}");
+    client.send("note colour red");
+    assert_eq!(client.ask("send sorted four"), "confirmed 4");
+    assert_shown(http);
+    let five = r#"{"properties": {"headers": {"size": "large"}}, "routing_key": "work", "payload": "five",
+        "payload_encoding": "string"}"#;
+    let published = ask(http, "POST", "/api/exchanges/%2F/amq.default/publish", five);
+    assert!(published.contains("{\"routed\":true}"), "{published}");
+
+    let mut reader = Client::connect(address);
+    assert_eq!(reader.ask("login guest guest"), "ok");
+    assert_eq!(reader.ask("consume work 9"), "ok");
+    let heard: Vec<String> = std::iter::repeat_with(|| reader.hear()).take(6).collect();
+    let expected =
+        ["message 1 two", "message 2 three", "note colour red", "message 3 four", "note size large", "message 4 five"];
+    assert_eq!(heard, expected);
+}
+
+fn assert_shown(http: SocketAddr) {
+    let shown = messages(http);
+    for part in [r#""headers":{"colour":"red"}"#, r#""payload":"four""#] {
+        assert!(shown.contains(part), "{part} isn't in {shown}");
+    }
 }

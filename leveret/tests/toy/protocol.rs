@@ -1,14 +1,15 @@
 //! A protocol with a codec that no crate knows: lines of text.
 //!
-//! Client: `TOY`, `login USER PASSWORD`, `declare QUEUE`, `publish QUEUE BODY`, `consume QUEUE CREDIT`,
-//! `ack NUMBER`. Server: `ok`, `error TEXT`, `confirmed COUNT`, `message NUMBER BODY`, `blocked`, `unblocked`.
+//! Client: `TOY`, `login USER PASSWORD`, `declare QUEUE`, `note NAME VALUE` of the next message, `publish QUEUE BODY`,
+//! `send EXCHANGE BODY`, `consume QUEUE CREDIT`, `ack NUMBER`. Server: `ok`, `error TEXT`, `confirmed COUNT`, `note NAME VALUE` of the
+//! next message, `message NUMBER BODY`, `blocked`, `unblocked`.
 
 use std::fmt::Display;
 use std::io::Write;
 use std::sync::Arc;
 
 use leveret_broker::asked::{Later, NowOrLater};
-use leveret_broker::headers::NoHeaders;
+use leveret_broker::headers::MessageHeaders;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::protocol::{Accepted, ProtocolInfo, Recognised};
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
@@ -19,15 +20,16 @@ use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX};
 use leveret_broker::ticket::{Awaited, Ticket};
 use leveret_broker::views::ConnectionView;
 use leveret_broker::{Now, Protocol, Session};
-use leveret_message::{
-    BatchBuilder, Encoding, Envelope, Overlay, StoredMessage,
-    deliver::{Delivery, to_amqp091},
-};
+use leveret_message::headers::Headers;
+use leveret_message::hub::ForeignEncoding;
+use leveret_message::{BatchBuilder, Encoding, Envelope, Overlay, StoredMessage};
 use leveret_model::{Action, Arguments, Command, DeclareQueue};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Portion, Run, Signal};
 use leveret_session::confirms::Confirms;
 use leveret_session::driven::{Driven, Frame, Steps};
 use leveret_session::{ClientConnection, fan_out::FanOut};
+
+use crate::encoding::{NOTES, Notes, content};
 
 const INFO: ProtocolInfo = ProtocolInfo { label: "toy", name: "TOY 1", has_channels: false };
 const HEADER: &[u8] = b"TOY\n";
@@ -47,6 +49,10 @@ impl Protocol for Toy {
         }
     }
 
+    fn encoding(&self) -> Option<&'static dyn ForeignEncoding> {
+        Some(&NOTES)
+    }
+
     fn begin(&self, accepted: Accepted, now: Now) -> Box<dyn Session> {
         let client = ClientConnection::new(accepted, now);
         let confirms = Confirms::default();
@@ -56,6 +62,7 @@ impl Protocol for Toy {
             declaring: None,
             consuming: None,
             consumer: None,
+            notes: String::new(),
             has_published: false,
             is_held: false,
             is_over: false,
@@ -69,6 +76,8 @@ struct ToySession {
     declaring: Option<Declaring>,
     consuming: Option<Consuming>,
     consumer: Option<Consumer>,
+    /// Notes of the next message.
+    notes: String,
     has_published: bool,
     /// A publish waits for the end of an alarm; it is received again then.
     is_held: bool,
@@ -105,7 +114,12 @@ impl ToySession {
         match words[..] {
             ["login", user, password] => self.login(user, password),
             ["declare", queue] => self.declare(queue, now),
-            ["publish", queue, body] => self.publish(queue, body.as_bytes(), now),
+            ["note", name, value] => {
+                self.notes.push_str(&format!("{name} {value}\n"));
+                Ok(())
+            }
+            ["publish", queue, body] => self.publish("", queue, body.as_bytes(), now),
+            ["send", exchange, body] => self.publish(exchange, "", body.as_bytes(), now),
             ["consume", queue, credit] => self.consume(queue, credit.parse().map_err(text)?, now),
             ["ack", number] => self.acknowledge(number.parse().map_err(text)?, now),
             _ => Err(format!("not understood: {line}")),
@@ -171,16 +185,19 @@ impl ToySession {
         }
     }
 
-    fn publish(&mut self, queue: &str, body: &[u8], now: Now) -> Result<(), String> {
+    fn publish(&mut self, exchange: &str, key: &str, body: &[u8], now: Now) -> Result<(), String> {
+        let notes = std::mem::take(&mut self.notes);
+        let headers = MessageHeaders(Headers::foreign(Notes::ID, notes.as_bytes()));
         let snapshot = self.client.broker.registry.snapshot();
         let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id: None };
-        let route = self.client.routes.find(&snapshot, &publisher, b"", queue.as_bytes(), &NoHeaders).map_err(text)?;
-        let routing_key = queue.as_bytes();
+        let (exchange, routing_key) = (exchange.as_bytes(), key.as_bytes());
+        let route = self.client.routes.find(&snapshot, &publisher, exchange, routing_key, &headers).map_err(text)?;
         self.has_published = true;
-        let envelope = Envelope { durable: true, routing_key, received_ms: now.wall_ms, ..Envelope::default() };
-        let (overlay, properties) = (Overlay::new(&[]), &[0, 0][..]);
+        let envelope =
+            Envelope { durable: true, exchange, routing_key, received_ms: now.wall_ms, ..Envelope::default() };
+        let (encoding, overlay, properties) = (Encoding::Foreign(Notes::ID), Overlay::new(&[]), notes.as_bytes());
         let mut builder = BatchBuilder::default();
-        builder.push_message(&StoredMessage { encoding: Encoding::Amqp091, envelope, overlay, properties, body });
+        builder.push_message(&StoredMessage { encoding, envelope, overlay, properties, body });
         let mut run = FanOut::new(&self.client, route, Arc::new(builder.finish()), true, None);
         run.whole(&mut self.client, now.monotonic);
         let done = run.end(&mut self.client);
@@ -375,8 +392,10 @@ impl Steps for ToySession {
                 let message = taken.batch.message(taken.index as usize).view();
                 let run = leveret_queue::Taken { count: 1, ..taken.clone() }.run();
                 consumer.held.push(run);
-                let content = to_amqp091(&message, &Delivery::default());
-                let body = String::from_utf8_lossy(&content.body);
+                let (notes, body) = content(&message);
+                for note in notes.lines() {
+                    writeln!(self.client.output.buffer(), "note {note}").expect("memory takes it");
+                }
                 writeln!(self.client.output.buffer(), "message {} {body}", run.first).expect("memory takes it");
                 self.client.counters.delivered_ack.increment();
             }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use leveret_amqp091::{FieldTable, FieldValue};
+use leveret_strict_client::amqp091::Publication;
 
 use super::operate::operate;
 use super::{End, Heard, Received};
@@ -132,8 +133,8 @@ impl Peer {
             None => body::properties(id, persistent),
         };
         let body = body::body(id, length);
-        let client = &mut world.links[self.link].amqp091().client;
-        let tag = client.publish(PUBLISH, exchange.as_bytes(), key.as_bytes(), false, &properties, &body);
+        let message = Publication::to(exchange.as_bytes(), key.as_bytes(), &body).with(&properties);
+        let tag = world.links[self.link].amqp091().client.publish(PUBLISH, message);
         world.tally.hit("messages sent");
         self.unconfirmed.insert(tag, id);
     }

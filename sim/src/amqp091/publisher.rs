@@ -2,6 +2,7 @@
 //! meanwhile.
 
 use leveret_amqp091::{FieldTable, Properties};
+use leveret_strict_client::amqp091::Publication;
 
 use super::Heard;
 use super::script::{CHANNEL, Script};
@@ -94,8 +95,9 @@ impl PipelinedPublisher {
         let mode = if persistent { 2 } else { 1 };
         Properties { delivery_mode: Some(mode), headers: Some(headers.as_table()), ..Properties::default() }
             .encode(&mut properties);
-        let client = &mut world.links[self.link].amqp091().client;
-        client.publish(CHANNEL, exchange.as_bytes(), key.as_bytes(), false, &properties, &body(id, length));
+        let body = body(id, length);
+        let message = Publication::to(exchange.as_bytes(), key.as_bytes(), &body).with(&properties);
+        world.links[self.link].amqp091().client.publish(CHANNEL, message);
         self.published.push(id);
         self.unconfirmed += 1;
     }

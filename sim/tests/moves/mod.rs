@@ -13,6 +13,7 @@ use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
+use leveret_strict_client::amqp091::Publication;
 
 /// Number of changes that the disk had seen.
 pub(crate) type Stamp = usize;
@@ -72,7 +73,10 @@ impl Story {
         let mut know = Known { published: world.disk.count(), ..Known::default() };
         let length = [20, 700, 5_000, 12_000][world.random.below(4) as usize];
         let client = &mut world.links[script.link].amqp091().client;
-        let last = client.publish(CHANNEL, b"", name.as_bytes(), true, &properties(id, true), &body(id, length));
+        let last = client.publish(
+            CHANNEL,
+            Publication::to_queue(name.as_bytes(), &body(id, length)).with(&properties(id, true)).mandatory(),
+        );
         script.until(world, |heard| match heard {
             Heard::Confirmed { last: confirmed, positive: true, .. } if confirmed >= last => Some(()),
             _ => None,

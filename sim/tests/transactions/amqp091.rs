@@ -4,6 +4,7 @@ use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::body::{self, body, properties};
 use leveret_sim::failure::Failure;
 use leveret_sim::world::World;
+use leveret_strict_client::amqp091::Publication;
 
 use super::SOURCE;
 use super::client::{Client, Fate};
@@ -24,7 +25,10 @@ impl Client for Amqp091 {
 
     fn publish(&mut self, world: &mut World, queue: &str, id: u64, length: usize) -> Result<(), Failure> {
         let client = &mut world.links[self.script.link].amqp091().client;
-        client.publish(CHANNEL, b"", queue.as_bytes(), true, &properties(id, true), &body(id, length));
+        client.publish(
+            CHANNEL,
+            Publication::to_queue(queue.as_bytes(), &body(id, length)).with(&properties(id, true)).mandatory(),
+        );
         Ok(())
     }
 

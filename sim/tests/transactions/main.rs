@@ -15,7 +15,7 @@ use leveret_sim::body::{self, body, properties};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::failure::Failure;
 use leveret_sim::world::{World, small_log};
-use leveret_strict_client::amqp091::QueueDeclare;
+use leveret_strict_client::amqp091::{Publication, QueueDeclare};
 
 use client::{Client, Fate};
 
@@ -78,7 +78,10 @@ fn trace<C: Client>(seed: u64) -> Result<Trace, Failure> {
         // Other publishes fill the log's buffer, so that batches end within groups.
         for _ in 0..world.random.below(4) {
             let other = &mut world.links[other.link].amqp091().client;
-            other.publish(CHANNEL, b"", b"other", true, &properties(id, true), &body(id, 9_000));
+            other.publish(
+                CHANNEL,
+                Publication::to_queue(b"other", &body(id, 9_000)).with(&properties(id, true)).mandatory(),
+            );
         }
         for queue in TARGETS {
             let length = [20, 2_000, 9_000, 30_000][world.random.below(4) as usize];

@@ -7,7 +7,7 @@ pub mod turns;
 use leveret_amqp091::{FieldTable, Properties};
 use leveret_broker::Settings;
 use leveret_strict_client::amqp10::{self, SessionOptions};
-use leveret_strict_client::amqp091::{self, Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{self, Consume, Publication, QueueDeclare};
 
 use crate::session::Stage;
 use crate::{BODY, QUEUE};
@@ -50,7 +50,7 @@ fn publish(stage: &mut Stage, count: u64) {
     Properties { delivery_mode: Some(1), ..Properties::default() }.encode(&mut properties);
     for _ in 0..count.div_ceil(1000) {
         (0..count.min(1000)).for_each(|_| {
-            member.client.client.publish(CHANNEL, b"", QUEUE.as_bytes(), false, &properties, BODY);
+            member.client.client.publish(CHANNEL, Publication::to_queue(QUEUE.as_bytes(), BODY).with(&properties));
         });
         member.exchange(stage);
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp10::{Client as Amqp10, Send, SessionOptions};
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Publication, QueueDeclare};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::member::{CrowdClient, Member, PlainClient};
@@ -129,10 +129,10 @@ const FULL_LINK_ENDS: Ends<Amqp10> = &[
 
 const PUBLISHES: Ends<PlainClient> = &[
     ("publish to 60000 queues", |member, _| {
-        member.client.client.publish(CHANNEL, b"amq.fanout", b"", false, &[0, 0], BODY);
+        member.client.client.publish(CHANNEL, Publication::to(b"amq.fanout", b"", BODY));
     }),
     ("persistent publish to 60000 queues", |member, _| {
-        member.client.client.publish(CHANNEL, b"amq.fanout", b"", false, &[0x10, 0, 2], BODY);
+        member.client.client.publish(CHANNEL, Publication::to(b"amq.fanout", b"", BODY).with(&[0x10, 0, 2]));
     }),
 ];
 
@@ -168,12 +168,12 @@ const QUEUE_COMMITS: Ends<PlainClient> = &[("commit of publishes to 60000 queues
 })];
 
 const DEATHS: Ends<PlainClient> = &[("dead letter to 60000 queues", |member, _| {
-    member.client.client.publish(CHANNEL, b"", b"dying", false, &[0x10, 0, 2], BODY);
+    member.client.client.publish(CHANNEL, Publication::to_queue(b"dying", BODY).with(&[0x10, 0, 2]));
 })];
 
 fn publish_persistent(member: &mut Member<PlainClient>, stage: &mut Stage, queue: impl Fn(u64) -> String) {
     for at in 0..MANY {
-        member.client.client.publish(CHANNEL, b"", queue(at).as_bytes(), false, &[0x10, 0, 2], BODY);
+        member.client.client.publish(CHANNEL, Publication::to_queue(queue(at).as_bytes(), BODY).with(&[0x10, 0, 2]));
         if at % 1000 == 999 {
             member.exchange(stage);
         }
@@ -270,7 +270,7 @@ fn with_link() -> (Stage, Member<Amqp10>) {
     member.exchange(&mut stage);
     for _ in 0..half {
         for queue in [QUEUE.as_bytes(), b"other"] {
-            other.client.client.publish(CHANNEL, b"", queue, false, &[0x10, 0, 1], BODY);
+            other.client.client.publish(CHANNEL, Publication::to_queue(queue, BODY).with(&[0x10, 0, 1]));
         }
         other.exchange(&mut stage);
         member.exchange(&mut stage);

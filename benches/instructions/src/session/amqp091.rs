@@ -1,5 +1,5 @@
 use leveret_amqp091::{FieldTable, Properties};
-use leveret_strict_client::amqp091::{self, Consume, Event};
+use leveret_strict_client::amqp091::{self, Consume, Event, Publication};
 
 use super::{Role, TOPICS, WINDOW};
 use crate::{BODY, QUEUE};
@@ -84,7 +84,7 @@ impl super::Client for Client {
 
     fn publish(&mut self) {
         let key = &self.keys[self.sent % self.keys.len()];
-        self.client.publish(CHANNEL, self.exchange, key.as_bytes(), false, &self.properties, BODY);
+        self.client.publish(CHANNEL, Publication::to(self.exchange, key.as_bytes(), BODY).with(&self.properties));
         self.sent += 1;
     }
 

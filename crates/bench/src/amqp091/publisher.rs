@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use leveret_amqp091::delivery_mode;
-use leveret_strict_client::amqp091::{Client, Event};
+use leveret_strict_client::amqp091::{Client, Event, Publication};
 
 use super::CHANNEL;
 use crate::BenchError;
@@ -47,7 +47,8 @@ pub(crate) fn run(connection: &mut Connection<Client>, part: ConnectionPart<'_>)
                 part.sent_at(sent).store(pace.due_at(sent, now), Ordering::Relaxed);
                 let body = writer.write(sequence(part.number, sent));
                 let key = keys.next().expect("there is at least one");
-                connection.client.publish(CHANNEL, exchange.as_bytes(), key, settings.durable, &properties, body);
+                let message = Publication::to(exchange.as_bytes(), key, body).with(&properties);
+                connection.client.publish(CHANNEL, Publication { mandatory: settings.durable, ..message });
                 sent += 1;
             }
             connection.flush()?;

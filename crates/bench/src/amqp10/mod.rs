@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use leveret_amqp10::{OwnedValue, Role};
 use leveret_strict_client::Violation;
-use leveret_strict_client::amqp10::{Client, Event, Mechanism, Options, PeerError, Response, SessionOptions, State};
+use leveret_strict_client::amqp10::{
+    Client, Event, ManagementRequest, Mechanism, Options, PeerError, Response, SessionOptions, State,
+};
 
 use crate::BenchError;
 use crate::connection::{self, Connection, name_of};
@@ -169,7 +171,8 @@ impl Connection<Client> {
         body: &OwnedValue,
         deliveries: &mut u32,
     ) -> Result<Response, BenchError> {
-        while self.client.request(CHANNEL, MANAGEMENT, 1, method, path, body).is_none() {
+        let request = ManagementRequest { id: 1, method, path, body };
+        while self.client.request(CHANNEL, MANAGEMENT, &request).is_none() {
             self.wait_until("credit for requests", |_, _| true)?;
         }
         let mut response = None;

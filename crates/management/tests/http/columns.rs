@@ -1,6 +1,6 @@
 //! Columns of lists are those of whole rows, whether a row is made for them or not.
 
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 use serde_json::{Value, json};
 
 use crate::stage::{Amqp, HttpStage};
@@ -29,7 +29,7 @@ fn a_column_has_the_value_of_the_whole_row() {
     let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };
     amqp.client.declare_queue(1, b"read", durable, &Default::default());
     amqp.until(|event| matches!(event, Event::QueueDeclared { .. }));
-    amqp.client.publish(1, b"", b"read", true, &[0, 0], b"x");
+    amqp.client.publish(1, Publication::to_queue(b"read", b"x").mandatory());
     amqp.client.consume(1, b"read", b"tag", Consume::default(), &Default::default());
     amqp.until(|event| matches!(event, Event::Delivered(_)));
     for (name, arguments) in [

@@ -272,6 +272,55 @@ fn the_same_import_brings_back_what_changed_in_between() {
     stage.node.stop("test");
 }
 
+/// So many objects, in another order than an export has them, are told by their digests.
+#[test]
+fn an_import_in_another_order_brings_back_what_changed() {
+    const QUEUES: usize = 200;
+    let stage = HttpStage::new();
+    let document = |order: &[usize]| {
+        let queue = |at: &usize| json!({"name": format!("q{at}"), "vhost": "own", "arguments": {}});
+        let binding = |at: &usize| {
+            json!({"source": "amq.headers", "vhost": "own", "destination": format!("q{at}"), "routing_key": "k",
+                "arguments": {"x-match": "all", "number": at}})
+        };
+        json!({
+            "vhosts": [{"name": "own"}],
+            "permissions": [{"user": "guest", "vhost": "own", "configure": ".*", "write": ".*", "read": ".*"}],
+            "queues": order.iter().map(queue).collect::<Vec<_>>(),
+            "bindings": order.iter().map(binding).collect::<Vec<_>>(),
+        })
+        .to_string()
+    };
+    let order: Vec<usize> = (0..QUEUES).collect();
+    let other: Vec<usize> = (0..QUEUES).map(|at| (at * 77 + 5) % QUEUES).collect();
+    let import = |order: &[usize]| assert_eq!(stage.ask("POST", "/api/definitions", &document(order)).0, 204);
+    let exported = || stage.ask("GET", "/api/definitions", "").1;
+    let position = || stage.node.handle().broker().registry.model_snapshot().1;
+    import(&order);
+    let (first, written) = (exported(), position());
+    import(&other);
+    assert_eq!((exported(), position()), (first.clone(), written), "the same objects are no change");
+    let bindings = "/api/bindings/own/e/amq.headers/q";
+    let (_, bound) = stage.ask("GET", &format!("{bindings}/q9"), "");
+    let key = bound[0]["properties_key"].as_str().expect("a key");
+    let named_another = r#"{"routing_key": "k", "arguments": {"x-match": "all", "number": "8"}}"#;
+    for (method, path, body, comes_back) in [
+        ("DELETE", "/api/queues/own/q7".to_owned(), "", true),
+        ("DELETE", format!("{bindings}/q9/{key}"), "", true),
+        ("POST", format!("{bindings}/q8"), named_another, false),
+    ] {
+        assert!(stage.ask(method, &path, body).0 < 300, "{method} {path}");
+        let changed = exported();
+        assert_ne!(changed, first, "{method} {path}");
+        let wanted = if comes_back { &first } else { &changed };
+        for order in [&other, &order, &other] {
+            import(order);
+            assert_eq!(exported(), *wanted, "{method} {path}");
+        }
+    }
+    stage.node.stop("test");
+}
+
 #[test]
 fn one_vhosts_definitions_go_into_another() {
     let stage = HttpStage::new();

@@ -1,6 +1,6 @@
 //! Parked messages that are moved on.
 
-use leveret_strict_client::amqp091::Event;
+use leveret_strict_client::amqp091::{Event, Publication};
 use serde_json::{Value, json};
 
 use crate::stage::{Amqp, HttpStage};
@@ -15,7 +15,7 @@ fn declare(stage: &HttpStage, queue: &str, arguments: &str) {
 /// Parks messages with these bodies in a queue of the vhost `/` that allows no failed delivery.
 fn park(amqp: &mut Amqp, queue: &str, bodies: &[&str]) {
     for body in bodies {
-        amqp.client.publish(1, b"", queue.as_bytes(), false, &[0x10, 0, 2], body.as_bytes());
+        amqp.client.publish(1, Publication::to_queue(queue.as_bytes(), body.as_bytes()).with(&[0x10, 0, 2]));
         amqp.until(|event| matches!(event, Event::Confirmed { .. }));
         fail(amqp, queue);
     }

@@ -1,6 +1,6 @@
 //! Messages and waits in responses about queues.
 
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 use serde_json::{Value, json};
 
 use crate::metrics;
@@ -13,7 +13,7 @@ fn reasons(waits: &Value) -> Vec<&str> {
 fn publish(amqp: &mut Amqp, count: usize) {
     for _ in 0..count {
         // Delivery mode 2.
-        amqp.client.publish(1, b"", b"q", false, &[0x10, 0x00, 2], b"four");
+        amqp.client.publish(1, Publication::to_queue(b"q", b"four").with(&[0x10, 0x00, 2]));
     }
     amqp.until(|event| matches!(event, Event::Confirmed { .. }));
 }

@@ -1,7 +1,7 @@
 //! Streams and super streams in responses, and in metrics.
 
 use leveret_amqp091::FieldTable;
-use leveret_strict_client::amqp091::{Consume, Event};
+use leveret_strict_client::amqp091::{Consume, Event, Publication};
 use serde_json::{Value, json};
 
 use crate::metrics::page;
@@ -16,7 +16,7 @@ fn filled(stage: &HttpStage, count: usize) -> Amqp {
     amqp.client.confirm_select(1);
     amqp.reply("confirm.select-ok");
     for _ in 0..count {
-        amqp.client.publish(1, b"", b"log", false, &[0, 0], b"four");
+        amqp.client.publish(1, Publication::to_queue(b"log", b"four"));
         amqp.until(|event| matches!(event, Event::Confirmed { .. }));
     }
     amqp
@@ -174,7 +174,7 @@ fn deliveries_and_lag_of_streams_are_in_the_metrics() {
     has(&sums, "rabbitmq_stream_consumer_max_offset_lag 0");
     has(&sums, "rabbitmq_queue_messages_unacked 0");
     for _ in 0..3 {
-        amqp.client.publish(1, b"", b"log", false, &[0, 0], b"four");
+        amqp.client.publish(1, Publication::to_queue(b"log", b"four"));
         amqp.until(|event| matches!(event, Event::Confirmed { .. }));
     }
     // The reader holds three and gets no more.
@@ -304,7 +304,7 @@ fn a_stream_is_browsed_by_offset_time_and_filter() {
     amqp.client.confirm_select(1);
     amqp.reply("confirm.select-ok");
     for (value, body) in [(Some("a"), "zero"), (None, "one"), (Some("b"), "two"), (Some("a"), "three")] {
-        amqp.client.publish(1, b"", b"log", false, &properties(value), body.as_bytes());
+        amqp.client.publish(1, Publication::to_queue(b"log", body.as_bytes()).with(&properties(value)));
         amqp.until(|event| matches!(event, Event::Confirmed { .. }));
     }
     let browse = |query: &str| {

@@ -15,7 +15,7 @@ use super::{CHUNK_BYTES_MAX, ChunkError, ChunkHeader, HEADER_BYTES, MESSAGES_MAX
 use crate::batch::{Batch, MessageRef};
 use crate::deliver::{Delivery, write_body, write_start};
 use crate::envelope::Encoding;
-use crate::hub::BodyForm;
+use crate::hub::{BodyForm, foreign};
 use crate::mqtt::MqttHead;
 use crate::overlay::Overlay;
 use crate::stored::{StoredMessage, tell_the_same, times};
@@ -399,6 +399,10 @@ fn filter_value<'a>(message: &StoredMessage<'a>) -> Option<&'a [u8]> {
         Encoding::Mqtt => {
             let mut user = MqttHead::read(message.properties)?.properties.user();
             user.find(|(name, _)| *name == X_STREAM_FILTER_VALUE).map(|(_, value)| value.as_bytes())
+        }
+        Encoding::Foreign(id) => {
+            let value = foreign::entry(id, message.properties, X_STREAM_FILTER_VALUE)?;
+            value.as_text().map(str::as_bytes)
         }
     }
 }

@@ -26,8 +26,12 @@ pub fn file_to_amqp091<'a>(
         let Amqp091 { properties, .. } = super::to_amqp091(message, delivery);
         return Some((properties, 0..u64::from(length)));
     }
-    if message.encoding == Encoding::Mqtt {
-        let hub = Message::from_mqtt(message);
+    let plain = match message.encoding {
+        Encoding::Mqtt => Some(Message::from_mqtt(message)),
+        Encoding::Foreign(id) => Some(Message::from_foreign(message, id)),
+        Encoding::Amqp091 | Encoding::Amqp10 => None,
+    };
+    if let Some(hub) = plain {
         return Some((Cow::Owned(properties_of(&hub, delivery, false)), 0..u64::from(length)));
     }
     let (bare, before) = Sections::parse_start(start)?;

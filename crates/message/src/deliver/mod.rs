@@ -19,6 +19,7 @@ use leveret_amqp10::message::Sections;
 use leveret_amqp091::Properties;
 
 use crate::envelope::Encoding;
+use crate::hub;
 use crate::stored::StoredMessage;
 
 pub use amqp10::{Amqp10Run, to_amqp10};
@@ -43,6 +44,10 @@ pub fn timestamp(message: &StoredMessage<'_>) -> Option<u64> {
     stamps::Stamps::of(&message.overlay, &Delivery::default()).timestamp().or_else(|| match message.encoding {
         Encoding::Amqp091 => Properties::decode(message.properties).ok()?.timestamp,
         Encoding::Mqtt => None,
+        Encoding::Foreign(id) => {
+            let created = hub::Message::from_foreign(message, id).properties.creation_time;
+            created.and_then(amqp091::value::seconds)
+        }
         Encoding::Amqp10 => {
             Sections::parse(message.body).ok()?.properties?.creation_time.and_then(amqp091::value::seconds)
         }

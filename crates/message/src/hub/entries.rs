@@ -4,7 +4,8 @@ use leveret_amqp10::MapRef;
 use leveret_amqp091::Table;
 use leveret_mqtt::PropertyList;
 
-use super::{Value, amqp091, mqtt, value};
+use super::{Value, amqp091, foreign, mqtt, value};
+use crate::envelope::ForeignId;
 
 /// Named values, in the publisher's order. A name may occur twice.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -23,6 +24,11 @@ enum Source<'a> {
     Amqp091Properties(Table<'a>),
     Mqtt {
         properties: PropertyList<'a>,
+        are_annotations: bool,
+    },
+    Foreign {
+        id: ForeignId,
+        properties: &'a [u8],
         are_annotations: bool,
     },
 }
@@ -51,6 +57,11 @@ impl<'a> Entries<'a> {
         }
     }
 
+    /// The annotations in an encoding of its protocol's own, or the application properties.
+    pub(super) fn foreign(id: ForeignId, properties: &'a [u8], are_annotations: bool) -> Self {
+        Self(Source::Foreign { id, properties, are_annotations })
+    }
+
     /// Passes each name and value to `take`. Takes a closure instead of returning an iterator, because it then checks
     /// the stored form once and not for each entry.
     #[inline]
@@ -61,6 +72,9 @@ impl<'a> Entries<'a> {
             Source::Amqp091Annotations { headers, kind } => amqp091::annotations(headers, kind, take),
             Source::Amqp091Properties(headers) => amqp091::application_properties(headers, take),
             Source::Mqtt { properties, are_annotations } => mqtt::user_properties(properties, are_annotations, take),
+            Source::Foreign { id, properties, are_annotations } => {
+                foreign::entries(id, properties, are_annotations, &mut take);
+            }
         }
     }
 }

@@ -21,6 +21,7 @@ mod amqp091;
 mod amqp10;
 mod body;
 mod entries;
+pub(crate) mod foreign;
 mod mqtt;
 mod reply_to;
 pub(crate) mod uuid;
@@ -29,12 +30,13 @@ mod value;
 use leveret_amqp10::Symbol;
 use leveret_amqp10::message::{MessageId, Sections};
 
-use crate::envelope::{Encoding, Envelope};
+use crate::envelope::{Encoding, Envelope, ForeignId};
 use crate::overlay::Overlay;
 use crate::stored::StoredMessage;
 
 pub use body::{Body, BodyForm, FileBody};
 pub use entries::Entries;
+pub use foreign::{ForeignEncoding, encoding_name, make_known};
 pub use reply_to::ReplyTo;
 pub use value::{List, Map, Value};
 
@@ -103,6 +105,10 @@ impl<'a> Message<'a> {
                 let message = Self::from_mqtt(stored);
                 (message, Body::read(message.body, stored.body)?)
             }
+            Encoding::Foreign(id) => {
+                let message = Self::from_foreign(stored, id);
+                (message, Body::read(message.body, stored.body)?)
+            }
             Encoding::Amqp10 => {
                 // In place, because the sections take half a kilobyte.
                 let mut bare = Sections::NONE;
@@ -115,6 +121,11 @@ impl<'a> Message<'a> {
     /// Reads a message published over MQTT from its head.
     pub fn from_mqtt(stored: &StoredMessage<'a>) -> Self {
         mqtt::read(stored)
+    }
+
+    /// Reads a message in an encoding of its protocol's own from its properties.
+    pub fn from_foreign(stored: &StoredMessage<'a>, id: ForeignId) -> Self {
+        foreign::read(stored, id)
     }
 
     /// Reads a message published over AMQP 0-9-1 from its properties.

@@ -58,6 +58,12 @@ impl<'a> From<Amqp10<'a>> for Value<'a> {
     }
 }
 
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Simple(Amqp10::String(text))
+    }
+}
+
 /// Values in order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct List<'a>(Items<'a>);

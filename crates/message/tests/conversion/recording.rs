@@ -161,7 +161,7 @@ impl Case {
                 let message = StoredMessage { envelope, overlay, properties: &kept, body: &body, ..Default::default() };
                 builder.push_message(&message);
             }
-            Encoding::Mqtt => unreachable!("messages of MQTT have tables of their own"),
+            Encoding::Mqtt | Encoding::Foreign(_) => unreachable!("messages of MQTT have tables of their own"),
             Encoding::Amqp10 => {
                 let payload = bytes(&self.published);
                 let incoming = incoming::amqp10(&payload).unwrap_or_else(|error| panic!("{}: {error}", self.name));

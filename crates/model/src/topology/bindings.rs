@@ -1,7 +1,6 @@
 //! The bindings of a vhost, by their pair of ends: all bindings between two ends are removed at once, however many
 //! there are.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use imbl::{OrdMap, OrdSet};
@@ -103,22 +102,6 @@ impl BindingsOfSource {
     }
 }
 
-/// The bindings of an exchange, by their destination: whether it is a queue, and its name. Found without a walk through trees, whose
-/// nodes lie all over memory.
-pub(crate) struct BindingsByName<'a>(HashMap<(bool, &'a str), &'a Few<Arc<Binding>>>);
-
-impl<'a> BindingsByName<'a> {
-    /// The binding to this destination that is meant; `made` makes one like it.
-    pub(crate) fn find(
-        &self,
-        destination: (bool, &str),
-        is_meant: impl Fn(&Binding) -> bool,
-        made: impl FnOnce() -> Option<Binding>,
-    ) -> Option<&'a Arc<Binding>> {
-        self.0.get(&destination)?.find(is_meant, made)
-    }
-}
-
 /// A non-empty set. Most have one element, and a tree for each would cost half a kilobyte.
 #[derive(Clone, Debug, PartialEq)]
 enum Few<T: Ord> {
@@ -175,14 +158,10 @@ impl<T: Ord + Clone> Few<T> {
 
 impl Few<Arc<Binding>> {
     /// The binding that is meant; `made` makes one like it.
-    fn find(
-        &self,
-        is_meant: impl Fn(&Binding) -> bool,
-        made: impl FnOnce() -> Option<Binding>,
-    ) -> Option<&Arc<Binding>> {
+    fn find(&self, is_meant: impl Fn(&Binding) -> bool, made: impl FnOnce() -> Binding) -> Option<&Arc<Binding>> {
         match self {
             Few::One(have) => Some(have).filter(|have| is_meant(have)),
-            Few::Many(set) => set.get(&made()?),
+            Few::Many(set) => set.get(&made()),
         }
     }
 }
@@ -221,24 +200,9 @@ impl Bindings {
         source: &str,
         destination: &Destination,
         is_meant: impl Fn(&Binding) -> bool,
-        made: impl FnOnce() -> Option<Binding>,
+        made: impl FnOnce() -> Binding,
     ) -> Option<&Arc<Binding>> {
         self.by_source.get(source)?.get(destination)?.find(is_meant, made)
-    }
-
-    /// Number of destinations of an exchange.
-    pub(crate) fn destinations_of(&self, source: &str) -> usize {
-        self.by_source.get(source).map_or(0, OrdMap::len)
-    }
-
-    /// An index of the bindings of an exchange. None if it has none.
-    pub(crate) fn by_name(&self, source: &str) -> Option<BindingsByName<'_>> {
-        let to = self.by_source.get(source)?;
-        let named = to.iter().map(|(destination, between)| {
-            let to_queue = matches!(destination, Destination::Queue { .. });
-            ((to_queue, &**destination.name()), between)
-        });
-        Some(BindingsByName(named.collect()))
     }
 
     pub(crate) fn contains(&self, binding: &Binding) -> bool {

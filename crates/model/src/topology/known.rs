@@ -1,11 +1,11 @@
 //! Look-ups for a whole list of objects, most of which exist: a document that was imported before.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::iter::Peekable;
 use std::sync::Arc;
 
-use super::bindings::BindingsByName;
-use super::{Topology, Vhost};
+use super::{ByName, Topology, Vhost};
+use crate::digests::Digests;
 use crate::{Arguments, Binding, Destination, Exchange, Queue};
 
 /// An index is built after look-ups in trees for one in so many of its objects. It costs about as much as these.
@@ -13,26 +13,22 @@ const INDEXED_FROM: usize = 32;
 /// Look-ups in trees before any index is built.
 const TREES_MIN: usize = 64;
 
-/// Tells of each object of a list whether it exists. Neighbours are mostly of the same vhost and exchange. In the order of an export,
-/// most look-ups only compare one object; in any other order, objects are indexed by name.
+/// Tells of each object of a list whether it exists. In the order of an export, most look-ups only compare one object; in any other
+/// order, objects are indexed by digests.
 pub struct KnownObjects<'a> {
     topology: &'a Topology,
+    /// The vhost of the last look-up: neighbours are mostly of the same one.
     vhost: Option<KnownVhost<'a>>,
+    /// Vhosts of earlier look-ups, for lists that alternate between them.
+    others: HashMap<&'a str, KnownVhost<'a>>,
 }
 
 /// A vhost, and what was learnt of it.
 struct KnownVhost<'a> {
     vhost: &'a Vhost,
     queues: InOrder<'a, Queue>,
-    /// Names of all queues.
-    queue_names: Option<HashSet<&'a str>>,
+    exchanges: InOrder<'a, Exchange>,
     bindings: InOrder<'a, Binding>,
-    /// The exchange of the last binding.
-    source: Option<&'a Arc<Exchange>>,
-    /// Bindings of that exchange.
-    by_name: Option<BindingsByName<'a>>,
-    /// Indexes of other exchanges, for lists that alternate between them.
-    others: HashMap<&'a str, BindingsByName<'a>>,
 }
 
 /// Objects from the one behind the last that was asked for.
@@ -40,12 +36,14 @@ struct InOrder<'a, T> {
     rest: Peekable<Box<dyn Iterator<Item = &'a Arc<T>> + 'a>>,
     /// Look-ups of objects that weren't next.
     misses: usize,
+    /// All of them, once there were many misses.
+    index: Option<Digests>,
 }
 
 impl<'a, T> InOrder<'a, T> {
     fn new(objects: impl Iterator<Item = &'a Arc<T>> + 'a) -> Self {
         let objects: Box<dyn Iterator<Item = &'a Arc<T>>> = Box::new(objects);
-        Self { rest: objects.peekable(), misses: 0 }
+        Self { rest: objects.peekable(), misses: 0, index: None }
     }
 
     /// Whether the next object is the one that is meant, which is then taken.
@@ -66,12 +64,31 @@ impl<'a, T> InOrder<'a, T> {
     fn wants_index(&self, objects: usize) -> bool {
         self.misses >= TREES_MIN && self.misses * INDEXED_FROM >= objects
     }
+
+    /// Whether `all`, which these objects are, has one with this name.
+    fn has_name(&mut self, name: &str, name_of: impl Fn(&T) -> &str, all: &ByName<Arc<T>>) -> bool {
+        let none = Arguments::default();
+        if let Some(index) = &mut self.index {
+            return index.has(&[name.as_bytes()], &none);
+        }
+        if self.is_next(|next| name_of(next) == name) {
+            return true;
+        }
+        let exists = all.contains_key(name);
+        self.missed(exists);
+        if self.wants_index(all.len()) {
+            let mut index = Digests::with_room_for(all.len());
+            all.keys().for_each(|name| index.add(&[name.as_bytes()], &none));
+            self.index = Some(index);
+        }
+        exists
+    }
 }
 
 impl Topology {
     /// Begins to look up a list of objects.
     pub fn known_objects(&self) -> KnownObjects<'_> {
-        KnownObjects { topology: self, vhost: None }
+        KnownObjects { topology: self, vhost: None, others: HashMap::new() }
     }
 }
 
@@ -79,39 +96,29 @@ impl<'a> KnownObjects<'a> {
     fn vhost(&mut self, name: &str) -> Option<&mut KnownVhost<'a>> {
         if self.vhost.as_ref().is_none_or(|known| *known.vhost.name != *name) {
             let vhost: &'a Vhost = self.topology.vhosts.get(name)?;
-            self.vhost = Some(KnownVhost {
+            let known = self.others.remove(name).unwrap_or_else(|| KnownVhost {
                 vhost,
                 queues: InOrder::new(vhost.queues.values()),
-                queue_names: None,
+                exchanges: InOrder::new(vhost.exchanges.values()),
                 bindings: InOrder::new(vhost.bindings.iter()),
-                source: None,
-                by_name: None,
-                others: HashMap::new(),
             });
+            if let Some(last) = self.vhost.replace(known) {
+                self.others.insert(&last.vhost.name, last);
+            }
         }
         self.vhost.as_mut()
     }
 
     /// Whether there is such a queue.
     pub fn has_queue(&mut self, vhost: &str, name: &str) -> bool {
-        let Some(KnownVhost { vhost, queues, queue_names, .. }) = self.vhost(vhost) else { return false };
-        if let Some(names) = queue_names {
-            return names.contains(name);
-        }
-        if queues.is_next(|queue| *queue.name == *name) {
-            return true;
-        }
-        let exists = vhost.queues.contains_key(name);
-        queues.missed(exists);
-        if queues.wants_index(vhost.queues.len()) {
-            *queue_names = Some(vhost.queues.keys().map(|name| &**name).collect());
-        }
-        exists
+        let known = self.vhost(vhost);
+        known.is_some_and(|known| known.queues.has_name(name, |queue| &queue.name, &known.vhost.queues))
     }
 
     /// Whether there is such an exchange.
     pub fn has_exchange(&mut self, vhost: &str, name: &str) -> bool {
-        self.vhost(vhost).is_some_and(|known| known.vhost.exchanges.contains_key(name))
+        let known = self.vhost(vhost);
+        known.is_some_and(|known| known.exchanges.has_name(name, |exchange| &exchange.name, &known.vhost.exchanges))
     }
 
     /// Whether there is such a binding, to a queue or else to an exchange.
@@ -123,64 +130,70 @@ impl<'a> KnownObjects<'a> {
         routing_key: &str,
         arguments: &Arguments,
     ) -> bool {
-        let Some(known) = self.vhost(vhost) else { return false };
+        let Some(KnownVhost { vhost, bindings, .. }) = self.vhost(vhost) else { return false };
+        if let Some(index) = &mut bindings.index {
+            return index.has(&parts(source, to_queue, destination, routing_key.as_bytes()), arguments);
+        }
         let is_meant = |binding: &Binding| {
-            let has_kind = matches!(binding.destination, Destination::Queue { .. }) == to_queue;
             *binding.routing_key == *routing_key.as_bytes()
                 && **binding.destination.name() == *destination
-                && has_kind
+                && is_queue(&binding.destination) == to_queue
                 && *binding.source == *source
                 && binding.arguments == *arguments
         };
-        if known.by_name.is_none() && known.bindings.is_next(is_meant) {
+        if bindings.is_next(is_meant) {
             return true;
         }
-        let Some(exchange) = known.source(source) else { return false };
-        let vhost = known.vhost;
-        // Needed only to look among several between the same ends.
-        let made = || {
-            let (to, is_logged) = match to_queue {
-                true => vhost.queues.get(destination).map(|queue| (queue.destination(), queue.is_logged()))?,
-                false => vhost.exchanges.get(destination).map(|found| (found.destination(), found.durable))?,
-            };
-            Some(Binding {
-                vhost: vhost.name.clone(),
-                source: exchange.name.clone(),
-                destination: to,
-                routing_key: routing_key.as_bytes().into(),
-                arguments: arguments.clone(),
-                source_id: exchange.id,
-                logged: exchange.durable && is_logged,
-            })
-        };
-        if let Some(index) = &known.by_name {
-            return index.find((to_queue, destination), is_meant, made).is_some();
-        }
-        let to = match to_queue {
-            true => vhost.queues.get(destination).map(|queue| queue.destination()),
-            false => vhost.exchanges.get(destination).map(|found| found.destination()),
-        };
-        let exists = to.is_some_and(|to| vhost.bindings.between(source, &to, is_meant, made).is_some());
-        known.bindings.missed(exists);
-        if known.bindings.wants_index(vhost.bindings.destinations_of(source)) {
-            known.by_name = vhost.bindings.by_name(source);
+        let exists = vhost.has_binding(source, (to_queue, destination), is_meant, |exchange, to, is_logged| Binding {
+            vhost: vhost.name.clone(),
+            source: exchange.name.clone(),
+            destination: to,
+            routing_key: routing_key.as_bytes().into(),
+            arguments: arguments.clone(),
+            source_id: exchange.id,
+            logged: exchange.durable && is_logged,
+        });
+        bindings.missed(exists);
+        let objects = vhost.bindings.len() as usize;
+        if bindings.wants_index(objects) {
+            let mut index = Digests::with_room_for(objects);
+            for binding in vhost.bindings.iter() {
+                let to = &binding.destination;
+                index.add(&parts(&binding.source, is_queue(to), to.name(), &binding.routing_key), &binding.arguments);
+            }
+            bindings.index = Some(index);
         }
         exists
     }
 }
 
-impl<'a> KnownVhost<'a> {
-    /// The exchange with this name, with its index if there is one.
-    fn source(&mut self, name: &str) -> Option<&'a Arc<Exchange>> {
-        if let Some(last) = self.source.filter(|last| *last.name == *name) {
-            return Some(last);
-        }
-        let exchange = self.vhost.exchanges.get(name)?;
-        if let (Some(last), Some(index)) = (self.source.replace(exchange), self.by_name.take()) {
-            self.others.insert(&last.name, index);
-        }
-        self.by_name = self.others.remove(name);
-        Some(exchange)
+fn is_queue(destination: &Destination) -> bool {
+    matches!(destination, Destination::Queue { .. })
+}
+
+/// The parts of a binding's digest.
+fn parts<'a>(source: &'a str, to_queue: bool, destination: &'a str, routing_key: &'a [u8]) -> [&'a [u8]; 4] {
+    let kind: &[u8] = if to_queue { b"q" } else { b"e" };
+    [source.as_bytes(), kind, destination.as_bytes(), routing_key]
+}
+
+impl Vhost {
+    /// Whether there is a binding between these ends that `is_meant`. `made` makes it, which is needed only to look among several
+    /// between the same ends.
+    fn has_binding(
+        &self,
+        source: &str,
+        (to_queue, destination): (bool, &str),
+        is_meant: impl Fn(&Binding) -> bool,
+        made: impl FnOnce(&Exchange, Destination, bool) -> Binding,
+    ) -> bool {
+        let Some(exchange) = self.exchanges.get(source) else { return false };
+        let to = match to_queue {
+            true => self.queues.get(destination).map(|queue| (queue.destination(), queue.is_logged())),
+            false => self.exchanges.get(destination).map(|found| (found.destination(), found.durable)),
+        };
+        let Some((to, is_logged)) = to else { return false };
+        self.bindings.between(source, &to, is_meant, || made(exchange, to.clone(), is_logged)).is_some()
     }
 }
 
@@ -255,5 +268,42 @@ mod tests {
                 assert!(known.has_queue("/", "q01"));
             }
         }
+    }
+
+    #[test]
+    fn a_list_may_alternate_between_vhosts() {
+        let mut model = model(300);
+        let mut submit = |command| drop(model.submit(Permit::system(), command).expect("it is valid"));
+        submit(Command::CreateVhost { name: "v".into() });
+        for at in 0..300 {
+            let name = format!("other-{at:02}");
+            submit(Command::DeclareExchange(DeclareExchange {
+                vhost: "v".into(),
+                name: name.clone().into(),
+                kind: "fanout".to_owned(),
+                durable: true,
+                auto_delete: false,
+                internal: false,
+                arguments: Arguments::default(),
+            }));
+            submit(Command::Bind(Bind {
+                vhost: "v".into(),
+                source: name.into(),
+                destination: DestinationName::Exchange("amq.direct".into()),
+                arguments: Arguments::default(),
+                ..bind("", "")
+            }));
+        }
+        let none = Arguments::default();
+        let mut known = model.topology().known_objects();
+        for at in (0..300).rev() {
+            let (queue, exchange) = (format!("q{at:02}"), format!("other-{at:02}"));
+            assert!(known.has_queue("/", &queue) && !known.has_queue("v", &queue));
+            assert!(known.has_exchange("v", &exchange) && !known.has_exchange("/", &exchange));
+            assert!(known.has_binding("v", &exchange, (false, "amq.direct"), "", &none));
+            assert!(!known.has_binding("/", &exchange, (false, "amq.direct"), "", &none));
+            assert!(known.has_binding("/", "amq.direct", (true, &queue), "only", &none));
+        }
+        assert!(known.others.contains_key("v"), "what was learnt of a vhost is kept");
     }
 }

@@ -1,7 +1,7 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use leveret_broker::offline::{Encoding, Offline, shared_reference, stored_message};
+use leveret_broker::offline::{Offline, encoding_name, shared_reference, stored_message};
 use leveret_log::format::record::{Record, RecordKind, decode_ranges};
 use leveret_log::{Dumped, EntryRecord, LogId, PlacementId, SettleReason};
 use serde_json::{Map, Value, json};
@@ -242,11 +242,7 @@ fn message_fields(line: &mut Value, payload: &[u8], bodies: bool) {
     };
     let text = |bytes: &[u8]| Value::from(String::from_utf8_lossy(bytes));
     let envelope = &message.envelope;
-    line["encoding"] = match message.encoding {
-        Encoding::Amqp091 => "AMQP 0-9-1".into(),
-        Encoding::Amqp10 => "AMQP 1.0".into(),
-        Encoding::Mqtt => "MQTT".into(),
-    };
+    line["encoding"] = encoding_name(message.encoding).into();
     line["durable"] = json!(envelope.durable);
     line["priority"] = json!(envelope.priority);
     line["exchange"] = text(envelope.exchange);

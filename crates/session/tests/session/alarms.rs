@@ -3,13 +3,13 @@
 use leveret_amqp091::FieldTable;
 use leveret_broker::queue_handle::{Size, Status};
 use leveret_broker::{AlarmSource, ConnectionState};
-use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Options, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
 impl Stage {
     fn publish(&mut self, link: usize, body: &[u8]) {
-        self.links[link].client.publish(1, b"", b"q", true, &[0, 0], body);
+        self.links[link].client.publish(1, Publication::to_queue(b"q", body).mandatory());
         self.settle();
     }
 
@@ -191,7 +191,7 @@ fn a_connection_opened_in_an_alarm_blocks_at_its_first_publish() {
 fn a_message_whose_body_is_under_way_waits_too() {
     let mut stage = Stage::new();
     let publisher = stage.publisher(Options { frame_max: 4096, ..Options::default() });
-    stage.links[publisher].client.publish(1, b"", b"q", true, &[0, 0], &[b'x'; 10_000]);
+    stage.links[publisher].client.publish(1, Publication::to_queue(b"q", &[b'x'; 10_000]).mandatory());
     // Everything except the last frame, which is the last 1,824 bytes of the body with head and end.
     let rest = {
         let output = stage.links[publisher].client.output();

@@ -9,7 +9,7 @@ use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp091::FieldTable;
 use leveret_broker::{Connection, Peer};
 use leveret_strict_client::amqp10::{self, Event as Event10, SessionOptions};
-use leveret_strict_client::amqp091::{self, Consume, Event as Event091, QueueDeclare};
+use leveret_strict_client::amqp091::{self, Consume, Event as Event091, Publication, QueueDeclare};
 
 use crate::stage::{Nobody, Stage};
 
@@ -155,7 +155,7 @@ impl Actor for Publisher091 {
         while self.ready && self.sent < MESSAGES && self.client.unconfirmed(CHANNEL) < UNCONFIRMED_MAX as usize {
             // Delivery mode 2.
             let properties = [0x10, 0, 2];
-            self.client.publish(CHANNEL, b"", QUEUE.as_bytes(), false, &properties, b"twelve bytes");
+            self.client.publish(CHANNEL, Publication::to_queue(QUEUE.as_bytes(), b"twelve bytes").with(&properties));
             self.sent += 1;
         }
         used

@@ -2,7 +2,7 @@
 
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
-use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Options, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -41,7 +41,7 @@ fn consumers_that_set_no_prefetch_have_the_default() {
     let client = &mut stage.links[link].client;
     client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
     for _ in 0..5 {
-        client.publish(1, b"", b"q", false, &[0, 0], b"x");
+        client.publish(1, Publication::to_queue(b"q", b"x"));
     }
     client.consume(1, b"q", b"tag", Consume::default(), &FieldTable::new());
     stage.settle();

@@ -3,7 +3,7 @@
 use leveret_amqp091::FieldTable;
 use leveret_broker::queue_handle::{SetAsideOf, Status};
 use leveret_model::{Arguments, CommandOutcome, ConvertQueue, Permit, QueueType, Refused, Value};
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -30,7 +30,7 @@ fn with_queue(arguments: &FieldTable, messages: &[(&str, u8)]) -> (Stage, usize)
 
 fn publish(stage: &mut Stage, link: usize, messages: &[(&str, u8)]) {
     for (body, priority) in messages {
-        stage.links[link].client.publish(1, b"", b"q", false, &properties(*priority), body.as_bytes());
+        stage.links[link].client.publish(1, Publication::to_queue(b"q", body.as_bytes()).with(&properties(*priority)));
     }
 }
 
@@ -160,7 +160,7 @@ fn a_publisher_goes_on_while_the_change_is_on_its_way_to_disk() {
 fn transient_messages_stay_as_long_as_the_node_runs() {
     let (mut stage, link) = with_queue(&FieldTable::new(), &[("a", 0)]);
     for body in [b"b", b"c"] {
-        stage.links[link].client.publish(1, b"", b"q", false, &[0, 0], body);
+        stage.links[link].client.publish(1, Publication::to_queue(b"q", body));
     }
     stage.settle();
     assert_eq!(convert(&stage, QueueType::Quorum, None), Ok(CommandOutcome::Updated));

@@ -3,7 +3,7 @@
 use leveret_amqp091::{FieldTable, FieldValue, Properties};
 use leveret_broker::SetAside;
 use leveret_broker::queue_handle::{QueueRef, SetAsideOf, Status};
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -30,7 +30,9 @@ fn publish(stage: &mut Stage, link: usize, key: &str, delay: impl Into<FieldValu
     let mut properties = Vec::new();
     let headers = Some(headers.as_table());
     Properties { delivery_mode: Some(2), headers, ..Properties::default() }.encode(&mut properties);
-    stage.links[link].client.publish(CHANNEL, b"x", key.as_bytes(), true, &properties, body.as_bytes());
+    stage.links[link]
+        .client
+        .publish(CHANNEL, Publication::to(b"x", key.as_bytes(), body.as_bytes()).with(&properties).mandatory());
     stage.settle();
 }
 

@@ -4,7 +4,7 @@ use leveret_amqp10::Symbol;
 use leveret_amqp10::value::OwnedMap;
 use leveret_broker::Settings;
 use leveret_model::{Command, SetPermissions};
-use leveret_strict_client::amqp10::{Client, SessionOptions};
+use leveret_strict_client::amqp10::{Client, ManagementRequest, SessionOptions};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::Stage;
@@ -66,7 +66,7 @@ fn an_ended_session_s_queue_is_not_the_next_link_s_own() {
     // The session ends with the second request's answer, which waits for the first one's: the attach is held until then.
     for (id, path) in [(1, "/queues/own"), (2, "/queues/forbidden")] {
         let declaration = Client::queue_to_declare(true, false, false, OwnedMap::default());
-        client.client.request(CHANNEL, 2, id, "PUT", path, &declaration);
+        client.client.request(CHANNEL, 2, &ManagementRequest { id, method: "PUT", path, body: &declaration });
     }
     client.attach_dynamic(CHANNEL, "first", 1, &CAPABILITIES);
     client.run(&mut stage);

@@ -4,7 +4,7 @@ use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
 use leveret_strict_client::amqp10::{Event as Event10, Send, State};
-use leveret_strict_client::amqp091::{Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Event, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -75,7 +75,7 @@ fn a_publish_is_confirmed_when_every_queue_has_it() {
         stage.links[link].client.confirm_select(1);
         stage.settle();
         stage.links[link].told();
-        stage.links[link].client.publish(1, b"amq.fanout", b"", false, properties, b"x");
+        stage.links[link].client.publish(1, Publication::to(b"amq.fanout", b"", b"x").with(properties));
         goes_in_parts(&mut stage, |stage| {
             stage.disk_work();
             assert!(stage.links[link].step(stage.now) || durable, "it is told at last");
@@ -89,7 +89,7 @@ fn a_publish_is_confirmed_when_every_queue_has_it() {
 fn a_get_after_a_wide_publish_finds_the_message_in_every_queue() {
     let mut stage = stage(QueueDeclare::default());
     let link = stage.connect();
-    stage.links[link].client.publish(1, b"amq.fanout", b"", false, &[0, 0], b"x");
+    stage.links[link].client.publish(1, Publication::to(b"amq.fanout", b"", b"x"));
     stage.links[link].client.get(1, format!("q-{}", QUEUES - 1).as_bytes(), true);
     stage.settle();
     let told = stage.links[link].told();
@@ -100,7 +100,7 @@ fn a_get_after_a_wide_publish_finds_the_message_in_every_queue() {
 fn a_broken_socket_takes_no_message_from_queues_that_are_left() {
     let mut stage = stage(QueueDeclare { durable: true, ..QueueDeclare::default() });
     let link = stage.connect();
-    stage.links[link].client.publish(1, b"amq.fanout", b"", false, &[0x10, 0, 2], b"x");
+    stage.links[link].client.publish(1, Publication::to(b"amq.fanout", b"", b"x").with(&[0x10, 0, 2]));
     stage.links[link].step(stage.now);
     assert!(reached(&stage, 1) < QUEUES, "some are left for the next turn");
     let connection = &mut stage.links[link].connection;

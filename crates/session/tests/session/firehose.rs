@@ -3,7 +3,7 @@
 use leveret_amqp10::message::write_data;
 use leveret_amqp091::{FieldTable, FieldValue, Properties, ShortStr, headers};
 use leveret_strict_client::amqp10::Send;
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -60,7 +60,9 @@ fn publish(stage: &mut Stage, link: usize, (exchange, key): (&str, &str), body: 
     let headers = Some(headers.as_table());
     Properties { headers, content_type: text(b"a/b"), priority: Some(3), ..Properties::default() }
         .encode(&mut properties);
-    stage.links[link].client.publish(1, exchange.as_bytes(), key.as_bytes(), false, &properties, body.as_bytes());
+    stage.links[link]
+        .client
+        .publish(1, Publication::to(exchange.as_bytes(), key.as_bytes(), body.as_bytes()).with(&properties));
     stage.settle();
 }
 

@@ -4,7 +4,7 @@ use leveret_amqp10::condition;
 use leveret_amqp091::{FieldTable, FieldValue, Properties};
 use leveret_broker::Settings;
 use leveret_strict_client::amqp10;
-use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Options, Publication, QueueDeclare};
 
 use crate::client_amqp10::Client10;
 use crate::stage::{Stage, Told};
@@ -50,7 +50,7 @@ fn a_header_above_the_consumers_frames_stays_in_the_queue() {
     stage.links[small].client.consume(1, b"q", b"tag", Consume::default(), &FieldTable::new());
     stage.settle();
     for bytes in [10, 5000, 10] {
-        stage.links[publisher].client.publish(1, b"", b"q", false, &properties(bytes), b"x");
+        stage.links[publisher].client.publish(1, Publication::to_queue(b"q", b"x").with(&properties(bytes)));
     }
     stage.settle();
     refused(&mut stage, small);
@@ -65,7 +65,7 @@ fn a_header_above_the_consumers_frames_stays_in_the_queue() {
 #[test]
 fn a_header_above_the_getters_frames_stays_in_the_queue() {
     let (mut stage, publisher, small) = stage();
-    stage.links[publisher].client.publish(1, b"", b"q", false, &properties(5000), b"x");
+    stage.links[publisher].client.publish(1, Publication::to_queue(b"q", b"x").with(&properties(5000)));
     stage.settle();
     stage.links[small].client.get(1, b"q", false);
     stage.settle();

@@ -4,7 +4,7 @@ use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
 use leveret_broker::queue_handle::Size;
 use leveret_model::{Command, DeleteQueue};
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -23,7 +23,7 @@ fn stage(messages: usize) -> (Stage, usize) {
     client.consume(1, b"q", b"tag", Consume::default(), &FieldTable::new());
     // The consumer holds this one.
     for _ in 0..=messages {
-        client.publish(1, b"", b"q", false, &[0, 0], b"x");
+        client.publish(1, Publication::to_queue(b"q", b"x"));
     }
     stage.settle();
     stage.links[link].told();
@@ -99,7 +99,7 @@ fn other_channels_go_on_while_one_waits_for_its_queue() {
         let (mut stage, link) = stage(3);
         ask(&mut stage, link, method);
         let client = &mut stage.links[link].client;
-        client.publish(2, b"", b"q", false, &[0, 0], b"more");
+        client.publish(2, Publication::to_queue(b"q", b"more"));
         client.confirm_select(2);
         stage.settle();
         assert_eq!(told(&mut stage, link), ["confirm.select-ok"], "{method}");
@@ -200,7 +200,7 @@ fn a_change_that_is_refused_late_closes_its_channel() {
     let (mut stage, link) = stage(0);
     let client = &mut stage.links[link].client;
     client.bind_queue(2, b"q", b"missing", b"k", &FieldTable::new());
-    client.publish(2, b"", b"q", false, &[0, 0], b"never taken");
+    client.publish(2, Publication::to_queue(b"q", b"never taken"));
     stage.settle();
     assert_eq!(told(&mut stage, link), [""; 0]);
     stage.holds_answers = false;
@@ -298,7 +298,7 @@ fn a_get_of_a_stored_message_is_answered_once_it_is_read() {
         let client = &mut stage.links[link].client;
         client.declare_queue(1, b"q", QueueDeclare { durable: true, ..QueueDeclare::default() }, &FieldTable::new());
         for _ in 0..MESSAGES {
-            client.publish(1, b"", b"q", false, &[0x10, 0, 2], &[7; 100]);
+            client.publish(1, Publication::to_queue(b"q", &[7; 100]).with(&[0x10, 0, 2]));
         }
         stage.settle();
         stage.links[link].told();
@@ -323,7 +323,7 @@ fn a_client_that_does_not_read_gets_no_more_than_fits() {
             client.open_channel(channel);
         }
         for _ in 0..CHANNELS {
-            client.publish(1, b"", b"q", false, &[0, 0], &vec![7; BODY]);
+            client.publish(1, Publication::to_queue(b"q", &vec![7; BODY]));
         }
         stage.settle();
         stage.links[link].told();

@@ -6,7 +6,7 @@ use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
 use leveret_broker::queue_handle::Size;
 use leveret_model::{Command, DeleteQueue};
-use leveret_strict_client::amqp10::{Client, Event, Send};
+use leveret_strict_client::amqp10::{Client, Event, ManagementRequest, Send};
 use leveret_strict_client::amqp091::QueueDeclare;
 
 use crate::client_amqp10::{CHANNEL, Client10};
@@ -166,7 +166,7 @@ fn request(stage: &mut Stage, client: &mut Client10) {
         ("GET", "/queues/b", OwnedValue::Null),
     ];
     for (id, (method, path, body)) in (1..).zip(requests) {
-        client.client.request(CHANNEL, MANAGEMENT, id, method, path, &body);
+        client.client.request(CHANNEL, MANAGEMENT, &ManagementRequest { id, method, path, body: &body });
         client.run(stage);
     }
 }
@@ -213,7 +213,7 @@ fn a_request_sees_what_those_before_it_changed() {
             ("PUT", "/queues/new", declaration()),
         ];
         for (id, (method, path, body)) in (1..).zip(requests) {
-            client.client.request(CHANNEL, MANAGEMENT, id, method, path, &body);
+            client.client.request(CHANNEL, MANAGEMENT, &ManagementRequest { id, method, path, body: &body });
         }
         client.run(&mut stage);
         answer(&mut stage, &mut client);

@@ -5,7 +5,7 @@ use leveret_broker::Settings;
 use leveret_broker::queue_handle::Size;
 use leveret_model::{Command, DeleteQueue};
 use leveret_strict_client::amqp10::Event as Event10;
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -19,7 +19,7 @@ fn stage() -> (Stage, usize) {
     client.open_channel(2);
     client.declare_queue(1, b"q", QueueDeclare { auto_delete: true, ..QueueDeclare::default() }, &FieldTable::new());
     for _ in 0..3 {
-        client.publish(1, b"", b"q", false, &[0, 0], b"x");
+        client.publish(1, Publication::to_queue(b"q", b"x"));
     }
     stage.settle();
     stage.links[link].told();

@@ -5,7 +5,7 @@ use leveret_amqp10::message::write_data;
 use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
 use leveret_strict_client::amqp10::{Event as Event10, Send};
-use leveret_strict_client::amqp091::{Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Event, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -56,10 +56,10 @@ fn refusals_that_come_later_are_those_of_a_queue_here() {
         client.confirm_select(1);
         // One run that is accepted in part, one that reaches several queues, and one that nobody refuses.
         for _ in 0..3 {
-            client.publish(1, b"", b"two", false, &[0, 0], b"x");
+            client.publish(1, Publication::to_queue(b"two", b"x"));
         }
-        client.publish(1, b"amq.fanout", b"", false, &[0, 0], b"x");
-        client.publish(1, b"", b"any", false, &[0, 0], b"x");
+        client.publish(1, Publication::to(b"amq.fanout", b"", b"x"));
+        client.publish(1, Publication::to_queue(b"any", b"x"));
         stage.settle();
         let told = told(&mut stage, link);
         (told, ready(&stage, "two"), ready(&stage, "any"))
@@ -76,7 +76,7 @@ fn nothing_is_confirmed_before_its_queue_has_answered() {
     stage.settle();
     stage.holds_answers = true;
     for _ in 0..3 {
-        stage.links[link].client.publish(1, b"", b"two", false, &[0, 0], b"x");
+        stage.links[link].client.publish(1, Publication::to_queue(b"two", b"x"));
     }
     stage.settle();
     assert_eq!(told(&mut stage, link), ["confirm.select-ok"]);
@@ -92,9 +92,9 @@ fn a_commit_that_a_queue_refuses_later_is_partial() {
         let client = &mut stage.links[link].client;
         client.tx_select(1);
         for _ in 0..3 {
-            client.publish(1, b"", b"two", false, &[0, 0], b"x");
+            client.publish(1, Publication::to_queue(b"two", b"x"));
         }
-        client.publish(1, b"", b"any", false, &[0, 0], b"x");
+        client.publish(1, Publication::to_queue(b"any", b"x"));
         client.tx_commit(1);
         stage.settle();
         let told = told(&mut stage, link);
@@ -151,7 +151,7 @@ fn a_publish_that_came_after_its_queue_s_deletion_is_returned() {
             while stage.links[other].step(now) {}
             while stage.other_work() {}
         }
-        stage.links[link].client.publish(1, b"", b"any", true, &[0, 0], b"x");
+        stage.links[link].client.publish(1, Publication::to_queue(b"any", b"x").mandatory());
         while stage.links[link].step(now) {}
         assert_eq!(told(&mut stage, link), [""; 0], "nobody knows");
         stage.settle();

@@ -7,7 +7,7 @@ use leveret_amqp10::{DeliveryState, Role, Source, TargetArchetype};
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
 use leveret_strict_client::amqp10::{Event as Event10, Send, State};
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -42,7 +42,7 @@ fn committer(stage: &mut Stage) -> usize {
     let client = &mut stage.links[link].client;
     client.tx_select(1);
     for at in 0..QUEUES {
-        client.publish(1, b"", name(at).as_bytes(), false, &[0x10, 0, 2], b"body");
+        client.publish(1, Publication::to_queue(name(at).as_bytes(), b"body").with(&[0x10, 0, 2]));
     }
     stage.settle();
     stage.links[link].told();
@@ -63,7 +63,7 @@ fn ready(stage: &Stage, at: usize) -> u64 {
 /// Publishes to the first queue; the confirm is due when the message is in it.
 fn publish_to_first(stage: &mut Stage, link: usize, persistent: bool) {
     let mode = if persistent { 2 } else { 1 };
-    stage.links[link].client.publish(1, b"", b"q-0", false, &[0x10, 0, mode], b"behind");
+    stage.links[link].client.publish(1, Publication::to_queue(b"q-0", b"behind").with(&[0x10, 0, mode]));
 }
 
 fn confirms(stage: &mut Stage, link: usize) -> usize {
@@ -188,7 +188,7 @@ fn a_short_commit_does_not_wait_in_line() {
     let long = committer(&mut stage);
     let short = stage.connect();
     stage.links[short].client.tx_select(1);
-    stage.links[short].client.publish(1, b"", b"q-1", false, &[0x10, 0, 2], b"short");
+    stage.links[short].client.publish(1, Publication::to_queue(b"q-1", b"short").with(&[0x10, 0, 2]));
     stage.settle();
     stage.links[long].client.tx_commit(1);
     stage.links[long].step(stage.now);
@@ -209,7 +209,7 @@ fn settlements_of_a_commit_are_carried_out_in_parts() {
         let link = stage.connect();
         let client = &mut stage.links[link].client;
         (0..MESSAGES).for_each(|_| {
-            client.publish(1, b"", b"q-0", false, &[0x10, 0, 2], b"body");
+            client.publish(1, Publication::to_queue(b"q-0", b"body").with(&[0x10, 0, 2]));
         });
         stage.settle();
         let client = &mut stage.links[link].client;

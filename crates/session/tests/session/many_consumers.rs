@@ -1,7 +1,7 @@
 //! Thousands of consumers on a channel: an action of one of them makes no work for all.
 
 use leveret_amqp091::FieldTable;
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 use leveret_broker::queue_handle::Size;
@@ -20,7 +20,7 @@ fn one_acknowledgement_settles_what_thousands_of_consumers_hold() {
         client.consume(1, b"q", tag.as_bytes(), Consume::default(), &FieldTable::new());
     }
     for _ in 0..2 * CONSUMERS {
-        client.publish(1, b"", b"q", false, &[0, 0], b"x");
+        client.publish(1, Publication::to_queue(b"q", b"x"));
     }
     stage.settle();
     let mut delivered = 0;

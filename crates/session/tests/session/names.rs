@@ -1,7 +1,7 @@
 //! Names and arguments of what AMQP 0-9-1 clients declare.
 
 use leveret_amqp091::{FieldTable, FieldValue};
-use leveret_strict_client::amqp091::{Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Event, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 use leveret_broker::queue_handle::Size;
@@ -18,7 +18,7 @@ fn line_ends_are_no_part_of_a_declared_name() {
     for name in [&b"ab"[..], b"\ra\nb\r\n"] {
         client.declare_queue(1, name, QueueDeclare { passive: true, ..flags }, &FieldTable::new());
     }
-    client.publish(1, b"ex", b"key", true, &[0, 0], b"x");
+    client.publish(1, Publication::to(b"ex", b"key", b"x").mandatory());
     stage.settle();
     let told = stage.links[link].told();
     let names = told.iter().filter_map(|told| match told {

@@ -11,7 +11,7 @@ use leveret_broker::queue_handle::{QueueRef, Status};
 use leveret_broker::time::Nanos;
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Link, Portion, Signal, Taken};
 use leveret_strict_client::amqp10::{Event as Event10, Mechanism, Options as Options10, SessionOptions, State};
-use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Options, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -28,7 +28,7 @@ fn stage_with(settings: Settings, arguments: &FieldTable, messages: usize) -> (S
     let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
     stage.links[link].client.declare_queue(1, b"q", flags, &arguments);
     for at in 0..messages {
-        stage.links[link].client.publish(1, b"", b"q", false, &[0, 0], format!("m{at}").as_bytes());
+        stage.links[link].client.publish(1, Publication::to_queue(b"q", format!("m{at}").as_bytes()));
     }
     stage.settle();
     (stage, link)
@@ -106,7 +106,7 @@ fn only_old_deliveries_are_taken_back_and_younger_ones_follow() {
     let link = stage.connect();
     consume(&mut stage, link, b"tag", &timeout(2000));
     stage.pass(1);
-    stage.links[publisher].client.publish(1, b"", b"q", false, &[0, 0], b"second");
+    stage.links[publisher].client.publish(1, Publication::to_queue(b"q", b"second"));
     stage.settle();
     assert_eq!(got(&mut stage, link).0, ["m0", "second"]);
     stage.pass(1);
@@ -211,7 +211,7 @@ fn deliveries_time_out_while_a_commit_waits_for_the_log() {
     for at in 0..100 {
         let (name, flags) = (format!("q-{at}"), QueueDeclare { durable: true, ..QueueDeclare::default() });
         client.declare_queue(1, name.as_bytes(), flags, &FieldTable::new());
-        client.publish(1, b"", name.as_bytes(), false, &[0x10, 0, 2], b"m");
+        client.publish(1, Publication::to_queue(name.as_bytes(), b"m").with(&[0x10, 0, 2]));
     }
     client.qos(2, 1, false);
     client.consume(2, b"q", b"tag", Consume::default(), &timeout(1000));
@@ -251,7 +251,7 @@ fn classic_queues_have_no_timeout() {
     let mut stage = Stage::with(Settings { consumer_timeout_ms: 1000, ..Settings::default() });
     let link = stage.connect();
     stage.links[link].client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
-    stage.links[link].client.publish(1, b"", b"q", false, &[0, 0], b"m");
+    stage.links[link].client.publish(1, Publication::to_queue(b"q", b"m"));
     consume(&mut stage, link, b"tag", &FieldTable::new());
     stage.pass(5);
     assert_eq!(counts(&stage), (0, 1, 1));
@@ -414,7 +414,7 @@ fn the_successor_gets_what_was_taken_back_before_newer_messages() {
 /// A client with a receiver whose window takes ten frames of the ten messages that wait for it, each of which needs four.
 fn narrow_receiver(stage: &mut Stage, publisher: usize) -> Client10 {
     for _ in 0..10 {
-        stage.links[publisher].client.publish(1, b"", b"q", false, &[0, 0], &[b'x'; 3000]);
+        stage.links[publisher].client.publish(1, Publication::to_queue(b"q", &[b'x'; 3000]));
     }
     stage.settle();
     let mechanism = Mechanism::Plain { user: "guest".into(), password: "secret".into() };

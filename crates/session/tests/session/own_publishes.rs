@@ -3,8 +3,8 @@
 use leveret_amqp10::OwnedValue;
 use leveret_amqp10::message::{Header, write_data};
 use leveret_amqp091::{FieldTable, FieldValue};
-use leveret_strict_client::amqp10::Send;
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp10::{ManagementRequest, Send};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -25,7 +25,9 @@ fn stage() -> (Stage, usize) {
 
 fn publish(stage: &mut Stage, link: usize, exchange: &[u8], key: &[u8]) {
     for body in 0..MESSAGES {
-        stage.links[link].client.publish(1, exchange, key, false, &PERSISTENT, body.to_string().as_bytes());
+        stage.links[link]
+            .client
+            .publish(1, Publication::to(exchange, key, body.to_string().as_bytes()).with(&PERSISTENT));
     }
 }
 
@@ -101,7 +103,7 @@ fn a_reader_begins_behind_the_publishes_before_it() {
     client.qos(1, 10, false);
     client.consume(1, b"s", b"c", Consume::default(), &next);
     stage.settle();
-    stage.links[link].client.publish(1, b"", b"s", false, &PERSISTENT, b"later");
+    stage.links[link].client.publish(1, Publication::to_queue(b"s", b"later").with(&PERSISTENT));
     stage.settle();
     assert_eq!(delivered(&mut stage, link), ["later"]);
 }
@@ -134,7 +136,8 @@ fn a_drain_finds_the_messages_sent_before_it() {
 #[test]
 fn a_request_sees_the_messages_sent_before_it() {
     let (mut stage, mut client) = sender();
-    client.client.request(CHANNEL, 2, 1, "GET", "/queues/q", &OwnedValue::Null).expect("there is credit");
+    let look = ManagementRequest { id: 1, method: "GET", path: "/queues/q", body: &OwnedValue::Null };
+    client.client.request(CHANNEL, 2, &look).expect("there is credit");
     client.run(&mut stage);
     let counts: Vec<_> = client.responses.iter().map(|response| response.number("message_count")).collect();
     assert_eq!(counts, [Some(u64::from(MESSAGES))]);

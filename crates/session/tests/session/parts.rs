@@ -7,7 +7,7 @@ use leveret_broker::registry::ChangeRequest;
 use leveret_model::{Arguments, Command, DeclareQueue, Permit};
 use leveret_queue::QueueState;
 use leveret_strict_client::amqp10::SessionOptions;
-use leveret_strict_client::amqp091::{Client, Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Client, Consume, Event, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -40,7 +40,7 @@ fn with_consumers() -> (Stage, usize) {
         client.consume(1, b"q", consumer.to_string().as_bytes(), Consume::default(), &FieldTable::new());
     }
     for _ in 0..MANY {
-        client.publish(1, b"", b"q", false, &[0, 0], b"x");
+        client.publish(1, Publication::to_queue(b"q", b"x"));
     }
     stage.settle();
     assert_eq!(counts(&stage, "q"), (0, MANY));
@@ -210,7 +210,7 @@ fn with_links() -> (Stage, Client10) {
     let client = &mut stage.links[link].client;
     client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
     for _ in 0..MANY {
-        client.publish(1, b"", b"q", false, &[0, 0], b"x");
+        client.publish(1, Publication::to_queue(b"q", b"x"));
     }
     stage.settle();
     let mut client = Client10::connect(&mut stage, "guest");
@@ -307,7 +307,7 @@ fn a_link_whose_queue_is_deleted_ends_in_parts() {
     }
     for _ in 0..MANY {
         for queue in [b"one", b"two"] {
-            stage.links[link].client.publish(1, b"", queue, false, &[0, 0], b"x");
+            stage.links[link].client.publish(1, Publication::to_queue(queue, b"x"));
         }
         stage.settle();
         client.run(&mut stage);

@@ -10,8 +10,8 @@ use leveret_amqp10::value::{OwnedMap, OwnedValue};
 use leveret_amqp091::method::{METHODS, exchange};
 use leveret_amqp091::{FieldTable, Method, ShortStr};
 use leveret_model::{Command, SetPermissions};
-use leveret_strict_client::amqp10::{Client as Client10Machine, Event};
-use leveret_strict_client::amqp091::{Client, Consume, Options, QueueDeclare};
+use leveret_strict_client::amqp10::{Client as Client10Machine, Event, ManagementRequest};
+use leveret_strict_client::amqp091::{Client, Consume, Options, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::Stage;
@@ -98,9 +98,13 @@ const METHOD_CASES: &[Case<Client>] = &[
     Case {
         name: "basic.publish",
         needs: &[WriteExchange],
-        act: |c| _ = c.publish(1, b"x", b"k", false, &[0, 0], b"m"),
+        act: |c| _ = c.publish(1, Publication::to(b"x", b"k", b"m")),
     },
-    Case { name: "basic.publish", needs: &[WriteDefault], act: |c| _ = c.publish(1, b"", b"q", false, &[0, 0], b"m") },
+    Case {
+        name: "basic.publish",
+        needs: &[WriteDefault],
+        act: |c| _ = c.publish(1, Publication::to_queue(b"q", b"m")),
+    },
     Case { name: "basic.get", needs: &[ReadQueue], act: |c| c.get(1, b"q", true) },
     Case {
         name: "basic.consume",
@@ -223,7 +227,7 @@ fn methods_take_the_permissions_of_the_matrix() {
 const MANAGEMENT: u32 = 4;
 
 fn request(client: &mut Client10Machine, method: &str, path: &str, body: &OwnedValue) {
-    client.request(CHANNEL, MANAGEMENT, 1, method, path, body);
+    client.request(CHANNEL, MANAGEMENT, &ManagementRequest { id: 1, method, path, body });
 }
 
 fn queue_body() -> OwnedValue {

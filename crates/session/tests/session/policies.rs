@@ -8,7 +8,7 @@ use leveret_broker::Settings;
 use leveret_broker::queue_handle::Status;
 use leveret_broker::registry::ChangeRequests;
 use leveret_model::{Arguments, Command, DeclareQueue, Permit, PolicyKind, SetPolicy};
-use leveret_strict_client::amqp091::QueueDeclare;
+use leveret_strict_client::amqp091::{Publication, QueueDeclare};
 
 use crate::stage::Stage;
 
@@ -31,7 +31,7 @@ fn a_policy_holds_for_messages_before_and_after_it() {
     let client = &mut stage.links[link].client;
     client.declare_queue(1, b"q", QueueDeclare::default(), &FieldTable::new());
     for _ in 0..5 {
-        client.publish(1, b"", b"q", false, &[0, 0], b"x");
+        client.publish(1, Publication::to_queue(b"q", b"x"));
     }
     stage.settle();
     let ready = |stage: &Stage| {
@@ -41,12 +41,12 @@ fn a_policy_holds_for_messages_before_and_after_it() {
     stage.command(max_length("^q", 3));
     stage.settle();
     assert_eq!(ready(&stage), 3);
-    stage.links[link].client.publish(1, b"", b"q", false, &[0, 0], b"x");
+    stage.links[link].client.publish(1, Publication::to_queue(b"q", b"x"));
     stage.settle();
     assert_eq!(ready(&stage), 3);
     let clear = Command::ClearPolicy { kind: PolicyKind::User, vhost: "/".into(), name: "p".into() };
     stage.command(clear);
-    stage.links[link].client.publish(1, b"", b"q", false, &[0, 0], b"x");
+    stage.links[link].client.publish(1, Publication::to_queue(b"q", b"x"));
     stage.settle();
     assert_eq!(ready(&stage), 4);
 }

@@ -3,7 +3,7 @@
 use leveret_amqp091::{FieldTable, FieldValue, Properties, ShortStr};
 use leveret_broker::Settings;
 use leveret_model::{Command, PutUser};
-use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Options, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -19,7 +19,7 @@ fn encoded(properties: Properties<'_>) -> Vec<u8> {
 impl Stage {
     /// Publishes to a queue. Returns the close of the channel, if there is one.
     fn publish_on(&mut self, link: usize, queue: &str, properties: &[u8], body: &[u8]) -> Option<(u16, String)> {
-        self.links[link].client.publish(1, b"", queue.as_bytes(), false, properties, body);
+        self.links[link].client.publish(1, Publication::to_queue(queue.as_bytes(), body).with(properties));
         self.settle();
         self.links[link].refusal()
     }
@@ -123,14 +123,14 @@ fn a_client_finds_what_it_published_before() {
     stage.links[link].told();
     let client = &mut stage.links[link].client;
     for _ in 0..3 {
-        client.publish(1, b"", b"own", false, &[0x10, 0, 2], b"x");
+        client.publish(1, Publication::to_queue(b"own", b"x").with(&[0x10, 0, 2]));
     }
     client.get(1, b"own", true);
-    client.publish(1, b"", b"own", false, &[0x10, 0, 2], b"x");
+    client.publish(1, Publication::to_queue(b"own", b"x").with(&[0x10, 0, 2]));
     client.declare_queue(1, b"own", QueueDeclare { passive: true, ..durable }, &FieldTable::new());
-    client.publish(1, b"", b"own", false, &[0x10, 0, 2], b"x");
+    client.publish(1, Publication::to_queue(b"own", b"x").with(&[0x10, 0, 2]));
     client.purge_queue(1, b"own");
-    client.publish(1, b"", b"own", false, &[0x10, 0, 2], b"x");
+    client.publish(1, Publication::to_queue(b"own", b"x").with(&[0x10, 0, 2]));
     client.get(1, b"own", true);
     stage.settle();
     let counts: Vec<_> = stage.links[link]

@@ -4,7 +4,7 @@ use leveret_amqp091::{FieldTable, FieldValue};
 use leveret_broker::Settings;
 use leveret_broker::queue_handle::Status;
 use leveret_queue::WaitReason;
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -26,7 +26,7 @@ fn messages_of_two_logs_come_back_in_few_reads() {
     for at in 0..MESSAGES {
         let (exchange, key) = if at % 2 == 0 { (&b"amq.fanout"[..], &b""[..]) } else { (&b""[..], &b"a"[..]) };
         let body = format!("{at:0>100}");
-        stage.links[link].client.publish(1, exchange, key, false, &persistent, body.as_bytes());
+        stage.links[link].client.publish(1, Publication::to(exchange, key, body.as_bytes()).with(&persistent));
     }
     stage.settle();
     stage.links[link].told();
@@ -54,7 +54,7 @@ fn a_queue_reading_its_head_from_disk_counts_as_waiting() {
     let (client, none) = (&mut stage.links[link].client, FieldTable::new());
     client.declare_queue(1, b"q", QueueDeclare { durable: true, ..QueueDeclare::default() }, &none);
     for _ in 0..2_000 {
-        client.publish(1, b"", b"q", false, &[0x10, 0, 2], &[7; 100]);
+        client.publish(1, Publication::to_queue(b"q", &[7; 100]).with(&[0x10, 0, 2]));
     }
     stage.settle();
     let waiting = |stage: &Stage| stage.broker.queue_metrics.sums().waiting[WaitReason::Disk as usize];
@@ -83,7 +83,7 @@ fn few_large_dead_letters_are_in_memory_at_a_time() {
     for at in 0..QUEUES {
         let (name, client) = (format!("from-{at}"), &mut stage.links[link].client);
         client.declare_queue(1, name.as_bytes(), durable, &dying);
-        client.publish(1, b"", name.as_bytes(), false, &[0x10, 0, 2], &vec![7; LENGTH]);
+        client.publish(1, Publication::to_queue(name.as_bytes(), &vec![7; LENGTH]).with(&[0x10, 0, 2]));
     }
     stage.settle();
     stage.now.monotonic += 2_000_000_000;
@@ -110,7 +110,10 @@ fn an_unreadable_body_ends_its_channel_and_all_queued_behind_it() {
     let none = FieldTable::new();
     for queue in [b"large", b"small"] {
         client.declare_queue(1, queue, QueueDeclare { durable: true, ..QueueDeclare::default() }, &none);
-        client.publish(1, b"", queue, false, &[0x10, 0, 2], &vec![7; if queue == b"large" { 9_000 } else { 9 }]);
+        client.publish(
+            1,
+            Publication::to_queue(queue, &vec![7; if queue == b"large" { 9_000 } else { 9 }]).with(&[0x10, 0, 2]),
+        );
     }
     stage.settle();
     stage.links[link].told();
@@ -149,7 +152,7 @@ fn a_closed_channel_drops_its_request_that_waits_for_the_disk() {
         // Only the first of a queue's messages is kept in memory.
         for (queue, length) in [(b"large", 9_000), (b"small", 900), (b"small", 900)] {
             stage.links[link].client.declare_queue(1, queue, durable, &none);
-            stage.links[link].client.publish(1, b"", queue, false, &persistent, &vec![7; length]);
+            stage.links[link].client.publish(1, Publication::to_queue(queue, &vec![7; length]).with(&persistent));
             stage.settle();
         }
         stage.links[link].client.get(1, b"small", true);

@@ -3,7 +3,7 @@
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
 use leveret_strict_client::amqp10::Event;
-use leveret_strict_client::amqp091::QueueDeclare;
+use leveret_strict_client::amqp091::{Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::Stage;
@@ -15,7 +15,7 @@ fn stage(settings: Settings, queues: &[&str], messages: usize, size: usize) -> S
     for queue in queues {
         stage.links[link].client.declare_queue(1, queue.as_bytes(), QueueDeclare::default(), &FieldTable::new());
         for _ in 0..messages {
-            stage.links[link].client.publish(1, b"", queue.as_bytes(), false, &[0, 0], &vec![7; size]);
+            stage.links[link].client.publish(1, Publication::to_queue(queue.as_bytes(), &vec![7; size]));
         }
         stage.settle();
     }

@@ -1,7 +1,7 @@
 //! Recent history exchanges: a queue that is bound gets the last messages before the bind is answered.
 
 use leveret_amqp091::{FieldTable, Properties};
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -24,7 +24,7 @@ fn publish(stage: &mut Stage, link: usize, headers: &FieldTable, key: &str, body
     let headers = headers.encoded();
     let mut properties = Vec::new();
     Properties { headers: Some(headers.as_table()), ..Properties::default() }.encode(&mut properties);
-    stage.links[link].client.publish(CHANNEL, b"x", key.as_bytes(), false, &properties, body.as_bytes());
+    stage.links[link].client.publish(CHANNEL, Publication::to(b"x", key.as_bytes(), body.as_bytes()).with(&properties));
 }
 
 fn declare(stage: &mut Stage, link: usize, queue: &[u8]) {

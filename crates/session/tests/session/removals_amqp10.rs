@@ -4,7 +4,7 @@ use leveret_amqp10::message::write_data;
 use leveret_amqp10::value::{OwnedMap, OwnedValue};
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
-use leveret_strict_client::amqp10::{Client, Send, SessionOptions};
+use leveret_strict_client::amqp10::{Client, ManagementRequest, Send, SessionOptions};
 use leveret_strict_client::amqp091::QueueDeclare;
 
 use crate::client_amqp10::{CHANNEL, Client10};
@@ -47,17 +47,29 @@ fn send(client: &mut Client10, handle: u32) {
 /// A request that changes something else, so that what comes after it waits.
 fn declare(client: &mut Client10) {
     let declaration = Client::queue_to_declare(true, false, false, OwnedMap::default());
-    client.client.request(CHANNEL, MANAGEMENT, 1, "PUT", "/queues/new", &declaration);
+    client.client.request(
+        CHANNEL,
+        MANAGEMENT,
+        &ManagementRequest { id: 1, method: "PUT", path: "/queues/new", body: &declaration },
+    );
 }
 
 fn bind(client: &mut Client10, key: &str) {
     let mut binding = OwnedMap::default();
     binding.push("source", "amq.direct").push("destination_queue", "b").push("binding_key", key);
-    client.client.request(CHANNEL, MANAGEMENT, 1, "POST", "/bindings", &OwnedValue::Map(binding));
+    client.client.request(
+        CHANNEL,
+        MANAGEMENT,
+        &ManagementRequest { id: 1, method: "POST", path: "/bindings", body: &OwnedValue::Map(binding) },
+    );
 }
 
 fn remove(client: &mut Client10, channel: u16, path: &str) {
-    client.client.request(channel, MANAGEMENT, 2, "DELETE", path, &OwnedValue::Null);
+    client.client.request(
+        channel,
+        MANAGEMENT,
+        &ManagementRequest { id: 2, method: "DELETE", path, body: &OwnedValue::Null },
+    );
 }
 
 /// Until nothing comes any more: what waits for the answer of a queue goes on when that is there.

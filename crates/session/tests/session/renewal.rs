@@ -3,6 +3,7 @@
 use leveret_amqp10::OwnedValue;
 use leveret_broker::queue_handle::Size;
 use leveret_model::{Command, SetPermissions};
+use leveret_strict_client::amqp10::ManagementRequest;
 use leveret_strict_client::amqp091::{Consume, Event, Options, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
@@ -83,7 +84,8 @@ fn client(stage: &mut Stage) -> Client10 {
 
 fn renew(stage: &mut Stage, client: &mut Client10, token: OwnedValue) -> u16 {
     client.responses.clear();
-    client.client.request(1, MANAGEMENT, 1, "PUT", "/auth/tokens", &token).expect("there is credit");
+    let renewal = ManagementRequest { id: 1, method: "PUT", path: "/auth/tokens", body: &token };
+    client.client.request(1, MANAGEMENT, &renewal).expect("there is credit");
     client.run(stage);
     client.responses.first().expect("a response").status
 }

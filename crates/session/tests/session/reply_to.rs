@@ -2,7 +2,7 @@
 
 use leveret_amqp091::{FieldTable, Properties, ShortStr};
 use leveret_broker::reply_to::{REPLY_TO, VOLATILE_PREFIX};
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -31,7 +31,9 @@ impl Stage {
     }
 
     fn send(&mut self, link: usize, key: &str, mandatory: bool, properties: &[u8], body: &[u8]) {
-        self.links[link].client.publish(1, b"", key.as_bytes(), mandatory, properties, body);
+        self.links[link]
+            .client
+            .publish(1, Publication { mandatory, ..Publication::to_queue(key.as_bytes(), body).with(properties) });
         self.settle();
     }
 
@@ -66,7 +68,9 @@ fn an_answer_reaches_the_requester_without_a_queue() {
     let (requester, responder, name) = stage.request();
     stage.links[responder].client.confirm_select(1);
     for body in [b"one", b"two"] {
-        stage.links[responder].client.publish(1, b"", name.as_bytes(), true, &with_reply_to("x"), body);
+        stage.links[responder]
+            .client
+            .publish(1, Publication::to_queue(name.as_bytes(), body).with(&with_reply_to("x")).mandatory());
     }
     stage.settle();
     let told = stage.links[requester].told();
@@ -89,7 +93,7 @@ fn more_answers_than_one_write_takes_come_in_order() {
     let (requester, responder, name) = stage.request();
     for number in 0..200u32 {
         let body = format!("{number}:{}", "x".repeat(10_000));
-        stage.links[responder].client.publish(1, b"", name.as_bytes(), true, &[0, 0], body.as_bytes());
+        stage.links[responder].client.publish(1, Publication::to_queue(name.as_bytes(), body.as_bytes()).mandatory());
     }
     stage.settle();
     let told = stage.links[requester].told();

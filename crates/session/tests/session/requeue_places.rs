@@ -1,7 +1,7 @@
 //! Messages of classic queues that come back keep their places and their priorities, however they come back.
 
 use leveret_amqp091::FieldTable;
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -40,7 +40,7 @@ fn after_return(way: Way, arguments: &FieldTable) -> (String, String) {
     let client = &mut stage.links[link].client;
     client.declare_queue(1, b"q", QueueDeclare { durable: true, ..QueueDeclare::default() }, arguments);
     for (body, priority) in [("a", 1), ("b", 0), ("c", 1), ("d", 2), ("e", 0), ("f", 2)] {
-        client.publish(1, b"", b"q", false, &properties(priority), body.as_bytes());
+        client.publish(1, Publication::to_queue(b"q", body.as_bytes()).with(&properties(priority)));
     }
     stage.settle();
     stage.links[link].told();
@@ -92,7 +92,7 @@ fn a_large_message_of_which_nothing_was_sent_has_not_failed() {
         let quorum = FieldTable::new().with("x-queue-type", "quorum");
         client.declare_queue(1, b"q", QueueDeclare { durable: true, ..QueueDeclare::default() }, &quorum);
         for body in [b'a', b'b'] {
-            client.publish(1, b"", b"q", false, &properties(0), &vec![body; 3_000_000]);
+            client.publish(1, Publication::to_queue(b"q", &vec![body; 3_000_000]).with(&properties(0)));
         }
         stage.settle();
         stage.links[link].told();

@@ -2,7 +2,7 @@
 
 use leveret_amqp091::{FieldTable, Properties, ShortStr};
 use leveret_model::ExchangeId;
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -26,7 +26,9 @@ impl Stage {
         let headers = headers.as_ref().map(|headers| headers.as_table());
         Properties { delivery_mode: Some(2), headers, ..Properties::default() }.encode(&mut properties);
         let (exchange, key) = (exchange.as_bytes(), key.as_bytes());
-        self.links[link].client.publish(CHANNEL, exchange, key, true, &properties, body.as_bytes());
+        self.links[link]
+            .client
+            .publish(CHANNEL, Publication::to(exchange, key, body.as_bytes()).with(&properties).mandatory());
     }
 
     /// Routing keys and bodies of all that is in a queue, as `key:body`.
@@ -192,7 +194,10 @@ fn a_hashed_property_and_chance_decide_for_each_message() {
             let message_id = Some(ShortStr::new(id.as_bytes()).expect("it is short"));
             Properties { message_id, ..Properties::default() }.encode(&mut properties);
             let client = &mut stage.links[link].client;
-            client.publish(CHANNEL, exchange.as_bytes(), b"k", true, &properties, id.as_bytes());
+            client.publish(
+                CHANNEL,
+                Publication::to(exchange.as_bytes(), b"k", id.as_bytes()).with(&properties).mandatory(),
+            );
         }
         stage.settle();
         let taken: Vec<String> = names.iter().map(|name| stage.take_all(link, name)).collect();

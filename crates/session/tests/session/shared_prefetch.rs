@@ -4,7 +4,7 @@
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
 use leveret_broker::settings::GlobalPrefetch;
-use leveret_strict_client::amqp091::{Consume, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -22,7 +22,7 @@ fn with_queues(settings: Settings, messages: usize) -> (Stage, usize) {
     for queue in [b"a", b"b"] {
         client.declare_queue(1, queue, QueueDeclare::default(), &FieldTable::new());
         for _ in 0..messages {
-            client.publish(1, b"", queue, false, &[0, 0], b"x");
+            client.publish(1, Publication::to_queue(queue, b"x"));
         }
     }
     stage.settle();
@@ -143,7 +143,7 @@ fn other_queues_refuse_a_shared_prefetch_only_if_permitted() {
         stage.links[link].client.declare_queue(1, b"q", declare, &quorum);
         stage.links[link].client.qos(1, 2, true);
         for _ in 0..4 {
-            stage.links[link].client.publish(1, b"", b"q", false, &[0, 0], b"x");
+            stage.links[link].client.publish(1, Publication::to_queue(b"q", b"x"));
         }
         consume(&mut stage, link, b"q", b"1", Consume::default());
         stage.settle();

@@ -2,7 +2,7 @@
 
 use leveret_amqp091::{FieldTable, Properties};
 use leveret_model::{Command, SetTopicPermissions};
-use leveret_strict_client::amqp091::QueueDeclare;
+use leveret_strict_client::amqp091::{Publication, QueueDeclare};
 
 use crate::stage::Stage;
 
@@ -26,7 +26,7 @@ impl Stage {
     }
 
     fn publish_to(&mut self, link: usize, exchange: &[u8], key: &[u8], properties: &[u8]) -> Option<(u16, String)> {
-        self.links[link].client.publish(1, exchange, key, false, properties, b"x");
+        self.links[link].client.publish(1, Publication::to(exchange, key, b"x").with(properties));
         self.settle();
         self.links[link].refusal()
     }

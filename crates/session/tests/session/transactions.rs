@@ -11,7 +11,7 @@ use leveret_amqp10::{DeliveryState, Outcome, Role, Serial, Source, TargetArchety
 use leveret_amqp091::FieldTable;
 use leveret_broker::{Connection, Peer, Settings};
 use leveret_strict_client::amqp10::{Client, Event, Options, Send, SessionOptions, State};
-use leveret_strict_client::amqp091::{Client as Client091, Consume, Event as Event091, QueueDeclare};
+use leveret_strict_client::amqp091::{Client as Client091, Consume, Event as Event091, Publication, QueueDeclare};
 
 use crate::stage::{Nobody, Stage, Told};
 
@@ -28,7 +28,7 @@ fn filled(stage: &mut Stage, count: u32) -> usize {
     let to_dead = FieldTable::new().with("x-dead-letter-exchange", "").with("x-dead-letter-routing-key", "dead");
     client.declare_queue(1, b"work", QueueDeclare::default(), &to_dead);
     for _ in 0..count {
-        client.publish(1, b"", b"work", false, &[0, 0], b"body");
+        client.publish(1, Publication::to_queue(b"work", b"body"));
     }
     stage.settle();
     link

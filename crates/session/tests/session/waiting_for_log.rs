@@ -6,7 +6,7 @@ use leveret_amqp091::{FieldTable, Properties};
 use leveret_broker::Settings;
 use leveret_broker::ticket::StreamId;
 use leveret_strict_client::amqp10::Send;
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 
 use crate::client_amqp10::{CHANNEL, Client10};
 use crate::stage::{Stage, Told};
@@ -30,7 +30,7 @@ impl Stage {
     pub(crate) fn fill_log(&mut self, fillers: Vec<usize>) {
         for filler in fillers {
             for _ in 0..21 {
-                self.links[filler].client.publish(1, b"", b"q", false, &persistent(), &BODY);
+                self.links[filler].client.publish(1, Publication::to_queue(b"q", &BODY).with(&persistent()));
             }
             for _ in 0..21 {
                 self.links[filler].step(self.now);
@@ -55,7 +55,7 @@ fn stage() -> (Stage, usize) {
 fn a_publisher_is_read_until_it_has_registered() {
     let (mut stage, publisher) = stage();
     let confirmed = |tag| Told::Event(Event::Confirmed { channel: 1, first: tag, last: tag, positive: true });
-    stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), b"1");
+    stage.links[publisher].client.publish(1, Publication::to_queue(b"q", b"1").with(&persistent()));
     stage.settle();
     assert!(stage.links[publisher].told().contains(&confirmed(1)));
 
@@ -63,7 +63,7 @@ fn a_publisher_is_read_until_it_has_registered() {
     let fillers = stage.fillers();
     stage.fill_log(fillers);
     assert!(stage.links[publisher].connection.wants_read(), "nobody would tell it when there is room again");
-    stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), b"2");
+    stage.links[publisher].client.publish(1, Publication::to_queue(b"q", b"2").with(&persistent()));
     stage.links[publisher].step(stage.now);
     assert!(!stage.links[publisher].connection.wants_read(), "now it waits, and has left word");
     stage.settle();
@@ -107,7 +107,7 @@ fn published_at_once(consume: Option<Consume>) -> usize {
     let durable = QueueDeclare { durable: true, ..QueueDeclare::default() };
     stage.links[publisher].client.declare_queue(1, b"q", durable, &none);
     for _ in 0..500 {
-        stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), &BODY[..10_000]);
+        stage.links[publisher].client.publish(1, Publication::to_queue(b"q", &BODY[..10_000]).with(&persistent()));
     }
     stage.settle();
     if let Some(consume) = consume {
@@ -122,7 +122,7 @@ fn published_at_once(consume: Option<Consume>) -> usize {
     }
     (1..=600)
         .find(|_| {
-            stage.links[publisher].client.publish(1, b"", b"q", false, &persistent(), &BODY[..10_000]);
+            stage.links[publisher].client.publish(1, Publication::to_queue(b"q", &BODY[..10_000]).with(&persistent()));
             stage.links[publisher].step(stage.now);
             !stage.links[publisher].connection.wants_read()
         })

@@ -3,7 +3,7 @@
 use leveret_amqp091::FieldTable;
 use leveret_broker::Settings;
 use leveret_broker::queue_handle::{QueueRef, Size};
-use leveret_strict_client::amqp091::{Consume, Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Consume, Event, Publication, QueueDeclare};
 
 use crate::stage::{Stage, Told};
 
@@ -41,7 +41,9 @@ fn stage(targets: usize, overflow: &str) -> (Stage, usize) {
 fn publish(stage: &mut Stage, link: usize, queue: &str, count: usize) {
     for at in 0..count {
         let body = at.to_string();
-        stage.links[link].client.publish(1, b"", queue.as_bytes(), false, &[0x10, 0, 2], body.as_bytes());
+        stage.links[link]
+            .client
+            .publish(1, Publication::to_queue(queue.as_bytes(), body.as_bytes()).with(&[0x10, 0, 2]));
     }
     rest(stage);
 }

@@ -24,6 +24,6 @@ mod unacked;
 
 pub use client::Client;
 pub use event::{CloseReason, Delivery, Event, Span};
-pub use operations::Consume;
+pub use operations::{Consume, Publication};
 pub use options::Options;
 pub use topology::QueueDeclare;

@@ -22,6 +22,45 @@ pub struct Consume {
     pub exclusive: bool,
 }
 
+/// A message to be published.
+#[derive(Debug, Clone, Copy)]
+pub struct Publication<'a> {
+    /// The exchange.
+    pub exchange: &'a [u8],
+    /// The routing key.
+    pub routing_key: &'a [u8],
+    /// Whether it comes back if it can't be routed.
+    pub mandatory: bool,
+    /// Property flags and list.
+    pub properties: &'a [u8],
+    /// The body.
+    pub body: &'a [u8],
+}
+
+impl<'a> Publication<'a> {
+    /// A message without properties.
+    pub fn to(exchange: &'a [u8], routing_key: &'a [u8], body: &'a [u8]) -> Self {
+        Self { exchange, routing_key, mandatory: false, properties: &[0, 0], body }
+    }
+
+    /// A message without properties for the queue of this name.
+    pub fn to_queue(queue: &'a [u8], body: &'a [u8]) -> Self {
+        Self::to(b"", queue, body)
+    }
+
+    /// The same with property flags and list.
+    #[must_use]
+    pub fn with(self, properties: &'a [u8]) -> Self {
+        Self { properties, ..self }
+    }
+
+    /// The same with the flag `mandatory`.
+    #[must_use]
+    pub fn mandatory(self) -> Self {
+        Self { mandatory: true, ..self }
+    }
+}
+
 pub(super) fn short(bytes: &[u8]) -> ShortStr<'_> {
     ShortStr::new(bytes).expect("names have at most 255 octets")
 }
@@ -141,18 +180,10 @@ impl Client {
         }
     }
 
-    /// Publishes a message. `properties` are property flags and list; `[0, 0]` for none. Returns the tag for the
-    /// confirm, 0 without confirms.
+    /// Publishes a message. Returns the tag for the confirm, 0 without confirms.
     #[inline]
-    pub fn publish(
-        &mut self,
-        id: u16,
-        exchange: &[u8],
-        routing_key: &[u8],
-        mandatory: bool,
-        properties: &[u8],
-        body: &[u8],
-    ) -> u64 {
+    pub fn publish(&mut self, id: u16, message: Publication<'_>) -> u64 {
+        let Publication { exchange, routing_key, mandatory, properties, body } = message;
         let publish = basic::Publish {
             ticket: 0,
             exchange: short(exchange),

@@ -14,6 +14,19 @@ const ADDRESS: &str = "/management";
 /// The reply-to of a request: the receiving link of the pair.
 const REPLY_TO: &str = "$me";
 
+/// A request.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ManagementRequest<'a> {
+    /// Its number, which the response repeats.
+    pub id: u64,
+    /// The method as in HTTP, such as `PUT`.
+    pub method: &'a str,
+    /// The path, such as `/queues/q`.
+    pub path: &'a str,
+    /// The body; null for none.
+    pub body: &'a OwnedValue,
+}
+
 /// A response.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Response {
@@ -80,17 +93,9 @@ impl Client {
         self.grant(channel, handle + 1, 100, false);
     }
 
-    /// Sends a request: `method` such as `PUT`, `path` such as `/queues/q`. Returns the delivery-id, `None` without
-    /// credit or window; the response repeats `id`.
-    pub fn request(
-        &mut self,
-        channel: u16,
-        handle: u32,
-        id: u64,
-        method: &str,
-        path: &str,
-        body: &OwnedValue,
-    ) -> Option<Serial> {
+    /// Sends a request. Returns the delivery-id, `None` without credit or window.
+    pub fn request(&mut self, channel: u16, handle: u32, request: &ManagementRequest<'_>) -> Option<Serial> {
+        let ManagementRequest { id, method, path, body } = *request;
         let properties = Properties {
             message_id: Some(MessageId::Ulong(id)),
             to: Some(path),

@@ -28,7 +28,7 @@ mod window;
 
 pub use client::Client;
 pub use event::{Delivery, Event, Span};
-pub use management::Response;
+pub use management::{ManagementRequest, Response};
 pub use options::{Mechanism, Options, SessionOptions};
 pub use send::Send;
 pub use state::{PeerError, State};

@@ -3,7 +3,7 @@
 mod families;
 mod pages;
 
-use leveret_strict_client::amqp091::{Event, QueueDeclare};
+use leveret_strict_client::amqp091::{Event, Publication, QueueDeclare};
 
 use crate::stage::{Amqp, HttpStage, request};
 
@@ -32,10 +32,10 @@ fn traffic(stage: &HttpStage) -> Amqp {
     amqp.client.confirm_select(1);
     amqp.reply("confirm.select-ok");
     for _ in 0..3 {
-        amqp.client.publish(1, b"", b"q", true, &PERSISTENT, &[7; 150]);
+        amqp.client.publish(1, Publication::to_queue(b"q", &[7; 150]).with(&PERSISTENT).mandatory());
     }
-    amqp.client.publish(1, b"", b"q", true, &[0, 0], b"small");
-    amqp.client.publish(1, b"amq.direct", b"nowhere", true, &[0, 0], b"gone");
+    amqp.client.publish(1, Publication::to_queue(b"q", b"small").mandatory());
+    amqp.client.publish(1, Publication::to(b"amq.direct", b"nowhere", b"gone").mandatory());
     amqp.until(|event| matches!(event, Event::Confirmed { last: 5, .. }));
     amqp
 }

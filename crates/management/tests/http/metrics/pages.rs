@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use leveret_management::MetricsOptions;
-use leveret_strict_client::amqp091::{Consume, Event};
+use leveret_strict_client::amqp091::{Consume, Event, Publication};
 
 use super::{page, traffic, value};
 use crate::stage::{Amqp, HttpStage, request};
@@ -222,7 +222,7 @@ fn deaths_are_counted_by_reason_and_dead_letter_exchange() {
     }
     for (queue, _) in MORTAL {
         for _ in 0..3 {
-            amqp.client.publish(1, b"", queue.as_bytes(), false, &[0, 0], b"mortal");
+            amqp.client.publish(1, Publication::to_queue(queue.as_bytes(), b"mortal"));
         }
     }
     for queue in ["refused", "refused-dl"] {
@@ -276,7 +276,7 @@ fn metrics_of_quorum_queues_have_their_type() {
     amqp.client.confirm_select(1);
     amqp.reply("confirm.select-ok");
     for queue in ["parks", "gives-up"] {
-        amqp.client.publish(1, b"", queue.as_bytes(), false, &[0, 0], b"poison");
+        amqp.client.publish(1, Publication::to_queue(queue.as_bytes(), b"poison"));
         amqp.until(|event| matches!(event, Event::Confirmed { .. }));
         amqp.client.get(1, queue.as_bytes(), false);
         let mut tag = 0;

@@ -40,7 +40,7 @@ pub fn to_amqp091<'a>(message: &StoredMessage<'a>, delivery: &Delivery) -> Amqp0
             }
             _ => by_hub(message, delivery),
         },
-        Encoding::Mqtt => by_hub(message, delivery),
+        Encoding::Mqtt | Encoding::Foreign(_) => by_hub(message, delivery),
     }
 }
 

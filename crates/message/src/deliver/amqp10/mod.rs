@@ -60,6 +60,7 @@ pub(crate) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
         }
         Encoding::Amqp091 => Message::from_amqp091(message),
         Encoding::Mqtt => Message::from_mqtt(message),
+        Encoding::Foreign(id) => Message::from_foreign(message, id),
     };
     annotations::write(&hub, &stamps, out);
     properties::write(&hub.properties, out);

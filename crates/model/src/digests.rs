@@ -1,0 +1,88 @@
+//! Sets of objects that are told by digests of them.
+
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+
+use rustc_hash::FxHashSet;
+
+use crate::Arguments;
+
+/// A set of objects: one digest of 128 bits each, under a random key. A look-up reads the set and no object, which would be several
+/// cache misses away.
+pub(crate) struct Digests {
+    keys: [RandomState; 2],
+    known: FxHashSet<Digest>,
+    /// The parts of one object.
+    buffer: Vec<u8>,
+}
+
+/// A digest stands for its object: among ten million objects, two have the same one with a probability below 1 in 10^24.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Digest([u64; 2]);
+
+impl Hash for Digest {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.0[0]);
+    }
+}
+
+impl Digests {
+    /// An empty set with room for so many objects.
+    pub(crate) fn with_room_for(objects: usize) -> Self {
+        let known = FxHashSet::with_capacity_and_hasher(objects, Default::default());
+        Self { keys: [RandomState::new(), RandomState::new()], known, buffer: Vec::new() }
+    }
+
+    /// Adds the object with these parts.
+    pub(crate) fn add(&mut self, parts: &[&[u8]], arguments: &Arguments) {
+        if let Some(digest) = self.digest(parts, arguments) {
+            self.known.insert(digest);
+        }
+    }
+
+    /// Whether the object with these parts was added.
+    pub(crate) fn has(&mut self, parts: &[&[u8]], arguments: &Arguments) -> bool {
+        self.digest(parts, arguments).is_some_and(|digest| self.known.contains(&digest))
+    }
+
+    /// None if the arguments can't be encoded; all can.
+    fn digest(&mut self, parts: &[&[u8]], arguments: &Arguments) -> Option<Digest> {
+        self.buffer.clear();
+        for part in parts {
+            self.buffer.extend_from_slice(&(part.len() as u64).to_le_bytes());
+            self.buffer.extend_from_slice(part);
+        }
+        if !arguments.is_empty() {
+            // As in records, from which the same arguments are read again: different arguments have different texts.
+            serde_json::to_writer(&mut self.buffer, arguments).ok()?;
+        }
+        Some(Digest(self.keys.each_ref().map(|key| {
+            let mut hasher = key.build_hasher();
+            hasher.write(&self.buffer);
+            hasher.finish()
+        })))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Value;
+
+    #[test]
+    fn objects_differ_by_each_part_and_by_where_it_ends() {
+        let none = Arguments::default();
+        let one = |value: Value| Arguments::from_iter([("k", value)]);
+        let mut digests = Digests::with_room_for(2);
+        digests.add(&[b"ab", b"c"], &none);
+        digests.add(&[b"x", b""], &one(Value::Int(1)));
+        assert!(digests.has(&[b"ab", b"c"], &none) && digests.has(&[b"x", b""], &one(Value::Int(1))));
+        for parts in [[&b"a"[..], b"bc"], [b"abc", b""], [b"ab", b"C"], [b"c", b"ab"]] {
+            assert!(!digests.has(&parts, &none), "{parts:?}");
+        }
+        assert!(!digests.has(&[b"ab"], &none) && !digests.has(&[b"ab", b"c", b""], &none));
+        assert!(!digests.has(&[b"ab", b"c"], &one(Value::Int(1))));
+        for other in [Value::Int(2), Value::UInt(1), Value::string("1"), Value::Bytes((*b"1").into())] {
+            assert!(!digests.has(&[b"x", b""], &one(other)));
+        }
+    }
+}
