@@ -109,7 +109,7 @@ pub(crate) async fn forget(call: Call) -> HandlerResult {
     let broker = call.api.broker().clone();
     let topology = broker.registry.snapshot().topology.clone();
     let Some(member) = topology.member_named(&name).cloned() else {
-        return Err(Error::BadRequest(format!("the cluster has no member '{name}'")));
+        return Err(Error::NotFound);
     };
     let seen = call.api.node().cluster().map(|cluster| cluster.seen()).unwrap_or_default();
     if Some(member.number) == seen.member || seen.reached.contains_key(&member.number) {

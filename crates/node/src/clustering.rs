@@ -8,14 +8,12 @@ use std::time::{Duration, SystemTime};
 
 use leveret_broker::Broker;
 use leveret_cluster::forming::{FormingOptions, host_of};
-use leveret_config::{Config, DiscoveryBackend};
 use leveret_log::{Disk, EntryOptions};
 
 use crate::clock::Clock;
 use crate::cluster::cookie;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::member::{Attach, ClusterNode, ClusterSetup, Discover, Membership, OwnNode};
-use crate::configuration::node_name;
 use crate::disk::Fatal;
 use crate::identity::{Identity, Standing};
 use crate::node::StartError;
@@ -62,33 +60,6 @@ pub(crate) struct Clustering {
 }
 
 impl ClusterOptions {
-    /// The options by the configuration, with these listeners for other nodes. With `is_founding`, a node that is alone becomes the first
-    /// member of a cluster.
-    #[must_use]
-    pub fn new(config: &Config, listeners: Vec<TcpListener>, release: String, is_founding: bool) -> Self {
-        let (cluster, name) = (&config.cluster, node_name(config));
-        let forms = match cluster.backend {
-            DiscoveryBackend::ClassicConfig => !cluster.classic_nodes().is_empty(),
-            DiscoveryBackend::Dns => true,
-            // A stateful set of one pod has nobody to look for.
-            DiscoveryBackend::K8s => config.target_cluster_size > 1,
-        };
-        Self {
-            listeners,
-            cookie: cluster.cookie.clone(),
-            is_encrypted: cluster.tls,
-            discovery: forms.then(|| Discovery::new(config, &name)),
-            node_name: name,
-            peer_port: config.peer_port(),
-            retry_limit: cluster.retry_limit,
-            retry_interval: Duration::from_millis(cluster.retry_interval_ms),
-            target_size: config.target_cluster_size,
-            metadata_timeout: Duration::from_millis(cluster.metadata_timeout_ms),
-            is_founding,
-            release,
-        }
-    }
-
     /// The standing of a node without data.
     pub(crate) fn first_standing(&self) -> Standing {
         if self.discovery.is_none() { Standing::Alone } else { Standing::Forming }

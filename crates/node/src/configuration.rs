@@ -7,11 +7,13 @@ use leveret_broker::notices::{EVENT_EXCHANGE, LOG_EXCHANGE, NoticeVhosts};
 use leveret_broker::quota::{QuotaLimits, Scoped};
 use leveret_broker::settings::{EventForm, GlobalPrefetch, IfPresent, LinkCredit, Stamps};
 use leveret_broker::{Protocol, Settings};
-use leveret_config::{Config, DefaultUser, DiskFreeLimit, Endpoint, Listener, MemoryWatermark};
+use leveret_config::{Config, DefaultUser, DiscoveryBackend, DiskFreeLimit, Endpoint, Listener, MemoryWatermark};
 use leveret_model::{DeprecatedFeatures, Durability, Limits};
 
 use crate::alarms::AlarmLimits;
 use crate::authenticate::{LoopbackUsers, Passwords};
+use crate::cluster::discovery::Discovery;
+use crate::clustering::ClusterOptions;
 use crate::cores::SocketOptions;
 use crate::first_user::{self, FirstUser};
 use crate::memory;
@@ -45,6 +47,35 @@ impl NodeOptions {
             loopback_users,
             cluster: None,
             fatal,
+        }
+    }
+}
+
+impl ClusterOptions {
+    /// The options by the configuration, with these listeners for other nodes. With `is_founding`, a node that is alone becomes the first
+    /// member of a cluster.
+    #[must_use]
+    pub fn new(config: &Config, listeners: Vec<TcpListener>, release: String, is_founding: bool) -> Self {
+        let (cluster, name) = (&config.cluster, node_name(config));
+        let forms = match cluster.backend {
+            DiscoveryBackend::ClassicConfig => !cluster.classic_nodes().is_empty(),
+            DiscoveryBackend::Dns => true,
+            // A stateful set of one pod has nobody to look for.
+            DiscoveryBackend::K8s => config.target_cluster_size > 1,
+        };
+        Self {
+            listeners,
+            cookie: cluster.cookie.clone(),
+            is_encrypted: cluster.tls,
+            discovery: forms.then(|| Discovery::new(config, &name)),
+            node_name: name,
+            peer_port: config.peer_port(),
+            retry_limit: cluster.retry_limit,
+            retry_interval: Duration::from_millis(cluster.retry_interval_ms),
+            target_size: config.target_cluster_size,
+            metadata_timeout: Duration::from_millis(cluster.metadata_timeout_ms),
+            is_founding,
+            release,
         }
     }
 }

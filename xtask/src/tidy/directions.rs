@@ -13,7 +13,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("queue", &["message", "metrics", "model", "selector"]),
     ("log", &[]),
     ("broker", &["message", "routing", "queue", "model", "log", "metrics"]),
-    ("cluster", &["log"]),
+    ("cluster", &["broker", "log", "model"]),
     ("peer", &[]),
     ("session", &["broker", "message", "queue", "model", "log", "metrics"]),
     ("session-amqp091", &["session", "broker", "amqp091", "message", "routing", "queue", "model", "log", "metrics"]),

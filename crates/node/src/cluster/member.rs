@@ -582,14 +582,18 @@ async fn form(
         let others = found.iter().flatten().filter(|(name, _)| *name != own);
         let asked: Vec<_> =
             others.map(|(name, address)| spawn(sound(state.clone(), name.clone(), address.clone()))).collect();
-        let mut answers = BTreeMap::new();
+        let (mut answers, mut own_names) = (BTreeMap::new(), BTreeMap::new());
         for asked in asked {
-            if let Ok((name, answer)) = asked.await {
-                answers.insert(name, answer);
+            if let Ok((found, name, answer)) = asked.await {
+                answers.insert(name.clone(), answer);
+                own_names.insert(found, name);
             }
         }
-        let addresses: BTreeMap<_, _> = found.iter().flatten().cloned().collect();
-        let names = found.map(|found| found.into_iter().map(|(name, _)| name).collect());
+        // A name that was found by an address is a guess, until the node there has said its own.
+        let own_name = |name: String| own_names.get(&name).cloned().unwrap_or(name);
+        let named = |(name, address): &(String, String)| (own_name(name.clone()), address.clone());
+        let addresses: BTreeMap<_, _> = found.iter().flatten().map(named).collect();
+        let names = found.map(|found| found.into_iter().map(|(name, _)| own_name(name)).collect());
         let elapsed_ms = began.elapsed().as_millis() as u64;
         let step = forming.round(&FormingRound { elapsed_ms, names, answers });
         *state.place.borrow_mut() = Place::Blank { follows: forming.follows().to_owned() };
@@ -630,22 +634,28 @@ async fn form(
     Err("the node was asked to stop while it formed a cluster".to_owned())
 }
 
-/// Asks a node what it is.
-async fn sound(state: Rc<State>, name: String, address: String) -> (String, PeerAnswer) {
-    let Some(links) = state.links.get() else { return (name, PeerAnswer::Unreachable("the node stops".to_owned())) };
+/// Asks a node what it is. Returns the name that it was found by, and the one that it says.
+async fn sound(state: Rc<State>, found: String, address: String) -> (String, String, PeerAnswer) {
+    let stops = || PeerAnswer::Unreachable("the node stops".to_owned());
+    let Some(links) = state.links.get() else { return (found.clone(), found, stops()) };
+    let mut name = found.clone();
     let answer = match links.ask(&address, STATUS, Bytes::new(), STATUS_WITHIN).await {
         Err(error) => PeerAnswer::Unreachable(error.to_string()),
-        Ok((hello, follows)) => match hello {
-            Hello { cluster_id: Some(cluster_id), members, started_at_ms, .. } => {
-                PeerAnswer::InCluster { cluster_id, size: u32::from(members), started_at_ms }
+        Ok((hello, follows)) => {
+            name.clone_from(&hello.node_name);
+            match hello {
+                Hello { node_id, .. } if node_id == state.own.node_id => PeerAnswer::Itself,
+                Hello { cluster_id: Some(cluster_id), members, started_at_ms, .. } => {
+                    PeerAnswer::InCluster { cluster_id, size: u32::from(members), started_at_ms }
+                }
+                Hello { is_blank: true, started_at_ms, .. } => {
+                    PeerAnswer::Blank { started_at_ms, follows: Some(String::from_utf8_lossy(&follows).into_owned()) }
+                }
+                Hello { started_at_ms, .. } => PeerAnswer::HasData { started_at_ms },
             }
-            Hello { is_blank: true, started_at_ms, .. } => {
-                PeerAnswer::Blank { started_at_ms, follows: Some(String::from_utf8_lossy(&follows).into_owned()) }
-            }
-            Hello { started_at_ms, .. } => PeerAnswer::HasData { started_at_ms },
-        },
+        }
     };
-    (name, answer)
+    (found, name, answer)
 }
 
 /// The parts of a member's replica of the metadata.
