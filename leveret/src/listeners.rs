@@ -13,7 +13,7 @@ use leveret_node::listener_kind::{
 };
 use leveret_node::{
     ClusterOptions, Listener, ListenerKind, Listening, Node, NodeOptions, StartError, Tls, amqp_addresses,
-    amqps_addresses, cluster_addresses, http_address, mqtt_addresses, node_name, stream_addresses,
+    amqps_addresses, cluster_addresses, http_address, mqtt_addresses, stream_addresses,
 };
 use tracing::{error, warn};
 

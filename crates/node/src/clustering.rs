@@ -14,6 +14,7 @@ use crate::clock::Clock;
 use crate::cluster::cookie;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::member::{Attach, ClusterNode, ClusterSetup, Discover, Membership, OwnNode};
+use crate::cluster::tls::ClusterTls;
 use crate::disk::Fatal;
 use crate::identity::{Identity, Standing};
 use crate::node::StartError;
@@ -33,6 +34,8 @@ pub struct ClusterOptions {
     pub cookie: Option<String>,
     /// Whether links are encrypted.
     pub is_encrypted: bool,
+    /// The files of its certificate and of those that it trusts; without, it makes a certificate for itself.
+    pub ssl_options: leveret_config::Tls,
     /// The nodes that it forms a cluster with if it has no data; `None` if it stays alone.
     pub(crate) discovery: Option<Discovery>,
     /// The port at which these are looked for.
@@ -103,6 +106,13 @@ impl ClusterOptions {
         }
         let is_member = identity.standing == Standing::Member;
         let Identity { member, cluster_id, .. } = *identity;
+        // Files that are named prove who a node is; without, the cookie alone does.
+        let tls = match (self.is_encrypted, &self.ssl_options.certfile) {
+            (false, _) => None,
+            (true, None) => Some(ClusterTls::own()),
+            (true, Some(_)) => Some(ClusterTls::configured(&self.ssl_options)),
+        };
+        let tls = tls.transpose()?;
         let own = self.own(identity);
         let started_at_ms = own.started_at_ms;
         let setup = ClusterSetup {
@@ -111,7 +121,7 @@ impl ClusterOptions {
             is_forming: identity.standing == Standing::Forming,
             listeners: self.listeners,
             cookie: found.cookie,
-            is_encrypted: self.is_encrypted,
+            tls,
             // It only fails if the node is stopping already.
             on_first_join: Box::new(move || stop.send(FOUND_CLUSTER).unwrap_or_default()),
         };

@@ -1,5 +1,5 @@
 use std::io;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,6 +67,7 @@ impl ClusterOptions {
             listeners,
             cookie: cluster.cookie.clone(),
             is_encrypted: cluster.tls,
+            ssl_options: cluster.ssl_options.clone(),
             discovery: forms.then(|| Discovery::new(config, &name)),
             node_name: name,
             peer_port: config.peer_port(),

@@ -140,9 +140,8 @@ fn carry_out_placed(broker: &Arc<Broker>, commands: Vec<Command>, clock: &Clock)
     let asked = broker.registry.change_all(requests, clock.now().monotonic);
     // The receiver is here.
     asked.then(move |outcome| sender.send(outcome.map(drop)).unwrap_or_default());
-    match answer.recv() {
-        Ok(Err((_, refused))) => tracing::warn!("the node's own objects aren't declared: {refused}"),
-        Ok(Ok(())) | Err(_) => {}
+    if let Ok(Err((_, refused))) = answer.recv() {
+        tracing::warn!("the node's own objects aren't declared: {refused}");
     }
     Ok(())
 }

@@ -44,6 +44,7 @@ fn options(cores: usize) -> NodeOptions {
         broker: Settings::default(),
         protocols: vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)],
         authenticate: Arc::new(Nobody),
+        cluster: None,
         fatal: Arc::new(|text| panic!("{text}")),
     }
 }

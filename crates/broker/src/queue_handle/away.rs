@@ -25,7 +25,7 @@ pub(crate) struct AwayQueue {
 
 impl AwayQueue {
     /// A queue with this home, as seen by the other members.
-    pub(crate) fn new(info: Arc<QueueInfo>, topology: &Topology, services: &Services) -> QueueRef {
+    pub(crate) fn seen(info: Arc<QueueInfo>, topology: &Topology, services: &Services) -> QueueRef {
         let Home::Owner(home) = info.home;
         let node = topology.member(home).map_or_else(|| "?".into(), |member| member.name.clone());
         let effective = topology.effective_queue(&info, &[]).into();

@@ -410,15 +410,22 @@ fn calls_on_a_converted_queue_reach_its_successor() {
         user: "".into(),
         arguments: Arguments::default(),
     };
-    assert_eq!(old.home().add_consumer(ConsumerId(1), consumer(false), 0), Err(NoConsumer::Converted), "it isn't gone");
-    assert_eq!(old.newest().home().add_consumer(ConsumerId(1), consumer(false), 0), Ok(()));
+    assert_eq!(
+        old.home().expect("it is here").add_consumer(ConsumerId(1), consumer(false), 0),
+        Err(NoConsumer::Converted),
+        "it isn't gone"
+    );
+    assert_eq!(old.newest().home().expect("it is here").add_consumer(ConsumerId(1), consumer(false), 0), Ok(()));
     assert_eq!(old.look(Size { used: None }).1, 1);
     // Late settlements of the old handle change nothing.
     stage.queue.settle(Deliveries::of(None, &held[..1]), Departure::Settled, Wait::Lazy, 0);
     assert_eq!(old.look(Size { used: None }).0, 3);
     // A publisher of a link that was attached with the old handle is told when the queue is gone.
     old.watch(7, link);
-    assert!(matches!(old.home().purge(0), (2 | 3, _)), "the consumer may have credit for the first one");
+    assert!(
+        matches!(old.home().expect("it is here").purge(0), (2 | 3, _)),
+        "the consumer may have credit for the first one"
+    );
     stage.queue.successor().expect("it was converted").delete();
     let mut events = Vec::new();
     stage.outbox.drain(&mut events);

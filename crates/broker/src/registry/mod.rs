@@ -74,7 +74,7 @@ impl Registry {
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
             if info.home != Home::Owner(services.member) {
-                queues.insert(info.id, AwayQueue::new(info.clone(), &topology, &services));
+                queues.insert(info.id, AwayQueue::seen(info.clone(), &topology, &services));
                 continue;
             }
             let effective = topology.effective_queue(info, &[]);

@@ -187,7 +187,7 @@ impl Registry {
     /// A queue without messages, at its home or as other nodes see it.
     pub(super) fn open(&self, info: &Arc<Queue>, topology: &Topology, now: Nanos) -> QueueRef {
         if info.home != Home::Owner(self.services.member) {
-            return AwayQueue::new(info.clone(), topology, &self.services);
+            return AwayQueue::seen(info.clone(), topology, &self.services);
         }
         // The first message of a stream has the offset 0.
         let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };

@@ -98,7 +98,7 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
             self.0.requests.set(number);
             self.0.shared.asked.borrow_mut().insert(number, answer);
             let this = self.clone();
-            let _ = R::spawn(async move { this.ask(number, request).await });
+            drop(R::spawn(async move { this.ask(number, request).await }));
         }
     }
 

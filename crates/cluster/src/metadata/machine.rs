@@ -22,6 +22,9 @@ const REMEMBERED: usize = 4096;
 
 type AnswerOf = Box<dyn FnOnce(PlacedAnswer) + Send>;
 
+/// Answers, with the numbers of their requests.
+type Answers = VecDeque<(u64, PlacedAnswer)>;
+
 /// The parts that the machine shares with those who ask and decide.
 pub(super) struct MetadataShared<H> {
     pub host: H,
@@ -32,7 +35,7 @@ pub(super) struct MetadataShared<H> {
     /// This node's requests that aren't answered.
     pub asked: RefCell<BTreeMap<u64, AnswerOf>>,
     /// The last answers to each start of each member, by the request's number.
-    answered: RefCell<BTreeMap<(MemberNumber, u64), VecDeque<(u64, PlacedAnswer)>>>,
+    answered: RefCell<BTreeMap<(MemberNumber, u64), Answers>>,
     /// Happens with each entry.
     pub entries: Happening,
     /// Happens with each answer to this node.

@@ -390,7 +390,7 @@ pub(crate) struct ClusterSetup {
     pub is_forming: bool,
     pub listeners: Vec<TcpListener>,
     pub cookie: Cookie,
-    pub is_encrypted: bool,
+    pub tls: Option<ClusterTls>,
     pub on_first_join: Box<dyn Fn() + Send>,
 }
 
@@ -524,7 +524,7 @@ fn is_passing(text: &str) -> bool {
 }
 
 fn begin(setup: ClusterSetup, view: Arc<ClusterView>, counters: Arc<LinkCounters>) -> Result<(), String> {
-    let ClusterSetup { own, membership, is_forming, listeners, cookie, is_encrypted, on_first_join } = setup;
+    let ClusterSetup { own, membership, is_forming, listeners, cookie, tls, on_first_join } = setup;
     let place = match membership {
         Some(membership) => Place::Member(membership),
         None if is_forming => Place::Blank { follows: String::new() },
@@ -543,7 +543,6 @@ fn begin(setup: ClusterSetup, view: Arc<ClusterView>, counters: Arc<LinkCounters
         on_first_join,
         is_founding: Cell::new(false),
     });
-    let tls = is_encrypted.then(ClusterTls::own).transpose().map_err(|error| error.to_string())?;
     let links = Links::start(LinksSetup { listeners, cookie, tls, counters }, state.clone());
     let links = links.map_err(|error| format!("cannot listen for other nodes: {error}"))?;
     let _ = state.links.set(links);

@@ -28,7 +28,7 @@ const EARLIER: u16 = 1;
 const ZEROS: [std::ops::Range<usize>; 3] = [6..8, 47..48, 56..60];
 
 /// Prefixes of the log's files. If there is such a file but no identity, a release without identities wrote it.
-const LOG_FILES: [&str; 5] = ["wal-", "segment-", "checkpoint-", "closed-", "body-"];
+const LOG_FILES: [&str; 6] = ["wal-", "segment-", "checkpoint-", "closed-", "body-", "raft-"];
 
 /// The form in which RabbitMQ shows the id of a cluster; 32 hexadecimal digits follow.
 const CLUSTER_ID_PREFIX: &str = "rabbitmq-cluster-id-";

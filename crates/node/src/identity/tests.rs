@@ -18,8 +18,11 @@ fn counting() -> impl FnMut(&mut [u8]) -> io::Result<()> {
 }
 
 fn begin(disk: &dyn Disk) -> Result<Identity, IdentityError> {
-    Identity::begin(disk, &Options::default(), &mut counting())
+    Identity::begin(disk, &Options::default(), Standing::Alone, &mut counting())
 }
+
+/// The nonce of a start that draws nothing before it.
+const NONCE: u32 = 0x0403_0201;
 
 /// Creates a WAL file of this node, only with its header.
 fn put_wal(disk: &dyn Disk, node_id: u64) {
@@ -48,14 +51,16 @@ const SAMPLE: Identity = Identity {
     cluster_id: *b"ABCDEFGHIJKLMNOP",
     boot: 0x0302,
     member: MemberNumber(0x0504),
+    nonce: 0x0908_0706,
+    standing: Standing::Member,
     log_node_id: 7,
 };
 
 #[test]
 fn the_file_is_as_the_page_of_the_format_says() {
     let bytes = SAMPLE.encode();
-    let mut expected = b"LVRN\x01\0\0\0\x01\x02\x03\x04\x05\x06\x07\x08ABCDEFGHIJKLMNOP".to_vec();
-    expected.extend(b"\x02\x03\0\0\0\0\0\0\x04\x05\0\0\0\0\0\0\x07\0\0\0\0\0\0\0\0\0\0\0");
+    let mut expected = b"LVRN\x02\0\0\0\x01\x02\x03\x04\x05\x06\x07\x08ABCDEFGHIJKLMNOP".to_vec();
+    expected.extend(b"\x02\x03\0\0\0\0\0\0\x04\x05\x06\x07\x08\x09\x02\0\x07\0\0\0\0\0\0\0\0\0\0\0");
     assert_eq!(bytes[..60], expected[..]);
     assert_eq!(bytes[60..], crc32c::crc32c(&expected).to_le_bytes());
     assert_eq!(Identity::decode(&bytes).expect("is whole"), SAMPLE);
@@ -78,7 +83,8 @@ fn a_damaged_or_foreign_identity_is_refused_with_its_reason() {
         (vec![0; 64], r#"it begins with "\x00\x00\x00\x00", not with "LVRN""#),
         (with_crc(bytes, 3, b'W'), r#"it begins with "LVRW", not with "LVRN""#),
         ([&bytes[..32], &[9; 32]].concat(), "its checksum is wrong"),
-        (with_crc(bytes, 45, 1), "its bytes 42 to 48 aren't zero"),
+        (with_crc(bytes, 47, 1), "its bytes 47 to 48 aren't zero"),
+        (with_crc(bytes, 46, 9), "its byte 46 is 9, which is no standing among other nodes"),
         (with_crc(Identity { node_id: 0, ..SAMPLE }.encode(), 0, b'L'), "its node id is 0"),
     ];
     for (content, reason) in cases {
@@ -94,11 +100,11 @@ fn a_damaged_or_foreign_identity_is_refused_with_its_reason() {
 #[test]
 fn an_identity_of_a_newer_version_is_refused_by_its_version() {
     let disk = MemoryDisk::new();
-    let mut newer = with_crc(SAMPLE.encode(), 4, 2);
+    let mut newer = with_crc(SAMPLE.encode(), 4, 3);
     for _ in 0..2 {
         disk.put(IDENTITY_FILE, newer.clone());
         let text = begin(&disk).expect_err("is refused").to_string();
-        assert_eq!(text, "it has format version 2, this version reads 1; start the release that wrote it");
+        assert_eq!(text, "it has format version 3, this version reads 2; start the release that wrote it");
         newer.push(0);
     }
 }
@@ -112,12 +118,12 @@ fn a_start_on_an_empty_directory_draws_an_identity_for_good() {
         0 => count(bytes),
         _ => Ok(()),
     };
-    let first = Identity::begin(&disk, &Options::default(), &mut random).expect("begins");
+    let first = Identity::begin(&disk, &Options::default(), Standing::Alone, &mut random).expect("begins");
     assert_eq!((first.node_id, first.boot, first.member.0), (0x0807_0605_0403_0201, 1, 0));
     assert_eq!(first.log_node_id, first.node_id, "a log that begins now has the node's id");
     put_wal(&disk, first.log_node_id);
     for boot in 2..5 {
-        assert_eq!(begin(&disk).expect("begins"), Identity { boot, ..first });
+        assert_eq!(begin(&disk).expect("begins"), Identity { boot, nonce: NONCE, ..first });
     }
     assert_eq!(disk.list().expect("lists"), [IDENTITY_FILE, WAL]);
 }
@@ -130,7 +136,7 @@ fn a_log_that_was_begun_without_an_identity_keeps_node_id_0() {
         let first = begin(&disk).expect("begins");
         assert_eq!((first.log_node_id, first.boot), (0, 1), "{name}");
         assert_ne!(first.node_id, 0);
-        assert_eq!(begin(&disk).expect("begins"), Identity { boot: 2, ..first });
+        assert_eq!(begin(&disk).expect("begins"), Identity { boot: 2, nonce: NONCE, ..first });
     }
     let disk = MemoryDisk::new();
     put_wal(&disk, 0);
@@ -231,4 +237,16 @@ fn the_cluster_id_follows_the_one_that_is_shown() {
     {
         assert_eq!(follow(other), shown, "{other:?} isn't of this form");
     }
+}
+
+#[test]
+fn a_file_of_the_first_version_is_of_a_node_that_is_alone() {
+    let bytes = Identity { nonce: 0, standing: Standing::Alone, ..SAMPLE }.encode();
+    let earlier = with_crc(bytes, 4, 1);
+    let read = Identity::decode(&earlier).expect("is read");
+    assert_eq!(read, Identity { nonce: 0, standing: Standing::Alone, ..SAMPLE });
+    let disk = MemoryDisk::new();
+    disk.put(IDENTITY_FILE, earlier);
+    let begun = Identity::begin(&disk, &Options::default(), Standing::Forming, &mut counting()).expect("begins");
+    assert_eq!((begun.standing, begun.boot, begun.nonce), (Standing::Alone, SAMPLE.boot + 1, NONCE));
 }
