@@ -59,13 +59,22 @@ pub(crate) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
             return BodyForm::Sections;
         }
         Encoding::Amqp091 => Message::from_amqp091(message),
-        Encoding::Mqtt => Message::from_mqtt(message),
-        Encoding::Foreign(id) => Message::from_foreign(message, id),
+        Encoding::Mqtt | Encoding::Foreign(_) => read_other(message),
     };
     annotations::write(&hub, &stamps, out);
     properties::write(&hub.properties, out);
     application_properties::write(&hub.application_properties, out);
     hub.body
+}
+
+/// A function of its own, so that a message of AMQP 0-9-1 is read to where it is needed.
+#[cold]
+#[inline(never)]
+fn read_other<'a>(message: &StoredMessage<'a>) -> Message<'a> {
+    match message.encoding {
+        Encoding::Foreign(id) => Message::from_foreign(message, id),
+        _ => Message::from_mqtt(message),
+    }
 }
 
 /// The remaining time to live (3.2.1 asks intermediaries to count it down). A stream keeps its messages whatever their time to live:
