@@ -9,7 +9,7 @@ use crate::digests::Digests;
 use crate::{Arguments, Binding, Destination, Exchange, Queue};
 
 /// An index is built after look-ups in trees for one in so many of its objects. It costs about as much as these.
-const INDEXED_FROM: usize = 32;
+const INDEXED_FROM: usize = 64;
 /// Look-ups in trees before any index is built.
 const TREES_MIN: usize = 64;
 
@@ -69,7 +69,7 @@ impl<'a, T> InOrder<'a, T> {
     fn has_name(&mut self, name: &str, name_of: impl Fn(&T) -> &str, all: &ByName<Arc<T>>) -> bool {
         let none = Arguments::default();
         if let Some(index) = &mut self.index {
-            return index.has(&[name.as_bytes()], &none);
+            return index.has([name.as_bytes()], &none);
         }
         if self.is_next(|next| name_of(next) == name) {
             return true;
@@ -78,7 +78,7 @@ impl<'a, T> InOrder<'a, T> {
         self.missed(exists);
         if self.wants_index(all.len()) {
             let mut index = Digests::with_room_for(all.len());
-            all.keys().for_each(|name| index.add(&[name.as_bytes()], &none));
+            all.keys().for_each(|name| index.add([name.as_bytes()], &none));
             self.index = Some(index);
         }
         exists
@@ -132,7 +132,7 @@ impl<'a> KnownObjects<'a> {
     ) -> bool {
         let Some(KnownVhost { vhost, bindings, .. }) = self.vhost(vhost) else { return false };
         if let Some(index) = &mut bindings.index {
-            return index.has(&parts(source, to_queue, destination, routing_key.as_bytes()), arguments);
+            return index.has(parts(source, to_queue, destination, routing_key.as_bytes()), arguments);
         }
         let is_meant = |binding: &Binding| {
             *binding.routing_key == *routing_key.as_bytes()
@@ -159,7 +159,7 @@ impl<'a> KnownObjects<'a> {
             let mut index = Digests::with_room_for(objects);
             for binding in vhost.bindings.iter() {
                 let to = &binding.destination;
-                index.add(&parts(&binding.source, is_queue(to), to.name(), &binding.routing_key), &binding.arguments);
+                index.add(parts(&binding.source, is_queue(to), to.name(), &binding.routing_key), &binding.arguments);
             }
             bindings.index = Some(index);
         }
