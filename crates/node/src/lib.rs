@@ -13,7 +13,7 @@ mod alarms;
 mod authenticate;
 mod clock;
 mod clock_follower;
-#[allow(dead_code, reason = "the node doesn't form clusters yet")]
+#[allow(dead_code, reason = "metrics, and placements of queues, will use the rest")]
 mod cluster;
 mod clustering;
 mod configuration;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use leveret_log::{LogId, Wait};
 use leveret_model::{
     AppliedEntry, Change, Command, CommandOutcome, ConnectionId, DeleteQueue, MemberNumber, Model, Permit, Queue,
-    QueueId, RecordError, Refused, RefusedKind, entry_of,
+    QueueId, QueueType, RecordError, Refused, RefusedKind, Topology, entry_of,
 };
 use leveret_queue::{DeleteIf, NotDeleted};
 use serde::{Deserialize, Serialize};
@@ -240,13 +240,15 @@ impl Registry {
         }
         let deleted = gone.values().cloned().collect();
         let nobody = Arc::from("");
-        let of_vhost = |vhost: &Arc<str>| {
-            let policies = leveret_model::PolicyKind::ALL.into_iter();
-            policies.flat_map(|kind| next.topology.policies(kind, vhost)).next().cloned()
+        let of_vhost = |topology: &Topology, vhost: &Arc<str>| {
+            let mut kinds = leveret_model::PolicyKind::ALL.into_iter();
+            kinds.find_map(|kind| topology.policies(kind, vhost).next().cloned())
         };
-        // One of each vhost has all its queues look at all of its policies.
-        let changed = next.topology.vhosts().filter_map(of_vhost).map(Change::PolicySet);
-        let policies = changed.filter_map(|change| PolicyNews::of(&change, &nobody)).collect();
+        // One of each vhost has all its queues look at all of its policies, also if there is none any more.
+        let set = next.topology.vhosts().filter_map(|vhost| of_vhost(&next.topology, vhost)).map(Change::PolicySet);
+        let cleared = latest.topology.vhosts().filter(|vhost| of_vhost(&next.topology, vhost).is_none());
+        let cleared = cleared.filter_map(|vhost| of_vhost(&latest.topology, vhost)).map(Change::PolicyCleared);
+        let policies = set.chain(cleared).filter_map(|change| PolicyNews::of(&change, &nobody)).collect();
         Next { declared, deleted, is_large: true, is_bound_anew: true, policies, ..Next::new(next) }
     }
 
@@ -288,8 +290,9 @@ impl Registry {
                     let outcome = outcomes.first().copied().unwrap_or(CommandOutcome::Exists);
                     told.iter().for_each(|line| tracing::info!("{line}"));
                     let declared = declared.and_then(|(vhost, name)| registry.snapshot().queue(&vhost, &name).cloned());
-                    if declared.is_some() {
+                    if let Some(queue) = &declared {
                         registry.count_declared(outcome);
+                        registry.tell_of_one_member(queue, outcome);
                     }
                     Ok(Changed { declared, deleted, mismatch, ..Changed::new(outcome, Ticket::default()) })
                 }
@@ -407,6 +410,18 @@ impl Registry {
         let answer = move |_| place.answer(EndOfQueues { ticket: Ticket::default(), next });
         placed.leader.ask(request, Box::new(answer));
         Some(NowOrLater::Later(later))
+    }
+
+    /// Says that a new queue has one member where it would have had several in RabbitMQ.
+    fn tell_of_one_member(&self, queue: &QueueRef, outcome: CommandOutcome) {
+        let info = queue.info();
+        let is_alone = self.snapshot().topology.members().nth(1).is_none();
+        if outcome == CommandOutcome::Created && info.queue_type() != QueueType::Classic && !is_alone {
+            let (kind, name, vhost) = (info.queue_type().name(), &info.name, &info.vhost);
+            tracing::warn!(
+                "{kind} queue '{name}' in vhost '{vhost}' has one member, this node: its messages aren't replicated yet"
+            );
+        }
     }
 
     fn request(&self, permit: Permit, commands: Vec<Command>, is_asked_for_ever: bool) -> PlacedRequest {

@@ -37,6 +37,11 @@ pub(super) fn classify(metadata: &Metadata<'_>) -> (LogCategory, LogLevel) {
     (category, level)
 }
 
+/// Whether the event is a warning of the engine of placements: the links say in their own words whom they can't reach.
+pub(super) fn is_engines_warning(metadata: &Metadata<'_>) -> bool {
+    metadata.target().starts_with("openraft") && *metadata.level() == tracing::Level::WARN
+}
+
 /// Whether the event has a target that isn't ours. Its level is ignored then: only warnings and errors are logged.
 pub(super) fn is_foreign(metadata: &Metadata<'_>) -> bool {
     !OURS.iter().any(|ours| metadata.target().starts_with(ours))

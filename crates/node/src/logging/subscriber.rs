@@ -9,7 +9,7 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
 use super::Inner;
-use super::line::{Line, classify, is_foreign};
+use super::line::{Line, classify, is_engines_warning, is_foreign};
 
 pub(super) struct LogSubscriber {
     log: Arc<Inner>,
@@ -23,7 +23,8 @@ impl LogSubscriber {
     /// Whether any output may take it. This is called once per place in the code, until levels change.
     fn is_wanted(&self, metadata: &Metadata<'_>) -> bool {
         let (category, level) = classify(metadata);
-        if metadata.is_span() || (is_foreign(metadata) && level > LogLevel::Warning) {
+        let is_foreign = is_foreign(metadata) && level > LogLevel::Warning;
+        if metadata.is_span() || is_foreign || is_engines_warning(metadata) {
             return false;
         }
         // An error may turn out to be critical.
