@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use leveret_config::{Config, Durability, LogLevel, MqttConfig, StreamConfig};
 use leveret_log::Report;
-use leveret_management::{Api, Definitions, MetricsOptions, PasswordRule, Router, Stopped, missing_nodes};
+use leveret_management::{
+    Api, Definitions, MetricsOptions, PasswordRule, PendingChange, Router, Stopped, missing_nodes,
+};
 use leveret_node::{
     DirectoryLock, FOUND_CLUSTER, LocalSocket, Log, NextStart, Node, NodeOptions, Ports, START_ANEW, START_APP,
     STOP_APP, Standby, asked_to_end, handle_signals, harmless, node_name, refuse_huge_pages,
@@ -87,7 +89,15 @@ fn serve(config: &Config, arguments: &ServerArguments, start: &Start, log: &Log)
     let lock = DirectoryLock::acquire(&start.data_dir)?;
     let _pid_file = PidFile::write(start)?;
     let ports = ChosenPorts::default();
-    let mut process = Process { arguments, log, commands: None, has_started: false, ports, is_founding: false };
+    let mut process = Process {
+        arguments,
+        log,
+        commands: None,
+        has_started: false,
+        ports,
+        is_founding: false,
+        change: PendingChange::default(),
+    };
     let mut returned = Some(process.run_node(config, start, lock)?);
     let mut start_error = None;
     loop {
@@ -159,6 +169,8 @@ struct Process<'a> {
     ports: ChosenPorts,
     /// Whether a node that is alone becomes the first member of a cluster.
     is_founding: bool,
+    /// The change of the node's cluster that was asked for while there was no node.
+    change: PendingChange,
 }
 
 impl Process<'_> {
@@ -177,6 +189,7 @@ impl Process<'_> {
                 data_directory: start.data_dir.clone(),
                 rabbitmq_version: settings.version,
                 start_error,
+                change: self.change.clone(),
             };
             let router = leveret_management::stopped(stopped, standby.asks());
             serve_on(listener, router, |work| standby.spawn(work))?;
@@ -300,6 +313,15 @@ impl Process<'_> {
 
         self.announce(&node, ports, config, start, !waits_for_nodes);
 
+        if let Some(change) = self.change.take() {
+            let (api, handle) = (api.clone(), node.handle());
+            node.spawn(async move {
+                if let Err(reason) = api.change_cluster(change).await {
+                    error!("{reason}");
+                    handle.change_failed(reason);
+                }
+            });
+        }
         let who = node.wait_for_signal();
         info!("{who}: closing connections and stopping");
         api.write_timeline();

@@ -92,10 +92,11 @@ mod why;
 
 pub use api::Api;
 pub use axum::Router;
+pub use cluster::ClusterChange;
 pub use definitions::{Definitions, LoadError};
 pub use dispatch::{api, api_under, local};
 pub use health::missing_nodes;
 pub use metrics::{MetricsOptions, metrics};
 pub use password_rule::PasswordRule;
 pub use serve::{HttpListener, serve, serve_local, serve_tls};
-pub use stopped::{Stopped, stopped};
+pub use stopped::{PendingChange, Stopped, stopped};

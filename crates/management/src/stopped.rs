@@ -8,11 +8,13 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{get, post, put};
 use axum::{Json, Router};
 use leveret_node::START_APP;
 use parking_lot::Mutex;
-use serde_json::json;
+use serde_json::{Map, Value, json};
+
+use crate::cluster::ClusterChange;
 
 /// Time for a response to be sent before the runtime that sends it is stopped.
 const ANSWER_TIME: Duration = Duration::from_millis(20);
@@ -28,6 +30,20 @@ pub struct Stopped {
     pub rabbitmq_version: String,
     /// The error of the last `start_app`, if it failed.
     pub start_error: Option<String>,
+    /// The change of its cluster that it is asked for.
+    pub change: PendingChange,
+}
+
+/// A change of the node's cluster that is asked for while there is no node: it starts for that.
+#[derive(Clone, Debug, Default)]
+pub struct PendingChange(Arc<Mutex<Option<ClusterChange>>>);
+
+impl PendingChange {
+    /// Takes the change, if one was asked for.
+    #[must_use]
+    pub fn take(&self) -> Option<ClusterChange> {
+        self.0.lock().take()
+    }
 }
 
 struct Door {
@@ -46,6 +62,9 @@ pub fn stopped(stopped: Stopped, asks: Sender<&'static str>) -> Router {
         .route("/local/app/start", post(start))
         .route("/local/app/stop", post(|| async { StatusCode::NO_CONTENT }))
         .route("/local/stop", post(stop))
+        .route("/api/cluster/join", put(join))
+        .route("/api/cluster/reset", put(reset))
+        .route("/api/cluster/change", get(change))
         .fallback(refuse)
         .with_state(door)
 }
@@ -69,6 +88,32 @@ async fn show(State(door): State<Arc<Door>>) -> Response {
 async fn start(State(door): State<Arc<Door>>) -> StatusCode {
     *door.start_error.lock() = None;
     ask(&door, START_APP)
+}
+
+async fn join(State(door): State<Arc<Door>>, Json(body): Json<Map<String, Value>>) -> Response {
+    match ClusterChange::join(&body) {
+        Ok(change) => begin(&door, change),
+        Err(reason) => {
+            (StatusCode::BAD_REQUEST, Json(json!({"error": "bad_request", "reason": reason}))).into_response()
+        }
+    }
+}
+
+async fn reset(State(door): State<Arc<Door>>, Json(body): Json<Map<String, Value>>) -> Response {
+    begin(&door, ClusterChange::reset(&body))
+}
+
+/// The node starts, and carries the change out.
+fn begin(door: &Door, change: ClusterChange) -> Response {
+    *door.stopped.change.0.lock() = Some(change);
+    *door.start_error.lock() = None;
+    ask(door, START_APP);
+    StatusCode::ACCEPTED.into_response()
+}
+
+async fn change(State(door): State<Arc<Door>>) -> Response {
+    let failed = door.start_error.lock().clone().map(|reason| json!({"state": "failed", "reason": reason}));
+    Json(failed.unwrap_or_else(|| json!({"state": "running"}))).into_response()
 }
 
 async fn stop(State(door): State<Arc<Door>>) -> StatusCode {

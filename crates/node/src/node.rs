@@ -189,6 +189,7 @@ struct Inner {
     /// The way to the cluster's thread, and the port at which other nodes are looked for.
     cluster_remote: Option<(ClusterRemote, u16)>,
     next_start: Mutex<Option<NextStart>>,
+    failed_change: Mutex<Option<String>>,
 }
 
 impl Node {
@@ -300,6 +301,7 @@ impl Node {
             cluster_view: clustering.as_ref().map(|clustering| clustering.node.view.clone()),
             cluster_remote: clustering.as_ref().map(|clustering| (clustering.node.remote(), clustering.peer_port)),
             next_start: Mutex::new(None),
+            failed_change: Mutex::new(None),
         };
         let node = Self {
             inner: Arc::new(inner),
@@ -529,6 +531,17 @@ impl NodeHandle {
     pub fn start_anew(&self, next: NextStart) {
         *self.inner.next_start.lock() = Some(next);
         self.ask_to_stop(START_ANEW);
+    }
+
+    /// Notes that a change of its cluster, for which it was started, has failed.
+    pub fn change_failed(&self, reason: String) {
+        *self.inner.failed_change.lock() = Some(reason);
+    }
+
+    /// The reason why the change failed for which it was started.
+    #[must_use]
+    pub fn failed_change(&self) -> Option<String> {
+        self.inner.failed_change.lock().clone()
     }
 
     /// What the node is after its next start, if that is another one.
