@@ -402,6 +402,13 @@ impl Wire {
         self.call(channel, method::QUEUE_DECLARE, &declare_arguments(name, durable), method::QUEUE_DECLARE_OK)
     }
 
+    /// Declares a durable queue for this connection alone.
+    pub fn declare_exclusive(&mut self, channel: u16, name: &str) -> Frame {
+        let mut arguments = Writer::new();
+        arguments.put_short(0).put_short_string(name).put_octet(0b110).put_empty_table();
+        self.call(channel, method::QUEUE_DECLARE, &arguments, method::QUEUE_DECLARE_OK)
+    }
+
     /// Enables confirms.
     pub fn confirm_select(&mut self, channel: u16) {
         let mut arguments = Writer::new();

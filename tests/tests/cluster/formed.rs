@@ -10,7 +10,6 @@ fn an_object_declared_anywhere_is_everywhere_and_survives() {
     let mut cluster = Cluster::start(3);
     for at in 0..3 {
         let mut wire = Wire::open(cluster.nodes[at].amqp());
-        wire.open_channel(1);
         let _ = wire.declare(1, &format!("of-{at}"), true);
         wire.close();
     }
@@ -41,11 +40,9 @@ fn an_object_declared_anywhere_is_everywhere_and_survives() {
 fn a_queue_of_another_node_is_refused_in_words() {
     let cluster = Cluster::start(2);
     let mut wire = Wire::open(cluster.nodes[0].amqp());
-    wire.open_channel(1);
     let _ = wire.declare(1, "here", true);
     cluster.wait_until("it is known", |cluster| cluster.queues(1) == ["here"]);
     let mut other = Wire::open(cluster.nodes[1].amqp());
-    other.open_channel(1);
     other.consume(1, "here", true);
     let (code, text) = other.until_closed().expect("the channel is closed");
     let expected =

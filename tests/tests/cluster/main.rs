@@ -1,13 +1,16 @@
 //! Several nodes that form a cluster: one metadata, whichever node is asked.
 
+mod by_hand;
+mod failures;
 mod formed;
 
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use leveret_tests::PATIENCE;
-use leveret_tests::node::{Node, Options};
+use leveret_tests::node::{Node, Options, binary};
 use serde_json::Value;
 
 /// The secret that the nodes of a test share.
@@ -21,7 +24,7 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     /// The options of so many nodes that name each other.
-    fn options(count: usize) -> (String, Vec<Options>) {
+    pub(crate) fn options(count: usize) -> (String, Vec<Options>) {
         static TESTS: AtomicU32 = AtomicU32::new(1);
         let (process, test) = (std::process::id(), TESTS.fetch_add(1, Ordering::Relaxed));
         // Two processes of tests, and two tests of a process, differ in one of these.
@@ -40,10 +43,26 @@ impl Cluster {
         (net.clone(), (0..count).map(of).collect())
     }
 
+    /// Nodes that are alone, and can be joined.
+    pub(crate) fn alone(count: usize) -> Self {
+        let (net, options) = Self::options(count);
+        let alone = |options: Options| {
+            let key = |other| format!("cluster_formation.classic_config.nodes.{}", other + 1);
+            Node::start((0..count).fold(options, |options, other| options.without(&key(other))))
+        };
+        Self { net, nodes: options.into_iter().map(alone).collect() }
+    }
+
     /// Nodes that start together and form a cluster.
     pub(crate) fn start(count: usize) -> Self {
+        Self::start_with(count, |options| options)
+    }
+
+    /// The same with further options.
+    pub(crate) fn start_with(count: usize, with: impl Fn(Options) -> Options) -> Self {
         let (net, options) = Self::options(count);
-        let starting: Vec<_> = options.into_iter().map(|one| thread::spawn(move || Node::start(one))).collect();
+        let options = options.into_iter().map(with);
+        let starting: Vec<_> = options.map(|one| thread::spawn(move || Node::start(one))).collect();
         let nodes = starting.into_iter().map(|one| one.join().expect("the node starts")).collect();
         let cluster = Self { net, nodes };
         cluster.wait_until("all are members", |cluster| {
@@ -59,9 +78,27 @@ impl Cluster {
 
     /// The running members as a node sees them.
     pub(crate) fn members(&self, node: &Node) -> Vec<String> {
-        let nodes = node.http().get("/api/nodes").expect("an answer").json();
+        // A node restarts when it joins, or is joined first.
+        let Ok(answer) = node.http().get("/api/nodes") else { return Vec::new() };
+        let nodes = answer.json();
         let running = nodes.as_array().expect("a list").iter().filter(|node| node["running"] == true);
         running.map(|node| node["name"].as_str().expect("a name").to_owned()).collect()
+    }
+
+    /// Runs `rabbitmqctl` on a node. Returns its exit status and what it printed.
+    pub(crate) fn ctl(&self, at: usize, words: &[&str]) -> (i32, String) {
+        let mut command = Command::new(binary());
+        command.arg("ctl").args(words).env("LEVERET_DATA_DIR", self.nodes[at].directory());
+        let output = command.env_remove("RABBITMQ_NODENAME").output().expect("it runs");
+        let text = |bytes| String::from_utf8(bytes).expect("text");
+        (output.status.code().expect("no signal"), text(output.stdout) + &text(output.stderr))
+    }
+
+    /// The same for a command that has to succeed.
+    pub(crate) fn well(&self, at: usize, words: &[&str]) -> String {
+        let (exit, text) = self.ctl(at, words);
+        assert_eq!(exit, 0, "{words:?}: {text}");
+        text
     }
 
     /// Waits until something holds.
