@@ -32,6 +32,7 @@ pub mod forming;
 mod frame;
 mod machine;
 mod members;
+#[cfg(feature = "metadata")]
 pub mod metadata;
 mod network;
 mod placement;
