@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run cluster test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions
+.PHONY: run cluster test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
 
 build:
 	cargo build --release --package leveret
@@ -52,6 +52,10 @@ image-test: image
 
 bench: build
 	benches/run $(BENCH)
+
+# Compares the instruction counts of hot functions with the stored figures.
+instructions-check:
+	.ci/test tools instructions
 
 # Counts the instructions of hot functions again, and keeps the figures.
 instructions:
