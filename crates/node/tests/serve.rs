@@ -192,7 +192,8 @@ fn each_start_counts_and_keeps_the_identity_of_its_directory() {
         assert_eq!(start_and_stop(directory), cluster);
         let second = identity_of(directory);
         assert_eq!((first[32], second[32]), (1, 2), "starts are counted");
-        assert_eq!([&first[..32], &first[33..60]], [&second[..32], &second[33..60]]);
+        // Each start has a nonce of its own, in bytes 42 to 46.
+        assert_eq!([&first[..32], &first[33..42], &first[46..60]], [&second[..32], &second[33..42], &second[46..60]]);
         let log = if keeps_0 { &[0; 8][..] } else { &first[8..16] };
         assert_eq!(&first[48..56], log, "the node id in the log");
     }
