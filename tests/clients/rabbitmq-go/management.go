@@ -71,8 +71,12 @@ var management = map[string]func(){
 		Delete(q)
 		_, err := r.Receive(Within())
 		is(err, amqp.ErrCondResourceDeleted, "")
-		_, err = p.Publish(Within(), durable("late"))
-		Check(err != nil, "a message was published to a deleted queue")
+		// The broker tells the consumer and the publisher, one after the other: a message may come in between.
+		late, err := p.Publish(Within(), durable("late"))
+		if err == nil {
+			_, isAccepted := late.Outcome.(*rabbit.StateAccepted)
+			Check(!isAccepted, "a message was published to a deleted queue")
+		}
 		send(toQueue(c, other), "one")
 		bodies(consumer(c, other, 1), "one")
 	},
