@@ -60,8 +60,8 @@ impl ClusterOptions {
         let forms = match cluster.backend {
             DiscoveryBackend::ClassicConfig => !cluster.classic_nodes().is_empty(),
             DiscoveryBackend::Dns => true,
-            // A stateful set of one pod has nobody to look for.
-            DiscoveryBackend::K8s => config.target_cluster_size > 1,
+            // See `Config::asks_for_cluster`.
+            DiscoveryBackend::K8s => false,
         };
         Self {
             listeners,
