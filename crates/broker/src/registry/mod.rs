@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
-use leveret_model::{Home, Model, QueueId};
+use leveret_model::{Model, QueueId};
 use leveret_queue::{Place, Replica, Watermarks};
 use leveret_routing::Router;
 use parking_lot::Mutex;
@@ -29,7 +29,7 @@ use crate::stopping_panic::whole;
 use crate::ticket::Ticket;
 use crate::time::Now;
 use crate::turn_budget::DELETED_QUEUES;
-use staged::{Next, Staged, Unpublished};
+use staged::{Next, Staged, Unpublished, is_away};
 
 pub(crate) use change_request::EndOfQueues;
 pub use change_request::{
@@ -73,7 +73,7 @@ impl Registry {
         let topology = model.topology().clone();
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
-            if info.home != Home::Owner(services.member) {
+            if is_away(info, &topology, services.member) {
                 queues.insert(info.id, AwayQueue::seen(info.clone(), &topology, &services));
                 continue;
             }
