@@ -1,6 +1,6 @@
 //! A cluster of three nodes.
 
-use leveret_tests::wire::Wire;
+use leveret_tests::wire::{Wire, Writer, method, method_frame};
 use serde_json::json;
 
 use crate::Cluster;
@@ -43,8 +43,11 @@ fn a_queue_of_another_node_is_refused_in_words() {
     let _ = wire.declare(1, "here", true);
     cluster.wait_until("it is known", |cluster| cluster.queues(1) == ["here"]);
     let mut other = Wire::open(cluster.nodes[1].amqp());
-    other.consume(1, "here", true);
-    let (code, text) = other.until_closed().expect("the channel is closed");
+    let mut arguments = Writer::new();
+    arguments.put_short(0).put_short_string("here").put_octet(0);
+    other.send(&method_frame(1, method::BASIC_GET, &arguments));
+    let refused = other.next_method(method::BASIC_GET_EMPTY).expect_err("it is on another node");
+    let (code, text) = refused.reason().expect("the channel is closed");
     let expected =
         format!("home node '{}' of durable queue 'here' in vhost '/' is down or inaccessible", cluster.name(0));
     assert!(code == 404 && text.contains(&expected), "{code} {text}");

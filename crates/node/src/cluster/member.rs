@@ -237,6 +237,10 @@ impl State {
             }
             return Err(format!("node {own} is no member of a cluster yet, so it can't take another one"));
         };
+        // Numbers are given in order, and the first member's is its own.
+        if broker.registry.snapshot().topology.member(membership.member).is_none() {
+            return Err(format!("{AGAIN}node {own} is about to become a member itself"));
+        }
         let name = put.name.clone();
         match ask(port, Command::PutMember(put)).await {
             PlacedAnswer::Done { .. } => {
