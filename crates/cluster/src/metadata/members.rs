@@ -9,7 +9,7 @@ use super::{Metadata, MetadataHost, PLACEMENT, replica_of};
 use crate::types::ReplicaId;
 
 /// Most voters; further members are learners.
-const VOTERS_MAX: usize = 7;
+pub(super) const VOTERS_MAX: usize = 7;
 /// Entries that a learner may lack when it becomes a voter.
 const LAG_MAX: u64 = 64;
 /// Interval at which the leader looks whether members came or went.

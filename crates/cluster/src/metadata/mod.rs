@@ -29,6 +29,7 @@ use openraft::AsyncRuntime;
 use self::event::Happening;
 use self::leader::Inbox;
 use self::machine::{MetadataMachine, MetadataShared};
+use self::members::VOTERS_MAX;
 pub use self::port::MetadataPort;
 use crate::flushes::NodeLog;
 use crate::network::Host;
@@ -151,12 +152,15 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         voters.last().into_iter().flatten().map(|replica| member_of(*replica)).collect()
     }
 
-    /// Waits until this member has applied an entry that makes it one, or longer than that if it never does.
+    /// Waits until this member has applied entries that make it one, and a voter unless there are enough of these: from then on the others
+    /// may go. Waits for ever if it never becomes one.
     pub async fn wait_until_member(&self) {
         loop {
             let count = self.0.shared.entries.count();
             let member = self.0.shared.member;
-            if self.0.shared.broker.registry.snapshot().topology.member(member).is_some() {
+            let topology = self.0.shared.broker.registry.snapshot().topology.clone();
+            let voters = self.voters();
+            if topology.member(member).is_some() && (voters.contains(&member) || voters.len() >= VOTERS_MAX) {
                 return;
             }
             self.0.shared.entries.more_than(count).await;
