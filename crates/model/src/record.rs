@@ -144,7 +144,7 @@ impl JoinedRecords {
 /// The objects that are recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
-    /// Those that survive a restart: for the log of a node that is alone.
+    /// The ones that survive a restart: for the log of a node that is alone.
     Logged,
     /// All of them: for the members of a cluster, which route to each other's.
     All,

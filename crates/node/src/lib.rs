@@ -44,7 +44,7 @@ mod volume;
 pub use alarms::AlarmLimits;
 pub use authenticate::{LoopbackUsers, Passwords};
 pub use clock::Clock;
-pub use cluster::member::{ClusterView, Seen};
+pub use cluster::member::{ClusterSeen, ClusterView};
 pub use clustering::{ClusterOptions, FOUND_CLUSTER};
 pub use configuration::{
     alarm_limits, amqp_addresses, amqps_addresses, cluster_addresses, http_address, mqtt_addresses, node_name,

@@ -20,7 +20,7 @@ pub const START_ANEW: &str = "a change of its cluster";
 /// The name of the store while it is being removed.
 const OLD: &str = "store.old";
 
-/// What a node is after its next start.
+/// The state of a node after its next start.
 #[derive(Clone, Copy, Debug)]
 pub enum NextStart {
     /// A member of another node's cluster, without anything of its own.

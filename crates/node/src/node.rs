@@ -544,7 +544,7 @@ impl NodeHandle {
         self.inner.failed_change.lock().clone()
     }
 
-    /// What the node is after its next start, if that is another one.
+    /// The state of the node after its next start, if that is another one.
     #[must_use]
     pub fn next_start(&self) -> Option<NextStart> {
         *self.inner.next_start.lock()

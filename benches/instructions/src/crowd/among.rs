@@ -4,7 +4,7 @@
 use leveret_amqp091::FieldTable;
 use leveret_strict_client::amqp091::{Consume, QueueDeclare};
 
-use super::member::{CrowdClient, Member, PlainClient};
+use super::member::{CrowdClient, CrowdMember, PlainClient};
 use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive, stage};
 use crate::QUEUE;
 use crate::session::Stage;
@@ -15,8 +15,8 @@ const TIMES: u64 = 50;
 /// Counts the broker's work caused by `once`.
 fn counted<C: CrowdClient>(
     stage: &mut Stage,
-    member: &mut Member<C>,
-    once: impl Fn(&mut Member<C>, &mut Stage),
+    member: &mut CrowdMember<C>,
+    once: impl Fn(&mut CrowdMember<C>, &mut Stage),
 ) -> u64 {
     once(member, stage);
     stage.counts = true;
@@ -88,7 +88,7 @@ pub(crate) fn deliveries<const MANY: u64>() -> u64 {
     member.client.client.consume(CHANNEL, QUEUE.as_bytes(), b"one", flags, &FieldTable::new());
     member.exchange(&mut stage);
     assert_eq!(member.client.delivered, MANY);
-    counted(&mut stage, &mut member, |member: &mut Member<PlainClient>, stage| {
+    counted(&mut stage, &mut member, |member: &mut CrowdMember<PlainClient>, stage| {
         member.client.client.ack(CHANNEL, member.client.last_tag, false);
         member.exchange(stage);
     })

@@ -57,7 +57,7 @@ impl CrowdClient for amqp10::Client {
 }
 
 /// A client and its connection.
-pub(crate) struct Member<C> {
+pub(crate) struct CrowdMember<C> {
     pub(crate) client: C,
     pub(crate) connection: Connection,
     unread: Vec<u8>,
@@ -67,7 +67,7 @@ pub(crate) struct Member<C> {
     longest: Duration,
 }
 
-impl<C: CrowdClient> Member<C> {
+impl<C: CrowdClient> CrowdMember<C> {
     pub(crate) fn new(stage: &Stage, port: u16, client: C) -> Self {
         let address = |port| SocketAddr::from(([127, 0, 0, 1], port));
         let peer = leveret_broker::Peer::new(address(port), address(5672));

@@ -11,7 +11,7 @@ use leveret_strict_client::amqp091::{self, Consume, Publication, QueueDeclare};
 
 use crate::session::Stage;
 use crate::{BODY, QUEUE};
-use member::{Member, PlainClient};
+use member::{CrowdMember, PlainClient};
 
 const CHANNEL: u16 = 1;
 
@@ -24,19 +24,19 @@ fn stage() -> Stage {
     Stage::with(settings)
 }
 
-fn amqp091(stage: &mut Stage) -> Member<PlainClient> {
+fn amqp091(stage: &mut Stage) -> CrowdMember<PlainClient> {
     let options = amqp091::Options { channel_max: u16::MAX, ..Default::default() };
     let client = PlainClient { client: amqp091::Client::new(options), delivered: 0, last_tag: 0 };
-    let mut member = Member::new(stage, 50_001, client);
+    let mut member = CrowdMember::new(stage, 50_001, client);
     member.exchange(stage);
     member.client.client.open_channel(CHANNEL);
     member.exchange(stage);
     member
 }
 
-fn amqp10(stage: &mut Stage) -> Member<amqp10::Client> {
+fn amqp10(stage: &mut Stage) -> CrowdMember<amqp10::Client> {
     let options = amqp10::Options { channel_max: u16::MAX, ..amqp10::Options::default() };
-    let mut member = Member::new(stage, 50_002, amqp10::Client::new(options));
+    let mut member = CrowdMember::new(stage, 50_002, amqp10::Client::new(options));
     member.exchange(stage);
     member.client.begin(0, SessionOptions::default());
     member.exchange(stage);
@@ -58,7 +58,7 @@ fn publish(stage: &mut Stage, count: u64) {
 }
 
 /// Starts this many consumers on the client's channel, with a prefetch of one message each.
-fn consume(member: &mut Member<PlainClient>, stage: &mut Stage, count: u64) {
+fn consume(member: &mut CrowdMember<PlainClient>, stage: &mut Stage, count: u64) {
     member.client.client.qos(CHANNEL, 1, false);
     for at in 0..count {
         let flags = Consume { no_ack: false, exclusive: false };
@@ -68,7 +68,7 @@ fn consume(member: &mut Member<PlainClient>, stage: &mut Stage, count: u64) {
     member.exchange(stage);
 }
 
-fn exclusive_queues(member: &mut Member<PlainClient>, stage: &mut Stage, count: u64) {
+fn exclusive_queues(member: &mut CrowdMember<PlainClient>, stage: &mut Stage, count: u64) {
     for at in 0..count {
         let flags = QueueDeclare { exclusive: true, ..QueueDeclare::default() };
         member.client.client.declare_queue(CHANNEL, format!("own-{at}").as_bytes(), flags, &FieldTable::new());
@@ -76,7 +76,7 @@ fn exclusive_queues(member: &mut Member<PlainClient>, stage: &mut Stage, count: 
     member.exchange(stage);
 }
 
-fn open_channels(member: &mut Member<PlainClient>, stage: &mut Stage, count: u16) {
+fn open_channels(member: &mut CrowdMember<PlainClient>, stage: &mut Stage, count: u16) {
     for channel in 2..=count {
         member.client.client.open_channel(channel);
     }
@@ -84,7 +84,7 @@ fn open_channels(member: &mut Member<PlainClient>, stage: &mut Stage, count: u16
 }
 
 /// Binds a queue to an exchange by this many keys.
-fn bind(member: &mut Member<PlainClient>, stage: &mut Stage, count: u64) {
+fn bind(member: &mut CrowdMember<PlainClient>, stage: &mut Stage, count: u64) {
     member.client.client.declare_queue(CHANNEL, b"bound", QueueDeclare::default(), &FieldTable::new());
     member.client.client.declare_exchange(CHANNEL, b"source", "topic", false, &FieldTable::new());
     for at in 0..count {
@@ -95,7 +95,7 @@ fn bind(member: &mut Member<PlainClient>, stage: &mut Stage, count: u64) {
 }
 
 /// Attaches this many receivers to the queue, with credit for one message each, `per_session` in each session.
-fn receive(member: &mut Member<amqp10::Client>, stage: &mut Stage, count: u32, per_session: u32) {
+fn receive(member: &mut CrowdMember<amqp10::Client>, stage: &mut Stage, count: u32, per_session: u32) {
     for channel in 1..=count.div_ceil(per_session) as u16 {
         member.client.begin(channel, SessionOptions { handle_max: per_session, ..SessionOptions::default() });
     }

@@ -8,7 +8,7 @@ use leveret_strict_client::amqp10::{Client as Amqp10, Send, SessionOptions};
 use leveret_strict_client::amqp091::{Consume, Publication, QueueDeclare};
 use rustix::time::{ClockId, clock_gettime};
 
-use super::member::{CrowdClient, Member, PlainClient};
+use super::member::{CrowdClient, CrowdMember, PlainClient};
 use super::{CHANNEL, amqp10, amqp091, bind, consume, exclusive_queues, open_channels, publish, receive};
 use crate::session::Stage;
 use crate::{BODY, QUEUE};
@@ -36,7 +36,7 @@ pub fn print(part: &str) {
     measure(part, with_dying, DEATHS);
 }
 
-fn measure<C: CrowdClient>(part: &str, begin: fn() -> (Stage, Member<C>), ends: Ends<C>) {
+fn measure<C: CrowdClient>(part: &str, begin: fn() -> (Stage, CrowdMember<C>), ends: Ends<C>) {
     for (name, end) in ends.iter().filter(|(name, _)| name.contains(part)) {
         let (mut stage, mut member) = begin();
         let begun = member.longest();
@@ -62,7 +62,7 @@ fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-type End<C> = fn(&mut Member<C>, &mut Stage);
+type End<C> = fn(&mut CrowdMember<C>, &mut Stage);
 type Ends<C> = &'static [(&'static str, End<C>)];
 
 const CONSUMER_ENDS: Ends<PlainClient> = &[
@@ -171,7 +171,7 @@ const DEATHS: Ends<PlainClient> = &[("dead letter to 60000 queues", |member, _| 
     member.client.client.publish(CHANNEL, Publication::to_queue(b"dying", BODY).with(&[0x10, 0, 2]));
 })];
 
-fn publish_persistent(member: &mut Member<PlainClient>, stage: &mut Stage, queue: impl Fn(u64) -> String) {
+fn publish_persistent(member: &mut CrowdMember<PlainClient>, stage: &mut Stage, queue: impl Fn(u64) -> String) {
     for at in 0..MANY {
         member.client.client.publish(CHANNEL, Publication::to_queue(queue(at).as_bytes(), BODY).with(&[0x10, 0, 2]));
         if at % 1000 == 999 {
@@ -180,14 +180,14 @@ fn publish_persistent(member: &mut Member<PlainClient>, stage: &mut Stage, queue
     }
 }
 
-fn send(member: &mut Member<Amqp10>, durable: bool) {
+fn send(member: &mut CrowdMember<Amqp10>, durable: bool) {
     let mut message = Vec::new();
     Header { durable: Some(durable), ..Header::default() }.encode(&mut message);
     write_data(&mut message, BODY);
     member.client.send(0, 0, b"1", &message, &Send::default());
 }
 
-fn with_consumers() -> (Stage, Member<PlainClient>) {
+fn with_consumers() -> (Stage, CrowdMember<PlainClient>) {
     let mut stage = stage();
     publish(&mut stage, MANY);
     let mut member = amqp091(&mut stage);
@@ -196,7 +196,7 @@ fn with_consumers() -> (Stage, Member<PlainClient>) {
     (stage, member)
 }
 
-fn with_deliveries() -> (Stage, Member<PlainClient>) {
+fn with_deliveries() -> (Stage, CrowdMember<PlainClient>) {
     let mut stage = stage();
     publish(&mut stage, UNACKNOWLEDGED);
     let mut member = amqp091(&mut stage);
@@ -207,35 +207,35 @@ fn with_deliveries() -> (Stage, Member<PlainClient>) {
     (stage, member)
 }
 
-fn with_channels() -> (Stage, Member<PlainClient>) {
+fn with_channels() -> (Stage, CrowdMember<PlainClient>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
     open_channels(&mut member, &mut stage, MANY as u16);
     (stage, member)
 }
 
-fn with_exclusive_queues() -> (Stage, Member<PlainClient>) {
+fn with_exclusive_queues() -> (Stage, CrowdMember<PlainClient>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
     exclusive_queues(&mut member, &mut stage, MANY);
     (stage, member)
 }
 
-fn with_bindings() -> (Stage, Member<PlainClient>) {
+fn with_bindings() -> (Stage, CrowdMember<PlainClient>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
     bind(&mut member, &mut stage, MANY);
     (stage, member)
 }
 
-fn with_shared_bindings() -> (Stage, Member<PlainClient>) {
+fn with_shared_bindings() -> (Stage, CrowdMember<PlainClient>) {
     let (mut stage, mut member) = with_bindings();
     member.client.client.bind_queue(CHANNEL, QUEUE.as_bytes(), b"source", b"key-1", &FieldTable::new());
     member.exchange(&mut stage);
     (stage, member)
 }
 
-fn with_fanout() -> (Stage, Member<PlainClient>) {
+fn with_fanout() -> (Stage, CrowdMember<PlainClient>) {
     let (mut stage, mut member) = with_queues();
     member.client.client.declare_exchange(CHANNEL, b"fan", "fanout", false, &FieldTable::new());
     for at in 0..MANY {
@@ -246,7 +246,7 @@ fn with_fanout() -> (Stage, Member<PlainClient>) {
     (stage, member)
 }
 
-fn with_links() -> (Stage, Member<Amqp10>) {
+fn with_links() -> (Stage, CrowdMember<Amqp10>) {
     let mut stage = stage();
     publish(&mut stage, MANY);
     let mut member = amqp10(&mut stage);
@@ -255,7 +255,7 @@ fn with_links() -> (Stage, Member<Amqp10>) {
 }
 
 /// Two links of one session that hold the messages of two queues in turns.
-fn with_link() -> (Stage, Member<Amqp10>) {
+fn with_link() -> (Stage, CrowdMember<Amqp10>) {
     let mut stage = stage();
     let mut other = amqp091(&mut stage);
     other.client.client.declare_queue(CHANNEL, b"other", QueueDeclare::default(), &FieldTable::new());
@@ -279,7 +279,7 @@ fn with_link() -> (Stage, Member<Amqp10>) {
 }
 
 /// A transactional channel that holds every other message of many, and more: they aren't settled as one range.
-fn with_transaction() -> (Stage, Member<PlainClient>) {
+fn with_transaction() -> (Stage, CrowdMember<PlainClient>) {
     let mut stage = stage();
     publish(&mut stage, 2 * MANY);
     let mut member = amqp091(&mut stage);
@@ -291,7 +291,7 @@ fn with_transaction() -> (Stage, Member<PlainClient>) {
     (stage, member)
 }
 
-fn with_transactions_of_queues() -> (Stage, Member<PlainClient>) {
+fn with_transactions_of_queues() -> (Stage, CrowdMember<PlainClient>) {
     let (mut stage, mut member) = with_queues();
     member.client.client.tx_select(CHANNEL);
     member.exchange(&mut stage);
@@ -299,7 +299,7 @@ fn with_transactions_of_queues() -> (Stage, Member<PlainClient>) {
 }
 
 /// Durable queues of a fanout exchange.
-fn with_queues() -> (Stage, Member<PlainClient>) {
+fn with_queues() -> (Stage, CrowdMember<PlainClient>) {
     let mut stage = stage();
     let mut member = amqp091(&mut stage);
     for at in 0..MANY {
@@ -313,7 +313,7 @@ fn with_queues() -> (Stage, Member<PlainClient>) {
 }
 
 /// A queue that keeps no message, and whose dead letters go to many queues.
-fn with_dying() -> (Stage, Member<PlainClient>) {
+fn with_dying() -> (Stage, CrowdMember<PlainClient>) {
     let (mut stage, mut member) = with_queues();
     let arguments = FieldTable::new().with("x-max-length", 0).with("x-dead-letter-exchange", "amq.fanout");
     let flags = QueueDeclare { durable: true, ..QueueDeclare::default() };
@@ -322,7 +322,7 @@ fn with_dying() -> (Stage, Member<PlainClient>) {
     (stage, member)
 }
 
-fn with_sender() -> (Stage, Member<Amqp10>) {
+fn with_sender() -> (Stage, CrowdMember<Amqp10>) {
     let (mut stage, _) = with_queues();
     let mut member = amqp10(&mut stage);
     member.client.attach_sender(0, 0, "sender", Some("/exchanges/amq.fanout"));

@@ -6,11 +6,11 @@ use leveret_broker::registry::{MetadataLeader, PlacedAnswer, PlacedRequest};
 use parking_lot::Mutex;
 
 /// A request with the function that gets its answer.
-pub(super) type Asked = (PlacedRequest, Box<dyn FnOnce(PlacedAnswer) + Send>);
+pub(super) type PortRequest = (PlacedRequest, Box<dyn FnOnce(PlacedAnswer) + Send>);
 
 /// The way of changes to the thread of the placements.
 pub struct MetadataPort {
-    asked: Mutex<VecDeque<Asked>>,
+    asked: Mutex<VecDeque<PortRequest>>,
     wake: Box<dyn Fn() + Send + Sync>,
 }
 
@@ -26,7 +26,7 @@ impl MetadataPort {
         MetadataPort { asked: Mutex::default(), wake: Box::new(wake) }
     }
 
-    pub(super) fn next(&self) -> Option<Asked> {
+    pub(super) fn next(&self) -> Option<PortRequest> {
         self.asked.lock().pop_front()
     }
 }

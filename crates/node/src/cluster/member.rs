@@ -92,11 +92,11 @@ enum Place {
 
 /// The cluster as this node sees it, for other threads.
 #[derive(Debug, Default)]
-pub struct ClusterView(Mutex<Seen>);
+pub struct ClusterView(Mutex<ClusterSeen>);
 
 /// The cluster as this node sees it.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct ClusterSeen {
     /// This node's number; `None` if it is alone.
     pub member: Option<MemberNumber>,
     /// The member that leads the metadata.
@@ -116,7 +116,7 @@ pub struct Seen {
 impl ClusterView {
     /// A copy of it.
     #[must_use]
-    pub fn seen(&self) -> Seen {
+    pub fn seen(&self) -> ClusterSeen {
         self.0.lock().clone()
     }
 }
