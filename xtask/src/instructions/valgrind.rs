@@ -5,20 +5,18 @@ use std::process::Command;
 
 const PACKAGE: &str = "leveret-instructions";
 /// Profile of Cargo.toml for released code.
-pub(super) const RELEASED: &str = "instructions";
-/// The profile of the tests, in which everything is built already.
-pub(super) const TESTED: &str = "ci";
+const PROFILE: &str = "instructions";
 /// Callgrind counts while this function runs.
 const COUNTED: &str = "*counted_by_callgrind*";
 
-/// Builds the program in a profile. Returns its path.
-pub(super) fn build(root: &Path, profile: &str) -> io::Result<PathBuf> {
+/// Builds the program. Returns its path.
+pub(super) fn build(root: &Path) -> io::Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    command.current_dir(root).args(["build", "--quiet", "--profile", profile, "--package", PACKAGE, "--bin", PACKAGE]);
+    command.current_dir(root).args(["build", "--quiet", "--profile", PROFILE, "--package", PACKAGE, "--bin", PACKAGE]);
     output(&mut command)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), |target| root.join(target));
-    Ok(target.join(profile).join(PACKAGE))
+    Ok(target.join(PROFILE).join(PACKAGE))
 }
 
 /// The names of its benchmarks.

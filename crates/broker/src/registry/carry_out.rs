@@ -4,12 +4,12 @@ use leveret_model::{
     Change, Command, CommandOutcome, ConnectionId, ConvertQueue, DeleteQueue, EarlierPriorities, JoinedRecords, Model,
     Permit, Queue, QueueId, Refused, RefusedKind, Topology,
 };
-use leveret_queue::{DeleteIf, NotDeleted};
+use leveret_queue::DeleteIf;
 use parking_lot::MutexGuard;
 
 use super::change_request::{
     ChangeOutcome, ChangeRequest, ChangeRequests, Changed, ChangedAll, ChangesOutcome, ConversionOutcome, EndOfQueues,
-    check_is_new,
+    check_is_new, not_deleted,
 };
 use super::staged::{Next, Staged, Tried};
 use super::{Registry, Snapshot};
@@ -85,13 +85,9 @@ impl Registry {
             let home = queue.as_ref().and_then(QueueRef::home).filter(|_| condition.any());
             let ticket = match home {
                 None => self.log(&mut staged, record),
-                Some(home) => home.close(condition, now, || self.log(&mut staged, record)).map_err(|reason| {
-                    let why = match reason {
-                        NotDeleted::NotEmpty => "not empty",
-                        NotDeleted::InUse | NotDeleted::Used => "in use",
-                    };
-                    Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
-                })?,
+                Some(home) => home
+                    .close(condition, now, || self.log(&mut staged, record))
+                    .map_err(|reason| not_deleted(reason, &vhost, &name))?,
             };
             let before = std::mem::replace(&mut staged.model, model);
             self.tell(&told, Some(before.topology()), &submitted.changes, &actor);

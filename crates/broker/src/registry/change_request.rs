@@ -9,7 +9,7 @@ use leveret_model::{
     Command, CommandOutcome, ConnectionId, ConvertQueue, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind,
     Topology,
 };
-use leveret_queue::DeleteIf;
+use leveret_queue::{DeleteIf, NotDeleted};
 
 use super::{Registry, placed};
 use crate::asked::{NowOrLater, later_or};
@@ -119,6 +119,15 @@ pub(super) fn not_answered() -> Refused {
     Refused::new(RefusedKind::InternalError, "the node stops: whether the change was made is seen when it runs again")
 }
 
+/// The refusal of a deletion whose condition doesn't hold.
+pub(super) fn not_deleted(reason: NotDeleted, vhost: &str, name: &str) -> Refused {
+    let why = match reason {
+        NotDeleted::NotEmpty => "not empty",
+        NotDeleted::InUse | NotDeleted::Used => "in use",
+    };
+    Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}"))
+}
+
 /// The refusal of a declaration that has to be new, if it isn't.
 pub(super) fn check_is_new(topology: &Topology, command: &Command) -> Result<(), Refused> {
     let (kind, name) = match command {
@@ -136,7 +145,7 @@ pub(super) fn check_is_new(topology: &Topology, command: &Command) -> Result<(),
 impl Registry {
     /// Asks for a change.
     pub fn change(self: &Arc<Self>, request: ChangeRequest, now: Nanos) -> NowOrLater<ChangeOutcome> {
-        if let Some(asked) = self.change_placed(&request, now) {
+        if let Some(asked) = self.change_placed(&request, false, now) {
             return asked;
         }
         self.ask(move |registry| registry.change_now(request, now), || Err(not_answered()))
@@ -194,7 +203,7 @@ impl Registry {
         condition: DeleteIf,
         now: Nanos,
     ) -> NowOrLater<EndOfQueues> {
-        if let Some(asked) = self.change_placed(&ChangeRequest::end_of_queue(queue, condition), now) {
+        if let Some(asked) = self.change_placed(&ChangeRequest::end_of_queue(queue, condition), true, now) {
             // The queue is in use again if it is refused, so it stays.
             return asked.map(|_| EndOfQueues::default());
         }

@@ -12,11 +12,12 @@ use leveret_model::{
     AppliedEntry, Change, Command, CommandOutcome, ConnectionId, DeleteQueue, MemberNumber, Model, Permit, Queue,
     QueueId, QueueType, RecordError, Refused, RefusedKind, Topology, entry_of,
 };
-use leveret_queue::{DeleteIf, NotDeleted};
+use leveret_queue::DeleteIf;
 use serde::{Deserialize, Serialize};
 
 use super::change_request::{
     ChangeOutcome, ChangeRequest, ChangeRequests, Changed, ChangedAll, ChangesOutcome, EndOfQueues, check_is_new,
+    not_answered, not_deleted,
 };
 use super::staged::Next;
 use super::{Registry, Snapshot};
@@ -161,19 +162,20 @@ impl Registry {
             records.iter().for_each(|one| joined.add(one.record));
             joined.add(&leveret_model::record_of_applied(&applied));
             let payload = joined.finish().expect("it has one record at least");
-            // Before anything is carried out, so that a record that can't be read changes nothing.
-            let mut tried = self.staged.lock().model.clone();
+            // Before anything is logged or published, so that a record that can't be read changes nothing.
+            let mut model = self.staged.lock().model.clone();
+            let mut steps = Vec::with_capacity(records.len());
             for one in records {
-                tried.follow(one.record)?;
+                let changes = model.follow(one.record)?;
+                steps.push((one, model.clone(), changes));
             }
             let record = Record::Control { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload: &payload };
             let ticket = self.services.streams.local().append(record, Wait::Lazy);
-            for one in records {
+            for (one, model, changes) in steps {
                 let mut staged = self.staged.lock();
-                let before = staged.model.topology().clone();
-                let changes = staged.model.follow(one.record)?;
+                let before = std::mem::replace(&mut staged.model, model);
                 if one.is_ours {
-                    events::changed(&self.notices, &before, &changes, one.actor);
+                    events::changed(&self.notices, before.topology(), &changes, one.actor);
                 }
                 staged.version += 1;
                 staged.last_record = ticket.place();
@@ -252,10 +254,11 @@ impl Registry {
         Next { declared, deleted, is_large: true, is_bound_anew: true, policies, ..Next::new(next) }
     }
 
-    /// Asks the leader for a change. `None` if the node is in no cluster.
+    /// Asks the leader for a change. `None` if the node is in no cluster. See [`PlacedRequest::is_asked_for_ever`].
     pub(super) fn change_placed(
         self: &Arc<Self>,
         request: &ChangeRequest,
+        is_asked_for_ever: bool,
         now: Nanos,
     ) -> Option<NowOrLater<ChangeOutcome>> {
         let placed = self.placed.get()?;
@@ -279,9 +282,8 @@ impl Registry {
             Command::DeclareQueue(declare) => Some((declare.vhost.clone(), declare.name.clone())),
             _ => None,
         };
-        let is_asked_for_ever = permit.actor().is_empty() && matches!(command, Command::DeleteQueue(_));
         let request = self.request(permit, vec![command], is_asked_for_ever);
-        let (place, later) = later_or(|| Err(super::change_request::not_answered()));
+        let (place, later) = later_or(|| Err(not_answered()));
         let (registry, deletions) = (Arc::downgrade(self), placed.deletions.clone());
         let answer = move |answer| {
             let Some(registry) = registry.upgrade() else { return };
@@ -302,7 +304,7 @@ impl Registry {
                     }
                     Err(refused)
                 }
-                PlacedAnswer::WouldRefuse(_) => Err(super::change_request::not_answered()),
+                PlacedAnswer::WouldRefuse(_) => Err(not_answered()),
             };
             if let Some((_, ticket)) = closed {
                 deletions.answered(ticket.place());
@@ -333,12 +335,7 @@ impl Registry {
         let ticket = placed.deletions.begin();
         if let Err(reason) = home.close(condition, now, || ticket) {
             placed.deletions.answered(ticket.place());
-            let why = match reason {
-                NotDeleted::NotEmpty => "not empty",
-                NotDeleted::InUse | NotDeleted::Used => "in use",
-            };
-            let (name, vhost) = (&command.name, &command.vhost);
-            return Err(Refused::precondition(format!("queue '{name}' in vhost '{vhost}' {why}")));
+            return Err(not_deleted(reason, &command.vhost, &command.name));
         }
         command.id = Some(queue.info().id);
         Ok(Closed { command, queue: Some(queue), ticket: Some(ticket) })
@@ -353,7 +350,7 @@ impl Registry {
         let is_declaration: Vec<_> = commands.iter().map(|one| matches!(one, Command::DeclareQueue(_))).collect();
         let request = self.request(permit.clone(), commands.to_vec(), false);
         let request = PlacedRequest { is_new: *is_new, ..request };
-        let (place, later) = later_or(|| Err((0, super::change_request::not_answered())));
+        let (place, later) = later_or(|| Err((0, not_answered())));
         let registry = Arc::downgrade(self);
         let answer = move |answer| {
             let Some(registry) = registry.upgrade() else { return };
@@ -365,7 +362,7 @@ impl Registry {
                     Ok(ChangedAll { outcomes, ticket: Ticket::default() })
                 }
                 PlacedAnswer::Refused(at, refused) => Err((at, refused)),
-                PlacedAnswer::WouldRefuse(_) => Err((0, super::change_request::not_answered())),
+                PlacedAnswer::WouldRefuse(_) => Err((0, not_answered())),
             });
         };
         placed.leader.ask(request, Box::new(answer));
