@@ -121,10 +121,11 @@ impl Writer {
     }
 }
 
-struct Reader(Bytes);
+/// Takes fields from the beginning of bytes.
+pub(crate) struct Reader(pub(crate) Bytes);
 
 impl Reader {
-    fn take(&mut self, count: usize) -> Option<Bytes> {
+    pub(crate) fn take(&mut self, count: usize) -> Option<Bytes> {
         (self.0.len() >= count).then(|| self.0.split_to(count))
     }
 
@@ -136,11 +137,11 @@ impl Reader {
         self.byte().and_then(|byte| (byte <= 1).then_some(byte == 1))
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(crate) fn u32(&mut self) -> Option<u32> {
         self.take(4).and_then(|bytes| Some(u32::from_le_bytes(bytes.as_ref().try_into().ok()?)))
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub(crate) fn u64(&mut self) -> Option<u64> {
         self.take(8).and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)))
     }
 
@@ -163,7 +164,7 @@ impl Reader {
         })
     }
 
-    fn bytes(&mut self) -> Option<Bytes> {
+    pub(crate) fn bytes(&mut self) -> Option<Bytes> {
         let length = self.u32()?;
         self.take(length as usize)
     }
@@ -173,7 +174,7 @@ impl Reader {
         (head[0] == VERSION && head[2..] == [0; 2]).then_some(head[1])
     }
 
-    fn end<T>(self, value: T) -> Option<T> {
+    pub(crate) fn end<T>(self, value: T) -> Option<T> {
         self.0.is_empty().then_some(value)
     }
 }

@@ -10,6 +10,8 @@ use bytes::{BufMut, Bytes, BytesMut};
 use leveret_broker::registry::PlacedAnswer;
 use leveret_model::MemberNumber;
 
+use crate::frame::Reader;
+
 const VERSION: u8 = 1;
 
 /// The place of a request among all: no two have the same, and no request has two.
@@ -71,34 +73,13 @@ impl Batch {
         for _ in 0..count {
             let member = MemberNumber(u16::from_le_bytes(from.take(2)?.as_ref().try_into().ok()?));
             let origin = Origin { member, boot: from.u64()?, number: from.u64()? };
-            let actor = from.part()?;
-            let answer = serde_json::from_slice(&from.part()?).ok()?;
-            let record = Some(from.part()?).filter(|record| !record.is_empty());
+            let actor = from.bytes()?;
+            let answer = serde_json::from_slice(&from.bytes()?).ok()?;
+            let record = Some(from.bytes()?).filter(|record| !record.is_empty());
             let actor = std::str::from_utf8(&actor).ok()?.into();
             requests.push(DecidedRequest { origin, actor, answer, record });
         }
-        from.0.is_empty().then_some(Batch { base, requests })
-    }
-}
-
-struct Reader(Bytes);
-
-impl Reader {
-    fn take(&mut self, count: usize) -> Option<Bytes> {
-        (self.0.len() >= count).then(|| self.0.split_to(count))
-    }
-
-    fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_le_bytes(self.take(4)?.as_ref().try_into().ok()?))
-    }
-
-    fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.as_ref().try_into().ok()?))
-    }
-
-    fn part(&mut self) -> Option<Bytes> {
-        let length = self.u32()?;
-        self.take(length as usize)
+        from.end(Batch { base, requests })
     }
 }
 
