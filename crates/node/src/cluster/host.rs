@@ -9,26 +9,16 @@ use std::time::Duration;
 
 use bytes::{BufMut, Bytes, BytesMut};
 use leveret_cluster::frames::{FrameWeight, placement_of, weight_of};
-use leveret_cluster::{Host, Machine, Placement, ReplicaId};
+use leveret_cluster::metadata::member_of;
+use leveret_cluster::{Host, ReplicaId};
 use leveret_log::{Entry, EntryRead, Nanos, PlacementId};
 use leveret_peer::LinkKind;
 
 use super::links::Links;
 use super::log_driver::LogDriver;
-use super::runtime::NodeRuntime;
 
 /// The kind of requests between replicas. Their body is the replica that is asked (8), then the frame.
 pub(crate) const RAFT: u8 = 1;
-
-/// The member that a replica is on.
-pub(crate) fn member_of(replica: ReplicaId) -> u16 {
-    (replica >> 32) as u16
-}
-
-/// The id of a member's replica that gave up its id so many times.
-pub(crate) fn replica_of(member: u16, generation: u32) -> ReplicaId {
-    u64::from(member) << 32 | u64::from(generation)
-}
 
 /// The function that is called when a placement stops, with the text.
 type Stopped = Box<dyn Fn(PlacementId, &str)>;
@@ -76,7 +66,7 @@ impl Host for NodeHost {
         let mut body = BytesMut::with_capacity(8 + frame.len());
         body.put_u64_le(target);
         body.put_slice(&frame);
-        self.0.links.call(member_of(target), link, RAFT, body.freeze(), within).await
+        self.0.links.call(member_of(target).0, link, RAFT, body.freeze(), within).await
     }
 
     fn stopped(&self, placement: PlacementId, text: &str) {
@@ -105,15 +95,12 @@ impl Replicas {
     }
 
     /// Lets a replica answer.
-    pub(crate) fn insert<M: Machine>(
+    pub(crate) fn insert<F: Future<Output = Option<Bytes>> + 'static>(
         &self,
         (placement, replica): (PlacementId, ReplicaId),
-        of: Placement<NodeRuntime, NodeHost, M>,
+        answer: impl Fn(Bytes) -> F + 'static,
     ) {
-        let answer = move |frame: Bytes| -> Answer {
-            let of = of.clone();
-            Box::pin(async move { of.answer(&frame).await })
-        };
+        let answer = move |frame: Bytes| -> Answer { Box::pin(answer(frame)) };
         self.answering.borrow_mut().insert(placement, Answering { replica, answer: Rc::new(answer) });
     }
 

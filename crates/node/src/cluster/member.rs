@@ -18,7 +18,7 @@ use leveret_broker::Broker;
 use leveret_broker::registry::{MetadataLeader as _, PlacedAnswer, PlacedRequest};
 use leveret_broker::ticket::{StreamId, Ticket};
 use leveret_cluster::forming::{Forming, FormingOptions, FormingRound, FormingStep, PeerAnswer};
-use leveret_cluster::metadata::{Metadata, MetadataHost, MetadataNode, MetadataPort};
+use leveret_cluster::metadata::{Metadata, MetadataHost, MetadataNode, MetadataPort, PLACEMENT, replica_of};
 use leveret_cluster::{Host, ReplicaId, Settings};
 use leveret_log::{Disk, Entry, EntryOptions, EntryRead, Nanos, PlacementId};
 use leveret_model::{Command, MemberNumber, Permit, PutMember};
@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tracing::{error, info, warn};
 
-use super::host::{NodeHost, RAFT};
+use super::host::{NodeHost, RAFT, Replicas};
 use super::links::{Answering, AskError, LinkCounters, Links, LinksSetup, Peer, Service};
 use super::log_driver::LogDriver;
 use super::runtime::NodeRuntime;
@@ -109,8 +109,6 @@ pub struct ClusterSeen {
     pub voters: Vec<MemberNumber>,
     /// Members that a control link stands to, with the wall time of their start in milliseconds since the Unix epoch.
     pub reached: BTreeMap<MemberNumber, u64>,
-    /// The reasons why others can't be reached.
-    pub failures: BTreeMap<MemberNumber, String>,
 }
 
 impl ClusterView {
@@ -187,6 +185,7 @@ struct State {
     links: OnceCell<Links>,
     metadata: OnceCell<Metadata<NodeRuntime, MemberHost>>,
     driver: OnceCell<LogDriver>,
+    replicas: OnceCell<Replicas>,
     port: OnceCell<Arc<MetadataPort>>,
     broker: OnceCell<Arc<Broker>>,
     view: Arc<ClusterView>,
@@ -252,12 +251,6 @@ impl State {
             PlacedAnswer::Refused(_, refused) => Err(refused.text),
             PlacedAnswer::WouldRefuse(_) => Err("nothing was answered".to_owned()),
         }
-    }
-
-    async fn answer_raft(&self, body: Bytes) -> Result<Bytes, String> {
-        let metadata = self.metadata.get().ok_or("the node starts")?;
-        let frame = body.slice(8.min(body.len())..);
-        metadata.answer(&frame).await.ok_or_else(|| "the frame isn't one of the metadata's placement".to_owned())
     }
 }
 
@@ -339,7 +332,10 @@ impl Service for State {
     fn request(self: Rc<Self>, from: Rc<Hello>, _: LinkKind, kind: u8, body: Bytes) -> Answering {
         Box::pin(async move {
             match kind {
-                RAFT => self.answer_raft(body).await,
+                RAFT => match self.replicas.get() {
+                    Some(replicas) => replicas.answer(body).await,
+                    None => Err("the node starts".to_owned()),
+                },
                 CHANGE if from.member.is_some() => match self.metadata.get() {
                     Some(metadata) => Ok(metadata.take_request(&body).await),
                     None => Err("the node starts".to_owned()),
@@ -367,9 +363,7 @@ impl Service for State {
             && let Some(member) = hello.member
         {
             info!("node {} up", hello.node_name);
-            let mut seen = self.view.0.lock();
-            seen.reached.insert(MemberNumber(member), hello.started_at_ms);
-            seen.failures.remove(&MemberNumber(member));
+            self.view.0.lock().reached.insert(MemberNumber(member), hello.started_at_ms);
         }
     }
 
@@ -378,9 +372,7 @@ impl Service for State {
             && let Some(member) = hello.member
         {
             info!("node {} down: {reason}", hello.node_name);
-            let mut seen = self.view.0.lock();
-            seen.reached.remove(&MemberNumber(member));
-            seen.failures.insert(MemberNumber(member), reason.to_owned());
+            self.view.0.lock().reached.remove(&MemberNumber(member));
         }
     }
 }
@@ -541,6 +533,7 @@ fn begin(setup: ClusterSetup, view: Arc<ClusterView>, counters: Arc<LinkCounters
         links: OnceCell::new(),
         metadata: OnceCell::new(),
         driver: OnceCell::new(),
+        replicas: OnceCell::new(),
         port: OnceCell::new(),
         broker: OnceCell::new(),
         view,
@@ -681,7 +674,7 @@ async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String>
     let _ = state.driver.set(driver.clone());
     let _ = state.broker.set(broker.clone());
     let log = driver.log().clone();
-    let host = NodeHost::new(driver, links.clone(), |_, text| error!(critical = true, "{text}"));
+    let host = NodeHost::new(driver.clone(), links.clone(), |_, text| error!(critical = true, "{text}"));
     let host = MemberHost { host, broker: broker.clone(), links };
     let asked = Arc::new(tokio::sync::Notify::new());
     let wake = asked.clone();
@@ -693,6 +686,12 @@ async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String>
     let metadata = Metadata::start(&Settings::default(), node, host).await.map_err(|error| error.to_string())?;
     broker.registry.join(port.clone());
     let _ = state.metadata.set(metadata.clone());
+    let (replicas, answering) = (Replicas::new(driver), metadata.clone());
+    replicas.insert((PLACEMENT, replica_of(member)), move |frame| {
+        let metadata = answering.clone();
+        async move { metadata.answer(&frame).await }
+    });
+    let _ = state.replicas.set(replicas);
     spawn(metadata.clone().run());
     spawn(metadata.clone().tend());
     let taking = metadata.clone();

@@ -11,11 +11,13 @@ use std::time::{Duration, Instant};
 use std::{any, io};
 
 use bytes::Bytes;
+use leveret_cluster::metadata::replica_of;
 use leveret_cluster::{Applied, Machine, Placement, PlacementState, Proposed, ReplicaId, Settings};
 use leveret_log::{Disk, Entry, EntryKind, EntryOptions, FoundEntry, MemoryDisk, PlacementId, Vote};
+use leveret_model::MemberNumber;
 use leveret_peer::{Cookie, Hello, LinkKind, Versions};
 
-use super::host::{NodeHost, RAFT, Replicas, replica_of};
+use super::host::{NodeHost, RAFT, Replicas};
 use super::links::{Answering, Links, LinksSetup, Peer, Service};
 use super::log_driver::LogDriver;
 use super::runtime::NodeRuntime;
@@ -279,13 +281,17 @@ async fn begin(member: u16, ports: [u16; 3], directory: std::path::PathBuf, star
     links.set_peers(others.map(|other| peer(other, address(other))).collect());
     assert!(service.links.set(links.clone()).is_ok());
     let host = NodeHost::new(driver.clone(), links, |placement, text| panic!("{placement}: {text}"));
-    let identity = (PLACEMENT, replica_of(member, 0));
+    let identity = (PLACEMENT, replica_of(MemberNumber(member)));
     let log = driver.log().clone();
     let replica = Placement::start(&Settings::default(), identity, log, host, Count::default()).await;
     let replica = replica.expect("it starts");
-    service.replicas.insert(identity, replica.clone());
+    let answering = replica.clone();
+    service.replicas.insert(identity, move |frame| {
+        let replica = answering.clone();
+        async move { replica.answer(&frame).await }
+    });
     // It has members if it was started before.
-    let _ = replica.initialize(&BTreeSet::from([1, 2, 3].map(|member| replica_of(member, 0)))).await;
+    let _ = replica.initialize(&BTreeSet::from([1, 2, 3].map(|member| replica_of(MemberNumber(member))))).await;
     assert!(service.replica.set(replica).is_ok());
     SHELL.with(|shell| assert!(shell.set(service).is_ok()));
     started.send(()).expect("the test waits");
