@@ -73,7 +73,7 @@ impl Resolver {
             socket.set_read_timeout(Some(left))?;
             let length = socket.recv(&mut bytes)?;
             match reverse_answer(&question, &bytes[..length]) {
-                // Somebody else's, or a late one: the right one may follow.
+                // One of another question, or a late one: the right one may follow.
                 Err(ReverseError::Foreign) => {}
                 Err(error) => return Err(io::Error::other(error)),
                 Ok(name) => return Ok(name),
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(find("10.0.0.1").as_deref(), Some("from-file"));
         assert_eq!(find("10.0.0.2").as_deref(), Some("mq-7"));
         answering.join().expect("no panic");
-        // Nobody answers any more.
+        // No answer comes any more.
         assert_eq!(find("10.0.0.2"), None);
     }
 }

@@ -91,7 +91,7 @@ pub(crate) struct LinksSetup {
 /// The reason why a node didn't answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AskError {
-    /// Nobody answers there, or it is no node.
+    /// There is no answer from there, or it is no node's.
     #[error("{0}")]
     Unreachable(String),
     /// A node refuses the link or the request, or its cookie differs.
@@ -198,7 +198,7 @@ impl Links {
     /// Sends a notice to a member on its control link. Without a link it is lost.
     pub(crate) fn tell(&self, member: u16, kind: u8, body: Bytes) {
         if let Some(link) = self.0.link(member, LinkKind::Control) {
-            // Nobody waits for a notice.
+            // A notice has no answer.
             let _ = link.push(PeerMessage::Notice { kind, body });
         }
     }
@@ -206,7 +206,7 @@ impl Links {
     /// Asks whoever is at an address, member or not.
     ///
     /// # Errors
-    /// Nobody answers in time, or a node refuses.
+    /// No answer comes in time, or a node refuses.
     pub(crate) async fn ask(
         &self,
         address: &str,
