@@ -17,9 +17,8 @@ fn main() -> ExitCode {
         ["census", file] => census(Path::new(file)),
         ["instructions"] => instructions(false),
         ["instructions", "renew"] => instructions(true),
-        ["instructions", "one"] => one_instruction_count(),
         _ => {
-            eprintln!("usage: cargo xtask tidy | circles | passwords DIR | instructions [renew | one] | census FILE");
+            eprintln!("usage: cargo xtask tidy | circles | passwords DIR | instructions [renew] | census FILE");
             ExitCode::from(64)
         }
     }
@@ -100,20 +99,6 @@ fn instructions(renew: bool) -> ExitCode {
             let failures = findings.iter().filter(|finding| finding.is_failure()).count();
             println!("instructions: {failures} failures, {} to renew", findings.len() - failures);
             if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-        }
-        Err(error) => {
-            eprintln!("instructions: {error}");
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Counts one benchmark in the profile of the tests.
-fn one_instruction_count() -> ExitCode {
-    match xtask::instructions::try_one(&xtask::root()) {
-        Ok((name, figure)) => {
-            println!("instructions: {name} can be counted: {figure:.1} in the profile of the tests");
-            ExitCode::SUCCESS
         }
         Err(error) => {
             eprintln!("instructions: {error}");

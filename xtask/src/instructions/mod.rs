@@ -24,7 +24,7 @@ pub const RENEW: &str = "make instructions";
 /// # Errors
 /// It doesn't build or run, or valgrind isn't installed.
 pub fn count(root: &Path, mut tell: impl FnMut(&str, f64)) -> io::Result<Figures> {
-    let program = valgrind::build(root, valgrind::RELEASED)?;
+    let program = valgrind::build(root)?;
     let mut counted = Figures::default();
     for name in valgrind::names(&program)? {
         let figure = valgrind::count(&program, &name)?;
@@ -32,17 +32,4 @@ pub fn count(root: &Path, mut tell: impl FnMut(&str, f64)) -> io::Result<Figures
         counted.insert(name, figure);
     }
     Ok(counted)
-}
-
-/// Counts the first benchmark in the profile of the tests: whether program, valgrind and the mark of what is counted fit together. Its
-/// figure is comparable with none. Returns it with its name.
-///
-/// # Errors
-/// As [`count`].
-pub fn try_one(root: &Path) -> io::Result<(String, f64)> {
-    let program = valgrind::build(root, valgrind::TESTED)?;
-    let name =
-        valgrind::names(&program)?.into_iter().next().ok_or_else(|| io::Error::other("there are no benchmarks"))?;
-    let figure = valgrind::count(&program, &name)?;
-    Ok((name, figure))
 }
