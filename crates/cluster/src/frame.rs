@@ -122,9 +122,9 @@ impl Writer {
 }
 
 /// Takes fields from the beginning of bytes.
-pub(crate) struct Reader(pub(crate) Bytes);
+pub(crate) struct FrameReader(pub(crate) Bytes);
 
-impl Reader {
+impl FrameReader {
     pub(crate) fn take(&mut self, count: usize) -> Option<Bytes> {
         (self.0.len() >= count).then(|| self.0.split_to(count))
     }
@@ -227,7 +227,7 @@ impl Request {
 
     /// The placement and the request in these bytes; `None` if they aren't a request of this version.
     pub(crate) fn decode(bytes: &Bytes) -> Option<(PlacementId, Request)> {
-        let mut from = Reader(bytes.clone());
+        let mut from = FrameReader(bytes.clone());
         let kind = from.head()?;
         let placement = PlacementId(from.u32()?);
         let request = match kind {
@@ -289,7 +289,7 @@ impl Reply {
     }
 
     pub(crate) fn decode(bytes: &Bytes) -> Option<Reply> {
-        let mut from = Reader(bytes.clone());
+        let mut from = FrameReader(bytes.clone());
         let reply = match from.head()? {
             1 => Reply::Appended,
             2 => Reply::AppendedUpTo(from.id()?),

@@ -10,7 +10,7 @@ use bytes::{BufMut, Bytes, BytesMut};
 use leveret_broker::registry::PlacedAnswer;
 use leveret_model::MemberNumber;
 
-use crate::frame::Reader;
+use crate::frame::FrameReader;
 
 const VERSION: u8 = 1;
 
@@ -63,7 +63,7 @@ impl Batch {
 
     /// The batch in these bytes; `None` if they aren't one of this version.
     pub(super) fn decode(bytes: &Bytes) -> Option<Batch> {
-        let mut from = Reader(bytes.clone());
+        let mut from = FrameReader(bytes.clone());
         if from.take(1)?[0] != VERSION {
             return None;
         }
