@@ -37,6 +37,7 @@ use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{ChangeRequest, EndOfQueues, Registry};
+use crate::remote::Lanes;
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
@@ -75,6 +76,8 @@ pub struct Broker {
     pub registry: Arc<Registry>,
     /// The commit streams.
     pub streams: Arc<Streams>,
+    /// The ways to queues of other nodes.
+    pub lanes: Arc<Lanes>,
     /// The node's own log, the first of the streams.
     pub commit: Arc<LocalStream>,
     /// The streams that are logs on this disk, in the order of their ids.
@@ -221,6 +224,7 @@ impl Broker {
         let replies = Arc::new(ReplyTargets::new(names.clone()));
         let queue_metrics = Arc::new(QueueMetrics::default());
         let taps = Arc::new(Taps::default());
+        let lanes = Arc::new(Lanes::default());
         let registry = Arc::new(Registry::new(
             model,
             |queue| {
@@ -238,6 +242,7 @@ impl Broker {
                 counters: counters[0].clone(),
                 taps: taps.clone(),
                 durability: settings.durability,
+                lanes: lanes.clone(),
                 member: settings.member,
                 first_number: settings.first_number,
                 strict_compat: settings.strict_compat,
@@ -280,6 +285,7 @@ impl Broker {
             settings,
             registry,
             streams,
+            lanes,
             commit,
             logs,
             reads,

@@ -91,6 +91,11 @@ impl Broker {
 }
 
 impl Connection {
+    /// One whose session is known from the beginning: a link between nodes, of whom no list knows. `outbox` is the session's.
+    pub fn of_session(outbox: Arc<Outbox>, session: Box<dyn Session>) -> Self {
+        Self { state: State::Known(session), outbox, unauthenticated: None }
+    }
+
     /// Handles input; returns how many bytes it used. The rest is a partial frame, or held back while
     /// [`Connection::wants_read`] is false: it has to be offered again together with the following bytes.
     pub fn receive(&mut self, input: &[u8], now: Now) -> usize {

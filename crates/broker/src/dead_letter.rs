@@ -35,9 +35,9 @@ use crate::time::Now;
 use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget, targets_max};
 use crate::wait_for::{WaitEnd, WaitFor};
 
-/// Number of these messages for which a queue has room; none if it is on another node.
+/// Number of these messages for which a queue has room, as far as this node knows: one on another node says later what it took.
 fn room_for(queue: &QueueRef, part: BatchPart<'_>) -> u32 {
-    queue.home().map_or(0, |home| home.has_room_for(part))
+    queue.home().map_or(part.count, |home| home.has_room_for(part))
 }
 
 impl Broker {
@@ -51,8 +51,8 @@ impl Broker {
         }
         let work = self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic);
         let stream = work.as_ref().and_then(Work::needs_room_of).map(|queue| queue.stream());
-        let is_full = |stream: &&StreamRef| !stream.has_room() || self.deferred.is_set_aside(core, stream.id());
-        let full = stream.filter(is_full).cloned();
+        let is_full = |stream: &StreamRef| !stream.has_room() || self.deferred.is_set_aside(core, stream.id());
+        let full = stream.cloned().filter(is_full);
         match work {
             Some(work) if let Some(full) = full => self.set_aside(core, &full, work),
             Some(Work::DeadLetters(queue)) => {
@@ -71,7 +71,7 @@ impl Broker {
                     self.deferred.tell_more(core, ended);
                 }
             }
-            Some(Work::Deleted(queues)) => queues.iter().filter_map(QueueRef::home).for_each(|home| home.delete()),
+            Some(Work::Deleted(queues)) => queues.iter().for_each(QueueRef::delete),
             Some(Work::Asked(question)) => question(now),
             Some(Work::History(copy)) => self.copy_history(core, copy, now),
             Some(Work::Policies) => self.apply_policies(now),
@@ -593,7 +593,10 @@ impl Moving {
     fn full_elsewhere(&self) -> Option<StreamRef> {
         let here = self.queue.stream().id();
         let targets = self.runs.iter().flat_map(|(targets, ..)| targets).map(QueueRef::stream);
-        targets.filter(|stream| stream.id() != here).find(|stream| !stream.has_room()).cloned()
+        targets
+            .filter(|stream| stream.id() != here)
+            .find(|stream| !stream.has_room())
+            .map(|stream| StreamRef::clone(&stream))
     }
 
     /// The targets in other streams have answered. `None` if it doesn't go on: a stream left that had targets of its dead letters.

@@ -17,6 +17,7 @@ use leveret_log::{GroupId, Wait};
 use leveret_queue::{GroupPlace, Place};
 
 use crate::queue_handle::{LocalQueue, Waiting};
+use crate::remote::Lane;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Record, StreamRef};
 use crate::ticket::Ticket;
@@ -29,6 +30,8 @@ pub struct Group {
     place: Arc<GroupPlace>,
     /// Queues whose dead letters it moves, with the answers that wait until it is durable.
     moving: Vec<(LocalQueue, Vec<Waiting>)>,
+    /// The lane that it is said on, and its number there, if its queues are on another node.
+    away: Option<(Arc<Lane>, u64)>,
     /// Ranges of the shared log that a queue releases when the group takes effect.
     released: Vec<(Arc<SharedMessages>, u64, u64)>,
 }
@@ -36,7 +39,14 @@ pub struct Group {
 impl Group {
     /// An empty group of this stream.
     pub fn new(stream: &StreamRef) -> Self {
-        Self { stream: stream.clone(), id: None, place: Arc::default(), moving: Vec::new(), released: Vec::new() }
+        Self {
+            stream: stream.clone(),
+            id: None,
+            place: Arc::default(),
+            moving: Vec::new(),
+            away: None,
+            released: Vec::new(),
+        }
     }
 
     /// The stream that it belongs to.
@@ -47,6 +57,12 @@ impl Group {
     /// Appends a record as part of it.
     pub(crate) fn append(&mut self, record: Record<'_>) -> Ticket {
         self.stream.append_in(&mut self.id, record)
+    }
+
+    /// Its number on a lane; `None` if it was begun on another one, whose link has ended since.
+    pub(crate) fn away_in(&mut self, lane: &Arc<Lane>) -> Option<u64> {
+        let (on, number) = self.away.get_or_insert_with(|| (lane.clone(), lane.begin_group()));
+        Arc::ptr_eq(on, lane).then_some(*number)
     }
 
     pub(crate) fn place(&self) -> &Arc<GroupPlace> {
@@ -69,7 +85,10 @@ impl Group {
     }
 
     fn commit_records(&mut self, wait: Wait) -> Ticket {
-        let ticket = self.id.take().and_then(|id| self.stream.commit_group(id, wait));
+        let ticket = match self.away.take() {
+            Some((lane, number)) => Some(lane.commit(number)),
+            None => self.id.take().and_then(|id| self.stream.commit_group(id, wait)),
+        };
         let ticket = ticket.unwrap_or(Ticket::new(self.stream.id(), Place::NOTHING));
         self.place.close(ticket.place());
         for (shared, first, last) in std::mem::take(&mut self.released) {
@@ -85,7 +104,7 @@ impl Group {
 impl Drop for Group {
     /// The caller panicked. Its steps took effect in memory and can't be taken back, so they are logged, too.
     fn drop(&mut self) {
-        if self.id.is_some() || !self.moving.is_empty() {
+        if self.id.is_some() || self.away.is_some() || !self.moving.is_empty() {
             self.commit_records(Wait::Lazy);
             self.stream.announce();
         }

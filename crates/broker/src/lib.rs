@@ -65,6 +65,7 @@ pub mod records;
 pub mod recovered_shared;
 pub mod recovery;
 pub mod registry;
+pub mod remote;
 pub mod reply;
 pub mod reply_to;
 pub mod route;

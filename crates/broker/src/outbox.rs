@@ -108,7 +108,7 @@ impl Outbox {
     }
 
     /// Has the owner end at once, without a word to its client.
-    pub(crate) fn kill(&self) {
+    pub fn kill(&self) {
         self.is_killed.store(true, Ordering::Release);
         self.wake.wake();
     }

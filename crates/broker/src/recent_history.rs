@@ -190,6 +190,11 @@ impl<'a> Letters<'a> {
         }
         let batch = Arc::new(self.builder.finish());
         self.waits.push(self.broker.hand_over(&self.queues, &batch, self.persistent, self.now).wait);
-        self.full = self.queues.iter().map(QueueRef::stream).find(|stream| !stream.has_room()).cloned();
+        self.full = self
+            .queues
+            .iter()
+            .map(QueueRef::stream)
+            .find(|stream| !stream.has_room())
+            .map(|stream| StreamRef::clone(&stream));
     }
 }

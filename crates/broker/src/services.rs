@@ -9,6 +9,7 @@ use leveret_queue::{Epoch, MemoryBudget};
 use crate::deferred::Deferred;
 use crate::queue_metrics::QueueMetrics;
 use crate::reads::Reads;
+use crate::remote::Lanes;
 use crate::shared_messages::SharedMessages;
 use crate::streams::LateStream;
 use crate::streams::Streams;
@@ -38,6 +39,8 @@ pub struct Services {
     pub taps: Arc<Taps>,
     /// The meaning of a confirm in queues that don't say so themselves.
     pub durability: Durability,
+    /// The ways to queues of other nodes.
+    pub lanes: Arc<Lanes>,
     /// This node's number in its cluster.
     pub member: MemberNumber,
     /// Number of the first message of a new queue.

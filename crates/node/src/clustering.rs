@@ -11,6 +11,7 @@ use leveret_cluster::forming::{FormingOptions, host_of};
 use leveret_log::{Disk, EntryOptions};
 
 use crate::clock::Clock;
+use crate::cluster::DataSeats;
 use crate::cluster::cookie;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::member::{Attach, ClusterNode, ClusterSetup, Discover, Membership, OwnNode};
@@ -179,10 +180,12 @@ impl Clustering {
         identity: &Identity,
         disk: &Arc<dyn Disk>,
         (clock, entry_options): (&Clock, EntryOptions),
+        seats: Arc<dyn DataSeats>,
         fatal: &Fatal,
     ) -> Result<(), StartError> {
         let attach = Attach {
             broker: broker.clone(),
+            seats,
             clock: clock.clone(),
             disk: disk.clone(),
             entry_options,

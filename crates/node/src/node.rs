@@ -22,7 +22,7 @@ use crate::clock_follower;
 use crate::cluster::ClusterRemote;
 use crate::cluster::member::{ClusterView, ask_to_join};
 use crate::clustering::{ClusterOptions, Clustering, address_of};
-use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
+use crate::cores::{Acceptors, LinkSeats, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors::{self, Descriptors};
 use crate::disk::{DiskThreads, Fatal, FsDisk};
 use crate::first_start;
@@ -274,7 +274,8 @@ impl Node {
                 node_id: identity.log_node_id,
                 ..EntryOptions::default()
             };
-            clustering.attach(&broker, &identity, &disk, (&clock, entry_options), &fatal)?;
+            let seats = Arc::new(LinkSeats::new(&running, &broker));
+            clustering.attach(&broker, &identity, &disk, (&clock, entry_options), seats, &fatal)?;
         }
         let side = SideRuntime::start()?;
         side.spawn(clock_follower::follow(broker.clone(), clock.clone()));

@@ -23,3 +23,4 @@ pub use handshake::{Handshake, HandshakeError, HandshakeStep, PREAMBLE, UNPROVEN
 pub use hello::{Hello, LinkKind, Versions};
 pub use outgoing::Outgoing;
 pub use proof::Cookie;
+pub use wire::FieldReader;

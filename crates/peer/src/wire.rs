@@ -42,39 +42,46 @@ pub(crate) fn harmless(bytes: &[u8], bytes_max: usize) -> String {
 }
 
 /// Reads fields. `None` if there aren't enough bytes, or they aren't of this form.
-pub(crate) struct FieldReader<'a>(pub &'a [u8]);
+pub struct FieldReader<'a>(pub &'a [u8]);
 
 impl<'a> FieldReader<'a> {
-    pub(crate) fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+    /// The next bytes, so many.
+    pub fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
         self.0.split_off(..count)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+    /// The next bytes of a fixed number.
+    pub fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
         self.bytes(N)?.try_into().ok()
     }
 
-    pub(crate) fn u8(&mut self) -> Option<u8> {
+    /// A byte.
+    pub fn u8(&mut self) -> Option<u8> {
         self.array().map(u8::from_le_bytes)
     }
 
-    pub(crate) fn flag(&mut self) -> Option<bool> {
+    /// A byte that is 0 or 1.
+    pub fn flag(&mut self) -> Option<bool> {
         self.u8().and_then(|byte| (byte <= 1).then_some(byte == 1))
     }
 
-    pub(crate) fn u16(&mut self) -> Option<u16> {
+    /// An integer of two bytes.
+    pub fn u16(&mut self) -> Option<u16> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Option<u32> {
+    /// An integer of four bytes.
+    pub fn u32(&mut self) -> Option<u32> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Option<u64> {
+    /// An integer of eight bytes.
+    pub fn u64(&mut self) -> Option<u64> {
         self.array().map(u64::from_le_bytes)
     }
 
     /// A text of at most so many bytes, without control characters: texts of others end up in the log.
-    pub(crate) fn text(&mut self, bytes_max: usize) -> Option<String> {
+    pub fn text(&mut self, bytes_max: usize) -> Option<String> {
         let length = usize::from(self.u16()?);
         if length > bytes_max {
             return None;

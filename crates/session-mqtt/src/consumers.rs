@@ -61,7 +61,7 @@ impl Session {
             Ok(queue) => queue,
             Err(refused) => return refuse(self, &refused.to_string(), reason_of(&refused)),
         };
-        if let Err(why) = queue.check_runs() {
+        if let Err(why) = queue.check_runs_here() {
             return refuse(self, &why, ReasonCode::SERVER_UNAVAILABLE);
         }
         if self.client.account.take(Kind::Consumers).is_err() {

@@ -241,7 +241,7 @@ impl<R: Records> RecordLedger<R> {
             user: "".into(),
             arguments: Arguments::default(),
         };
-        if let Err(why) = queue.check_runs() {
+        if let Err(why) = queue.check_runs_here() {
             return self.fail(&why);
         }
         let me = self.me.clone();

@@ -31,7 +31,7 @@ pub(crate) fn publish<'a>(
     let mut together = Together { wait: WaitFor::default(), is_refused: false };
     for (queue, batch) in all {
         let at = groups.iter().position(|group| group.stream().id() == queue.stream().id()).unwrap_or_else(|| {
-            groups.push(Group::new(queue.stream()));
+            groups.push(Group::new(&queue.stream()));
             groups.len() - 1
         });
         let published = queue.publish_in(&mut groups[at], BatchPart::whole(batch), true, now.monotonic);

@@ -26,7 +26,7 @@ impl Session {
                 ResponseCode::AccessRefused
             }
             Some(queue) if queue.queue_type() == QueueType::Stream => match snapshot.queue(vhost, name) {
-                Some(queue) if queue.check_runs().is_ok() => ResponseCode::Ok,
+                Some(queue) if queue.check_runs_here().is_ok() => ResponseCode::Ok,
                 _ => ResponseCode::StreamNotAvailable,
             },
             _ => ResponseCode::StreamDoesNotExist,

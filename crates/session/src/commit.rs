@@ -331,7 +331,7 @@ impl Groups {
         let at = match self.0.iter().position(|group| group.stream().id() == queue.stream().id()) {
             Some(at) => at,
             None => {
-                self.0.push(Group::new(queue.stream()));
+                self.0.push(Group::new(&queue.stream()));
                 self.0.len() - 1
             }
         };

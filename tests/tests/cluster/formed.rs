@@ -1,6 +1,6 @@
 //! A cluster of three nodes.
 
-use leveret_tests::wire::{Wire, Writer, method, method_frame};
+use leveret_tests::wire::Wire;
 use serde_json::json;
 
 use crate::Cluster;
@@ -34,21 +34,4 @@ fn an_object_declared_anywhere_is_everywhere_and_survives() {
     for at in 0..3 {
         cluster.wait_until("all queues are known", |cluster| cluster.queues(at).len() == 6);
     }
-}
-
-#[test]
-fn a_queue_of_another_node_is_refused_in_words() {
-    let cluster = Cluster::start(2);
-    let mut wire = Wire::open(cluster.nodes[0].amqp());
-    let _ = wire.declare(1, "here", true);
-    cluster.wait_until("it is known", |cluster| cluster.queues(1) == ["here"]);
-    let mut other = Wire::open(cluster.nodes[1].amqp());
-    let mut arguments = Writer::new();
-    arguments.put_short(0).put_short_string("here").put_octet(0);
-    other.send(&method_frame(1, method::BASIC_GET, &arguments));
-    let refused = other.next_method(method::BASIC_GET_EMPTY).expect_err("it is on another node");
-    let (code, text) = refused.reason().expect("the channel is closed");
-    let expected =
-        format!("home node '{}' of durable queue 'here' in vhost '/' is down or inaccessible", cluster.name(0));
-    assert!(code == 404 && text.contains(&expected), "{code} {text}");
 }

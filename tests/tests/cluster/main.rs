@@ -1,6 +1,7 @@
 //! Several nodes that form a cluster: one metadata, whichever node is asked.
 
 mod by_hand;
+mod elsewhere;
 mod failures;
 mod formed;
 

@@ -18,7 +18,7 @@ use crate::outbox::{Event, Outbox, Wake};
 
 pub(crate) use pin::BodyPin;
 pub use reader::{BodyOwner, BodyRead};
-pub use reader::{BodyReader, Pieces};
+pub use reader::{BodyReader, Pieces, WholeBody};
 use upload::Upload;
 pub use upload::{BodyFile, Unwritten};
 

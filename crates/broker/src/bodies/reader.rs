@@ -20,7 +20,7 @@ pub enum BodyReader {
     /// It is delivered piece by piece.
     Pieces(Pieces),
     /// It is converted as a whole.
-    Whole(Whole),
+    Whole(WholeBody),
 }
 
 /// The result of a read: a piece, or the whole body.
@@ -247,22 +247,22 @@ impl Pieces {
     }
 
     /// Reads the whole body instead; few bodies are in memory as a whole at a time.
-    pub fn whole(&self) -> Whole {
+    pub fn whole(&self) -> WholeBody {
         let slot = Arc::new(Slot::default());
         let (pin, outbox) = (self.pin.clone(), self.outbox.clone());
         let read = BodyRead { pin, place: None, permit: None, queue: self.queue.clone(), slot: slot.clone(), outbox };
         self.bodies.reads.push_whole(read);
-        Whole { slot, body: None }
+        WholeBody { slot, body: None }
     }
 }
 
 /// A body that is read as a whole. The next one is read when this is dropped.
-pub struct Whole {
+pub struct WholeBody {
     slot: Arc<Slot>,
     body: Option<Result<(Bytes, Option<Permit>), String>>,
 }
 
-impl Whole {
+impl WholeBody {
     /// Whether the read has finished.
     pub fn has_news(&self) -> bool {
         self.body.is_some() || self.slot.lock().is_some()

@@ -1,36 +1,54 @@
-//! A queue whose messages are on another node of the cluster, which can't be asked for them yet: it is known by name and properties, routes
-//! lead to it, and everything that needs its home is refused.
+//! A queue whose messages are on another node of the cluster. It is known by name and properties, routes lead to it, and its calls go to
+//! its home on the lane of the core that makes them. While there is no lane, everything that needs the home is refused.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leveret_log::LogId;
-use leveret_model::{EffectiveQueue, Home, Queue as QueueInfo, Topology};
-use leveret_queue::QueueGauges;
+use leveret_log::{LogId, Wait};
+use leveret_message::BatchPart;
+use leveret_model::{EffectiveQueue, Home, MemberNumber, Queue as QueueInfo, QueueId, Topology};
+use leveret_queue::{
+    ConsumerId, ConsumerOptions, CreditState, Deliveries, GetOutcome, Link, NoConsumer, QueueGauges, QueueState, Run,
+    Signal,
+};
+use parking_lot::Mutex;
 
 use super::{Published, QueueRef};
+use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
+use crate::group::Group;
 use crate::published::PublishedHere;
+use crate::questions::{QueueAnswer, QueueQuestion};
+use crate::remote::{Answer, CallKind, Lane, Lanes, Question};
 use crate::services::Services;
+use crate::settlement::Settlement;
 use crate::streams::{Apply, StreamRef};
+use crate::ticket::{Awaited, Ticket};
 
 /// A queue on another node.
 pub(crate) struct AwayQueue {
     pub(super) info: Arc<QueueInfo>,
     pub(super) effective: Arc<EffectiveQueue>,
-    /// This node's own log: a caller that waits for what it did to the queue, which was nothing, waits for nothing.
-    pub(super) stream: StreamRef,
+    /// This node's own log: a caller that waits for what it did while there was no lane, which was nothing, waits for nothing.
+    stream: StreamRef,
+    lanes: Arc<Lanes>,
+    /// The number of its node.
+    member: MemberNumber,
     /// The name of its node.
-    pub(super) node: Arc<str>,
+    node: Arc<str>,
+    /// Links that publish to the queue by its name, and are told when it is gone.
+    watchers: Mutex<BTreeMap<u64, Arc<dyn Link>>>,
 }
 
 impl AwayQueue {
     /// A queue with this home, as seen by the other members.
     pub(crate) fn seen(info: Arc<QueueInfo>, topology: &Topology, services: &Services) -> QueueRef {
-        let Home::Owner(home) = info.home;
-        let node = topology.member(home).map_or_else(|| "?".into(), |member| member.name.clone());
+        let Home::Owner(member) = info.home;
+        let node = topology.member(member).map_or_else(|| "?".into(), |member| member.name.clone());
         let effective = topology.effective_queue(&info, &[]).into();
         let (stream, _) = services.streams.of(&info);
-        Arc::new(Self { info, effective, stream, node }).into()
+        let (lanes, watchers) = (services.lanes.clone(), Mutex::default());
+        Arc::new(Self { info, effective, stream, lanes, member, node, watchers }).into()
     }
 
     /// The text for clients, in RabbitMQ's words for a queue whose home can't be reached.
@@ -40,13 +58,236 @@ impl AwayQueue {
         format!("home node '{}' of {durable}queue '{name}' in vhost '{vhost}' is down or inaccessible", self.node)
     }
 
-    /// The answer to a publisher: nothing was taken.
-    pub(super) fn refused() -> Published {
-        PublishedHere::none().into()
+    /// The lane of this thread's core to its node.
+    fn lane(&self) -> Option<Arc<Lane>> {
+        self.lanes.to(self.member)
     }
 
-    pub(super) fn gauges() -> QueueGauges {
-        QueueGauges { failed: true, ..QueueGauges::default() }
+    fn id(&self) -> QueueId {
+        self.info.id
+    }
+
+    /// Checks that its node can be reached.
+    pub(super) fn check_reached(&self) -> Result<(), String> {
+        self.lane().map(|_| ()).ok_or_else(|| self.text())
+    }
+
+    /// The stream of what is submitted to it now.
+    pub(super) fn stream(&self) -> StreamRef {
+        match self.lane() {
+            Some(lane) => lane.writer().clone(),
+            None => self.stream.clone(),
+        }
+    }
+
+    pub(super) fn gauges(&self) -> QueueGauges {
+        QueueGauges { failed: self.lane().is_none(), ..QueueGauges::default() }
+    }
+
+    pub(super) fn publish(&self, part: BatchPart<'_>, persistent: bool) -> Published {
+        let published = self.lane().and_then(|lane| lane.publish(self.id(), part, persistent, None));
+        published.unwrap_or_else(|| PublishedHere::none().into())
+    }
+
+    pub(super) fn publish_in(&self, group: &mut Group, part: BatchPart<'_>, persistent: bool) -> Published {
+        let published = self.lane().and_then(|lane| {
+            let number = group.away_in(&lane)?;
+            lane.publish(self.id(), part, persistent, Some(number))
+        });
+        published.unwrap_or_else(|| PublishedHere::none().into())
+    }
+
+    pub(super) fn settle_in(&self, group: &mut Group, deliveries: Deliveries<'_>, how: Settlement) {
+        if let Some(lane) = self.lane()
+            && let Some(number) = group.away_in(&lane)
+        {
+            let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
+            lane.call(self.id(), CallKind::Settle { consumer, runs, how, group: Some(number) });
+        }
+    }
+
+    /// Makes a call without an answer.
+    pub(super) fn call(&self, what: impl FnOnce() -> CallKind) {
+        if let Some(lane) = self.lane() {
+            lane.call(self.id(), what());
+        }
+    }
+
+    /// Makes a call, and returns the ticket of its end if somebody waits for it.
+    pub(super) fn call_and_wait(&self, wait: Wait, what: impl FnOnce() -> CallKind) -> Option<Ticket> {
+        match wait {
+            Wait::Lazy => {
+                self.call(what);
+                None
+            }
+            Wait::Written | Wait::Confirm => self.lane()?.call_and_wait(self.id(), what()),
+        }
+    }
+
+    /// The place of everything that was submitted so far.
+    pub(super) fn awaited(&self) -> Awaited {
+        self.lane().map_or_else(Awaited::default, |lane| lane.appended().into())
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce() -> Question,
+        gone: fn() -> T,
+        of: impl FnOnce(Answer) -> Option<T> + Send + 'static,
+    ) -> NowOrLater<T> {
+        match self.lane() {
+            Some(lane) => lane.ask(self.id(), question(), gone, of),
+            None => NowOrLater::Now(gone()),
+        }
+    }
+
+    pub(super) fn consume(&self, id: ConsumerId, options: ConsumerOptions) -> NowOrLater<Result<(), NoConsumer>> {
+        let Some(lane) = self.lane() else { return NowOrLater::Now(Err(NoConsumer::Failed(self.text()))) };
+        lane.add(self.id(), id, &options);
+        let asked = lane.clone();
+        let question = Question::Consume(id, Box::new(options));
+        lane.ask(
+            self.id(),
+            question,
+            || Err(NoConsumer::Gone),
+            move |answer| match answer {
+                Answer::Consumed(answer) => {
+                    if answer.is_err() {
+                        asked.remove(id);
+                    }
+                    Some(answer)
+                }
+                _ => None,
+            },
+        )
+    }
+
+    pub(super) fn cancel(&self, id: ConsumerId) -> NowOrLater<Option<usize>> {
+        let Some(lane) = self.lane() else { return NowOrLater::Now(None) };
+        let unsent = lane.remove(id);
+        lane.ask(self.id(), Question::Cancel(id, unsent), || None, left)
+    }
+
+    pub(super) fn leave(
+        &self,
+        consumers: &[ConsumerId],
+        held: &[(Option<ConsumerId>, Vec<Run>)],
+        failed: bool,
+        is_asked: bool,
+    ) -> NowOrLater<Option<usize>> {
+        let Some(lane) = self.lane() else { return NowOrLater::Now(None) };
+        consumers.iter().for_each(|id| drop(lane.remove(*id)));
+        let question = Question::Leave { consumers: consumers.to_vec(), held: held.to_vec(), failed };
+        let answer = lane.ask(self.id(), question, || None, left);
+        // It is asked in any case, so that it comes behind the call that added these consumers.
+        if is_asked { answer } else { NowOrLater::Now(None) }
+    }
+
+    pub(super) fn grant(
+        &self,
+        id: ConsumerId,
+        delivery_count: u32,
+        link_credit: u32,
+        drain: bool,
+    ) -> NowOrLater<Option<CreditState>> {
+        let Some(lane) = self.lane() else { return NowOrLater::Now(None) };
+        let inbox = lane.inbox(id);
+        let question = Question::Grant { id, delivery_count, link_credit, drain };
+        lane.ask(
+            self.id(),
+            question,
+            || None,
+            move |answer| match answer {
+                Answer::Granted(state) => Some(state.zip(inbox).map(|(state, inbox)| inbox.granted(state, drain))),
+                _ => None,
+            },
+        )
+    }
+
+    pub(super) fn get(&self, automatic_ack: bool) -> NowOrLater<GetOutcome> {
+        if self.lane().is_none() {
+            return NowOrLater::Now(GetOutcome::Failed(self.text()));
+        }
+        self.ask(
+            || Question::Get { automatic_ack },
+            GetOutcome::default,
+            |answer| match answer {
+                Answer::Got(outcome) => Some(outcome),
+                _ => None,
+            },
+        )
+    }
+
+    /// Asks for a removal of messages, which is over once it is answered.
+    pub(super) fn removed(&self, question: impl FnOnce() -> Question) -> NowOrLater<(u64, Ticket)> {
+        self.ask(question, Default::default, |answer| match answer {
+            Answer::Removed(count) => Some((count, Ticket::default())),
+            _ => None,
+        })
+    }
+
+    /// Asks a question of those that clients' protocols have. Others are asked over HTTP, at the queue's node.
+    pub(super) fn question<T: Send + 'static>(
+        &self,
+        question: &QueueQuestion,
+        gone: fn() -> T,
+        of: fn(QueueAnswer) -> T,
+    ) -> NowOrLater<T> {
+        let question = match question {
+            QueueQuestion::Size(size) => Question::Size(size.used.is_some()),
+            QueueQuestion::RunState(_) if self.lane().is_none() => {
+                return NowOrLater::Now(of(QueueAnswer::RunState(QueueState::Failed(self.text()))));
+            }
+            QueueQuestion::RunState(_) => Question::RunState,
+            _ => return NowOrLater::Now(gone()),
+        };
+        self.ask(
+            || question,
+            gone,
+            move |answer| match answer {
+                Answer::Size(ready, consumers) => Some(of(QueueAnswer::Size((ready, consumers)))),
+                Answer::RunState(state) => Some(of(QueueAnswer::RunState(state))),
+                _ => None,
+            },
+        )
+    }
+
+    pub(super) fn flow(&self, id: ConsumerId, flow: leveret_queue::Flow) {
+        if let Some(lane) = self.lane() {
+            lane.flow(self.id(), id, flow);
+        }
+    }
+
+    pub(super) fn take(
+        &self,
+        id: ConsumerId,
+        most: leveret_queue::Portion,
+        out: &mut Vec<leveret_queue::Taken>,
+    ) -> leveret_queue::TurnEnd {
+        self.lane().map_or(leveret_queue::TurnEnd::Done, |lane| lane.take(id, most, out))
+    }
+
+    pub(super) fn watch(&self, key: u64, link: Arc<dyn Link>) {
+        self.watchers.lock().insert(key, link);
+    }
+
+    pub(super) fn unwatch(&self, key: u64) {
+        self.watchers.lock().remove(&key);
+    }
+
+    /// The queue was deleted.
+    pub(crate) fn deleted(&self) {
+        for (key, link) in std::mem::take(&mut *self.watchers.lock()) {
+            link.signal(Signal::Cancelled(key));
+        }
+    }
+}
+
+/// The number of consumers that are left.
+fn left(answer: Answer) -> Option<Option<usize>> {
+    match answer {
+        Answer::Left(left) => Some(left),
+        _ => None,
     }
 }
 

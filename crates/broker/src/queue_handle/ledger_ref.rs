@@ -10,6 +10,7 @@ use leveret_queue::{ConsumerId, Deliveries, GetOutcome, Link, Run, SetAside};
 
 use super::queue_ref::{QueueRef, pass};
 use crate::asked::{Later, NowOrLater};
+use crate::remote::{CallKind, Question};
 use crate::settlement::Settlement;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
@@ -69,7 +70,7 @@ impl LedgerQueueRef {
                 let link = link.clone();
                 queue.answer_late(move |queue| queue.taps.got(&queue.info, queue.get(automatic_ack, &link, key, now), now))
             }
-        }, away => NowOrLater::Now(GetOutcome::Failed(away.text())))
+        }, away => away.get(automatic_ack))
     }
 
     /// Returns the message of a get whose asker is gone to its place, when the answer comes. One that the queue hands out
@@ -88,12 +89,16 @@ impl LedgerQueueRef {
 
     /// Claims deferred messages for a consumer, see [`leveret_queue::LedgerQueue::claim`].
     pub fn claim(&self, id: ConsumerId, tokens: &[Box<str>]) {
-        pass!(self.0, queue => queue.claim(id, tokens));
+        pass!(self.0, queue => queue.claim(id, tokens), away => {
+            away.call(|| CallKind::Claim { id, tokens: tokens.to_vec() });
+        });
     }
 
     /// Adds annotations to messages that a consumer holds, see [`leveret_queue::LedgerQueue::annotate`].
     pub fn annotate(&self, runs: &[Run], added: &Arc<Added>) {
-        pass!(self.0, queue => queue.annotate(runs, added));
+        pass!(self.0, queue => queue.annotate(runs, added), away => {
+            away.call(|| CallKind::Annotate { runs: runs.to_vec(), added: added.clone() });
+        });
     }
 
     /// Removes all ready messages. The answer is how many, and the ticket that its publication waits for.
@@ -101,7 +106,7 @@ impl LedgerQueueRef {
         pass!(
             self.0,
             queue => queue.asked(Default::default, move |queue| queue.purge(now)),
-            _away => NowOrLater::Now(Default::default())
+            away => away.removed(|| Question::Purge)
         )
     }
 
@@ -111,7 +116,7 @@ impl LedgerQueueRef {
         pass!(
             self.0,
             queue => queue.asked(Default::default, move |queue| queue.drop_set_aside(which, first, last)),
-            _away => NowOrLater::Now(Default::default())
+            away => away.removed(|| Question::DropSetAside { which, first, last })
         )
     }
 }

@@ -76,7 +76,7 @@ pub use groups::PublishedIn;
 pub use ledger_ref::LedgerQueueRef;
 pub use leveret_queue::NoConsumer;
 pub(crate) use queue_ref::Kept;
-pub use queue_ref::{QueueKey, QueueRef};
+pub use queue_ref::{QueueKey, QueueRef, StreamOf};
 pub use stream_ref::StreamQueueRef;
 
 /// Maximum number of runs in one record of the log, so that it doesn't exceed the largest record.

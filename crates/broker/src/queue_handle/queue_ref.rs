@@ -1,8 +1,7 @@
 //! A queue as everything outside this module refers to it, wherever it is: the narrow waist between clients and queues.
 //!
-//! Callers make calls and know no lock. A queue on another node is the variant `Away` of [`Where`], whose calls refuse: nothing asks that
-//! node yet. No call takes a function, and those that need an answer return
-//! [`NowOrLater`], since only a queue on this node can give one at once:
+//! Callers make calls and know no lock. A queue on another node is the variant `Away` of [`Where`], whose calls go to that node. No call
+//! takes a function, and those that need an answer return [`NowOrLater`], since only a queue on this node can give one at once:
 //!
 //! * messages in: `publish`, `publish_in`; the commit stream says later what became of them, and has `apply` called;
 //! * messages out: `take`, out of what the queue handed to this consumer;
@@ -26,6 +25,7 @@
 //! nothing is applied; nothing is settled, returned, dead-lettered, purged or paced; nobody consumes or watches it, for its only
 //! reader is its owner; and no list asks it anything, since its connection shows it.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -46,6 +46,7 @@ use crate::outbox::Outbox;
 use crate::published::PublishedHere;
 use crate::questions::Ask;
 use crate::reads::Purpose;
+use crate::remote::CallKind;
 use crate::settlement::Settlement;
 use crate::streams::{StreamRef, Waiter, waits};
 use crate::ticket::{Awaited, StreamId, Ticket};
@@ -75,6 +76,26 @@ pub(super) enum Where {
     Here(LocalQueue),
     /// On another member of the cluster.
     Away(Arc<AwayQueue>),
+}
+
+/// The commit stream that a queue belongs to.
+pub enum StreamOf<'a> {
+    /// The queue keeps it.
+    Queue(&'a StreamRef),
+    /// It is that of the lane to its node.
+    Lane(StreamRef),
+}
+
+impl Deref for StreamOf<'_> {
+    type Target = StreamRef;
+
+    #[inline]
+    fn deref(&self) -> &StreamRef {
+        match self {
+            Self::Queue(stream) => stream,
+            Self::Lane(stream) => stream,
+        }
+    }
 }
 
 /// The identity of a queue as a key of maps. It is unique among queues that exist at the same time: an entry with it has to keep
@@ -150,6 +171,11 @@ impl QueueRef {
         )
     }
 
+    /// Its deletion is durable: who waits for it is told, and at its home its memory and its log are freed.
+    pub(crate) fn delete(&self) {
+        pass!(self, queue => queue.delete(), away => away.deleted());
+    }
+
     /// Its handle at its home, for calls that only its home makes. A queue on another node has none here.
     #[inline]
     pub(crate) fn home(&self) -> Option<&LocalQueue> {
@@ -166,10 +192,10 @@ impl QueueRef {
         pass!(self, queue => Self::from(queue.clone()), _away => self.clone())
     }
 
-    /// The commit stream that it belongs to.
+    /// The commit stream of what is submitted to it now.
     #[inline]
-    pub fn stream(&self) -> &StreamRef {
-        pass!(self, queue => queue.stream(), away => &away.stream)
+    pub fn stream(&self) -> StreamOf<'_> {
+        pass!(self, queue => StreamOf::Queue(queue.stream()), away => StreamOf::Lane(away.stream()))
     }
 
     /// The meaning of a confirm.
@@ -185,7 +211,7 @@ impl QueueRef {
             let published = queue.publish(part, persistent, audience, now);
             queue.taps.put(&queue.info, part.first(published.taken()), now);
             queue.told(published, part.count)
-        }, _away => AwayQueue::refused())
+        }, away => away.publish(part, persistent))
     }
 
     /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
@@ -194,7 +220,7 @@ impl QueueRef {
         pass!(self, queue => {
             let super::PublishedIn { accepted, ticket } = queue.publish_in(group, part, persistent, now);
             queue.told(PublishedHere { accepted, awaited: ticket.into(), ..PublishedHere::none() }, part.count)
-        }, _away => AwayQueue::refused())
+        }, away => away.publish_in(group, part, persistent))
     }
 
     /// The reason why it refuses messages, as far as this node knows.
@@ -212,7 +238,7 @@ impl QueueRef {
         pass!(self, queue => {
             let here = PublishedHere { accepted: 1, awaited: queue.awaited(), ..PublishedHere::none() };
             queue.told(here, 1).awaited
-        }, _away => Awaited::default())
+        }, away => away.awaited())
     }
 
     /// Has a commit stream apply the queue, in place of a publisher that is gone.
@@ -228,7 +254,7 @@ impl QueueRef {
             let end = queue.take(id, most, now, out);
             queue.taps.taken(&queue.info, &out[before..], now);
             end
-        }, _away => TurnEnd::Done)
+        }, away => away.take(id, most, out))
     }
 
     /// Carries out a consumer's decision on messages. This takes effect at once, and becomes durable with the log's lazy flush or
@@ -242,20 +268,31 @@ impl QueueRef {
                 queue.requeue(deliveries, failed, now);
                 None
             }
-        }, _away => None)
+        }, away => away.call_and_wait(wait, || {
+            let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
+            CallKind::Settle { consumer, runs, how, group: None }
+        }))
     }
 
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
     /// dead-lettered: moves of dead letters are groups of their own.
     pub fn settle_in(&self, group: &mut Group, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos) {
-        pass!(self, queue => queue.settle_in(group, deliveries, outcome, now));
+        pass!(self, queue => queue.settle_in(group, deliveries, outcome, now), away => {
+            let how = match outcome {
+                Departure::Settled => Settlement::Acknowledge,
+                _ => Settlement::Reject { failed: false },
+            };
+            away.settle_in(group, deliveries, how);
+        });
     }
 
     /// Acknowledges messages of many consumers together: one lock, one record for up to [`super::RECORD_RUNS_MAX`] runs, and
     /// one scheduling of consumers.
     #[inline]
     pub fn acknowledge(&self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
-        pass!(self, queue => queue.acknowledge(settled, now));
+        pass!(self, queue => queue.acknowledge(settled, now), away => {
+            away.call(|| CallKind::Acknowledge(settled.to_vec()));
+        });
     }
 
     /// Rejects messages for a client that waits for an answer: they go to the dead-letter exchange, if the queue has one, or
@@ -269,7 +306,13 @@ impl QueueRef {
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
-        pass!(self, queue => queue.reject(deliveries, failed, outbox, reason, now), _away => WaitFor::default())
+        pass!(self, queue => queue.reject(deliveries, failed, outbox, reason, now), away => {
+            let rejected = away.call_and_wait(Wait::Confirm, || {
+                let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
+                CallKind::Reject { consumer, runs, failed }
+            });
+            rejected.map_or_else(WaitFor::default, WaitFor::from)
+        })
     }
 
     /// Whether it is a quorum queue.
@@ -294,13 +337,20 @@ impl QueueRef {
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
-        pass!(self, queue => queue.modify(deliveries, failed, added, wait, now), _away => None)
+        pass!(self, queue => queue.modify(deliveries, failed, added, wait, now), away => {
+            away.call_and_wait(wait, || {
+                let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
+                CallKind::Modify { consumer, runs, failed, added: added.clone() }
+            })
+        })
     }
 
     /// Takes messages back from a consumer and requeues them. It is overdue from now on: see [`Flow::Overdue`]. With `unsent`, the
     /// last of them weren't sent on its link.
     pub fn take_back(&self, id: ConsumerId, runs: &[Run], unsent: Option<Unsent>, now: Nanos) {
-        pass!(self, queue => queue.take_back(id, runs, unsent, now));
+        pass!(self, queue => queue.take_back(id, runs, unsent, now), away => {
+            away.call(|| CallKind::TakeBack { id, runs: runs.to_vec(), unsent });
+        });
     }
 
     /// Adds a consumer. The answer is whether it was added, or [`NoConsumer`], the reason why it wasn't. Messages may be scheduled for
@@ -309,13 +359,13 @@ impl QueueRef {
         pass!(
             self,
             queue => queue.asked(|| Err(NoConsumer::Gone), move |queue| queue.add_consumer(id, options, now)),
-            away => NowOrLater::Now(Err(NoConsumer::Failed(away.text())))
+            away => away.consume(id, options)
         )
     }
 
     /// Removes a consumer. The answer is how many are left; `None` if it didn't exist.
     pub fn cancel(&self, id: ConsumerId, now: Nanos) -> NowOrLater<Option<usize>> {
-        pass!(self, queue => queue.asked(|| None, move |queue| queue.cancel(id, now)), _away => NowOrLater::Now(None))
+        pass!(self, queue => queue.asked(|| None, move |queue| queue.cancel(id, now)), away => away.cancel(id))
     }
 
     /// Removes consumers and requeues the messages they hold; `failed` counts these deliveries as failed. The answer is how
@@ -336,7 +386,7 @@ impl QueueRef {
                 let (consumers, held) = (consumers.to_vec(), held.to_vec());
                 queue.answer_late(move |queue| queue.leave(&consumers, &held, failed, now).filter(|_| is_asked))
             }
-        }, _away => NowOrLater::Now(None))
+        }, away => away.leave(consumers, held, failed, is_asked))
     }
 
     /// Changes the flow of a consumer in a way that has no answer: the room of its connection, the window of its session, or that
@@ -344,7 +394,7 @@ impl QueueRef {
     pub fn flow(&self, id: ConsumerId, flow: Flow, now: Nanos) {
         pass!(self, queue => {
             let _ = queue.grant(id, flow, now);
-        });
+        }, away => away.flow(id, flow));
     }
 
     /// Sets a consumer's link credit, see [`Flow::Credit`]. The answer is `None` if the consumer is gone.
@@ -358,17 +408,19 @@ impl QueueRef {
         now: Nanos,
     ) -> NowOrLater<Option<CreditState>> {
         let flow = Flow::Credit { delivery_count, link_credit, drain };
-        pass!(self, queue => queue.asked(|| None, move |queue| queue.grant(id, flow, now)), _away => NowOrLater::Now(None))
+        pass!(self, queue => queue.asked(|| None, move |queue| queue.grant(id, flow, now)), away => {
+            away.grant(id, delivery_count, link_credit, drain)
+        })
     }
 
     /// Registers `link` to be signalled with `key` when the queue is gone.
     pub fn watch(&self, key: u64, link: Arc<dyn Link>) {
-        pass!(self, queue => queue.watch(key, link));
+        pass!(self, queue => queue.watch(key, link), away => away.watch(key, link));
     }
 
     /// Removes that registration.
     pub fn unwatch(&self, key: u64) {
-        pass!(self, queue => queue.unwatch(key));
+        pass!(self, queue => queue.unwatch(key), away => away.unwatch(key));
     }
 
     /// Notes that a publisher is held back for this reason.
@@ -410,7 +462,7 @@ impl QueueRef {
         pass!(
             self,
             queue => queue.asked(Q::gone, move |queue| Q::of(queue.answer(question))),
-            _away => NowOrLater::Now(Q::gone())
+            away => away.question(&question, Q::gone, Q::of)
         )
     }
 
@@ -421,7 +473,7 @@ impl QueueRef {
 
     /// Its gauges, read without its lock where it leaves them on its node.
     pub fn gauges(&self) -> QueueGauges {
-        pass!(self, queue => queue.gauges(), _away => AwayQueue::gauges())
+        pass!(self, queue => queue.gauges(), away => away.gauges())
     }
 
     /// Whether it has failed, as far as this node knows. Its lock isn't taken.
@@ -437,7 +489,15 @@ impl QueueRef {
         pass!(self, queue => match queue.state() {
             QueueState::Failed(reason) => Err(self.crashed(&reason)),
             _ => Ok(()),
-        }, away => Err(away.text()))
+        }, away => away.check_reached())
+    }
+
+    /// As [`check_runs`](Self::check_runs), for protocols that can't yet use a queue of another node.
+    ///
+    /// # Errors
+    /// The text for clients.
+    pub fn check_runs_here(&self) -> Result<(), String> {
+        pass!(self, _queue => self.check_runs(), away => Err(away.text()))
     }
 
     /// The text for clients that need a queue that has failed, in RabbitMQ's words.

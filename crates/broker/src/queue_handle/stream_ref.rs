@@ -6,10 +6,10 @@ use std::sync::Arc;
 use leveret_message::chunk::SharedChunk;
 use leveret_queue::{ChunkTurn, ConsumerId, KeptOffset, StreamStart, TakenChunk, TurnEnd};
 
-use super::away::AwayQueue;
 use super::queue_ref::{QueueRef, pass};
 use super::{Numbered, Published};
 use crate::asked::NowOrLater;
+use crate::published::PublishedHere;
 use crate::time::Nanos;
 
 /// A queue that is a stream, cheap to clone. Only [`QueueRef::as_stream`] gives it.
@@ -40,7 +40,7 @@ impl StreamQueueRef {
             let published = queue.publish_chunk(chunk, numbered, now);
             queue.taps.put_chunk(&queue.info, chunk, published, now);
             queue.told(published, u32::try_from(chunk.len()).unwrap_or(u32::MAX))
-        }, _away => AwayQueue::refused())
+        }, _away => PublishedHere::none().into())
     }
 
     /// See [`leveret_queue::StreamQueue::take_chunks`].

@@ -176,7 +176,7 @@ impl Registry {
                 self.services.deferred.wake_for_policies();
             }
             self.services.deferred.delete(left);
-            deleted.iter().filter_map(QueueRef::home).for_each(|home| home.delete());
+            deleted.iter().for_each(QueueRef::delete);
             converted.iter().filter_map(QueueRef::home).for_each(|home| home.retire());
         })
     }

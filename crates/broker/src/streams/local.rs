@@ -420,7 +420,7 @@ impl Store for LocalStream {
 
 impl Waiter {
     /// Notifies it that this place is reached, or that its stream has left.
-    pub(super) fn notify(self, awaited: Awaited) {
+    pub(crate) fn notify(self, awaited: Awaited) {
         match self {
             Self::Connection(outbox) if awaited.is_written() => outbox.send(Event::Written(awaited.stream())),
             Self::Connection(outbox) => outbox.send(Event::Durable(awaited.stream())),

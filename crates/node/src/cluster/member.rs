@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 use tracing::{error, info, warn};
 
 use super::host::{NodeHost, RAFT, Replicas};
-use super::links::{Answering, AskError, LinkCounters, Links, LinksSetup, Peer, Service};
+use super::links::{Answering, AskError, DataSeats, LinkCounters, Links, LinksSetup, Peer, Service};
 use super::log_driver::LogDriver;
 use super::runtime::NodeRuntime;
 use super::thread::{ClusterRemote, ClusterThread, spawn};
@@ -188,6 +188,7 @@ struct State {
     replicas: OnceCell<Replicas>,
     port: OnceCell<Arc<MetadataPort>>,
     broker: OnceCell<Arc<Broker>>,
+    seats: OnceCell<Arc<dyn DataSeats>>,
     view: Arc<ClusterView>,
     /// Called when another node wants to join this one, which is alone.
     on_first_join: Box<dyn Fn()>,
@@ -356,6 +357,10 @@ impl Service for State {
 
     fn notice(&self, from: &Hello, kind: u8, _: Bytes) {
         warn!("node {} sent a notice of kind {kind}, which isn't known to this release", from.node_name);
+    }
+
+    fn data_seats(&self) -> Option<Arc<dyn DataSeats>> {
+        self.seats.get().cloned()
     }
 
     fn link_up(&self, hello: &Hello) {
@@ -536,6 +541,7 @@ fn begin(setup: ClusterSetup, view: Arc<ClusterView>, counters: Arc<LinkCounters
         replicas: OnceCell::new(),
         port: OnceCell::new(),
         broker: OnceCell::new(),
+        seats: OnceCell::new(),
         view,
         on_first_join,
         is_founding: Cell::new(false),
@@ -657,6 +663,8 @@ async fn sound(state: Rc<State>, found: String, address: String) -> (String, Str
 /// The parts of a member's replica of the metadata.
 pub(crate) struct Attach {
     pub broker: Arc<Broker>,
+    /// The cores, for data links.
+    pub seats: Arc<dyn DataSeats>,
     pub clock: Clock,
     pub disk: Arc<dyn Disk>,
     pub entry_options: EntryOptions,
@@ -667,12 +675,13 @@ pub(crate) struct Attach {
 }
 
 async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String> {
-    let Attach { broker, clock, disk, entry_options, membership, patience, fatal } = attach;
+    let Attach { broker, seats, clock, disk, entry_options, membership, patience, fatal } = attach;
     let links = state.links.get().ok_or("the node stops")?.clone();
     let (driver, report) = LogDriver::open(disk, &entry_options, &clock, &fatal).map_err(|error| error.to_string())?;
     report.damaged.iter().for_each(|damage| error!("the entry log is damaged: {damage:?}"));
     let _ = state.driver.set(driver.clone());
     let _ = state.broker.set(broker.clone());
+    let _ = state.seats.set(seats);
     let log = driver.log().clone();
     let host = NodeHost::new(driver.clone(), links.clone(), |_, text| error!(critical = true, "{text}"));
     let host = MemberHost { host, broker: broker.clone(), links };

@@ -14,6 +14,7 @@ use tracing::{debug, warn};
 
 use super::connection::ConnectionTask;
 use super::handshake::Foreword;
+use super::links::LinkGuest;
 use super::load::least_loaded;
 use super::population::Population;
 use super::stream::Stream;
@@ -132,10 +133,18 @@ pub(crate) struct Acceptors {
 struct Seat {
     core: Arc<Core>,
     /// The channel that the core receives its connections from.
-    reception: UnboundedSender<Guest>,
+    reception: UnboundedSender<Arrival>,
 }
 
 /// A connection on its way to its core.
+pub(crate) enum Arrival {
+    /// Of a client.
+    Client(Guest),
+    /// Of another node.
+    Link(LinkGuest),
+}
+
+/// A client's connection on its way to its core.
 pub(crate) struct Guest {
     stream: std::net::TcpStream,
     address: SocketAddr,
@@ -150,9 +159,12 @@ pub(crate) struct Guest {
 /// The connections' tasks are allocated here and not on the thread that accepted them. If one thread allocates memory
 /// and another frees it, the allocator only gets it back when the first thread allocates more of that size. After ten
 /// thousand connections were dropped at once, such memory was half of what an idle node had.
-pub(crate) async fn receive(mut guests: UnboundedReceiver<Guest>) {
-    while let Some(guest) = guests.recv().await {
-        tokio::spawn(serve(guest));
+pub(crate) async fn receive(mut arrivals: UnboundedReceiver<Arrival>) {
+    while let Some(arrival) = arrivals.recv().await {
+        match arrival {
+            Arrival::Client(guest) => tokio::spawn(serve(guest)),
+            Arrival::Link(guest) => tokio::spawn(guest.serve()),
+        };
     }
 }
 
@@ -282,7 +294,7 @@ async fn accept(listener: std::net::TcpListener, guests: Guests) {
                 let (broker, protocols) = (broker.clone(), protocols.clone());
                 let guest = Guest { stream, address, place, broker, protocols, foreword };
                 // A stopped core accepts no connections, and the node is about to stop.
-                let _ = seat.reception.send(guest);
+                let _ = seat.reception.send(Arrival::Client(guest));
             }
             Err(error) => debug!("cannot use the connection from {address}: {error}"),
         }

@@ -86,16 +86,26 @@ impl ConnectionTask {
         protocols: &Protocols,
         accepted: Now,
     ) {
+        let (wake, index) = (Self::wake(&core).await, core.index);
+        let connection = broker.accept(protocols, peer, wake, index, accepted);
+        Self::new(stream, connection, core, Vec::new()).await;
+    }
+
+    /// The wake-up of this task.
+    pub(super) async fn wake(core: &Core) -> Arc<TaskWake> {
         let waker = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
-        let wake = Arc::new(TaskWake::new(waker, core.mailbox.clone()));
-        let connection = broker.accept(protocols, peer, wake, core.index, accepted);
-        let task = Self {
+        Arc::new(TaskWake::new(waker, core.mailbox.clone()))
+    }
+
+    /// The task of a connection, of which these bytes have come already.
+    pub(super) fn new(stream: Stream, connection: Connection, core: Arc<Core>, begin: Vec<u8>) -> Self {
+        Self {
             stream,
             connection,
             alarm: core.timers.alarm(),
             core,
-            kept: Vec::new(),
-            held_back: false,
+            held_back: !begin.is_empty(),
+            kept: begin,
             armed: None,
             pace: PreciseTimer::default(),
             unread: Unread::default(),
@@ -104,8 +114,7 @@ impl ConnectionTask {
             lingering: None,
             disconnected: false,
             has_ended: false,
-        };
-        task.await;
+        }
     }
 
     /// Ends the connection's resources in turns. The broker knows that the socket is closed.

@@ -6,6 +6,7 @@ mod deferred;
 pub(crate) mod errand;
 mod handshake;
 mod linger;
+mod links;
 mod load;
 mod mailbox;
 mod pause;
@@ -31,7 +32,9 @@ pub(crate) use self::accept::{Acceptors, listen};
 pub use self::accept::{Listener, SocketOptions};
 pub(crate) use self::population::Population;
 
-use self::accept::Guest;
+pub(crate) use self::links::LinkSeats;
+
+use self::accept::Arrival;
 use self::deferred::DeferredTask;
 use self::load::Load;
 use self::mailbox::Mailbox;
@@ -58,7 +61,7 @@ pub(crate) struct RunningCore {
     pub(crate) core: Arc<Core>,
     handle: Handle,
     /// The sender that hands accepted connections to the core.
-    reception: mpsc::UnboundedSender<Guest>,
+    reception: mpsc::UnboundedSender<Arrival>,
     stop: Option<oneshot::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
 }
@@ -115,6 +118,7 @@ impl RunningCore {
         let here = core.clone();
         let thread = thread::Builder::new().name(format!("leveret-core-{index}")).spawn(move || {
             wake::enter(&here.mailbox);
+            leveret_broker::remote::set_core(index);
             runtime.spawn(Driver::new(here.timers.clone(), here.clock.clone()));
             runtime.spawn(accept::receive(guests));
             // An error means that the sender was dropped, which is a stop too.

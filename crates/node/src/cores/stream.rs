@@ -14,11 +14,15 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
+use crate::cluster::Socket;
+
 /// The stream of one client.
 #[derive(Debug)]
 pub(crate) enum Stream {
     Plain(TcpStream),
-    Tls(Box<Tls>),
+    Tls(Box<Records<TlsStream<TcpStream>>>),
+    /// A link to another node, with or without TLS. The cluster's thread watches its socket.
+    Link(Records<Socket>),
 }
 
 /// The parts of a connection that its peer has ended.
@@ -32,15 +36,23 @@ pub(crate) enum PeerEnd {
     Everything,
 }
 
-/// The state of a stream with TLS; see [`Stream::Tls`].
+/// The state of a stream that may have records of TLS; see [`Stream::Tls`].
 #[derive(Debug)]
-pub(crate) struct Tls {
-    stream: TlsStream<TcpStream>,
+pub(crate) struct Records<S> {
+    stream: S,
     /// The last read took everything, and the runtime wakes the task when more comes.
     is_drained: bool,
+    /// Bytes may wait for room in the socket.
+    is_unflushed: bool,
 }
 
-impl Tls {
+impl<S> Records<S> {
+    fn new(stream: S) -> Self {
+        Self { stream, is_drained: false, is_unflushed: false }
+    }
+}
+
+impl<S: AsyncRead + Unpin> Records<S> {
     /// Reads records until there is none, or no room. One record is 16 KiB at most; records that are read together lock
     /// their queue once and wake its consumer once.
     fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
@@ -79,13 +91,18 @@ fn poll_io(
 
 impl Stream {
     pub(crate) fn tls(stream: TlsStream<TcpStream>) -> Self {
-        Self::Tls(Box::new(Tls { stream, is_drained: false }))
+        Self::Tls(Box::new(Records::new(stream)))
+    }
+
+    pub(super) fn link(socket: Socket) -> Self {
+        Self::Link(Records::new(socket))
     }
 
     pub(crate) fn poll_read(&mut self, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_read(cx, into),
             Self::Tls(tls) => tls.poll_read(cx, into),
+            Self::Link(link) => link.poll_read(cx, into),
         }
     }
 
@@ -95,6 +112,8 @@ impl Stream {
         let socket = match self {
             Self::Plain(stream) => stream,
             Self::Tls(tls) => tls.stream.get_ref().0,
+            // A link is always read.
+            Self::Link(_) => return PeerEnd::Nothing,
         };
         let asked = pin!(socket.ready(Interest::READABLE | Interest::WRITABLE));
         match asked.poll(&mut Context::from_waker(Waker::noop())) {
@@ -114,7 +133,8 @@ impl Stream {
             // Data that was already decrypted isn't visible here; unless the last read left nothing, the next one finds
             // out.
             Self::Tls(tls) if tls.is_drained => Poll::Pending,
-            Self::Tls(_) => Poll::Ready(()),
+            Self::Link(link) if link.is_drained => Poll::Pending,
+            Self::Tls(_) | Self::Link(_) => Poll::Ready(()),
         }
     }
 
@@ -122,6 +142,10 @@ impl Stream {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
             Self::Tls(tls) => Pin::new(&mut tls.stream).poll_write(cx, bytes),
+            Self::Link(link) => {
+                link.is_unflushed = true;
+                Pin::new(&mut link.stream).poll_write(cx, bytes)
+            }
         }
     }
 
@@ -148,6 +172,7 @@ impl Stream {
         match self {
             Self::Plain(_) => false,
             Self::Tls(tls) => tls.stream.get_ref().1.wants_write(),
+            Self::Link(link) => link.is_unflushed,
         }
     }
 
@@ -155,6 +180,11 @@ impl Stream {
         match self {
             Self::Plain(_) => Poll::Ready(Ok(())),
             Self::Tls(tls) => Pin::new(&mut tls.stream).poll_flush(cx),
+            Self::Link(link) => {
+                ready!(Pin::new(&mut link.stream).poll_flush(cx))?;
+                link.is_unflushed = false;
+                Poll::Ready(Ok(()))
+            }
         }
     }
 
@@ -163,6 +193,7 @@ impl Stream {
         match self {
             Self::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
             Self::Tls(tls) => Pin::new(&mut tls.stream).poll_shutdown(cx),
+            Self::Link(link) => Pin::new(&mut link.stream).poll_shutdown(cx),
         }
     }
 
@@ -170,11 +201,12 @@ impl Stream {
     pub(crate) fn poll_discard(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
         let mut scratch = [0; 4096];
         let mut into = ReadBuf::new(&mut scratch);
-        let socket = match self {
-            Self::Plain(stream) => stream,
-            Self::Tls(tls) => tls.stream.get_mut().0,
+        let read = match self {
+            Self::Plain(stream) => Pin::new(stream).poll_read(cx, &mut into),
+            Self::Tls(tls) => Pin::new(tls.stream.get_mut().0).poll_read(cx, &mut into),
+            Self::Link(link) => Pin::new(&mut link.stream).poll_read(cx, &mut into),
         };
-        ready!(Pin::new(socket).poll_read(cx, &mut into))?;
+        ready!(read)?;
         Poll::Ready(Ok(into.filled().len()))
     }
 }

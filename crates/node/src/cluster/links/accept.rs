@@ -128,6 +128,9 @@ async fn welcome(inner: &Rc<Inner>, stream: TcpStream, from: SocketAddr) -> Resu
         Err(error) => return Err(reason(&handshake, error)),
     };
     let kind = verdict.hello.link;
+    if kind == LinkKind::Data {
+        return inner.seat(socket, verdict).map_err(Some);
+    }
     if kind != LinkKind::Ask {
         return inner.adopt(socket, verdict, kind, false).map_err(|reason| Some(reason).filter(|text| text != STANDS));
     }

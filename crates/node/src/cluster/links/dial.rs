@@ -49,7 +49,8 @@ pub(super) async fn keep(inner: Rc<Inner>, member: u16, kind: LinkKind) {
             continue;
         }
         last = Some(Instant::now());
-        match dial_member(&inner, member, kind).await {
+        let take = |socket, verdict| inner.adopt(socket, verdict, kind, true);
+        match dial_member(&inner, member, kind, take).await {
             Ok(()) => {}
             Err(text) if kind == LinkKind::Control => inner.failed(member, text),
             Err(text) => debug!("{} link: {text}", kind.name()),
@@ -58,7 +59,7 @@ pub(super) async fn keep(inner: Rc<Inner>, member: u16, kind: LinkKind) {
 }
 
 /// Waits until this is so, or for so long. Returns whether it is so.
-async fn wait(changes: &mut watch::Receiver<u64>, until: Instant, is_so: impl Fn() -> bool) -> bool {
+pub(super) async fn wait(changes: &mut watch::Receiver<u64>, until: Instant, is_so: impl Fn() -> bool) -> bool {
     while !is_so() {
         if tokio::time::timeout_at(until, changes.changed()).await.is_err() {
             return is_so();
@@ -67,7 +68,12 @@ async fn wait(changes: &mut watch::Receiver<u64>, until: Instant, is_so: impl Fn
     true
 }
 
-async fn dial_member(inner: &Rc<Inner>, member: u16, kind: LinkKind) -> Result<(), String> {
+pub(super) async fn dial_member(
+    inner: &Rc<Inner>,
+    member: u16,
+    kind: LinkKind,
+    take: impl FnOnce(Socket, Verdict) -> Result<(), String>,
+) -> Result<(), String> {
     let (name, addresses) = {
         let peers = inner.peers.borrow();
         let known = peers.get(&member).ok_or("it isn't a peer any more")?;
@@ -84,7 +90,7 @@ async fn dial_member(inner: &Rc<Inner>, member: u16, kind: LinkKind) -> Result<(
     for address in &addresses {
         inner.counters.dials.fetch_add(1, Ordering::Relaxed);
         let dialled = match dial(inner, address, kind, decide).await {
-            Ok((socket, verdict)) => inner.adopt(socket, verdict, kind, true),
+            Ok((socket, verdict)) => take(socket, verdict),
             Err(AskError::Refused(text)) if text == STANDS => Err(text),
             Err(error) => {
                 inner.counters.dials_failed.fetch_add(1, Ordering::Relaxed);

@@ -6,6 +6,7 @@
 
 mod accept;
 mod counters;
+mod data;
 mod dial;
 mod link;
 mod refusals;
@@ -30,9 +31,11 @@ use tracing::{debug, info, warn};
 
 use self::accept::Unproven;
 pub(crate) use self::counters::LinkCounters;
+use self::data::DataLinks;
+pub(crate) use self::data::{DataLink, DataSeats};
 use self::link::Link;
 use self::refusals::Refusals;
-use self::socket::Socket;
+pub(crate) use self::socket::Socket;
 use super::thread::spawn;
 use super::tls::ClusterTls;
 use crate::random;
@@ -59,6 +62,8 @@ pub(crate) trait Service: 'static {
     fn request(self: Rc<Self>, from: Rc<Hello>, link: LinkKind, kind: u8, body: Bytes) -> Answering;
     /// Takes a notice.
     fn notice(&self, from: &Hello, kind: u8, body: Bytes);
+    /// The cores that serve data links; `None` while the node starts.
+    fn data_seats(&self) -> Option<Arc<dyn DataSeats>>;
     /// A link of this kind stands; `hello.link` is the kind. One that stood before has been replaced.
     fn link_up(&self, hello: &Hello);
     /// The link of this kind has ended.
@@ -114,6 +119,7 @@ struct Inner {
     counters: Arc<LinkCounters>,
     peers: RefCell<BTreeMap<u16, Known>>,
     up: RefCell<BTreeMap<(u16, LinkKind), Rc<Link>>>,
+    data: RefCell<DataLinks>,
     /// Changes with each link that comes or goes.
     changes: watch::Sender<u64>,
     unproven: Unproven,
@@ -138,6 +144,7 @@ impl Links {
             counters: setup.counters,
             peers: RefCell::default(),
             up: RefCell::default(),
+            data: RefCell::default(),
             changes: watch::Sender::new(0),
             unproven: Unproven::default(),
             refusals: Refusals::default(),
@@ -159,6 +166,7 @@ impl Links {
         known.retain(|member, known| {
             if !stays(*member) {
                 known.dialers.iter().for_each(AbortHandle::abort);
+                inner.data.borrow_mut().end(*member);
             }
             stays(*member)
         });
@@ -171,7 +179,11 @@ impl Links {
                 Some(known) => known.peer = peer,
                 None => {
                     let dial = |kind| spawn(dial::keep(inner.clone(), member, kind)).abort_handle();
-                    known.insert(member, Known { peer, failure: None, dialers: KEPT.map(dial).into() });
+                    let mut dialers: Vec<_> = KEPT.map(dial).into();
+                    let cores = inner.service.data_seats().map_or(0, |seats| seats.cores());
+                    dialers
+                        .extend((0..cores).map(|core| spawn(data::keep(inner.clone(), member, core)).abort_handle()));
+                    known.insert(member, Known { peer, failure: None, dialers });
                 }
             }
         }
@@ -240,6 +252,7 @@ impl Links {
         inner.listeners.take().iter().for_each(AbortHandle::abort);
         inner.unproven.end();
         inner.peers.take().values().flat_map(|known| &known.dialers).for_each(AbortHandle::abort);
+        inner.data.borrow_mut().end_all();
         let up: Vec<_> = inner.up.borrow().values().cloned().collect();
         up.iter().for_each(|link| link.close(reason));
     }
@@ -274,15 +287,13 @@ impl Inner {
 
     /// Whether a node may have a link that this side dialled, or accepted.
     fn admit(&self, hello: &Hello, link: LinkKind, is_dialled: bool) -> Result<(), String> {
-        if link == LinkKind::Data {
-            return Err("this release takes no links of this kind".to_owned());
-        }
         // An acceptor says HELLO before it knows what the link is for.
         let hello = &Hello { link, ..hello.clone() };
         self.service.admit(hello)?;
         let own = self.service.hello(link);
         match hello.member {
             _ if link == LinkKind::Ask => Ok(()),
+            Some(member) if link == LinkKind::Data && own.member != Some(member) => data::admit(self, hello),
             None => Err(format!("node {} has no member number, so it can only ask", hello.node_name)),
             Some(member) if own.member == Some(member) => {
                 Err(format!("both nodes, {} and {}, say that they are member {member}", own.node_name, hello.node_name))
@@ -359,6 +370,8 @@ impl Inner {
             return;
         }
         warn!("the connection to node {name} (member {member}) ended: {reason}");
+        // A data link says no signs of life of its own.
+        self.data.borrow_mut().end(member);
         if let Some(known) = self.peers.borrow_mut().get_mut(&member) {
             known.failure.get_or_insert_with(|| format!("the connection to node {name} ended: {reason}"));
         }

@@ -13,12 +13,12 @@ const LINGER_BYTES: usize = 64 << 10;
 const LINGER: Duration = Duration::from_secs(1);
 
 /// A stream of bytes.
-pub(super) trait Bidirectional: AsyncRead + AsyncWrite + Unpin {}
+pub(crate) trait Bidirectional: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin> Bidirectional for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug> Bidirectional for T {}
 
 /// A connection.
-pub(super) type Socket = Box<dyn Bidirectional>;
+pub(crate) type Socket = Box<dyn Bidirectional>;
 
 /// The reason why there is no link.
 #[derive(Debug)]

@@ -1,0 +1,183 @@
+//! Calls on a queue of another node, as plain data.
+
+use std::sync::Arc;
+
+use leveret_message::{Added, Batch};
+use leveret_model::QueueId;
+use leveret_queue::{
+    ConsumerId, ConsumerOptions, CreditState, GetOutcome, NoConsumer, QueueState, Run, SetAside, Unsent,
+};
+
+use crate::settlement::Settlement;
+
+/// Messages that consumers held, by consumer; those of gets have none.
+pub type HeldRuns = Vec<(Option<ConsumerId>, Vec<Run>)>;
+
+/// A call.
+pub struct LaneCall {
+    /// The queue.
+    pub queue: QueueId,
+    /// Its number, if its outcome is waited for: the home says up to which number it has carried out all.
+    pub number: Option<u64>,
+    /// The call.
+    pub what: CallKind,
+}
+
+/// The calls that a queue of another node takes, see [`crate::queue_handle::QueueRef`].
+pub enum CallKind {
+    /// Messages, which the home takes or refuses.
+    Publish {
+        /// They are in this batch.
+        batch: Arc<Batch>,
+        /// Index of the first.
+        index: u32,
+        /// Their number.
+        count: u32,
+        /// Whether they are persistent.
+        persistent: bool,
+        /// The group that they are part of.
+        group: Option<u64>,
+    },
+    /// A consumer's decision.
+    Settle {
+        /// The consumer that had them.
+        consumer: Option<ConsumerId>,
+        /// The messages.
+        runs: Vec<Run>,
+        /// The decision.
+        how: Settlement,
+        /// The group that it is part of.
+        group: Option<u64>,
+    },
+    /// Acknowledgements of several consumers.
+    Acknowledge(HeldRuns),
+    /// A rejection, which is over once the messages have been dead-lettered.
+    Reject {
+        /// The consumer that had them.
+        consumer: Option<ConsumerId>,
+        /// The messages.
+        runs: Vec<Run>,
+        /// Whether their deliveries count as failed.
+        failed: bool,
+    },
+    /// Messages return with annotations.
+    Modify {
+        /// The consumer that had them.
+        consumer: Option<ConsumerId>,
+        /// The messages.
+        runs: Vec<Run>,
+        /// Whether their deliveries count as failed.
+        failed: bool,
+        /// The annotations.
+        added: Arc<Added>,
+    },
+    /// Messages are taken back from a consumer that is overdue.
+    TakeBack {
+        /// The consumer.
+        id: ConsumerId,
+        /// The messages.
+        runs: Vec<Run>,
+        /// See [`crate::queue_handle::QueueRef::take_back`].
+        unsent: Option<Unsent>,
+    },
+    /// A consumer is overdue, or is no longer.
+    Overdue {
+        /// The consumer.
+        id: ConsumerId,
+        /// Whether it is.
+        overdue: bool,
+    },
+    /// Deferred messages are claimed.
+    Claim {
+        /// The consumer.
+        id: ConsumerId,
+        /// Their tokens.
+        tokens: Vec<Box<str>>,
+    },
+    /// Messages that a consumer holds get annotations.
+    Annotate {
+        /// The messages.
+        runs: Vec<Run>,
+        /// The annotations.
+        added: Arc<Added>,
+    },
+    /// A consumer's inbox has room again.
+    Window {
+        /// The consumer.
+        id: ConsumerId,
+        /// For so many messages,
+        messages: u32,
+        /// of so many bytes.
+        bytes: u64,
+    },
+    /// All of a group has been said.
+    Commit(u64),
+    /// A question, and the number of its answer.
+    Ask(u64, Question),
+}
+
+/// A call that is answered.
+pub enum Question {
+    /// A consumer is added.
+    Consume(ConsumerId, Box<ConsumerOptions>),
+    /// It is removed; these messages had come for it and were never sent.
+    Cancel(ConsumerId, Vec<Run>),
+    /// Consumers leave, with what they held.
+    Leave {
+        /// The consumers.
+        consumers: Vec<ConsumerId>,
+        /// Their messages.
+        held: HeldRuns,
+        /// Whether these deliveries count as failed.
+        failed: bool,
+    },
+    /// Link credit.
+    Grant {
+        /// The consumer.
+        id: ConsumerId,
+        /// The receiver's delivery-count.
+        delivery_count: u32,
+        /// Its credit from there on.
+        link_credit: u32,
+        /// Whether unused credit is given up.
+        drain: bool,
+    },
+    /// One message.
+    Get {
+        /// Whether it counts as settled.
+        automatic_ack: bool,
+    },
+    /// All ready messages go.
+    Purge,
+    /// Messages that were set aside go.
+    DropSetAside {
+        /// How they were set aside.
+        which: SetAside,
+        /// The first number.
+        first: u64,
+        /// The last number.
+        last: u64,
+    },
+    /// Its ready messages and consumers; with true, a client declared it again.
+    Size(bool),
+    /// Whether it runs.
+    RunState,
+}
+
+/// The answer to a [`Question`].
+pub enum Answer {
+    /// To [`Question::Consume`].
+    Consumed(Result<(), NoConsumer>),
+    /// To [`Question::Cancel`] and [`Question::Leave`]: the consumers that are left.
+    Left(Option<usize>),
+    /// To [`Question::Grant`].
+    Granted(Option<CreditState>),
+    /// To [`Question::Get`].
+    Got(GetOutcome),
+    /// To [`Question::Purge`] and [`Question::DropSetAside`], once that is durable.
+    Removed(u64),
+    /// To [`Question::Size`].
+    Size(u64, usize),
+    /// To [`Question::RunState`].
+    RunState(QueueState),
+}

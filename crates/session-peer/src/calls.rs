@@ -1,0 +1,266 @@
+//! Frames of the node that has the clients: its calls.
+//!
+//! Each has the queue's id (8) and, if its end is waited for, the call's number (1 + 8).
+
+use std::sync::Arc;
+
+use leveret_broker::remote::{CallKind, LaneCall, Question};
+use leveret_broker::settlement::Settlement;
+use leveret_message::Added;
+use leveret_model::QueueId;
+use leveret_peer::FieldReader;
+use leveret_queue::{ConsumerId, ConsumerOptions, Link, SetAside, Unsent};
+
+use crate::fields::{Get, Put, get_all, get_maybe, put_bytes, put_consumer, put_held, put_messages, put_runs};
+use crate::frame::{DataFrameError, encode};
+use crate::options::{get_options, put_options};
+
+const PUBLISH: u8 = 1;
+const SETTLE: u8 = 2;
+const ACKNOWLEDGE: u8 = 3;
+const REJECT: u8 = 4;
+const MODIFY: u8 = 5;
+const TAKE_BACK: u8 = 6;
+const OVERDUE: u8 = 7;
+const CLAIM: u8 = 8;
+const ANNOTATE: u8 = 9;
+const WINDOW: u8 = 10;
+const COMMIT: u8 = 11;
+/// Questions have their number (8) first.
+const CONSUME: u8 = 32;
+const CANCEL: u8 = 33;
+const LEAVE: u8 = 34;
+const GRANT: u8 = 35;
+const GET: u8 = 36;
+const PURGE: u8 = 37;
+const DROP_SET_ASIDE: u8 = 38;
+const SIZE: u8 = 39;
+const RUN_STATE: u8 = 40;
+
+/// Appends a call.
+pub(crate) fn encode_call(to: &mut Vec<u8>, call: &LaneCall) {
+    let LaneCall { queue, number, what } = call;
+    encode(to, kind(what), |to| {
+        to.u64(queue.0);
+        to.maybe(*number, |to, number| to.u64(number));
+        put_call(to, what);
+    });
+}
+
+fn kind(what: &CallKind) -> u8 {
+    match what {
+        CallKind::Publish { .. } => PUBLISH,
+        CallKind::Settle { .. } => SETTLE,
+        CallKind::Acknowledge(_) => ACKNOWLEDGE,
+        CallKind::Reject { .. } => REJECT,
+        CallKind::Modify { .. } => MODIFY,
+        CallKind::TakeBack { .. } => TAKE_BACK,
+        CallKind::Overdue { .. } => OVERDUE,
+        CallKind::Claim { .. } => CLAIM,
+        CallKind::Annotate { .. } => ANNOTATE,
+        CallKind::Window { .. } => WINDOW,
+        CallKind::Commit(_) => COMMIT,
+        CallKind::Ask(_, question) => match question {
+            Question::Consume(..) => CONSUME,
+            Question::Cancel(..) => CANCEL,
+            Question::Leave { .. } => LEAVE,
+            Question::Grant { .. } => GRANT,
+            Question::Get { .. } => GET,
+            Question::Purge => PURGE,
+            Question::DropSetAside { .. } => DROP_SET_ASIDE,
+            Question::Size(_) => SIZE,
+            Question::RunState => RUN_STATE,
+        },
+    }
+}
+
+fn put_call(to: &mut Vec<u8>, what: &CallKind) {
+    match what {
+        CallKind::Publish { batch, index, count, persistent, group } => {
+            to.flag(*persistent);
+            to.maybe(*group, |to, group| to.u64(group));
+            to.u32(*count);
+            put_messages(to, batch, *index, *count, None);
+        }
+        CallKind::Settle { consumer, runs, how, group } => {
+            put_consumer(to, *consumer);
+            put_runs(to, runs);
+            to.u8(match how {
+                Settlement::Acknowledge => 0,
+                Settlement::Reject { failed } => 1 + u8::from(*failed),
+                Settlement::Requeue { failed } => 3 + u8::from(*failed),
+            });
+            to.maybe(*group, |to, group| to.u64(group));
+        }
+        CallKind::Acknowledge(held) => put_held(to, held),
+        CallKind::Reject { consumer, runs, failed } => {
+            put_consumer(to, *consumer);
+            put_runs(to, runs);
+            to.flag(*failed);
+        }
+        CallKind::Modify { consumer, runs, failed, added } => {
+            put_consumer(to, *consumer);
+            put_runs(to, runs);
+            to.flag(*failed);
+            put_bytes(to, added.as_bytes());
+        }
+        CallKind::TakeBack { id, runs, unsent } => {
+            to.u64(id.0);
+            put_runs(to, runs);
+            to.maybe(*unsent, |to, Unsent { counted, delivery_count, credit }| {
+                [counted, delivery_count, credit].into_iter().for_each(|number| to.u32(number));
+            });
+        }
+        CallKind::Overdue { id, overdue } => {
+            to.u64(id.0);
+            to.flag(*overdue);
+        }
+        CallKind::Claim { id, tokens } => {
+            to.u64(id.0);
+            to.all(tokens.iter(), |to, token| put_bytes(to, token.as_bytes()));
+        }
+        CallKind::Annotate { runs, added } => {
+            put_runs(to, runs);
+            put_bytes(to, added.as_bytes());
+        }
+        CallKind::Window { id, messages, bytes } => {
+            to.u64(id.0);
+            to.u32(*messages);
+            to.u64(*bytes);
+        }
+        CallKind::Commit(group) => to.u64(*group),
+        CallKind::Ask(number, question) => {
+            to.u64(*number);
+            put_question(to, question);
+        }
+    }
+}
+
+fn put_question(to: &mut Vec<u8>, question: &Question) {
+    match question {
+        Question::Consume(id, options) => {
+            to.u64(id.0);
+            put_options(to, options);
+        }
+        Question::Cancel(id, unsent) => {
+            to.u64(id.0);
+            put_runs(to, unsent);
+        }
+        Question::Leave { consumers, held, failed } => {
+            to.all(consumers.iter(), |to, id| to.u64(id.0));
+            put_held(to, held);
+            to.flag(*failed);
+        }
+        Question::Grant { id, delivery_count, link_credit, drain } => {
+            to.u64(id.0);
+            to.u32(*delivery_count);
+            to.u32(*link_credit);
+            to.flag(*drain);
+        }
+        Question::Get { automatic_ack } => to.flag(*automatic_ack),
+        Question::DropSetAside { which, first, last } => {
+            to.flag(*which == SetAside::Delayed);
+            to.u64(*first);
+            to.u64(*last);
+        }
+        Question::Size(used) => to.flag(*used),
+        Question::Purge | Question::RunState => {}
+    }
+}
+
+/// The call in a frame. `link` and `key` are for a new consumer.
+///
+/// # Errors
+/// It isn't one of this version.
+pub(crate) fn decode_call(kind: u8, fields: &[u8], consumer: (Arc<dyn Link>, u64)) -> Result<LaneCall, DataFrameError> {
+    let mut from = FieldReader(fields);
+    let call = get_call(kind, &mut from, consumer);
+    call.filter(|_| from.0.is_empty()).ok_or(DataFrameError::Malformed(kind))
+}
+
+fn get_call(kind: u8, from: &mut FieldReader<'_>, consumer: (Arc<dyn Link>, u64)) -> Option<LaneCall> {
+    let queue = QueueId(from.u64()?);
+    let number = get_maybe(from, |from| from.u64())?;
+    let what = match kind {
+        PUBLISH => {
+            let persistent = from.flag()?;
+            let group = get_maybe(from, |from| from.u64())?;
+            let count = from.u32()?;
+            CallKind::Publish { batch: from.messages(count)?, index: 0, count, persistent, group }
+        }
+        SETTLE => {
+            let (consumer, runs) = (from.consumer()?, from.runs()?);
+            let how = match from.u8()? {
+                0 => Settlement::Acknowledge,
+                how @ 1..=2 => Settlement::Reject { failed: how == 2 },
+                how @ 3..=4 => Settlement::Requeue { failed: how == 4 },
+                _ => return None,
+            };
+            CallKind::Settle { consumer, runs, how, group: get_maybe(from, |from| from.u64())? }
+        }
+        ACKNOWLEDGE => CallKind::Acknowledge(from.held()?),
+        REJECT => CallKind::Reject { consumer: from.consumer()?, runs: from.runs()?, failed: from.flag()? },
+        MODIFY => CallKind::Modify {
+            consumer: from.consumer()?,
+            runs: from.runs()?,
+            failed: from.flag()?,
+            added: get_added(from)?,
+        },
+        TAKE_BACK => CallKind::TakeBack {
+            id: ConsumerId(from.u64()?),
+            runs: from.runs()?,
+            unsent: get_maybe(from, |from| {
+                Some(Unsent { counted: from.u32()?, delivery_count: from.u32()?, credit: from.u32()? })
+            })?,
+        },
+        OVERDUE => CallKind::Overdue { id: ConsumerId(from.u64()?), overdue: from.flag()? },
+        CLAIM => CallKind::Claim {
+            id: ConsumerId(from.u64()?),
+            tokens: get_all(from, 4, |from| from.long_text().map(|token| Box::from(&*token)))?,
+        },
+        ANNOTATE => CallKind::Annotate { runs: from.runs()?, added: get_added(from)? },
+        WINDOW => CallKind::Window { id: ConsumerId(from.u64()?), messages: from.u32()?, bytes: from.u64()? },
+        COMMIT => CallKind::Commit(from.u64()?),
+        _ => {
+            let number = from.u64()?;
+            CallKind::Ask(number, get_question(kind, from, consumer)?)
+        }
+    };
+    Some(LaneCall { queue, number, what })
+}
+
+fn get_question(kind: u8, from: &mut FieldReader<'_>, (link, key): (Arc<dyn Link>, u64)) -> Option<Question> {
+    Some(match kind {
+        CONSUME => {
+            let id = ConsumerId(from.u64()?);
+            let options: ConsumerOptions = get_options(from, link, key)?;
+            Question::Consume(id, Box::new(options))
+        }
+        CANCEL => Question::Cancel(ConsumerId(from.u64()?), from.runs()?),
+        LEAVE => Question::Leave {
+            consumers: get_all(from, 8, |from| from.u64().map(ConsumerId))?,
+            held: from.held()?,
+            failed: from.flag()?,
+        },
+        GRANT => Question::Grant {
+            id: ConsumerId(from.u64()?),
+            delivery_count: from.u32()?,
+            link_credit: from.u32()?,
+            drain: from.flag()?,
+        },
+        GET => Question::Get { automatic_ack: from.flag()? },
+        PURGE => Question::Purge,
+        DROP_SET_ASIDE => Question::DropSetAside {
+            which: if from.flag()? { SetAside::Delayed } else { SetAside::Parked },
+            first: from.u64()?,
+            last: from.u64()?,
+        },
+        SIZE => Question::Size(from.flag()?),
+        RUN_STATE => Question::RunState,
+        _ => return None,
+    })
+}
+
+fn get_added(from: &mut FieldReader<'_>) -> Option<Arc<Added>> {
+    Added::from_bytes(from.behind_length()?).map(Arc::new)
+}

@@ -1,0 +1,593 @@
+//! The side of a data link that has the queues: it carries out the calls of another node's clients as a client's own session would.
+
+mod consumers;
+mod held;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use leveret_broker::Session;
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::broker::Broker;
+use leveret_broker::group::Group;
+use leveret_broker::outbox::{Event, Outbox};
+use leveret_broker::output::Output;
+use leveret_broker::queue_handle::{
+    Acceptance, Audience, LedgerQueueRef, Published, QueueRef, Reason, RefusedPublish, RunState, Size,
+};
+use leveret_broker::remote::{Answer, CallKind, LaneCall, NotTaken, Question, RemoteSignal};
+use leveret_broker::settlement::Settlement;
+use leveret_broker::streams::Waiter;
+use leveret_broker::streams::waits::{InOrder, Registered, RunsByStream};
+use leveret_broker::ticket::StreamId;
+use leveret_broker::time::{Nanos, Now};
+use leveret_broker::turn_budget::{APPLY, CONSUMER, TurnBudget};
+use leveret_broker::wait_for::{WaitEnd, WaitFor};
+use leveret_log::Wait;
+use leveret_message::BatchPart;
+use leveret_model::QueueId;
+use leveret_queue::{
+    ConsumerId, ConsumerOptions, Deliveries, Departure, Flow, GetOutcome, Link, NoConsumer, QueueState, Run, Signal,
+    Taken, Watermarks,
+};
+use parking_lot::Mutex;
+use tracing::warn;
+
+use self::consumers::{Consumers, Reading};
+use crate::calls::decode_call;
+use crate::frame::{DataFrameError, decode};
+use crate::replies::{encode_answer, encode_done, encode_signal};
+
+/// Bytes of output above which consumers wait.
+const OUTPUT_BYTES: usize = 256 << 10;
+
+/// The answers that came since the last turn.
+type Answers = Arc<Mutex<Vec<(u64, Answer)>>>;
+
+/// A call with a number, whose end is waited for.
+type Numbered = (u64, Option<NotTaken>);
+
+/// The session of a data link on the side of the queues.
+pub struct HomeSession {
+    broker: Arc<Broker>,
+    /// The name of the other node.
+    node: Arc<str>,
+    outbox: Arc<Outbox>,
+    output: Output,
+    events: Vec<Event>,
+    consumers: Consumers,
+    taken: Vec<Taken>,
+    /// Gets that wait for a message to be read from the disk, by key.
+    gets: BTreeMap<u64, WaitingGet>,
+    /// Gets whose message's body is being read.
+    reading_gets: Vec<(u64, u64, Reading)>,
+    answers: Answers,
+    /// Calls of groups that aren't committed.
+    groups: BTreeMap<u64, Vec<LaneCall>>,
+    /// Publishes that aren't durable.
+    runs: RunsByStream<QueueRef>,
+    waits: InOrder<Numbered>,
+    registered: Registered,
+    /// All calls with numbers up to here have ended, and some beyond.
+    through: u64,
+    beyond: BTreeSet<u64>,
+    not_taken: Vec<Numbered>,
+    told_through: u64,
+    budget: TurnBudget,
+    is_finished: bool,
+    has_left: bool,
+}
+
+struct WaitingGet {
+    number: u64,
+    queue: LedgerQueueRef,
+    automatic_ack: bool,
+}
+
+impl HomeSession {
+    /// The session of a link that another node dialled; `outbox` wakes its task.
+    pub fn new(broker: &Arc<Broker>, node: Arc<str>, outbox: Arc<Outbox>) -> Self {
+        Self {
+            broker: broker.clone(),
+            node,
+            outbox,
+            output: Output::default(),
+            events: Vec::new(),
+            consumers: Consumers::default(),
+            taken: Vec::new(),
+            gets: BTreeMap::new(),
+            reading_gets: Vec::new(),
+            answers: Answers::default(),
+            groups: BTreeMap::new(),
+            runs: RunsByStream::default(),
+            waits: InOrder::default(),
+            registered: Registered::default(),
+            through: 0,
+            beyond: BTreeSet::new(),
+            not_taken: Vec::new(),
+            told_through: 0,
+            budget: TurnBudget::new(broker.settings.turn_work_max),
+            is_finished: false,
+            has_left: false,
+        }
+    }
+
+    fn queue(&self, id: QueueId) -> Option<QueueRef> {
+        let snapshot = self.broker.registry.snapshot();
+        snapshot.queues.get(&id).filter(|queue| !queue.is_away()).cloned()
+    }
+
+    fn link(&self) -> Arc<dyn Link> {
+        self.outbox.clone()
+    }
+
+    fn take_call(&mut self, kind: u8, fields: &[u8], now: Nanos) -> Result<(), DataFrameError> {
+        let key = self.consumers.next_key();
+        let call = decode_call(kind, fields, (self.link(), key))?;
+        match &call.what {
+            CallKind::Publish { group: Some(group), .. } | CallKind::Settle { group: Some(group), .. } => {
+                self.groups.entry(*group).or_default().push(call);
+            }
+            CallKind::Commit(group) => self.commit(*group, call.number, now),
+            _ => self.carry_out(call, key, now),
+        }
+        Ok(())
+    }
+
+    /// A call with a number ends with this condition.
+    fn number(&mut self, number: Option<u64>, wait: WaitFor, not_taken: Option<NotTaken>) {
+        if let Some(number) = number {
+            self.waits.push(wait, (number, not_taken));
+        }
+    }
+
+    fn carry_out(&mut self, call: LaneCall, key: u64, now: Nanos) {
+        let LaneCall { queue: id, number, what } = call;
+        let Some(queue) = self.queue(id) else { return self.refuse(number, what) };
+        match what {
+            CallKind::Publish { batch, index, count, persistent, .. } => {
+                let part = BatchPart::of(&batch, index, count);
+                let published = queue.publish(part, persistent, Audience::Unpaced(None), now);
+                self.published(number, &queue, published, count, batch.memory() as u64);
+            }
+            CallKind::Settle { consumer, runs, how, .. } => {
+                let runs = self.consumers.settled(&queue, consumer, &runs);
+                let wait = if number.is_some() { Wait::Confirm } else { Wait::Lazy };
+                let ticket = queue.settle(Deliveries::of(consumer, &runs), how, wait, now);
+                self.number(number, ticket.map_or_else(WaitFor::default, WaitFor::from), None);
+            }
+            CallKind::Acknowledge(held) => {
+                queue.acknowledge(&self.consumers.all_settled(&queue, held), now);
+            }
+            CallKind::Reject { consumer, runs, failed } => {
+                let runs = self.consumers.settled(&queue, consumer, &runs);
+                let deliveries = Deliveries::of(consumer, &runs);
+                let wait = queue.reject(deliveries, failed, &self.outbox, Reason::Settlement, now);
+                self.number(number, wait, None);
+            }
+            CallKind::Modify { consumer, runs, failed, added } => {
+                let runs = self.consumers.settled(&queue, consumer, &runs);
+                let wait = if number.is_some() { Wait::Confirm } else { Wait::Lazy };
+                let ticket = queue.modify(Deliveries::of(consumer, &runs), failed, &added, wait, now);
+                self.number(number, ticket.map_or_else(WaitFor::default, WaitFor::from), None);
+            }
+            CallKind::TakeBack { id, runs, unsent } => {
+                let runs = self.consumers.settled(&queue, Some(id), &runs);
+                queue.take_back(id, &runs, unsent, now);
+            }
+            CallKind::Overdue { id, overdue } => queue.flow(id, Flow::Overdue(overdue), now),
+            CallKind::Claim { id, tokens } => {
+                if let Some(queue) = queue.as_ledger() {
+                    queue.claim(id, &tokens);
+                }
+            }
+            CallKind::Annotate { runs, added } => {
+                if let Some(queue) = queue.as_ledger() {
+                    queue.annotate(&runs, &added);
+                }
+            }
+            CallKind::Window { id, messages, bytes } => self.consumers.give_room(id, messages, bytes, now),
+            CallKind::Ask(asked, question) => self.ask(asked, &queue, question, key, now),
+            CallKind::Commit(_) => {}
+        }
+    }
+
+    fn published(&mut self, number: Option<u64>, queue: &QueueRef, published: Published, count: u32, bytes: u64) {
+        let refused = |accepted| {
+            let refused = RefusedPublish { accepted, queue: queue.info().name.clone(), reason: queue.refusal_reason() };
+            NotTaken::Refused(refused.into())
+        };
+        let not_taken = match published.acceptance {
+            _ if published.is_gone => Some(NotTaken::Gone),
+            Acceptance::Known(accepted) if accepted < count => Some(refused(accepted)),
+            Acceptance::Known(_) | Acceptance::Later(_) => None,
+        };
+        if !published.awaited.is_nothing() {
+            self.runs.note(published.awaited, queue, bytes);
+        }
+        let mut wait = WaitFor::default();
+        wait.and_publish(published.awaited, &published.acceptance);
+        self.number(number, wait, not_taken);
+    }
+
+    /// The queue isn't here, or not any more.
+    fn refuse(&mut self, number: Option<u64>, what: CallKind) {
+        let not_taken = matches!(what, CallKind::Publish { .. }).then_some(NotTaken::Gone);
+        self.number(number, WaitFor::default(), not_taken);
+        if let CallKind::Ask(number, question) = what {
+            let answer = match question {
+                Question::Consume(..) => Answer::Consumed(Err(NoConsumer::Gone)),
+                Question::Cancel(..) | Question::Leave { .. } => Answer::Left(None),
+                Question::Grant { .. } => Answer::Granted(None),
+                Question::Get { .. } => Answer::Got(GetOutcome::Empty),
+                Question::Purge | Question::DropSetAside { .. } => Answer::Removed(0),
+                Question::Size(_) => Answer::Size(0, 0),
+                Question::RunState => Answer::RunState(QueueState::Deleted),
+            };
+            encode_answer(self.output.buffer(), number, &answer, None);
+        }
+    }
+
+    /// Carries out a group at once: its calls have all come.
+    fn commit(&mut self, group: u64, number: Option<u64>, now: Nanos) {
+        let mut open: Vec<Group> = Vec::new();
+        for call in self.groups.remove(&group).unwrap_or_default() {
+            let LaneCall { queue: id, number, what } = call;
+            let Some(queue) = self.queue(id) else {
+                self.refuse(number, what);
+                continue;
+            };
+            let stream = queue.stream().clone();
+            let at = open.iter().position(|group| group.stream().id() == stream.id()).unwrap_or_else(|| {
+                open.push(Group::new(&stream));
+                open.len() - 1
+            });
+            match what {
+                CallKind::Publish { batch, index, count, persistent, .. } => {
+                    let part = BatchPart::of(&batch, index, count);
+                    let published = queue.publish_in(&mut open[at], part, persistent, now);
+                    self.published(number, &queue, published, count, batch.memory() as u64);
+                }
+                CallKind::Settle { consumer, runs, how, .. } => {
+                    let runs = self.consumers.settled(&queue, consumer, &runs);
+                    let departure = match how {
+                        Settlement::Acknowledge => Departure::Settled,
+                        Settlement::Reject { .. } | Settlement::Requeue { .. } => Departure::Dropped,
+                    };
+                    queue.settle_in(&mut open[at], Deliveries::of(consumer, &runs), departure, now);
+                }
+                _ => {}
+            }
+        }
+        let waits = open.into_iter().map(|group| WaitFor::from(group.close(Wait::Confirm)));
+        let wait = WaitFor::all(waits);
+        self.number(number, wait, None);
+    }
+}
+
+/// Questions.
+impl HomeSession {
+    fn ask(&mut self, number: u64, queue: &QueueRef, question: Question, key: u64, now: Nanos) {
+        match question {
+            Question::Consume(id, options) => self.consume(number, queue, (id, *options), key, now),
+            Question::Cancel(id, unsent) => {
+                self.requeue(Some(id), queue, &unsent, now);
+                self.consumers.remove(id);
+                self.answer(number, queue.cancel(id, now), Answer::Left);
+            }
+            Question::Leave { consumers, held, failed } => {
+                let held = self.consumers.all_settled(queue, held);
+                for id in &consumers {
+                    // The rest was never sent to the client.
+                    let unsent = self.consumers.all_of(queue, Some(*id));
+                    if !unsent.is_empty() {
+                        let how = Settlement::Requeue { failed: false };
+                        queue.settle(Deliveries::of(Some(*id), &unsent), how, Wait::Lazy, now);
+                    }
+                    self.consumers.remove(*id);
+                }
+                self.answer(number, queue.leave(&consumers, &held, failed, now), Answer::Left);
+            }
+            Question::Grant { id, delivery_count, link_credit, drain } => {
+                self.answer(number, queue.grant(id, delivery_count, link_credit, drain, now), Answer::Granted);
+            }
+            Question::Get { automatic_ack } => match queue.as_ledger() {
+                Some(queue) => self.get(WaitingGet { number, queue, automatic_ack }, now),
+                None => self.answer(number, NowOrLater::Now(GetOutcome::Empty), Answer::Got),
+            },
+            Question::Purge => match queue.as_ledger() {
+                Some(queue) => self.answer_removed(number, queue.purge(now)),
+                None => self.answer(number, NowOrLater::Now(0), Answer::Removed),
+            },
+            Question::DropSetAside { which, first, last } => match queue.as_ledger() {
+                Some(queue) => self.answer_removed(number, queue.drop_set_aside(which, first, last)),
+                None => self.answer(number, NowOrLater::Now(0), Answer::Removed),
+            },
+            Question::Size(used) => {
+                let size = queue.ask(Size { used: used.then_some(now) });
+                self.answer(number, size, |(ready, consumers)| Answer::Size(ready, consumers));
+            }
+            Question::RunState => self.answer(number, queue.ask(RunState), Answer::RunState),
+        }
+    }
+
+    fn consume(
+        &mut self,
+        number: u64,
+        queue: &QueueRef,
+        (id, options): (ConsumerId, ConsumerOptions),
+        key: u64,
+        now: Nanos,
+    ) {
+        let mode = options.mode;
+        self.consumers.add(key, id, queue.clone(), mode);
+        self.answer(number, queue.consume(id, options, now), Answer::Consumed);
+    }
+
+    /// Messages return that a consumer's client never got.
+    fn requeue(&mut self, consumer: Option<ConsumerId>, queue: &QueueRef, runs: &[Run], now: Nanos) {
+        let runs = self.consumers.settled(queue, consumer, runs);
+        if !runs.is_empty() {
+            let how = Settlement::Requeue { failed: false };
+            queue.settle(Deliveries::of(consumer, &runs), how, Wait::Lazy, now);
+        }
+    }
+
+    /// Sends an answer: at once, or when it is there.
+    fn answer<T: Send + 'static>(
+        &self,
+        number: u64,
+        answer: NowOrLater<T>,
+        of: impl FnOnce(T) -> Answer + Send + 'static,
+    ) {
+        let (answers, outbox) = (self.answers.clone(), self.outbox.clone());
+        answer.then(move |answer| {
+            answers.lock().push((number, of(answer)));
+            outbox.send(Event::Queue(Signal::Answered(0)));
+        });
+    }
+
+    /// Sends the answer to a removal once that is durable.
+    fn answer_removed(&self, number: u64, removed: NowOrLater<(u64, leveret_broker::ticket::Ticket)>) {
+        let (answers, outbox, streams) = (self.answers.clone(), self.outbox.clone(), self.broker.streams.clone());
+        removed.then(move |(count, ticket)| {
+            let tell = move |_: WaitEnd| {
+                answers.lock().push((number, Answer::Removed(count)));
+                outbox.send(Event::Queue(Signal::Answered(0)));
+            };
+            streams.when_over(ticket, Box::new(tell));
+        });
+    }
+
+    fn get(&mut self, get: WaitingGet, now: Nanos) {
+        let key = self.consumers.next_key();
+        match get.queue.get(get.automatic_ack, &self.link(), key, now) {
+            NowOrLater::Now(GetOutcome::Wait) => {
+                self.gets.insert(key, get);
+            }
+            NowOrLater::Now(outcome) => self.got(get, outcome),
+            later @ NowOrLater::Later(_) => self.answer(get.number, later, Answer::Got),
+        }
+    }
+
+    fn got(&mut self, get: WaitingGet, outcome: GetOutcome) {
+        if let GetOutcome::Message(taken, left) = &outcome {
+            if !get.automatic_ack {
+                self.consumers.hold(&get.queue, None, taken);
+            }
+            if taken.ends_in_file() {
+                let reading = Reading::new(taken.clone(), &get.queue, &self.broker, &self.outbox);
+                self.reading_gets.push((get.number, *left, reading));
+                return;
+            }
+        }
+        encode_answer(self.output.buffer(), get.number, &Answer::Got(outcome), None);
+    }
+}
+
+/// Turns.
+impl HomeSession {
+    fn handle_events(&mut self, now: Nanos) {
+        let mut events = std::mem::take(&mut self.events);
+        self.outbox.drain(&mut events);
+        for event in events.drain(..) {
+            match event {
+                Event::Queue(signal) => self.signalled(signal, now),
+                Event::Durable(stream) => self.registered.notified(stream, false),
+                Event::Written(stream) => self.registered.notified(stream, true),
+                Event::Body => self.look_at_reads(now),
+                Event::Close(_) | Event::Shed(_) => self.is_finished = true,
+                _ => {}
+            }
+        }
+        self.events = events;
+        for (number, answer) in std::mem::take(&mut *self.answers.lock()) {
+            encode_answer(self.output.buffer(), number, &answer, None);
+        }
+    }
+
+    fn signalled(&mut self, signal: Signal, now: Nanos) {
+        let (key, signal) = match signal {
+            Signal::Scheduled(key) => return self.consumers.scheduled(key),
+            Signal::Loaded(key) => {
+                if let Some(get) = self.gets.remove(&key) {
+                    self.get(get, now);
+                }
+                return;
+            }
+            Signal::Answered(_) => return,
+            Signal::Cancelled(key) => (key, RemoteSignal::Cancelled),
+            Signal::Activity { key, active, change, available } => {
+                (key, RemoteSignal::Activity { active, change, available })
+            }
+            Signal::Drained { key, delivery_count, available } => {
+                (key, RemoteSignal::Drained { delivery_count, available })
+            }
+        };
+        let Some(id) = self.consumers.id_of(key) else { return };
+        if signal == RemoteSignal::Cancelled {
+            self.consumers.remove(id);
+        }
+        encode_signal(self.output.buffer(), id, signal);
+    }
+
+    fn look_at_reads(&mut self, now: Nanos) {
+        self.consumers.look_at_reads(&mut self.output, now);
+        let output = &mut self.output;
+        self.reading_gets.retain_mut(|(number, left, reading)| {
+            let (body, outcome) = match reading.whole.look() {
+                None => return true,
+                Some(Ok(body)) => (Some(body), GetOutcome::Message(reading.taken.clone(), *left)),
+                Some(Err(failure)) => (None, GetOutcome::Failed(failure.to_owned())),
+            };
+            encode_answer(output.buffer(), *number, &Answer::Got(outcome), body);
+            false
+        });
+    }
+
+    /// Applies publishes that became durable, and says which calls have ended.
+    fn tell_done(&mut self) {
+        let streams = &self.broker.streams;
+        let used: Vec<(StreamId, Watermarks)> = {
+            let ids = self.runs.streams().chain([StreamId::LOCAL]);
+            ids.filter_map(|id| Some((id, streams.reached(id)?))).collect()
+        };
+        let known = |stream| used.iter().find(|(id, _)| *id == stream).map(|(_, reached)| *reached);
+        let (_, is_all) = self.runs.apply(&known, &mut self.budget);
+        if !is_all {
+            return;
+        }
+        // A stream may have got further meanwhile: its messages aren't in their queues.
+        let reached = |stream| known(stream).or_else(|| streams.reached(stream));
+        while let Some(((number, not_taken), end)) = self.waits.pop(&reached) {
+            let not_taken = not_taken.or(match end {
+                WaitEnd::Reached => None,
+                WaitEnd::Refused(refused) => Some(NotTaken::Refused(refused)),
+                WaitEnd::Unrouted => Some(NotTaken::Gone),
+                WaitEnd::Gone => Some(NotTaken::Lost),
+            });
+            if not_taken.is_some() {
+                self.not_taken.push((number, not_taken));
+            }
+            self.beyond.insert(number);
+        }
+        while self.beyond.remove(&(self.through + 1)) {
+            self.through += 1;
+        }
+        if self.through > self.told_through {
+            self.told_through = self.through;
+            let through = self.through;
+            let told = self.not_taken.extract_if(.., |(number, _)| *number <= through);
+            let told: Vec<_> = told.filter_map(|(number, what)| Some((number, what?))).collect();
+            encode_done(self.output.buffer(), through, &told);
+        }
+    }
+
+    fn serve(&mut self, now: Nanos) {
+        let mut taken = std::mem::take(&mut self.taken);
+        while self.output.len() < OUTPUT_BYTES
+            && !self.budget.is_spent()
+            && let Some(key) = self.consumers.next_scheduled()
+        {
+            self.budget.spend(CONSUMER);
+            let with = (&*self.broker, &self.outbox);
+            if self.consumers.serve(key, with, &mut self.output, &mut taken, now) {
+                self.consumers.scheduled(key);
+            }
+        }
+        self.taken = taken;
+    }
+
+    fn register(&mut self) {
+        let awaited: Vec<_> = self.runs.awaited().chain(self.waits.awaited()).collect();
+        awaited.into_iter().for_each(|awaited| self.registered.want(awaited));
+        let (streams, outbox) = (&self.broker.streams, &self.outbox);
+        self.registered.register(|awaited| streams.notify(awaited, Waiter::Connection(outbox.clone())));
+    }
+
+    /// The link is gone: what its consumers hold returns to its queues.
+    fn leave(&mut self, now: Now) {
+        let (consumers, held) = self.consumers.take_all();
+        for (queue, held) in held {
+            let _ = queue.leave(&[], &held, false, now.monotonic);
+        }
+        for consumer in consumers {
+            let left = consumer.queue.leave(&[consumer.id], &[], false, now.monotonic);
+            // The node that would ask for it is gone.
+            let _ = self.broker.delete_if_unused(&consumer.queue, left, now);
+        }
+        for (ticket, queue) in self.runs.drain() {
+            self.broker.streams.notify(ticket.into(), queue.waiter());
+        }
+        self.broker.streams.announce();
+    }
+}
+
+impl Session for HomeSession {
+    fn receive(&mut self, input: &[u8], now: Now) -> usize {
+        let mut used = 0;
+        while !self.is_finished {
+            let taken = match decode(&input[used..]) {
+                Ok(None) => break,
+                Ok(Some((kind, fields, length))) => {
+                    used += length;
+                    self.take_call(kind, fields, now.monotonic)
+                }
+                Err(error) => Err(error),
+            };
+            if let Err(error) = taken {
+                warn!("the data link of node {} ends: {error}", self.node);
+                self.is_finished = true;
+                used = input.len();
+            }
+        }
+        self.broker.streams.announce();
+        used
+    }
+
+    fn turn(&mut self, now: Now) {
+        self.budget.renew();
+        self.budget.spend(APPLY);
+        self.handle_events(now.monotonic);
+        self.tell_done();
+        self.serve(now.monotonic);
+        self.broker.streams.announce();
+        self.register();
+    }
+
+    fn wants_turn(&self) -> bool {
+        self.output.len() < OUTPUT_BYTES && self.consumers.has_scheduled() || self.budget.is_spent()
+    }
+
+    fn wants_read(&self) -> bool {
+        true
+    }
+
+    fn next_deadline(&self) -> Option<Nanos> {
+        None
+    }
+
+    fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    fn is_ending(&self) -> bool {
+        false
+    }
+
+    fn is_logged_in(&self) -> bool {
+        true
+    }
+
+    fn output(&mut self) -> &mut Output {
+        &mut self.output
+    }
+
+    fn transferred(&mut self, _: u64, _: u64, _: Now) {}
+
+    fn disconnected(&mut self, now: Now) {
+        if !std::mem::replace(&mut self.has_left, true) {
+            self.leave(now);
+        }
+    }
+}
