@@ -79,16 +79,17 @@ fn a_node_that_dies_and_returns_loses_no_confirmed_message() {
     let mut cluster = with_queues(&["q"]);
     let mut publisher = Wire::open(cluster.nodes[1].amqp());
     publisher.confirm_select(1);
-    let mut consumer = Wire::open(cluster.nodes[2].amqp());
-    consumer.consume(1, "q", false);
+    let mut consumer = Amqp10::open(cluster.nodes[2].amqp());
+    consumer.receiver(1, "/queues/q", 10);
     for number in 0..100u32 {
         publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
     }
     publisher.confirms(100);
-    assert_eq!(consumer.delivery().2, 0u32.to_be_bytes());
+    assert_eq!(consumer.receive(1).data(), 0u32.to_be_bytes());
     cluster.nodes[0].kill();
     // The consumer is told, and a publish isn't confirmed.
-    while consumer.next_frame().expect("a frame").method() != Some(method::BASIC_CANCEL) {}
+    let detached = consumer.error();
+    assert_eq!(detached.condition, "amqp:resource-deleted", "{detached:?}");
     publisher.send(&publish(1, "", "q", b"lost", false, true));
     publisher.next_method(method::BASIC_NACK).expect("it isn't taken");
     let refused = get(&mut Wire::open(cluster.nodes[2].amqp()), "q").expect_err("its node is gone");
