@@ -11,11 +11,11 @@ use leveret_cluster::forming::{FormingOptions, host_of};
 use leveret_log::{Disk, EntryOptions};
 
 use crate::clock::Clock;
-use crate::cluster::DataSeats;
 use crate::cluster::cookie;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::member::{Attach, ClusterNode, ClusterSetup, Discover, Membership, OwnNode};
 use crate::cluster::tls::ClusterTls;
+use crate::data_link::DataSeats;
 use crate::disk::Fatal;
 use crate::identity::{Identity, Standing};
 use crate::node::StartError;

@@ -18,6 +18,7 @@ mod cluster;
 mod clustering;
 mod configuration;
 mod cores;
+mod data_link;
 mod descriptors;
 mod disk;
 mod first_start;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_broker::output::Output;
-use leveret_broker::remote::{Answer, CallKind, Lane, Question};
+use leveret_broker::remote::{CallKind, HomeAnswer, HomeQuestion, Lane};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::{Broker, Session, Wake};
 use leveret_model::MemberNumber;
@@ -76,11 +76,11 @@ impl Session for AskingSession {
         while self.output.len() < OUTPUT_BYTES
             && let Some(call) = self.lane.next_call()
         {
-            if let CallKind::Ask(number, Question::Consume(_, options)) = &call.what
+            if let CallKind::Ask(number, HomeQuestion::Consume(_, options)) = &call.what
                 && let Some(text) = unsupported(options)
             {
                 let refused = NoConsumer::Failed(text.to_owned());
-                self.lane.answered(*number, Answer::Consumed(Err(refused)));
+                self.lane.answered(*number, HomeAnswer::Consumed(Err(refused)));
                 continue;
             }
             encode_call(self.output.buffer(), &call);

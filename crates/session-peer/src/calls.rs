@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use leveret_broker::remote::{CallKind, LaneCall, Question};
+use leveret_broker::remote::{CallKind, HomeQuestion, LaneCall};
 use leveret_broker::settlement::Settlement;
 use leveret_message::Added;
 use leveret_model::QueueId;
@@ -61,15 +61,15 @@ fn kind(what: &CallKind) -> u8 {
         CallKind::Window { .. } => WINDOW,
         CallKind::Commit(_) => COMMIT,
         CallKind::Ask(_, question) => match question {
-            Question::Consume(..) => CONSUME,
-            Question::Cancel(..) => CANCEL,
-            Question::Leave { .. } => LEAVE,
-            Question::Grant { .. } => GRANT,
-            Question::Get { .. } => GET,
-            Question::Purge => PURGE,
-            Question::DropSetAside { .. } => DROP_SET_ASIDE,
-            Question::Size(_) => SIZE,
-            Question::RunState => RUN_STATE,
+            HomeQuestion::Consume(..) => CONSUME,
+            HomeQuestion::Cancel(..) => CANCEL,
+            HomeQuestion::Leave { .. } => LEAVE,
+            HomeQuestion::Grant { .. } => GRANT,
+            HomeQuestion::Get { .. } => GET,
+            HomeQuestion::Purge => PURGE,
+            HomeQuestion::DropSetAside { .. } => DROP_SET_ASIDE,
+            HomeQuestion::Size(_) => SIZE,
+            HomeQuestion::RunState => RUN_STATE,
         },
     }
 }
@@ -136,36 +136,41 @@ fn put_call(to: &mut Vec<u8>, what: &CallKind) {
     }
 }
 
-fn put_question(to: &mut Vec<u8>, question: &Question) {
+fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
     match question {
-        Question::Consume(id, options) => {
+        HomeQuestion::Consume(id, options) => {
             to.u64(id.0);
             put_options(to, options);
         }
-        Question::Cancel(id, unsent) => {
+        HomeQuestion::Cancel(id, unsent) => {
             to.u64(id.0);
             put_runs(to, unsent);
         }
-        Question::Leave { consumers, held, failed } => {
+        HomeQuestion::Leave { consumers, held, failed } => {
             to.all(consumers.iter(), |to, id| to.u64(id.0));
             put_held(to, held);
             to.flag(*failed);
         }
-        Question::Grant { id, delivery_count, link_credit, drain } => {
+        HomeQuestion::Grant { id, delivery_count, link_credit, drain } => {
             to.u64(id.0);
             to.u32(*delivery_count);
             to.u32(*link_credit);
             to.flag(*drain);
         }
-        Question::Get { automatic_ack } => to.flag(*automatic_ack),
-        Question::DropSetAside { which, first, last } => {
+        HomeQuestion::Get { automatic_ack } => to.flag(*automatic_ack),
+        HomeQuestion::DropSetAside { which, first, last } => {
             to.flag(*which == SetAside::Delayed);
             to.u64(*first);
             to.u64(*last);
         }
-        Question::Size(used) => to.flag(*used),
-        Question::Purge | Question::RunState => {}
+        HomeQuestion::Size(used) => to.flag(*used),
+        HomeQuestion::Purge | HomeQuestion::RunState => {}
     }
+}
+
+/// The queue of the call in a frame; `None` if the frame is too short for one.
+pub(crate) fn queue_of(fields: &[u8]) -> Option<QueueId> {
+    fields.first_chunk().map(|id| QueueId(u64::from_le_bytes(*id)))
 }
 
 /// The call in a frame. `link` and `key` are for a new consumer.
@@ -229,34 +234,34 @@ fn get_call(kind: u8, from: &mut FieldReader<'_>, consumer: (Arc<dyn Link>, u64)
     Some(LaneCall { queue, number, what })
 }
 
-fn get_question(kind: u8, from: &mut FieldReader<'_>, (link, key): (Arc<dyn Link>, u64)) -> Option<Question> {
+fn get_question(kind: u8, from: &mut FieldReader<'_>, (link, key): (Arc<dyn Link>, u64)) -> Option<HomeQuestion> {
     Some(match kind {
         CONSUME => {
             let id = ConsumerId(from.u64()?);
             let options: ConsumerOptions = get_options(from, link, key)?;
-            Question::Consume(id, Box::new(options))
+            HomeQuestion::Consume(id, Box::new(options))
         }
-        CANCEL => Question::Cancel(ConsumerId(from.u64()?), from.runs()?),
-        LEAVE => Question::Leave {
+        CANCEL => HomeQuestion::Cancel(ConsumerId(from.u64()?), from.runs()?),
+        LEAVE => HomeQuestion::Leave {
             consumers: get_all(from, 8, |from| from.u64().map(ConsumerId))?,
             held: from.held()?,
             failed: from.flag()?,
         },
-        GRANT => Question::Grant {
+        GRANT => HomeQuestion::Grant {
             id: ConsumerId(from.u64()?),
             delivery_count: from.u32()?,
             link_credit: from.u32()?,
             drain: from.flag()?,
         },
-        GET => Question::Get { automatic_ack: from.flag()? },
-        PURGE => Question::Purge,
-        DROP_SET_ASIDE => Question::DropSetAside {
+        GET => HomeQuestion::Get { automatic_ack: from.flag()? },
+        PURGE => HomeQuestion::Purge,
+        DROP_SET_ASIDE => HomeQuestion::DropSetAside {
             which: if from.flag()? { SetAside::Delayed } else { SetAside::Parked },
             first: from.u64()?,
             last: from.u64()?,
         },
-        SIZE => Question::Size(from.flag()?),
-        RUN_STATE => Question::RunState,
+        SIZE => HomeQuestion::Size(from.flag()?),
+        RUN_STATE => HomeQuestion::RunState,
         _ => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use leveret_broker::queue_handle::{RefusalReason, RefusedPublish};
-use leveret_broker::remote::{Answer, NotTaken, RemoteSignal};
+use leveret_broker::remote::{HomeAnswer, NotTaken, RemoteSignal};
 use leveret_model::QueueId;
 use leveret_peer::FieldReader;
 use leveret_queue::{ConsumerId, CreditState, GetOutcome, NoConsumer, QueueState, Taken};
@@ -20,7 +20,7 @@ pub(crate) enum Reply {
     /// All calls with numbers up to this one are carried out; of these publishes not all messages are in the queue.
     Done(u64, Vec<(u64, NotTaken)>),
     /// The answer to the question with this number.
-    Answer(u64, Answer),
+    Answer(u64, HomeAnswer),
     /// Messages for a consumer of a queue.
     Deliver(QueueId, ConsumerId, Taken),
     /// The queue signals a consumer.
@@ -80,39 +80,39 @@ pub(crate) fn encode_signal(to: &mut Vec<u8>, id: ConsumerId, signal: RemoteSign
 }
 
 /// Appends an answer. `last_body` is the body of its message, if that is in a file.
-pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &Answer, last_body: Option<&Bytes>) {
+pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, last_body: Option<&Bytes>) {
     encode(to, ANSWER, |to| {
         to.u64(number);
         match answer {
-            Answer::Consumed(Ok(())) => to.u8(0),
-            Answer::Consumed(Err(reason)) => {
+            HomeAnswer::Consumed(Ok(())) => to.u8(0),
+            HomeAnswer::Consumed(Err(reason)) => {
                 to.u8(1);
                 put_no_consumer(to, reason);
             }
-            Answer::Left(left) => {
+            HomeAnswer::Left(left) => {
                 to.u8(2);
                 to.maybe(*left, |to, left| to.u64(left as u64));
             }
-            Answer::Granted(state) => {
+            HomeAnswer::Granted(state) => {
                 to.u8(3);
                 to.maybe(*state, |to, CreditState { delivery_count, credit, available }| {
                     [delivery_count, credit, available].into_iter().for_each(|number| to.u32(number));
                 });
             }
-            Answer::Got(outcome) => {
+            HomeAnswer::Got(outcome) => {
                 to.u8(4);
                 put_got(to, outcome, last_body);
             }
-            Answer::Removed(count) => {
+            HomeAnswer::Removed(count) => {
                 to.u8(5);
                 to.u64(*count);
             }
-            Answer::Size(ready, consumers) => {
+            HomeAnswer::Size(ready, consumers) => {
                 to.u8(6);
                 to.u64(*ready);
                 to.u64(*consumers as u64);
             }
-            Answer::RunState(state) => {
+            HomeAnswer::RunState(state) => {
                 to.u8(7);
                 match state {
                     QueueState::Running => to.u8(0),
@@ -227,18 +227,18 @@ fn get_not_taken(from: &mut FieldReader<'_>) -> Option<NotTaken> {
     })
 }
 
-fn get_answer(from: &mut FieldReader<'_>) -> Option<Answer> {
+fn get_answer(from: &mut FieldReader<'_>) -> Option<HomeAnswer> {
     Some(match from.u8()? {
-        0 => Answer::Consumed(Ok(())),
-        1 => Answer::Consumed(Err(get_no_consumer(from)?)),
-        2 => Answer::Left(get_maybe(from, |from| from.u64().map(|left| left as usize))?),
-        3 => Answer::Granted(get_maybe(from, |from| {
+        0 => HomeAnswer::Consumed(Ok(())),
+        1 => HomeAnswer::Consumed(Err(get_no_consumer(from)?)),
+        2 => HomeAnswer::Left(get_maybe(from, |from| from.u64().map(|left| left as usize))?),
+        3 => HomeAnswer::Granted(get_maybe(from, |from| {
             Some(CreditState { delivery_count: from.u32()?, credit: from.u32()?, available: from.u32()? })
         })?),
-        4 => Answer::Got(get_got(from)?),
-        5 => Answer::Removed(from.u64()?),
-        6 => Answer::Size(from.u64()?, from.u64()? as usize),
-        7 => Answer::RunState(match from.u8()? {
+        4 => HomeAnswer::Got(get_got(from)?),
+        5 => HomeAnswer::Removed(from.u64()?),
+        6 => HomeAnswer::Size(from.u64()?, from.u64()? as usize),
+        7 => HomeAnswer::RunState(match from.u8()? {
             0 => QueueState::Running,
             1 => QueueState::Failed(from.long_text()?.to_string()),
             2 => QueueState::Deleted,

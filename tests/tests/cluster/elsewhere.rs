@@ -63,7 +63,7 @@ fn declared_on_one_published_on_two_consumed_on_three() {
         consumer.ack(1, tag, false);
     }
     cluster.wait_until("all are settled", |cluster| Wire::open(cluster.nodes[0].amqp()).message_count(1, "q") == 0);
-    // What is held by a client that goes returns, behind what was acknowledged.
+    // A message returns that a client holds when it goes.
     publisher.send(&publish(1, "", "q", b"held", false, true));
     publisher.confirms(1);
     assert_eq!(consumer.delivery().2, b"held");

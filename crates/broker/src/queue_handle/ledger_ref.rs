@@ -10,7 +10,7 @@ use leveret_queue::{ConsumerId, Deliveries, GetOutcome, Link, Run, SetAside};
 
 use super::queue_ref::{QueueRef, pass};
 use crate::asked::{Later, NowOrLater};
-use crate::remote::{CallKind, Question};
+use crate::remote::{CallKind, HomeQuestion};
 use crate::settlement::Settlement;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
@@ -106,7 +106,7 @@ impl LedgerQueueRef {
         pass!(
             self.0,
             queue => queue.asked(Default::default, move |queue| queue.purge(now)),
-            away => away.removed(|| Question::Purge)
+            away => away.removed(|| HomeQuestion::Purge)
         )
     }
 
@@ -116,7 +116,7 @@ impl LedgerQueueRef {
         pass!(
             self.0,
             queue => queue.asked(Default::default, move |queue| queue.drop_set_aside(which, first, last)),
-            away => away.removed(|| Question::DropSetAside { which, first, last })
+            away => away.removed(|| HomeQuestion::DropSetAside { which, first, last })
         )
     }
 }

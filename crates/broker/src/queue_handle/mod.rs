@@ -44,7 +44,6 @@ use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
 use crate::wait_for::WaitFor;
 
-mod away;
 mod checkpoint;
 mod chunks;
 mod convert;
@@ -69,7 +68,6 @@ pub use crate::questions::{
     Aside, Ask, ConsumerState, CountOf, Counts, HeadTimestamp, KeptOffsetOf, ParkedEnds, Peek, PeekAside, QueueAnswer,
     QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, WriterSequence,
 };
-pub(crate) use away::AwayQueue;
 pub(crate) use checkpoint::LiveAnswer;
 pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;

@@ -31,13 +31,12 @@ use std::sync::atomic::Ordering;
 
 use leveret_log::Wait;
 use leveret_message::{Added, BatchPart};
-use leveret_model::{Durability, EffectiveQueue, Queue as QueueInfo, QueueType};
+use leveret_model::{Durability, EffectiveQueue, Queue as QueueInfo, QueueType, Topology};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, Deliveries, Departure, Flow, Link, Portion, QueueGauges, QueueState, Run,
     Taken, TurnEnd, Unsent, WaitReason,
 };
 
-use super::away::AwayQueue;
 use super::{Audience, LocalQueue, NoConsumer, Published, Reason, RefusalReason};
 use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
@@ -46,7 +45,8 @@ use crate::outbox::Outbox;
 use crate::published::PublishedHere;
 use crate::questions::Ask;
 use crate::reads::Purpose;
-use crate::remote::CallKind;
+use crate::remote::{AwayQueue, CallKind};
+use crate::services::Services;
 use crate::settlement::Settlement;
 use crate::streams::{StreamRef, Waiter, waits};
 use crate::ticket::{Awaited, StreamId, Ticket};
@@ -135,6 +135,12 @@ impl From<Arc<AwayQueue>> for QueueRef {
 }
 
 impl QueueRef {
+    /// A queue of another member of the cluster.
+    pub(crate) fn elsewhere(info: Arc<QueueInfo>, topology: &Topology, services: &Services) -> Self {
+        let (stream, _) = services.streams.of(&info);
+        AwayQueue::new(info, topology, &services.lanes, stream).into()
+    }
+
     /// Whether both are the same queue. A queue that was deleted and declared again is another one.
     #[inline]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -154,12 +160,12 @@ impl QueueRef {
     /// Its declaration.
     #[inline]
     pub fn info(&self) -> &Arc<QueueInfo> {
-        pass!(self, queue => queue.info(), away => &away.info)
+        pass!(self, queue => queue.info(), away => away.info())
     }
 
     /// Its effective arguments, by its declaration and the policies that apply.
     pub fn effective(&self) -> Arc<EffectiveQueue> {
-        pass!(self, queue => queue.effective(), away => away.effective.clone())
+        pass!(self, queue => queue.effective(), away => away.effective())
     }
 
     /// The queue that it was converted to, or itself.
@@ -200,7 +206,7 @@ impl QueueRef {
 
     /// The meaning of a confirm.
     pub fn durability(&self) -> Durability {
-        pass!(self, queue => queue.durability(), away => away.info.durability(Durability::Synced))
+        pass!(self, queue => queue.durability(), away => away.info().durability(Durability::Synced))
     }
 
     /// Offers these messages. With `shared`, the batch is stored in the shared log from that
@@ -220,7 +226,7 @@ impl QueueRef {
         pass!(self, queue => {
             let super::PublishedIn { accepted, ticket } = queue.publish_in(group, part, persistent, now);
             queue.told(PublishedHere { accepted, awaited: ticket.into(), ..PublishedHere::none() }, part.count)
-        }, away => away.publish_in(group, part, persistent))
+        }, away => away.publish_in(|lane| group.away_in(lane), part, persistent))
     }
 
     /// The reason why it refuses messages, as far as this node knows.
@@ -282,7 +288,7 @@ impl QueueRef {
                 Departure::Settled => Settlement::Acknowledge,
                 _ => Settlement::Reject { failed: false },
             };
-            away.settle_in(group, deliveries, how);
+            away.settle_in(|lane| group.away_in(lane), deliveries, how);
         });
     }
 

@@ -22,7 +22,7 @@ use leveret_routing::Router;
 use parking_lot::Mutex;
 
 use crate::notices::Notices;
-use crate::queue_handle::{AwayQueue, QueueHandle, QueueRef};
+use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::stopping_panic::whole;
@@ -74,7 +74,7 @@ impl Registry {
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
             if is_away(info, &topology, services.member) {
-                queues.insert(info.id, AwayQueue::seen(info.clone(), &topology, &services));
+                queues.insert(info.id, QueueRef::elsewhere(info.clone(), &topology, &services));
                 continue;
             }
             let effective = topology.effective_queue(info, &[]);
@@ -314,6 +314,12 @@ impl Registry {
     /// Whether this id was given to a queue: see [`Model::has_given`].
     pub(crate) fn has_given(&self, id: QueueId) -> bool {
         self.staged.lock().model.has_given(id)
+    }
+
+    /// Whether a queue that the snapshot lacks is about to be in it, or may be: its id isn't given yet, as far as this node knows.
+    pub fn is_coming(&self, id: QueueId) -> bool {
+        let staged = self.staged.lock();
+        staged.latest.queues.contains_key(&id) || !staged.model.has_given(id)
     }
 
     /// The encoded model for a checkpoint, with the place of its last record.

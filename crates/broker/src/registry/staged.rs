@@ -11,7 +11,7 @@ use parking_lot::MutexGuard;
 use super::{Registry, Snapshot};
 use crate::history_copy::HistoryCopy;
 use crate::policy_walk::PolicyNews;
-use crate::queue_handle::{AwayQueue, QueueHandle, QueueRef};
+use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::records::CONTROL_MODEL_COMMAND;
 use crate::streams::Record;
 use crate::ticket::Ticket;
@@ -192,7 +192,7 @@ impl Registry {
     /// A queue without messages, at its home or as other nodes see it.
     pub(super) fn open(&self, info: &Arc<Queue>, topology: &Topology, now: Nanos) -> QueueRef {
         if is_away(info, topology, self.services.member) {
-            return AwayQueue::seen(info.clone(), topology, &self.services);
+            return QueueRef::elsewhere(info.clone(), topology, &self.services);
         }
         // The first message of a stream has the offset 0.
         let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };

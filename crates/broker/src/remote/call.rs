@@ -113,11 +113,11 @@ pub enum CallKind {
     /// All of a group has been said.
     Commit(u64),
     /// A question, and the number of its answer.
-    Ask(u64, Question),
+    Ask(u64, HomeQuestion),
 }
 
 /// A call that is answered.
-pub enum Question {
+pub enum HomeQuestion {
     /// A consumer is added.
     Consume(ConsumerId, Box<ConsumerOptions>),
     /// It is removed; these messages had come for it and were never sent.
@@ -164,20 +164,20 @@ pub enum Question {
     RunState,
 }
 
-/// The answer to a [`Question`].
-pub enum Answer {
-    /// To [`Question::Consume`].
+/// The answer to a [`HomeQuestion`].
+pub enum HomeAnswer {
+    /// To [`HomeQuestion::Consume`].
     Consumed(Result<(), NoConsumer>),
-    /// To [`Question::Cancel`] and [`Question::Leave`]: the consumers that are left.
+    /// To [`HomeQuestion::Cancel`] and [`HomeQuestion::Leave`]: the consumers that are left.
     Left(Option<usize>),
-    /// To [`Question::Grant`].
+    /// To [`HomeQuestion::Grant`].
     Granted(Option<CreditState>),
-    /// To [`Question::Get`].
+    /// To [`HomeQuestion::Get`].
     Got(GetOutcome),
-    /// To [`Question::Purge`] and [`Question::DropSetAside`], once that is durable.
+    /// To [`HomeQuestion::Purge`] and [`HomeQuestion::DropSetAside`], once that is durable.
     Removed(u64),
-    /// To [`Question::Size`].
+    /// To [`HomeQuestion::Size`].
     Size(u64, usize),
-    /// To [`Question::RunState`].
+    /// To [`HomeQuestion::RunState`].
     RunState(QueueState),
 }

@@ -1,4 +1,4 @@
-//! What has come for a consumer of another node's queue, until its connection takes it.
+//! Messages that have come for a consumer of another node's queue, until its connection takes them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

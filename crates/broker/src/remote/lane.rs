@@ -9,20 +9,20 @@ use leveret_queue::{ConsumerId, ConsumerOptions, Flow, Place, Portion, Run, Take
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::call::{Answer, CallKind, LaneCall, Question};
+use super::call::{CallKind, HomeAnswer, HomeQuestion, LaneCall};
 use super::inbox::{Inbox, RemoteSignal};
-use super::writer::Writer;
+use super::writer::LaneWriter;
 use crate::asked::{NowOrLater, later_or};
 use crate::outbox::Wake;
 use crate::published::{Acceptance, Fate, NotTaken, Published};
 use crate::settlement::Settlement;
 use crate::ticket::{Awaited, StreamId, Ticket};
 
-type WhenAnswered = Box<dyn FnOnce(Answer) + Send>;
+type WhenAnswered = Box<dyn FnOnce(HomeAnswer) + Send>;
 
 /// The calls of one core on queues of one other node.
 pub struct Lane {
-    writer: Arc<Writer>,
+    writer: Arc<LaneWriter>,
     /// The link's session.
     wake: Arc<dyn Wake>,
     state: Mutex<State>,
@@ -60,13 +60,13 @@ impl State {
 impl Lane {
     pub(super) fn new(stream: StreamId, wake: Arc<dyn Wake>) -> Arc<Self> {
         Arc::new_cyclic(|lane| Self {
-            writer: Arc::new(Writer::new(stream, lane.clone())),
+            writer: Arc::new(LaneWriter::new(stream, lane.clone())),
             wake,
             state: Mutex::default(),
         })
     }
 
-    pub(crate) fn writer(&self) -> &Arc<Writer> {
+    pub(crate) fn writer(&self) -> &Arc<LaneWriter> {
         &self.writer
     }
 
@@ -148,9 +148,9 @@ impl Lane {
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         queue: QueueId,
-        question: Question,
+        question: HomeQuestion,
         gone: fn() -> T,
-        of: impl FnOnce(Answer) -> Option<T> + Send + 'static,
+        of: impl FnOnce(HomeAnswer) -> Option<T> + Send + 'static,
     ) -> NowOrLater<T> {
         let (place, later) = later_or(gone);
         let wakes = {
@@ -259,7 +259,7 @@ impl Lane {
     }
 
     /// A question is answered.
-    pub fn answered(&self, number: u64, answer: Answer) {
+    pub fn answered(&self, number: u64, answer: HomeAnswer) {
         let asked = self.state.lock().asked.remove(&number);
         if let Some(asked) = asked {
             asked(answer);
@@ -351,16 +351,18 @@ mod tests {
     fn a_lane_that_has_ended_takes_no_calls_and_answers_questions() {
         let lane = lane();
         let of = |answer| match answer {
-            Answer::Size(ready, _) => Some(ready),
+            HomeAnswer::Size(ready, _) => Some(ready),
             _ => None,
         };
-        let NowOrLater::Later(asked) = lane.ask(QueueId(3), Question::Size(false), || 77, of) else { panic!("later") };
-        let NowOrLater::Later(wrong) = lane.ask(QueueId(3), Question::Purge, || 77, of) else { panic!("later") };
-        lane.answered(2, Answer::Removed(5));
+        let NowOrLater::Later(asked) = lane.ask(QueueId(3), HomeQuestion::Size(false), || 77, of) else {
+            panic!("later")
+        };
+        let NowOrLater::Later(wrong) = lane.ask(QueueId(3), HomeQuestion::Purge, || 77, of) else { panic!("later") };
+        lane.answered(2, HomeAnswer::Removed(5));
         assert_eq!((asked.take(), wrong.take()), (None, Some(77)));
         lane.end();
         assert_eq!(asked.take(), Some(77));
         assert!(publish(&lane).is_none());
-        assert!(matches!(lane.ask(QueueId(3), Question::Size(false), || 77, of), NowOrLater::Now(77)));
+        assert!(matches!(lane.ask(QueueId(3), HomeQuestion::Size(false), || 77, of), NowOrLater::Now(77)));
     }
 }

@@ -1,18 +1,20 @@
 //! Queues on other nodes of a cluster, as the node sees them that its clients are connected to.
 //!
 //! Each core has a [`Lane`] to each other node: calls go out on it in the order in which they are made, and their outcomes come back on
-//! it. A lane lasts as long as its link. It has a commit stream of its own ([`Writer`]), whose places are the numbers of calls: so confirms,
+//! it. A lane lasts as long as its link. It has a commit stream of its own ([`LaneWriter`]), whose places are the numbers of calls: so confirms,
 //! transactions and waits work as they do for queues of this node. If the link ends, the stream leaves, and with it all that waits for it.
 //!
 //! It must not know: sockets, frames.
 
+mod away_queue;
 mod call;
 mod inbox;
 mod lane;
 mod lanes;
 mod writer;
 
-pub use self::call::{Answer, CallKind, HeldRuns, LaneCall, Question};
+pub(crate) use self::away_queue::AwayQueue;
+pub use self::call::{CallKind, HeldRuns, HomeAnswer, HomeQuestion, LaneCall};
 pub use self::inbox::RemoteSignal;
 pub use self::lane::Lane;
 pub use self::lanes::{Lanes, set_core};

@@ -15,7 +15,7 @@ use crate::ticket::{Awaited, StreamId, Ticket};
 const IN_FLIGHT_MAX: u64 = 16 << 20;
 
 /// The commit stream of a lane.
-pub(crate) struct Writer {
+pub(crate) struct LaneWriter {
     id: StreamId,
     lane: Weak<Lane>,
     /// Calls with a number so far; written under the lane's lock.
@@ -28,7 +28,7 @@ pub(crate) struct Writer {
     has_left: AtomicBool,
 }
 
-impl Writer {
+impl LaneWriter {
     pub(super) fn new(id: StreamId, lane: Weak<Lane>) -> Self {
         Self {
             id,
@@ -78,7 +78,7 @@ impl Writer {
     }
 }
 
-impl CommitStream for Writer {
+impl CommitStream for LaneWriter {
     fn id(&self) -> StreamId {
         self.id
     }

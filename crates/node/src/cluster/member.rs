@@ -28,12 +28,13 @@ use serde::{Deserialize, Serialize};
 use tracing::{error, info, warn};
 
 use super::host::{NodeHost, RAFT, Replicas};
-use super::links::{Answering, AskError, DataSeats, LinkCounters, Links, LinksSetup, Peer, Service};
+use super::links::{Answering, AskError, LinkCounters, Links, LinksSetup, Peer, Service};
 use super::log_driver::LogDriver;
 use super::runtime::NodeRuntime;
 use super::thread::{ClusterRemote, ClusterThread, spawn};
 use super::tls::ClusterTls;
 use crate::clock::Clock;
+use crate::data_link::DataSeats;
 use crate::disk::Fatal;
 
 /// Kinds of requests between nodes, beside [`RAFT`].

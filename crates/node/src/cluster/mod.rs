@@ -14,7 +14,6 @@ pub(crate) mod runtime;
 pub(crate) mod thread;
 pub(crate) mod tls;
 
-pub(crate) use self::links::{DataLink, DataSeats, Socket};
 pub(crate) use self::thread::ClusterRemote;
 
 #[cfg(test)]

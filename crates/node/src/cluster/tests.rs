@@ -24,6 +24,7 @@ use super::runtime::NodeRuntime;
 use super::thread::{ClusterThread, spawn};
 use super::tls::ClusterTls;
 use crate::clock::Clock;
+use crate::data_link::DataSeats;
 use crate::disk::{Fatal, FsDisk};
 
 const PLACEMENT: PlacementId = PlacementId(3);
@@ -222,6 +223,10 @@ struct Shell {
 }
 
 impl Service for Shell {
+    fn data_seats(&self) -> Option<Arc<dyn DataSeats>> {
+        None
+    }
+
     fn hello(&self, link: LinkKind) -> Hello {
         Hello {
             versions: Versions::OWN,

@@ -13,7 +13,7 @@ use super::accept::Arrival;
 use super::connection::ConnectionTask;
 use super::stream::Stream;
 use super::{Core, RunningCore};
-use crate::cluster::{DataLink, DataSeats};
+use crate::data_link::{DataLink, DataSeats};
 
 /// The cores as places for data links.
 pub(crate) struct LinkSeats {

@@ -14,7 +14,7 @@ use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 
-use crate::cluster::Socket;
+use crate::data_link::Socket;
 
 /// The stream of one client.
 #[derive(Debug)]

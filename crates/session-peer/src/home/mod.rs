@@ -15,7 +15,7 @@ use leveret_broker::output::Output;
 use leveret_broker::queue_handle::{
     Acceptance, Audience, LedgerQueueRef, Published, QueueRef, Reason, RefusedPublish, RunState, Size,
 };
-use leveret_broker::remote::{Answer, CallKind, LaneCall, NotTaken, Question, RemoteSignal};
+use leveret_broker::remote::{CallKind, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::Waiter;
 use leveret_broker::streams::waits::{InOrder, Registered, RunsByStream};
@@ -34,15 +34,22 @@ use parking_lot::Mutex;
 use tracing::warn;
 
 use self::consumers::{Consumers, Reading};
-use crate::calls::decode_call;
+use crate::calls::{decode_call, queue_of};
 use crate::frame::{DataFrameError, decode};
 use crate::replies::{encode_answer, encode_done, encode_signal};
 
 /// Bytes of output above which consumers wait.
 const OUTPUT_BYTES: usize = 256 << 10;
 
+/// The id of no queue, in calls that concern several.
+const NO_QUEUE: QueueId = QueueId(0);
+/// Longest time for which a call waits until this node's metadata knows its queue; then the queue counts as deleted.
+const BEHIND_NS: Nanos = 10_000_000_000;
+/// Interval at which it is looked for.
+const LOOK_NS: Nanos = 5_000_000;
+
 /// The answers that came since the last turn.
-type Answers = Arc<Mutex<Vec<(u64, Answer)>>>;
+type Answers = Arc<Mutex<Vec<(u64, HomeAnswer)>>>;
 
 /// A call with a number, whose end is waited for.
 type Numbered = (u64, Option<NotTaken>);
@@ -73,6 +80,10 @@ pub struct HomeSession {
     beyond: BTreeSet<u64>,
     not_taken: Vec<Numbered>,
     told_through: u64,
+    /// A queue that this node's metadata doesn't know yet, and since when a call on it waits.
+    behind: Option<(QueueId, Nanos)>,
+    /// The time at which it is looked for again.
+    next_look: Option<Nanos>,
     budget: TurnBudget,
     is_finished: bool,
     has_left: bool,
@@ -106,6 +117,8 @@ impl HomeSession {
             beyond: BTreeSet::new(),
             not_taken: Vec::new(),
             told_through: 0,
+            behind: None,
+            next_look: None,
             budget: TurnBudget::new(broker.settings.turn_work_max),
             is_finished: false,
             has_left: false,
@@ -119,6 +132,21 @@ impl HomeSession {
 
     fn link(&self) -> Arc<dyn Link> {
         self.outbox.clone()
+    }
+
+    fn is_coming(&self, id: QueueId) -> bool {
+        let registry = &self.broker.registry;
+        id != NO_QUEUE && !registry.snapshot().queues.contains_key(&id) && registry.is_coming(id)
+    }
+
+    /// Whether a call on this queue has to wait, since the other node knows more of the metadata.
+    fn is_behind(&mut self, id: QueueId, now: Nanos) -> bool {
+        if !self.is_coming(id) {
+            self.behind = None;
+            return false;
+        }
+        let (_, since) = *self.behind.get_or_insert((id, now));
+        now < since + BEHIND_NS
     }
 
     fn take_call(&mut self, kind: u8, fields: &[u8], now: Nanos) -> Result<(), DataFrameError> {
@@ -216,13 +244,13 @@ impl HomeSession {
         self.number(number, WaitFor::default(), not_taken);
         if let CallKind::Ask(number, question) = what {
             let answer = match question {
-                Question::Consume(..) => Answer::Consumed(Err(NoConsumer::Gone)),
-                Question::Cancel(..) | Question::Leave { .. } => Answer::Left(None),
-                Question::Grant { .. } => Answer::Granted(None),
-                Question::Get { .. } => Answer::Got(GetOutcome::Empty),
-                Question::Purge | Question::DropSetAside { .. } => Answer::Removed(0),
-                Question::Size(_) => Answer::Size(0, 0),
-                Question::RunState => Answer::RunState(QueueState::Deleted),
+                HomeQuestion::Consume(..) => HomeAnswer::Consumed(Err(NoConsumer::Gone)),
+                HomeQuestion::Cancel(..) | HomeQuestion::Leave { .. } => HomeAnswer::Left(None),
+                HomeQuestion::Grant { .. } => HomeAnswer::Granted(None),
+                HomeQuestion::Get { .. } => HomeAnswer::Got(GetOutcome::Empty),
+                HomeQuestion::Purge | HomeQuestion::DropSetAside { .. } => HomeAnswer::Removed(0),
+                HomeQuestion::Size(_) => HomeAnswer::Size(0, 0),
+                HomeQuestion::RunState => HomeAnswer::RunState(QueueState::Deleted),
             };
             encode_answer(self.output.buffer(), number, &answer, None);
         }
@@ -267,15 +295,15 @@ impl HomeSession {
 
 /// Questions.
 impl HomeSession {
-    fn ask(&mut self, number: u64, queue: &QueueRef, question: Question, key: u64, now: Nanos) {
+    fn ask(&mut self, number: u64, queue: &QueueRef, question: HomeQuestion, key: u64, now: Nanos) {
         match question {
-            Question::Consume(id, options) => self.consume(number, queue, (id, *options), key, now),
-            Question::Cancel(id, unsent) => {
+            HomeQuestion::Consume(id, options) => self.consume(number, queue, (id, *options), key, now),
+            HomeQuestion::Cancel(id, unsent) => {
                 self.requeue(Some(id), queue, &unsent, now);
                 self.consumers.remove(id);
-                self.answer(number, queue.cancel(id, now), Answer::Left);
+                self.answer(number, queue.cancel(id, now), HomeAnswer::Left);
             }
-            Question::Leave { consumers, held, failed } => {
+            HomeQuestion::Leave { consumers, held, failed } => {
                 let held = self.consumers.all_settled(queue, held);
                 for id in &consumers {
                     // The rest was never sent to the client.
@@ -286,28 +314,28 @@ impl HomeSession {
                     }
                     self.consumers.remove(*id);
                 }
-                self.answer(number, queue.leave(&consumers, &held, failed, now), Answer::Left);
+                self.answer(number, queue.leave(&consumers, &held, failed, now), HomeAnswer::Left);
             }
-            Question::Grant { id, delivery_count, link_credit, drain } => {
-                self.answer(number, queue.grant(id, delivery_count, link_credit, drain, now), Answer::Granted);
+            HomeQuestion::Grant { id, delivery_count, link_credit, drain } => {
+                self.answer(number, queue.grant(id, delivery_count, link_credit, drain, now), HomeAnswer::Granted);
             }
-            Question::Get { automatic_ack } => match queue.as_ledger() {
+            HomeQuestion::Get { automatic_ack } => match queue.as_ledger() {
                 Some(queue) => self.get(WaitingGet { number, queue, automatic_ack }, now),
-                None => self.answer(number, NowOrLater::Now(GetOutcome::Empty), Answer::Got),
+                None => self.answer(number, NowOrLater::Now(GetOutcome::Empty), HomeAnswer::Got),
             },
-            Question::Purge => match queue.as_ledger() {
+            HomeQuestion::Purge => match queue.as_ledger() {
                 Some(queue) => self.answer_removed(number, queue.purge(now)),
-                None => self.answer(number, NowOrLater::Now(0), Answer::Removed),
+                None => self.answer(number, NowOrLater::Now(0), HomeAnswer::Removed),
             },
-            Question::DropSetAside { which, first, last } => match queue.as_ledger() {
+            HomeQuestion::DropSetAside { which, first, last } => match queue.as_ledger() {
                 Some(queue) => self.answer_removed(number, queue.drop_set_aside(which, first, last)),
-                None => self.answer(number, NowOrLater::Now(0), Answer::Removed),
+                None => self.answer(number, NowOrLater::Now(0), HomeAnswer::Removed),
             },
-            Question::Size(used) => {
+            HomeQuestion::Size(used) => {
                 let size = queue.ask(Size { used: used.then_some(now) });
-                self.answer(number, size, |(ready, consumers)| Answer::Size(ready, consumers));
+                self.answer(number, size, |(ready, consumers)| HomeAnswer::Size(ready, consumers));
             }
-            Question::RunState => self.answer(number, queue.ask(RunState), Answer::RunState),
+            HomeQuestion::RunState => self.answer(number, queue.ask(RunState), HomeAnswer::RunState),
         }
     }
 
@@ -321,7 +349,7 @@ impl HomeSession {
     ) {
         let mode = options.mode;
         self.consumers.add(key, id, queue.clone(), mode);
-        self.answer(number, queue.consume(id, options, now), Answer::Consumed);
+        self.answer(number, queue.consume(id, options, now), HomeAnswer::Consumed);
     }
 
     /// Messages return that a consumer's client never got.
@@ -338,7 +366,7 @@ impl HomeSession {
         &self,
         number: u64,
         answer: NowOrLater<T>,
-        of: impl FnOnce(T) -> Answer + Send + 'static,
+        of: impl FnOnce(T) -> HomeAnswer + Send + 'static,
     ) {
         let (answers, outbox) = (self.answers.clone(), self.outbox.clone());
         answer.then(move |answer| {
@@ -352,7 +380,7 @@ impl HomeSession {
         let (answers, outbox, streams) = (self.answers.clone(), self.outbox.clone(), self.broker.streams.clone());
         removed.then(move |(count, ticket)| {
             let tell = move |_: WaitEnd| {
-                answers.lock().push((number, Answer::Removed(count)));
+                answers.lock().push((number, HomeAnswer::Removed(count)));
                 outbox.send(Event::Queue(Signal::Answered(0)));
             };
             streams.when_over(ticket, Box::new(tell));
@@ -366,7 +394,7 @@ impl HomeSession {
                 self.gets.insert(key, get);
             }
             NowOrLater::Now(outcome) => self.got(get, outcome),
-            later @ NowOrLater::Later(_) => self.answer(get.number, later, Answer::Got),
+            later @ NowOrLater::Later(_) => self.answer(get.number, later, HomeAnswer::Got),
         }
     }
 
@@ -381,7 +409,7 @@ impl HomeSession {
                 return;
             }
         }
-        encode_answer(self.output.buffer(), get.number, &Answer::Got(outcome), None);
+        encode_answer(self.output.buffer(), get.number, &HomeAnswer::Got(outcome), None);
     }
 }
 
@@ -440,7 +468,7 @@ impl HomeSession {
                 Some(Ok(body)) => (Some(body), GetOutcome::Message(reading.taken.clone(), *left)),
                 Some(Err(failure)) => (None, GetOutcome::Failed(failure.to_owned())),
             };
-            encode_answer(output.buffer(), *number, &Answer::Got(outcome), body);
+            encode_answer(output.buffer(), *number, &HomeAnswer::Got(outcome), body);
             false
         });
     }
@@ -529,6 +557,9 @@ impl Session for HomeSession {
         while !self.is_finished {
             let taken = match decode(&input[used..]) {
                 Ok(None) => break,
+                Ok(Some((_, fields, _))) if queue_of(fields).is_some_and(|id| self.is_behind(id, now.monotonic)) => {
+                    break;
+                }
                 Ok(Some((kind, fields, length))) => {
                     used += length;
                     self.take_call(kind, fields, now.monotonic)
@@ -547,6 +578,10 @@ impl Session for HomeSession {
 
     fn turn(&mut self, now: Now) {
         self.budget.renew();
+        if self.behind.is_some_and(|(id, _)| !self.is_coming(id)) {
+            self.behind = None;
+        }
+        self.next_look = self.behind.map(|_| now.monotonic + LOOK_NS);
         self.budget.spend(APPLY);
         self.handle_events(now.monotonic);
         self.tell_done();
@@ -560,11 +595,11 @@ impl Session for HomeSession {
     }
 
     fn wants_read(&self) -> bool {
-        true
+        self.behind.is_none()
     }
 
     fn next_deadline(&self) -> Option<Nanos> {
-        None
+        self.next_look
     }
 
     fn is_finished(&self) -> bool {

@@ -13,8 +13,9 @@ use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
 use super::link::Link;
-use super::socket::{ShakeError, Socket, farewell, in_words, shake};
+use super::socket::{ShakeError, farewell, in_words, shake};
 use super::{Inner, STANDS, spawn};
+use crate::data_link::Socket;
 
 /// Time in which a connection has to prove that it has the cookie.
 const PATIENCE: Duration = Duration::from_secs(10);

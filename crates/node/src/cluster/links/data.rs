@@ -3,12 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use bytes::Bytes;
-use leveret_broker::outbox::Outbox;
 use leveret_peer::{Hello, LinkKind, Verdict};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -16,76 +13,12 @@ use tracing::debug;
 
 use super::Inner;
 use super::dial::{dial_member, wait};
-use super::socket::Socket;
+use crate::data_link::{DataLink, LinkEnd, Socket};
 
 /// Time between the beginnings of two attempts.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Most data links that a member may have opened to this node: one for each of its cores.
 pub(super) const ACCEPTED_MAX: usize = 1024;
-
-/// The cores, which serve data links.
-pub(crate) trait DataSeats: Send + Sync {
-    /// Their number.
-    fn cores(&self) -> usize;
-
-    /// Has a core serve a link.
-    fn serve(&self, link: DataLink);
-}
-
-/// A data link whose handshake is done.
-pub(crate) struct DataLink {
-    /// Its connection.
-    pub socket: Socket,
-    /// Bytes that came behind the handshake.
-    pub begin: Bytes,
-    /// The other node's number.
-    pub member: u16,
-    /// The other node's name.
-    pub node_name: String,
-    /// The core that dialled, if this side did: its clients' calls go out. Otherwise the other node's come in.
-    pub dialled_by: Option<usize>,
-    /// How it ends, from either side.
-    pub end: Arc<LinkEnd>,
-}
-
-/// The end of a data link.
-#[derive(Default)]
-pub(crate) struct LinkEnd {
-    is_asked: AtomicBool,
-    outbox: OnceLock<Arc<Outbox>>,
-    ended: parking_lot::Mutex<Option<oneshot::Sender<()>>>,
-}
-
-impl LinkEnd {
-    /// One whose end is told to this sender.
-    fn told(ended: oneshot::Sender<()>) -> Arc<Self> {
-        Arc::new(Self { ended: parking_lot::Mutex::new(Some(ended)), ..Self::default() })
-    }
-
-    /// Its session has this outbox.
-    pub(crate) fn begins(&self, outbox: Arc<Outbox>) {
-        let outbox = self.outbox.get_or_init(|| outbox);
-        if self.is_asked.load(Ordering::Acquire) {
-            outbox.kill();
-        }
-    }
-
-    /// Ends it.
-    pub(super) fn ask(&self) {
-        self.is_asked.store(true, Ordering::Release);
-        if let Some(outbox) = self.outbox.get() {
-            outbox.kill();
-        }
-    }
-
-    /// Its connection is closed.
-    pub(crate) fn ended(&self) {
-        if let Some(ended) = self.ended.lock().take() {
-            // The dialer may be gone.
-            let _ = ended.send(());
-        }
-    }
-}
 
 /// The data links that stand, by member.
 #[derive(Default)]

@@ -13,8 +13,9 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::link::Link;
-use super::socket::{ShakeError, Socket, in_words, shake};
+use super::socket::{ShakeError, in_words, shake};
 use super::{AskError, Inner, STANDS, spawn};
+use crate::data_link::Socket;
 
 /// Time between the beginnings of two attempts.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);

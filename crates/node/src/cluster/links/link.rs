@@ -14,8 +14,9 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, yield_now};
 
 use super::counters::LinkCounters;
-use super::socket::{Socket, in_words};
+use super::socket::in_words;
 use super::{Service, spawn};
+use crate::data_link::Socket;
 
 /// Bytes that are read at once, if there are so many.
 const READ_BYTES: usize = 64 << 10;

@@ -32,12 +32,11 @@ use tracing::{debug, info, warn};
 use self::accept::Unproven;
 pub(crate) use self::counters::LinkCounters;
 use self::data::DataLinks;
-pub(crate) use self::data::{DataLink, DataSeats};
 use self::link::Link;
 use self::refusals::Refusals;
-pub(crate) use self::socket::Socket;
 use super::thread::spawn;
 use super::tls::ClusterTls;
+use crate::data_link::{DataSeats, Socket};
 use crate::random;
 
 /// Kinds of links that are kept to each peer.

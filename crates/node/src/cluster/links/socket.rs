@@ -4,21 +4,15 @@ use std::io;
 use std::time::Duration;
 
 use leveret_peer::{Handshake, HandshakeError, HandshakeStep, Hello, Verdict};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::data_link::Socket;
 
 /// Bytes that are read at once during a handshake.
 const READ_BYTES: usize = 4096;
 /// Bytes of a stranger that are dropped, and time for it, so that the last text reaches it.
 const LINGER_BYTES: usize = 64 << 10;
 const LINGER: Duration = Duration::from_secs(1);
-
-/// A stream of bytes.
-pub(crate) trait Bidirectional: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug {}
-
-impl<T: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug> Bidirectional for T {}
-
-/// A connection.
-pub(crate) type Socket = Box<dyn Bidirectional>;
 
 /// The reason why there is no link.
 #[derive(Debug)]

@@ -7,6 +7,7 @@ use tokio::net::TcpStream;
 use tokio::task::LocalSet;
 
 use super::*;
+use crate::data_link::DataSeats;
 
 const ECHO: u8 = 1;
 const LENGTH: u8 = 2;
@@ -29,6 +30,10 @@ struct Node {
 }
 
 impl Service for Node {
+    fn data_seats(&self) -> Option<Arc<dyn DataSeats>> {
+        None
+    }
+
     fn hello(&self, link: LinkKind) -> Hello {
         Hello {
             versions: leveret_peer::Versions::OWN,

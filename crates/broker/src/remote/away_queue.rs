@@ -13,22 +13,19 @@ use leveret_queue::{
 };
 use parking_lot::Mutex;
 
-use super::{Published, QueueRef};
+use super::{CallKind, HomeAnswer, HomeQuestion, Lane, Lanes};
 use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
-use crate::group::Group;
-use crate::published::PublishedHere;
+use crate::published::{Published, PublishedHere};
 use crate::questions::{QueueAnswer, QueueQuestion};
-use crate::remote::{Answer, CallKind, Lane, Lanes, Question};
-use crate::services::Services;
 use crate::settlement::Settlement;
 use crate::streams::{Apply, StreamRef};
 use crate::ticket::{Awaited, Ticket};
 
 /// A queue on another node.
 pub(crate) struct AwayQueue {
-    pub(super) info: Arc<QueueInfo>,
-    pub(super) effective: Arc<EffectiveQueue>,
+    info: Arc<QueueInfo>,
+    effective: Arc<EffectiveQueue>,
     /// This node's own log: a caller that waits for what it did while there was no lane, which was nothing, waits for nothing.
     stream: StreamRef,
     lanes: Arc<Lanes>,
@@ -41,18 +38,26 @@ pub(crate) struct AwayQueue {
 }
 
 impl AwayQueue {
-    /// A queue with this home, as seen by the other members.
-    pub(crate) fn seen(info: Arc<QueueInfo>, topology: &Topology, services: &Services) -> QueueRef {
+    /// A queue with this home, as seen by the other members. `stream` is this node's own.
+    pub(crate) fn new(info: Arc<QueueInfo>, topology: &Topology, lanes: &Arc<Lanes>, stream: StreamRef) -> Arc<Self> {
         let Home::Owner(member) = info.home;
         let node = topology.member(member).map_or_else(|| "?".into(), |member| member.name.clone());
         let effective = topology.effective_queue(&info, &[]).into();
-        let (stream, _) = services.streams.of(&info);
-        let (lanes, watchers) = (services.lanes.clone(), Mutex::default());
-        Arc::new(Self { info, effective, stream, lanes, member, node, watchers }).into()
+        Arc::new(Self { info, effective, stream, lanes: lanes.clone(), member, node, watchers: Mutex::default() })
+    }
+
+    /// Its declaration.
+    pub(crate) fn info(&self) -> &Arc<QueueInfo> {
+        &self.info
+    }
+
+    /// Its effective arguments.
+    pub(crate) fn effective(&self) -> Arc<EffectiveQueue> {
+        self.effective.clone()
     }
 
     /// The text for clients, in RabbitMQ's words for a queue whose home can't be reached.
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         let QueueInfo { name, vhost, durable, .. } = &*self.info;
         let durable = if *durable { "durable " } else { "" };
         format!("home node '{}' of {durable}queue '{name}' in vhost '{vhost}' is down or inaccessible", self.node)
@@ -68,38 +73,47 @@ impl AwayQueue {
     }
 
     /// Checks that its node can be reached.
-    pub(super) fn check_reached(&self) -> Result<(), String> {
+    pub(crate) fn check_reached(&self) -> Result<(), String> {
         self.lane().map(|_| ()).ok_or_else(|| self.text())
     }
 
     /// The stream of what is submitted to it now.
-    pub(super) fn stream(&self) -> StreamRef {
+    pub(crate) fn stream(&self) -> StreamRef {
         match self.lane() {
             Some(lane) => lane.writer().clone(),
             None => self.stream.clone(),
         }
     }
 
-    pub(super) fn gauges(&self) -> QueueGauges {
+    pub(crate) fn gauges(&self) -> QueueGauges {
         QueueGauges { failed: self.lane().is_none(), ..QueueGauges::default() }
     }
 
-    pub(super) fn publish(&self, part: BatchPart<'_>, persistent: bool) -> Published {
+    pub(crate) fn publish(&self, part: BatchPart<'_>, persistent: bool) -> Published {
         let published = self.lane().and_then(|lane| lane.publish(self.id(), part, persistent, None));
         published.unwrap_or_else(|| PublishedHere::none().into())
     }
 
-    pub(super) fn publish_in(&self, group: &mut Group, part: BatchPart<'_>, persistent: bool) -> Published {
-        let published = self.lane().and_then(|lane| {
-            let number = group.away_in(&lane)?;
-            lane.publish(self.id(), part, persistent, Some(number))
-        });
+    /// Offers messages as part of a group, whose number `begin` says for a lane.
+    pub(crate) fn publish_in(
+        &self,
+        begin: impl FnOnce(&Arc<Lane>) -> Option<u64>,
+        part: BatchPart<'_>,
+        persistent: bool,
+    ) -> Published {
+        let published = self.lane().and_then(|lane| lane.publish(self.id(), part, persistent, Some(begin(&lane)?)));
         published.unwrap_or_else(|| PublishedHere::none().into())
     }
 
-    pub(super) fn settle_in(&self, group: &mut Group, deliveries: Deliveries<'_>, how: Settlement) {
+    /// The same of a settlement.
+    pub(crate) fn settle_in(
+        &self,
+        begin: impl FnOnce(&Arc<Lane>) -> Option<u64>,
+        deliveries: Deliveries<'_>,
+        how: Settlement,
+    ) {
         if let Some(lane) = self.lane()
-            && let Some(number) = group.away_in(&lane)
+            && let Some(number) = begin(&lane)
         {
             let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
             lane.call(self.id(), CallKind::Settle { consumer, runs, how, group: Some(number) });
@@ -107,14 +121,14 @@ impl AwayQueue {
     }
 
     /// Makes a call without an answer.
-    pub(super) fn call(&self, what: impl FnOnce() -> CallKind) {
+    pub(crate) fn call(&self, what: impl FnOnce() -> CallKind) {
         if let Some(lane) = self.lane() {
             lane.call(self.id(), what());
         }
     }
 
     /// Makes a call, and returns the ticket of its end if somebody waits for it.
-    pub(super) fn call_and_wait(&self, wait: Wait, what: impl FnOnce() -> CallKind) -> Option<Ticket> {
+    pub(crate) fn call_and_wait(&self, wait: Wait, what: impl FnOnce() -> CallKind) -> Option<Ticket> {
         match wait {
             Wait::Lazy => {
                 self.call(what);
@@ -125,15 +139,15 @@ impl AwayQueue {
     }
 
     /// The place of everything that was submitted so far.
-    pub(super) fn awaited(&self) -> Awaited {
+    pub(crate) fn awaited(&self) -> Awaited {
         self.lane().map_or_else(Awaited::default, |lane| lane.appended().into())
     }
 
     fn ask<T: Send + 'static>(
         &self,
-        question: impl FnOnce() -> Question,
+        question: impl FnOnce() -> HomeQuestion,
         gone: fn() -> T,
-        of: impl FnOnce(Answer) -> Option<T> + Send + 'static,
+        of: impl FnOnce(HomeAnswer) -> Option<T> + Send + 'static,
     ) -> NowOrLater<T> {
         match self.lane() {
             Some(lane) => lane.ask(self.id(), question(), gone, of),
@@ -141,17 +155,17 @@ impl AwayQueue {
         }
     }
 
-    pub(super) fn consume(&self, id: ConsumerId, options: ConsumerOptions) -> NowOrLater<Result<(), NoConsumer>> {
+    pub(crate) fn consume(&self, id: ConsumerId, options: ConsumerOptions) -> NowOrLater<Result<(), NoConsumer>> {
         let Some(lane) = self.lane() else { return NowOrLater::Now(Err(NoConsumer::Failed(self.text()))) };
         lane.add(self.id(), id, &options);
         let asked = lane.clone();
-        let question = Question::Consume(id, Box::new(options));
+        let question = HomeQuestion::Consume(id, Box::new(options));
         lane.ask(
             self.id(),
             question,
             || Err(NoConsumer::Gone),
             move |answer| match answer {
-                Answer::Consumed(answer) => {
+                HomeAnswer::Consumed(answer) => {
                     if answer.is_err() {
                         asked.remove(id);
                     }
@@ -162,13 +176,13 @@ impl AwayQueue {
         )
     }
 
-    pub(super) fn cancel(&self, id: ConsumerId) -> NowOrLater<Option<usize>> {
+    pub(crate) fn cancel(&self, id: ConsumerId) -> NowOrLater<Option<usize>> {
         let Some(lane) = self.lane() else { return NowOrLater::Now(None) };
         let unsent = lane.remove(id);
-        lane.ask(self.id(), Question::Cancel(id, unsent), || None, left)
+        lane.ask(self.id(), HomeQuestion::Cancel(id, unsent), || None, left)
     }
 
-    pub(super) fn leave(
+    pub(crate) fn leave(
         &self,
         consumers: &[ConsumerId],
         held: &[(Option<ConsumerId>, Vec<Run>)],
@@ -177,13 +191,13 @@ impl AwayQueue {
     ) -> NowOrLater<Option<usize>> {
         let Some(lane) = self.lane() else { return NowOrLater::Now(None) };
         consumers.iter().for_each(|id| drop(lane.remove(*id)));
-        let question = Question::Leave { consumers: consumers.to_vec(), held: held.to_vec(), failed };
+        let question = HomeQuestion::Leave { consumers: consumers.to_vec(), held: held.to_vec(), failed };
         let answer = lane.ask(self.id(), question, || None, left);
         // It is asked in any case, so that it comes behind the call that added these consumers.
         if is_asked { answer } else { NowOrLater::Now(None) }
     }
 
-    pub(super) fn grant(
+    pub(crate) fn grant(
         &self,
         id: ConsumerId,
         delivery_count: u32,
@@ -192,73 +206,73 @@ impl AwayQueue {
     ) -> NowOrLater<Option<CreditState>> {
         let Some(lane) = self.lane() else { return NowOrLater::Now(None) };
         let inbox = lane.inbox(id);
-        let question = Question::Grant { id, delivery_count, link_credit, drain };
+        let question = HomeQuestion::Grant { id, delivery_count, link_credit, drain };
         lane.ask(
             self.id(),
             question,
             || None,
             move |answer| match answer {
-                Answer::Granted(state) => Some(state.zip(inbox).map(|(state, inbox)| inbox.granted(state, drain))),
+                HomeAnswer::Granted(state) => Some(state.zip(inbox).map(|(state, inbox)| inbox.granted(state, drain))),
                 _ => None,
             },
         )
     }
 
-    pub(super) fn get(&self, automatic_ack: bool) -> NowOrLater<GetOutcome> {
+    pub(crate) fn get(&self, automatic_ack: bool) -> NowOrLater<GetOutcome> {
         if self.lane().is_none() {
             return NowOrLater::Now(GetOutcome::Failed(self.text()));
         }
         self.ask(
-            || Question::Get { automatic_ack },
+            || HomeQuestion::Get { automatic_ack },
             GetOutcome::default,
             |answer| match answer {
-                Answer::Got(outcome) => Some(outcome),
+                HomeAnswer::Got(outcome) => Some(outcome),
                 _ => None,
             },
         )
     }
 
     /// Asks for a removal of messages, which is over once it is answered.
-    pub(super) fn removed(&self, question: impl FnOnce() -> Question) -> NowOrLater<(u64, Ticket)> {
+    pub(crate) fn removed(&self, question: impl FnOnce() -> HomeQuestion) -> NowOrLater<(u64, Ticket)> {
         self.ask(question, Default::default, |answer| match answer {
-            Answer::Removed(count) => Some((count, Ticket::default())),
+            HomeAnswer::Removed(count) => Some((count, Ticket::default())),
             _ => None,
         })
     }
 
     /// Asks a question of those that clients' protocols have. Others are asked over HTTP, at the queue's node.
-    pub(super) fn question<T: Send + 'static>(
+    pub(crate) fn question<T: Send + 'static>(
         &self,
         question: &QueueQuestion,
         gone: fn() -> T,
         of: fn(QueueAnswer) -> T,
     ) -> NowOrLater<T> {
         let question = match question {
-            QueueQuestion::Size(size) => Question::Size(size.used.is_some()),
+            QueueQuestion::Size(size) => HomeQuestion::Size(size.used.is_some()),
             QueueQuestion::RunState(_) if self.lane().is_none() => {
                 return NowOrLater::Now(of(QueueAnswer::RunState(QueueState::Failed(self.text()))));
             }
-            QueueQuestion::RunState(_) => Question::RunState,
+            QueueQuestion::RunState(_) => HomeQuestion::RunState,
             _ => return NowOrLater::Now(gone()),
         };
         self.ask(
             || question,
             gone,
             move |answer| match answer {
-                Answer::Size(ready, consumers) => Some(of(QueueAnswer::Size((ready, consumers)))),
-                Answer::RunState(state) => Some(of(QueueAnswer::RunState(state))),
+                HomeAnswer::Size(ready, consumers) => Some(of(QueueAnswer::Size((ready, consumers)))),
+                HomeAnswer::RunState(state) => Some(of(QueueAnswer::RunState(state))),
                 _ => None,
             },
         )
     }
 
-    pub(super) fn flow(&self, id: ConsumerId, flow: leveret_queue::Flow) {
+    pub(crate) fn flow(&self, id: ConsumerId, flow: leveret_queue::Flow) {
         if let Some(lane) = self.lane() {
             lane.flow(self.id(), id, flow);
         }
     }
 
-    pub(super) fn take(
+    pub(crate) fn take(
         &self,
         id: ConsumerId,
         most: leveret_queue::Portion,
@@ -267,11 +281,11 @@ impl AwayQueue {
         self.lane().map_or(leveret_queue::TurnEnd::Done, |lane| lane.take(id, most, out))
     }
 
-    pub(super) fn watch(&self, key: u64, link: Arc<dyn Link>) {
+    pub(crate) fn watch(&self, key: u64, link: Arc<dyn Link>) {
         self.watchers.lock().insert(key, link);
     }
 
-    pub(super) fn unwatch(&self, key: u64) {
+    pub(crate) fn unwatch(&self, key: u64) {
         self.watchers.lock().remove(&key);
     }
 
@@ -284,9 +298,9 @@ impl AwayQueue {
 }
 
 /// The number of consumers that are left.
-fn left(answer: Answer) -> Option<Option<usize>> {
+fn left(answer: HomeAnswer) -> Option<Option<usize>> {
     match answer {
-        Answer::Left(left) => Some(left),
+        HomeAnswer::Left(left) => Some(left),
         _ => None,
     }
 }
