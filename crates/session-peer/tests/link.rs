@@ -1,0 +1,426 @@
+//! Two brokers and a link between them: a client of one uses a queue of the other, in any order of turns, with links that break.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use leveret_broker::asked::{Later, NowOrLater};
+use leveret_broker::authenticate::Anybody;
+use leveret_broker::outbox::Outbox;
+use leveret_broker::queue_handle::{Audience, QueueRef};
+use leveret_broker::settlement::Settlement;
+use leveret_broker::streams::StoreId;
+use leveret_broker::wait_for::{WaitEnd, WaitFor};
+use leveret_broker::{Broker, Now, Session, Settings, Setup, Wake};
+use leveret_log::{Lane, MemoryDisk, Next, Options, Wait};
+use leveret_message::{BatchBuilder, BatchPart, StoredMessage};
+use leveret_model::{AppliedEntry, Arguments, Command, DeclareQueue, MemberNumber, Model, Permit, PutMember};
+use leveret_queue::{
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Link, NoConsumer, Portion, Run, Signal, Taken,
+};
+use leveret_session_peer::{AskingSession, HomeSession};
+use parking_lot::Mutex;
+
+/// The node that has the queue.
+const HOME: MemberNumber = MemberNumber(1);
+const PREFETCH: u32 = 7;
+
+struct NoWake;
+
+impl Wake for NoWake {
+    fn wake(&self) {}
+}
+
+/// Numbers that look random.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, most: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % most
+    }
+}
+
+/// Signals of a consumer.
+#[derive(Default)]
+struct Bell(Mutex<Vec<Signal>>);
+
+impl Link for Bell {
+    fn signal(&self, signal: Signal) {
+        self.0.lock().push(signal);
+    }
+}
+
+/// The metadata of two nodes, the second of which has a queue.
+fn metadata() -> Vec<u8> {
+    let mut model = Model::default();
+    let submit = |model: &mut Model, command| drop(model.submit(Permit::system(), command).expect("is accepted"));
+    for (name, node_id) in [("one", 7), ("two", 8)] {
+        let member = PutMember { name: name.into(), node_id, boot: 1, nonce: 1, addresses: Vec::new() };
+        submit(&mut model, Command::PutMember(member));
+    }
+    submit(&mut model, Command::CreateVhost { name: "/".into() });
+    model.set_asker(HOME);
+    let declare = DeclareQueue::durable("/".into(), "q".into(), Arguments::default());
+    submit(&mut model, Command::DeclareQueue(declare));
+    model.snapshot()
+}
+
+struct Node {
+    broker: Arc<Broker>,
+    disk: MemoryDisk,
+}
+
+impl Node {
+    fn new(member: MemberNumber, metadata: &[u8], now: Now) -> Self {
+        let (disk, counters) = (MemoryDisk::new(), vec![Arc::default()]);
+        let settings = Settings { member, ..Settings::default() };
+        let setup = Setup { settings, protocols: Vec::new(), authenticator: Arc::new(Anybody), counters };
+        let (broker, _) = Broker::recover(&disk, Options::default(), setup, now).expect("an empty disk");
+        let mut this = Self { broker, disk };
+        this.broker.registry.replace(metadata, AppliedEntry::default(), now.monotonic).expect("it can be read");
+        this.broker.streams.announce();
+        this.work(now);
+        this
+    }
+
+    fn queue(&self) -> QueueRef {
+        self.broker.registry.snapshot().queue("/", "q").expect("it is known").clone()
+    }
+
+    /// Does all disk work.
+    fn work(&mut self, mut now: Now) {
+        for lane in [Lane::Commit, Lane::Background] {
+            loop {
+                match self.broker.next_job(StoreId::FIRST, lane, now).expect("the log works") {
+                    Next::Run(id, job) => {
+                        let done = job.run(&self.disk);
+                        self.broker.complete(StoreId::FIRST, id, done, now).expect("the log works");
+                    }
+                    Next::At(at) if at < now.monotonic + 10_000_000 => now.monotonic = now.monotonic.max(at),
+                    Next::At(_) | Next::Idle => break,
+                }
+            }
+        }
+        while self.broker.deferred_turn(0, now) {}
+        while let Some(read) = self.broker.next_read() {
+            read.run(&self.disk, now);
+        }
+    }
+}
+
+/// One direction of a link.
+#[derive(Default)]
+struct Wire {
+    bytes: VecDeque<u8>,
+    /// Bytes that came and weren't used.
+    kept: Vec<u8>,
+}
+
+impl Wire {
+    fn send(&mut self, from: &mut dyn Session) {
+        let output = from.output();
+        let count = output.len();
+        self.bytes.extend(output.pending());
+        output.written(count);
+    }
+
+    fn receive(&mut self, most: usize, to: &mut dyn Session, now: Now) {
+        let count = most.min(self.bytes.len());
+        self.kept.extend(self.bytes.drain(..count));
+        if to.wants_read() {
+            let used = to.receive(&self.kept, now);
+            self.kept.drain(..used);
+        }
+    }
+}
+
+struct Standing {
+    asking: AskingSession,
+    home: HomeSession,
+    there: Wire,
+    back: Wire,
+}
+
+/// A consumer of the client.
+struct Consumer {
+    id: ConsumerId,
+    bell: Arc<Bell>,
+    added: Option<Later<Result<(), NoConsumer>>>,
+    held: Vec<(u64, Run)>,
+}
+
+struct World {
+    client: Node,
+    home: Node,
+    link: Option<Standing>,
+    now: Now,
+    random: Random,
+    published: u64,
+    /// Publishes whose end isn't known.
+    open: Vec<(u64, WaitFor)>,
+    confirmed: BTreeSet<u64>,
+    /// Settlements whose end isn't known.
+    settling: Vec<(u64, WaitFor)>,
+    /// Messages that are acknowledged for good.
+    settled: BTreeSet<u64>,
+    /// Those whose link broke before the client heard of it: they may have left their queue, or return.
+    perhaps: BTreeSet<u64>,
+    consumer: Option<Consumer>,
+    /// How often each message was delivered.
+    delivered: BTreeMap<u64, u32>,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let now = Now { monotonic: 1_000_000_000, wall_ms: 1_000_000 };
+        let metadata = metadata();
+        Self {
+            client: Node::new(MemberNumber(0), &metadata, now),
+            home: Node::new(HOME, &metadata, now),
+            link: None,
+            now,
+            random: Random(seed * 2 + 1),
+            published: 0,
+            open: Vec::new(),
+            confirmed: BTreeSet::new(),
+            settling: Vec::new(),
+            settled: BTreeSet::new(),
+            perhaps: BTreeSet::new(),
+            consumer: None,
+            delivered: BTreeMap::new(),
+        }
+    }
+
+    fn connect(&mut self) {
+        let asking = AskingSession::new(&self.client.broker, HOME, 0, Arc::new(NoWake));
+        let outbox = Arc::new(Outbox::new(Arc::new(NoWake)));
+        let home = HomeSession::new(&self.home.broker, "one".into(), outbox);
+        self.link = Some(Standing { asking, home, there: Wire::default(), back: Wire::default() });
+    }
+
+    fn cut(&mut self) {
+        if let Some(mut link) = self.link.take() {
+            link.asking.disconnected(self.now);
+            link.home.disconnected(self.now);
+        }
+        // What it held has returned.
+        self.consumer = None;
+    }
+
+    fn link_turn(&mut self) {
+        let (now, random) = (self.now, &mut self.random);
+        let Some(Standing { asking, home, there, back }) = &mut self.link else { return };
+        match random.below(4) {
+            0 => {
+                asking.turn(now);
+                there.send(asking);
+            }
+            1 => there.receive(random.below(3000) as usize, home, now),
+            2 => {
+                home.turn(now);
+                back.send(home);
+            }
+            _ => back.receive(random.below(3000) as usize, asking, now),
+        }
+        assert!(!asking.is_finished() && !home.is_finished(), "both understand each other");
+    }
+
+    fn publish(&mut self) {
+        let mut builder = BatchBuilder::default();
+        let count = 1 + self.random.below(3);
+        let first = self.published;
+        for number in first..first + count {
+            let mut body = number.to_le_bytes().to_vec();
+            body.resize(8 + self.random.below(200) as usize, 1);
+            builder.push_message(&StoredMessage { body: &body, ..StoredMessage::default() });
+        }
+        self.published += count;
+        let batch = Arc::new(builder.finish());
+        let queue = self.client.queue();
+        let published = queue.publish(BatchPart::whole(&batch), true, Audience::Alone, self.now.monotonic);
+        let mut wait = WaitFor::default();
+        wait.and_publish(published.awaited, &published.acceptance);
+        if self.link.is_some() {
+            self.open.extend((first..first + count).map(|number| (number, wait.clone())));
+        }
+    }
+
+    fn consume(&mut self) {
+        let bell = Arc::new(Bell::default());
+        let id = ConsumerId(self.client.broker.fresh_id());
+        let options = ConsumerOptions {
+            link: bell.clone(),
+            key: 5,
+            tag: "c".into(),
+            channel: "".into(),
+            automatic_ack: false,
+            flow: ConsumerFlow::Prefetch(PREFETCH),
+            priority: 0,
+            exclusive: false,
+            mode: ConsumerMode::Move,
+            filter: None,
+            stream: None,
+            timeout_ms: None,
+            user: "".into(),
+            arguments: Arguments::default(),
+        };
+        match self.client.queue().consume(id, options, self.now.monotonic) {
+            NowOrLater::Now(refused) => assert!(refused.is_err() && self.link.is_none(), "there is no link"),
+            NowOrLater::Later(added) => {
+                self.consumer = Some(Consumer { id, bell, added: Some(added), held: Vec::new() });
+            }
+        }
+    }
+
+    fn take(&mut self) {
+        let Some(consumer) = &mut self.consumer else { return };
+        if let Some(answer) = consumer.added.as_ref().and_then(Later::take) {
+            answer.expect("a consumer is added");
+            consumer.added = None;
+        }
+        consumer.bell.0.lock().clear();
+        let mut taken: Vec<Taken> = Vec::new();
+        let most = Portion { messages: 1 + self.random.below(5) as u32, bytes: 1000 };
+        let _ = self.client.queue().take(consumer.id, most, self.now.monotonic, &mut taken);
+        for taken in taken {
+            for at in 0..taken.count {
+                let body = taken.batch.message((taken.index + at) as usize).view().body;
+                let number = u64::from_le_bytes(body[..8].try_into().expect("it is numbered"));
+                assert!(!self.settled.contains(&number), "{number} was acknowledged for good");
+                *self.delivered.entry(number).or_default() += 1;
+                let run = Taken { count: 1, ..taken.rest(at) }.runs()[0];
+                consumer.held.push((number, run));
+            }
+        }
+        assert!(consumer.held.len() <= PREFETCH as usize, "no more than the prefetch");
+    }
+
+    fn settle(&mut self) {
+        let Some(consumer) = &mut self.consumer else { return };
+        if consumer.held.is_empty() {
+            return;
+        }
+        let at = self.random.below(consumer.held.len() as u64) as usize;
+        let (number, run) = consumer.held.remove(at);
+        let how = match self.random.below(3) {
+            0 => Settlement::Requeue { failed: false },
+            _ => Settlement::Acknowledge,
+        };
+        let deliveries = [run];
+        let deliveries = Deliveries::of(Some(consumer.id), &deliveries);
+        let ticket = self.client.queue().settle(deliveries, how, Wait::Confirm, self.now.monotonic);
+        if let (Settlement::Acknowledge, Some(ticket)) = (how, ticket) {
+            self.settling.push((number, ticket.into()));
+        }
+    }
+
+    fn cancel(&mut self) {
+        if let Some(consumer) = self.consumer.take() {
+            let held: Vec<Run> = consumer.held.iter().map(|(_, run)| *run).collect();
+            let held = if held.is_empty() { Vec::new() } else { vec![(Some(consumer.id), held)] };
+            let _ = self.client.queue().leave(&[consumer.id], &held, false, self.now.monotonic);
+        }
+    }
+
+    /// Notes what has ended.
+    fn look(&mut self) {
+        let streams = self.client.broker.streams.clone();
+        let confirmed = &mut self.confirmed;
+        self.open.retain(|(number, wait)| match streams.end(wait) {
+            None => true,
+            Some(WaitEnd::Reached) => {
+                confirmed.insert(*number);
+                false
+            }
+            Some(_) => false,
+        });
+        let (settled, perhaps) = (&mut self.settled, &mut self.perhaps);
+        self.settling.retain(|(number, wait)| match streams.end(wait) {
+            None => true,
+            Some(WaitEnd::Reached) => {
+                settled.insert(*number);
+                false
+            }
+            Some(_) => {
+                perhaps.insert(*number);
+                false
+            }
+        });
+    }
+
+    fn step(&mut self) {
+        self.now.monotonic += 1_000_000;
+        match self.random.below(40) {
+            0..=3 => self.publish(),
+            4..=6 => self.take(),
+            7..=9 => self.settle(),
+            10 if self.consumer.is_none() => self.consume(),
+            11 if self.random.below(4) == 0 => self.cancel(),
+            12 if self.random.below(6) == 0 => self.cut(),
+            13 if self.link.is_none() => self.connect(),
+            14..=17 => self.home.work(self.now),
+            _ => self.link_turn(),
+        }
+        self.look();
+    }
+
+    /// Confirmed messages that aren't acknowledged yet.
+    fn lost(&self) -> Vec<u64> {
+        let is_over = |number: &u64| self.settled.contains(number) || self.perhaps.contains(number);
+        self.confirmed.iter().copied().filter(|number| !is_over(number)).collect()
+    }
+
+    /// Everything that is left is delivered and acknowledged, over a link that stands.
+    fn drain(&mut self) {
+        if self.link.is_none() {
+            self.connect();
+        }
+        if self.consumer.is_none() {
+            self.consume();
+        }
+        for _ in 0..20_000 {
+            self.now.monotonic += 1_000_000;
+            self.home.work(self.now);
+            self.link_turn();
+            self.take();
+            while self.consumer.as_ref().is_some_and(|consumer| !consumer.held.is_empty()) {
+                self.settle();
+            }
+            self.look();
+            if self.lost().is_empty() && self.open.is_empty() && self.settling.is_empty() {
+                break;
+            }
+        }
+        let lost = self.lost();
+        assert!(lost.is_empty(), "confirmed, and never delivered to be acknowledged: {lost:?}");
+        assert!(self.open.is_empty() && self.settling.is_empty(), "every wait ends");
+    }
+}
+
+#[test]
+fn confirmed_messages_are_delivered_whatever_breaks() {
+    for seed in 1..=60 {
+        let mut world = World::new(seed);
+        world.connect();
+        for _ in 0..3000 {
+            world.step();
+        }
+        world.drain();
+        assert!(world.confirmed.len() > 20, "seed {seed}: {} are confirmed", world.confirmed.len());
+    }
+}
+
+#[test]
+fn a_queue_of_another_node_is_refused_without_a_link() {
+    let mut world = World::new(1);
+    let queue = world.client.queue();
+    let text = queue.check_runs().expect_err("there is no link");
+    assert_eq!(text, "home node 'two' of durable queue 'q' in vhost '/' is down or inaccessible");
+    assert!(queue.has_failed() && queue.is_away());
+    world.publish();
+    world.connect();
+    assert!(queue.check_runs().is_ok() && !queue.has_failed());
+    assert!(!world.home.queue().is_away(), "the other node has it");
+}
