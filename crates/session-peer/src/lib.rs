@@ -8,6 +8,8 @@
 
 mod asking;
 mod calls;
+#[cfg(test)]
+mod examples;
 mod fields;
 pub mod frame;
 mod home;

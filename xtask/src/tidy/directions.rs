@@ -45,6 +45,8 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     ("session", &["session-amqp091", "session-amqp10", "amqp091", "amqp10", "strict-client", "routing"]),
     // Messages with fields, which filters look at.
     ("queue", &["amqp091", "amqp10"]),
+    // Annotations.
+    ("session-peer", &["amqp10"]),
     // For its power cuts: the files that a start writes before the log must survive them as well.
     ("node", &["strict-client", "sim", "session-amqp091", "session-amqp10"]),
     // A protocol of its own.

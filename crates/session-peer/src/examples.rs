@@ -1,0 +1,248 @@
+//! One of each frame, for tests: it is read as it was written, and wrong bytes are refused.
+
+use std::sync::Arc;
+
+use leveret_amqp10::Value;
+use leveret_amqp10::value::EncodedMap;
+use leveret_broker::queue_handle::{RefusalReason, RefusedPublish};
+use leveret_broker::remote::{CallKind, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
+use leveret_broker::settlement::Settlement;
+use leveret_message::{Added, Batch, BatchBuilder, StoredMessage};
+use leveret_model::{Arguments, QueueId};
+use leveret_queue::{
+    AttemptCounts, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, GetOutcome, GroupMember, Link,
+    MessageFilter, NoConsumer, QueueState, Run, SetAside, Signal, StreamFilter, StreamOptions, StreamStart, Taken,
+    Unsent,
+};
+
+use crate::calls::{decode_call, encode_call};
+use crate::frame::decode;
+use crate::replies::{Reply, decode_reply, encode_answer, encode_deliver, encode_done, encode_signal};
+
+struct NoLink;
+
+impl Link for NoLink {
+    fn signal(&self, _: Signal) {}
+}
+
+const ID: ConsumerId = ConsumerId(0x0102_0304_0506_0708);
+
+fn batch(count: u32) -> Arc<Batch> {
+    let mut builder = BatchBuilder::default();
+    let large = vec![7; 40_000];
+    for at in 0..count {
+        let body = if at == 1 { &large[..] } else { b"body" };
+        builder.push_message(&StoredMessage { properties: b"properties", body, ..StoredMessage::default() });
+    }
+    Arc::new(builder.finish())
+}
+
+fn taken() -> Taken {
+    let attempts = AttemptCounts { acquired: 3, failed: 2 };
+    Taken { batch: batch(3), index: 0, count: 3, first: 70, redelivered: true, attempts, durable: true }
+}
+
+fn runs() -> Vec<Run> {
+    vec![Run { first: 5, last: 9, bytes: 50, durable: true }, Run { first: 20, last: 20, bytes: 0, durable: false }]
+}
+
+fn added() -> Arc<Added> {
+    let map = EncodedMap::new().with("x-opt-note", Value::String("again"));
+    Arc::new(Added::of(map.as_map()).expect("it is small").expect("it has one"))
+}
+
+fn options(stream: Option<StreamOptions>, flow: ConsumerFlow) -> Box<ConsumerOptions> {
+    Box::new(ConsumerOptions {
+        link: Arc::new(NoLink),
+        key: 1,
+        tag: "tag".into(),
+        channel: "127.0.0.1:1 -> 127.0.0.1:2 (1)".into(),
+        automatic_ack: false,
+        flow,
+        priority: -3,
+        exclusive: true,
+        mode: ConsumerMode::Copy,
+        filter: None,
+        stream: stream.map(Box::new),
+        timeout_ms: Some(1234),
+        user: "guest".into(),
+        arguments: Arguments::default().with("x-priority", leveret_model::Value::Int(-3)),
+    })
+}
+
+fn stream() -> StreamOptions {
+    let filter = StreamFilter {
+        values: vec!["a".into(), "b".into()],
+        match_unfiltered: true,
+        messages: MessageFilter::default(),
+    };
+    StreamOptions {
+        start: StreamStart::Offset(77),
+        filter: Some(Arc::new(filter)),
+        tracking: Some("name".into()),
+        group: Some(GroupMember { name: "group".into(), partition: Some(2) }),
+        ..StreamOptions::default()
+    }
+}
+
+fn calls() -> Vec<CallKind> {
+    let consumer = Some(ID);
+    let publish = |group| CallKind::Publish { batch: batch(3), index: 1, count: 2, persistent: true, group };
+    let settle = |how| CallKind::Settle { consumer, runs: runs(), how, group: Some(8) };
+    let questions = [
+        HomeQuestion::Consume(ID, options(Some(stream()), ConsumerFlow::Prefetch(9))),
+        HomeQuestion::Consume(ID, options(None, ConsumerFlow::Credit { delivery_count: 5 })),
+        HomeQuestion::Cancel(ID, runs()),
+        HomeQuestion::Leave { consumers: vec![ID, ID], held: vec![(consumer, runs()), (None, runs())], failed: true },
+        HomeQuestion::Grant { id: ID, delivery_count: 1, link_credit: 2, drain: true },
+        HomeQuestion::Get { automatic_ack: true },
+        HomeQuestion::Purge,
+        HomeQuestion::DropSetAside { which: SetAside::Delayed, first: 1, last: 9 },
+        HomeQuestion::Size(true),
+        HomeQuestion::RunState,
+    ];
+    let mut calls = vec![
+        publish(None),
+        publish(Some(4)),
+        settle(Settlement::Acknowledge),
+        settle(Settlement::Reject { failed: true }),
+        settle(Settlement::Requeue { failed: false }),
+        CallKind::Acknowledge(vec![(consumer, runs()), (None, Vec::new())]),
+        CallKind::Reject { consumer: None, runs: runs(), failed: true },
+        CallKind::Modify { consumer, runs: runs(), failed: false, added: added() },
+        CallKind::TakeBack { id: ID, runs: runs(), unsent: Some(Unsent { counted: 1, delivery_count: 2, credit: 3 }) },
+        CallKind::Overdue { id: ID, overdue: true },
+        CallKind::Claim { id: ID, tokens: vec!["one".into(), "two".into()] },
+        CallKind::Annotate { runs: runs(), added: added() },
+        CallKind::Window { id: ID, messages: 128, bytes: 1 << 40 },
+        CallKind::Commit(8),
+    ];
+    calls.extend(questions.map(|question| CallKind::Ask(99, question)));
+    calls
+}
+
+fn replies() -> Vec<Vec<u8>> {
+    let refused = RefusedPublish { accepted: 1, queue: "q".into(), reason: RefusalReason::Stopped };
+    let not_taken = [(3, NotTaken::Refused(refused.into())), (4, NotTaken::Gone), (5, NotTaken::Lost)];
+    let answers = [
+        HomeAnswer::Consumed(Ok(())),
+        HomeAnswer::Consumed(Err(NoConsumer::Exclusive)),
+        HomeAnswer::Consumed(Err(NoConsumer::Failed("why".into()))),
+        HomeAnswer::Consumed(Err(NoConsumer::TooManyNames)),
+        HomeAnswer::Consumed(Err(NoConsumer::OtherPartition)),
+        HomeAnswer::Left(Some(3)),
+        HomeAnswer::Left(None),
+        HomeAnswer::Granted(Some(CreditState { delivery_count: u32::MAX, credit: 2, available: 3 })),
+        HomeAnswer::Granted(None),
+        HomeAnswer::Got(GetOutcome::Message(Taken { count: 1, ..taken() }, 9)),
+        HomeAnswer::Got(GetOutcome::Empty),
+        HomeAnswer::Got(GetOutcome::Failed("why".into())),
+        HomeAnswer::Removed(12),
+        HomeAnswer::Size(3, 4),
+        HomeAnswer::RunState(QueueState::Running),
+        HomeAnswer::RunState(QueueState::Failed("why".into())),
+        HomeAnswer::RunState(QueueState::Deleted),
+    ];
+    let signals = [
+        RemoteSignal::Cancelled,
+        RemoteSignal::Activity { active: true, change: 2, available: 3 },
+        RemoteSignal::Drained { delivery_count: 4, available: 5 },
+    ];
+    let mut frames = vec![Vec::new(), Vec::new()];
+    encode_done(&mut frames[0], 7, &not_taken);
+    encode_deliver(&mut frames[1], (QueueId(3), ID), &taken(), None);
+    for answer in answers {
+        let mut frame = Vec::new();
+        encode_answer(&mut frame, 11, &answer, None);
+        frames.push(frame);
+    }
+    for signal in signals {
+        let mut frame = Vec::new();
+        encode_signal(&mut frame, ID, signal);
+        frames.push(frame);
+    }
+    frames
+}
+
+fn again(reply: &Reply) -> Vec<u8> {
+    let mut frame = Vec::new();
+    match reply {
+        Reply::Done(through, not_taken) => encode_done(&mut frame, *through, not_taken),
+        Reply::Answer(number, answer) => encode_answer(&mut frame, *number, answer, None),
+        Reply::Deliver(queue, id, taken) => encode_deliver(&mut frame, (*queue, *id), taken, None),
+        Reply::Signal(id, signal) => encode_signal(&mut frame, *id, *signal),
+    }
+    frame
+}
+
+fn call_of(frame: &[u8]) -> Option<LaneCall> {
+    let (kind, fields, _) = decode(frame).ok()??;
+    decode_call(kind, fields, (Arc::new(NoLink), 1)).ok()
+}
+
+fn reply_of(frame: &[u8]) -> Option<Reply> {
+    let (kind, fields, _) = decode(frame).ok()??;
+    decode_reply(kind, fields).ok()
+}
+
+fn call_frames() -> Vec<Vec<u8>> {
+    let frame = |(at, what)| {
+        let number = (at % 2 == 0).then_some(at as u64 + 1);
+        let mut frame = Vec::new();
+        encode_call(&mut frame, &LaneCall { queue: QueueId(3), number, what });
+        frame
+    };
+    calls().into_iter().enumerate().map(frame).collect()
+}
+
+#[test]
+fn each_call_is_read_as_it_was_written() {
+    for frame in call_frames() {
+        let call = call_of(&frame).unwrap_or_else(|| panic!("kind {}", frame[4]));
+        let mut other = Vec::new();
+        encode_call(&mut other, &call);
+        assert!(other == frame, "kind {}", frame[4]);
+    }
+}
+
+#[test]
+fn each_reply_is_read_as_it_was_written() {
+    for frame in replies() {
+        let reply = reply_of(&frame).unwrap_or_else(|| panic!("kind {}", frame[4]));
+        assert!(again(&reply) == frame, "kind {}", frame[4]);
+    }
+}
+
+#[test]
+fn frames_that_are_cut_or_longer_are_refused() {
+    let whole = |frame: &[u8], length: usize| {
+        let mut frame = frame[..length.min(frame.len())].to_vec();
+        frame.resize(length, 0);
+        let told = (length - 4) as u32;
+        frame[..4].copy_from_slice(&told.to_le_bytes());
+        frame
+    };
+    for frame in call_frames() {
+        for length in (5..frame.len().min(300)).chain([frame.len() - 1, frame.len() + 1]) {
+            assert!(call_of(&whole(&frame, length)).is_none(), "kind {} with {length} bytes", frame[4]);
+        }
+    }
+    for frame in replies() {
+        for length in (5..frame.len().min(300)).chain([frame.len() - 1, frame.len() + 1]) {
+            assert!(reply_of(&whole(&frame, length)).is_none(), "kind {} with {length} bytes", frame[4]);
+        }
+    }
+}
+
+#[test]
+fn wrong_bytes_are_read_as_something_or_refused() {
+    for frame in call_frames().into_iter().chain(replies()) {
+        for at in 4..frame.len().min(400) {
+            for bit in 0..8 {
+                let mut wrong = frame.clone();
+                wrong[at] ^= 1 << bit;
+                let _ = (call_of(&wrong), reply_of(&wrong));
+            }
+        }
+    }
+}
