@@ -315,7 +315,7 @@ impl Api {
 
     /// Whether the node is a member of a cluster.
     pub(crate) fn is_member(&self) -> bool {
-        self.node().cluster().is_some_and(|cluster| cluster.seen().member.is_some())
+        self.cluster_seen().member.is_some()
     }
 
     /// Number of members of the cluster; 1 if the node is alone.

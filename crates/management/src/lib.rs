@@ -46,6 +46,7 @@ mod limits;
 mod list;
 mod lookup;
 mod maintenance;
+mod members;
 mod metrics;
 mod missing;
 mod nodes;

@@ -13,6 +13,7 @@ use leveret_log::{Disk, EntryOptions};
 use crate::clock::Clock;
 use crate::cluster::cookie;
 use crate::cluster::discovery::Discovery;
+use crate::cluster::gossip::OwnWords;
 use crate::cluster::member::{Attach, ClusterNode, ClusterSetup, Discover, Membership, OwnNode};
 use crate::cluster::tls::ClusterTls;
 use crate::disk::Fatal;
@@ -52,6 +53,8 @@ pub struct ClusterOptions {
     pub is_founding: bool,
     /// The release, as other nodes see it.
     pub release: String,
+    /// The node's words about itself.
+    pub(crate) words: Arc<OwnWords>,
 }
 
 /// A node's links, and what it is among others.
@@ -60,6 +63,7 @@ pub(crate) struct Clustering {
     pub metadata_timeout: Duration,
     /// The port at which other nodes are looked for.
     pub peer_port: u16,
+    pub words: Arc<OwnWords>,
 }
 
 impl ClusterOptions {
@@ -124,6 +128,7 @@ impl ClusterOptions {
             tls,
             // It only fails if the node is stopping already.
             on_first_join: Box::new(move || stop.send(FOUND_CLUSTER).unwrap_or_default()),
+            words: self.words.clone(),
         };
         let node = ClusterNode::start(setup, fatal).map_err(StartError::Cluster)?;
         if identity.standing == Standing::Forming
@@ -145,7 +150,8 @@ impl ClusterOptions {
                 *identity = Identity { member, cluster_id, standing: Standing::Member, ..*identity };
             }
         }
-        Ok(Clustering { node, metadata_timeout: self.metadata_timeout, peer_port: self.peer_port })
+        let (metadata_timeout, peer_port, words) = (self.metadata_timeout, self.peer_port, self.words);
+        Ok(Clustering { node, metadata_timeout, peer_port, words })
     }
 }
 

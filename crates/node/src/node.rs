@@ -3,7 +3,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use leveret_broker::protocol::NotSpoken;
@@ -12,6 +12,7 @@ use leveret_broker::{AlarmSource, Authenticate, Broker, Protocol, Settings, Setu
 use leveret_log::{Disk, EntryOptions, Options as LogOptions, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Durability, MemberNumber, VhostDefaults};
+use leveret_peer::{GossipListener, GossipSetting};
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
@@ -20,6 +21,7 @@ use crate::authenticate::LoopbackUsers;
 use crate::clock::Clock;
 use crate::clock_follower;
 use crate::cluster::ClusterRemote;
+use crate::cluster::gossip::OwnWords;
 use crate::cluster::member::{ClusterView, ask_to_join};
 use crate::clustering::{ClusterOptions, Clustering, address_of};
 use crate::cores::{Acceptors, Listener, Population, RunningCore, SocketOptions, listen};
@@ -186,6 +188,8 @@ struct Inner {
     acceptors: Mutex<Option<Acceptors>>,
     /// The cluster as this node sees it.
     cluster_view: Option<Arc<ClusterView>>,
+    /// The node's words about itself, for other members.
+    own_words: Option<Arc<OwnWords>>,
     /// The way to the cluster's thread, and the port at which other nodes are looked for.
     cluster_remote: Option<(ClusterRemote, u16)>,
     next_start: Mutex<Option<NextStart>>,
@@ -299,12 +303,17 @@ impl Node {
             tls: OnceLock::new(),
             acceptors: Mutex::new(None),
             cluster_view: clustering.as_ref().map(|clustering| clustering.node.view.clone()),
+            own_words: clustering.as_ref().map(|clustering| clustering.words.clone()),
             cluster_remote: clustering.as_ref().map(|clustering| (clustering.node.remote(), clustering.peer_port)),
             next_start: Mutex::new(None),
             failed_change: Mutex::new(None),
         };
+        let inner = Arc::new(inner);
+        if let Some(clustering) = &clustering {
+            clustering.words.set_listeners(told_listeners(Arc::downgrade(&inner)));
+        }
         let node = Self {
-            inner: Arc::new(inner),
+            inner,
             ports_file: None,
             alarms: Some(alarm_monitor),
             disk_threads,
@@ -511,6 +520,12 @@ impl NodeHandle {
         self.inner.cluster_view.as_ref()
     }
 
+    /// The keys of the configuration that were set, as other members compare them; `None` without a listener for other nodes.
+    #[must_use]
+    pub fn own_settings(&self) -> Option<&[GossipSetting]> {
+        self.inner.own_words.as_ref().map(|words| &*words.settings)
+    }
+
     /// Asks a node of another cluster, or one that is alone, to take this one as a member. Then this node has to start anew, which removes
     /// all that it has.
     ///
@@ -641,6 +656,20 @@ impl NodeHandle {
     #[must_use]
     pub fn descriptors(&self) -> &Arc<Descriptors> {
         &self.inner.descriptors
+    }
+}
+
+/// The open listeners of a node, for the other members.
+fn told_listeners(inner: Weak<Inner>) -> impl Fn() -> Vec<GossipListener> {
+    let told = |listening: &Listening| GossipListener {
+        interface: listening.interface(),
+        port: listening.address.port(),
+        protocol: listening.kind.protocol.to_owned(),
+        purpose: listening.kind.purpose.to_owned(),
+    };
+    move || {
+        let open = inner.upgrade().map(|inner| NodeHandle { inner }.open_listeners());
+        open.iter().flatten().map(told).collect()
     }
 }
 

@@ -3,6 +3,7 @@
 mod by_hand;
 mod failures;
 mod formed;
+mod operators;
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -60,8 +61,13 @@ impl Cluster {
 
     /// The same with further options.
     pub(crate) fn start_with(count: usize, with: impl Fn(Options) -> Options) -> Self {
+        Self::start_each(count, |_, options| with(options))
+    }
+
+    /// The same with options of each node.
+    pub(crate) fn start_each(count: usize, with: impl Fn(usize, Options) -> Options) -> Self {
         let (net, options) = Self::options(count);
-        let options = options.into_iter().map(with);
+        let options = options.into_iter().enumerate().map(|(at, options)| with(at, options));
         let starting: Vec<_> = options.map(|one| thread::spawn(move || Node::start(one))).collect();
         let nodes = starting.into_iter().map(|one| one.join().expect("the node starts")).collect();
         let cluster = Self { net, nodes };
