@@ -319,7 +319,8 @@ impl Api {
     }
 
     /// Number of members of the cluster; 1 if the node is alone.
-    pub(crate) fn cluster_size(&self) -> u32 {
+    #[must_use]
+    pub fn cluster_size(&self) -> u32 {
         let members = self.broker().registry.snapshot().topology.members().count();
         u32::try_from(members.max(1)).unwrap_or(u32::MAX)
     }

@@ -43,6 +43,9 @@ pub(crate) async fn status(call: Call) -> HandlerResult {
 /// Another member, as far as it has told of itself.
 fn row(other: &OtherMember, topology: &Topology) -> Value {
     let mut row = json!({"name": other.name(), "running": other.is_running()});
+    if let Some(failure) = &other.failure {
+        row["reason"] = json!(failure);
+    }
     let Some(told) = &other.told else { return row };
     let words = &told.words;
     let name = |number: &u16| topology.member(MemberNumber(*number)).map(|member| member.name.clone());
@@ -60,6 +63,15 @@ fn row(other: &OtherMember, topology: &Topology) -> Value {
         row["clock_skew_ms"] = json!(skew_ms);
     }
     row
+}
+
+/// GET: the names of the nodes that discovery finds.
+pub(crate) async fn peers(call: Call) -> HandlerResult {
+    let node = call.api.node().clone();
+    // Name servers may let it wait.
+    let found = tokio::task::spawn_blocking(move || node.discover_peers()).await;
+    let names = found.map_err(|_| Error::Unavailable("the node stops".to_owned()))?;
+    json(json!(names.map_err(Error::Unavailable)?))
 }
 
 /// GET: the replicas of the metadata, with the columns of RabbitMQ's command.

@@ -14,6 +14,8 @@ pub(crate) struct OtherMember {
     pub(crate) member: Arc<Member>,
     /// Wall time of its start in milliseconds since 1970, if it can be reached.
     pub(crate) started_ms: Option<u64>,
+    /// The reason why it can't be reached, if that is known.
+    pub(crate) failure: Option<String>,
     /// Its words about itself, if it can be reached.
     pub(crate) told: Option<Arc<ToldByMember>>,
 }
@@ -48,6 +50,7 @@ impl Api {
         let other = |member: &Arc<Member>| OtherMember {
             member: member.clone(),
             started_ms: seen.reached.get(&member.number).copied(),
+            failure: seen.failures.get(&member.number).cloned(),
             told: seen.told.get(&member.number).cloned(),
         };
         others.map(other).collect()

@@ -27,6 +27,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/whoami" Management overview::whoami, "The user of the request"),
     route!(Get "/api/version" Public overview::version, "The version of RabbitMQ that this node is compatible with"),
     route!(Get "/api/cluster/status" Monitor cluster::status, "The members of the cluster, and which of them run"),
+    route!(Get "/api/cluster/peers" Monitor cluster::peers, "The nodes that discovery finds"),
     route!(Get "/api/cluster/metadata" Monitor cluster::metadata, "The members' replicas of the metadata, with their indexes"),
     route!(Put "/api/cluster/join" Administrator cluster::join, "Makes the node a member of another one's cluster"),
     route!(Put "/api/cluster/reset" Administrator cluster::reset, "Takes the node out of its cluster, and removes its data"),

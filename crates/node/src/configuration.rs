@@ -72,7 +72,7 @@ impl ClusterOptions {
             cookie: cluster.cookie.clone(),
             is_encrypted: cluster.tls,
             ssl_options: cluster.ssl_options.clone(),
-            discovery: forms.then(|| Discovery::new(config, &name)),
+            discovery: forms.then(|| Arc::new(Discovery::new(config, &name))),
             node_name: name,
             peer_port: config.peer_port(),
             retry_limit: cluster.retry_limit,

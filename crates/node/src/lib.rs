@@ -13,7 +13,6 @@ mod alarms;
 mod authenticate;
 mod clock;
 mod clock_follower;
-#[allow(dead_code, reason = "metrics, and placements of queues, will use the rest")]
 mod cluster;
 mod clustering;
 mod configuration;
@@ -58,7 +57,10 @@ pub use first_user::FirstUser;
 pub use identity::IdentityError;
 pub use incoming::next as next_connection;
 pub use leveret_cluster::{ReplicaRole, ReplicaStatus};
-pub use leveret_peer::{Gossip, GossipCount, GossipListener, GossipReplica, GossipSetting};
+pub use leveret_peer::{
+    FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse, Gossip, GossipCount, GossipListener,
+    GossipReplica, GossipSetting,
+};
 pub use listener_kind::ListenerKind;
 pub use local_socket::{LocalSocket, LocalSocketError};
 pub use lock::{DirectoryLock, LockError};

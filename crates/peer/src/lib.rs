@@ -9,6 +9,7 @@
 
 mod assembler;
 mod foreign;
+mod forwarded;
 mod frame;
 mod gossip;
 mod handshake;
@@ -19,6 +20,7 @@ mod wire;
 
 pub use assembler::Assembler;
 pub use foreign::describe;
+pub use forwarded::{FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse};
 pub use frame::{BodyPart, FrameError, HEAD_BYTES, PART_BYTES_MAX, PeerMessage, decode};
 pub use gossip::{Gossip, GossipCount, GossipListener, GossipReplica, GossipSetting};
 pub use handshake::{Handshake, HandshakeError, HandshakeStep, PREAMBLE, UNPROVEN_BYTES_MAX, Verdict, refusal};

@@ -84,10 +84,9 @@ impl Cluster {
 
     /// The running members as a node sees them.
     pub(crate) fn members(&self, node: &Node) -> Vec<String> {
-        // A node restarts when it joins, or is joined first.
-        let Ok(answer) = node.http().get("/api/nodes") else { return Vec::new() };
-        let nodes = answer.json();
-        let running = nodes.as_array().expect("a list").iter().filter(|node| node["running"] == true);
+        // A node restarts when it joins, or is joined first, and may have no users yet.
+        let nodes = node.http().get("/api/nodes").map(|answer| answer.json()).unwrap_or_default();
+        let running = nodes.as_array().into_iter().flatten().filter(|node| node["running"] == true);
         running.map(|node| node["name"].as_str().expect("a name").to_owned()).collect()
     }
 

@@ -24,7 +24,7 @@ fn publishes(node: &Node) -> bool {
 }
 
 #[test]
-fn alarms_of_a_member_are_shown_by_all_and_stop_its_own_publishers() {
+fn an_alarm_is_shown_by_all_and_stops_its_own_publishers() {
     let mut cluster = Cluster::start_with(3, |options| options.with_alarms());
     cluster.nodes[1].raise_alarms("memory");
     let raised = |node: &Node| get(node, "/api/health/checks/alarms").0 == 503;
@@ -58,7 +58,7 @@ fn alarms_of_a_member_are_shown_by_all_and_stop_its_own_publishers() {
 }
 
 #[test]
-fn with_the_scope_cluster_an_alarm_of_any_node_stops_all_publishers() {
+fn with_the_scope_cluster_an_alarm_stops_all_publishers() {
     let cluster = Cluster::start_with(2, |options| options.with_alarms().set("cluster.alarm_scope", "cluster"));
     cluster.nodes[1].raise_alarms("memory");
     cluster.wait_until("no node takes messages", |cluster| !cluster.nodes.iter().any(publishes));
@@ -125,4 +125,143 @@ fn settings_that_differ_between_nodes_are_named() {
         let status = cluster.well(0, &["cluster_status"]);
         status.ends_with("Settings that differ between nodes\n\nheartbeat\n")
     });
+}
+
+/// The names in a list.
+fn names(list: &Value) -> Vec<&str> {
+    list.as_array().expect("a list").iter().map(|row| row["name"].as_str().expect("a name")).collect()
+}
+
+#[test]
+fn commands_reach_any_member_by_way_of_the_local_one() {
+    let mut cluster = Cluster::start(3);
+    let (second, third) = (cluster.name(1), cluster.name(2));
+    let status = cluster.well(0, &["-n", &second, "status"]);
+    assert!(status.contains(&format!("Status of node {second}")), "{status}");
+    cluster.well(0, &["-n", &second, "suspend_listeners"]);
+    cluster.wait_until("its listeners are closed", |cluster| connect_refused(&cluster.nodes[1]));
+    cluster.well(0, &["-n", &second, "resume_listeners"]);
+    let (exit, text) = cluster.ctl(0, &["-n", "leveret@nowhere", "status"]);
+    assert!(exit != 0 && text.contains("knows no such member"), "{exit} {text}");
+    let peers = cluster.nodes[0].http().get("/api/cluster/peers").expect("an answer").json();
+    assert_eq!(peers, json!([cluster.name(0), second, third]));
+    cluster.nodes[2].kill();
+    cluster.wait_until("it is seen", |cluster| cluster.members(&cluster.nodes[0]).len() == 2);
+    let (exit, text) = cluster.ctl(0, &["-n", &third, "status"]);
+    assert!(exit != 0 && text.contains("was asked to reach") && text.contains("can't be asked"), "{exit} {text}");
+}
+
+/// Whether the port for clients is closed.
+fn connect_refused(node: &Node) -> bool {
+    std::net::TcpStream::connect(node.amqp()).is_err()
+}
+
+#[test]
+fn a_request_about_a_queue_is_answered_by_its_node() {
+    let mut cluster = Cluster::start(3);
+    let mut wire = Wire::open(cluster.nodes[0].amqp());
+    let _ = wire.declare(1, "here", true);
+    let home = cluster.name(0);
+    let message = json!({"properties": {}, "routing_key": "here", "payload": "one", "payload_encoding": "string"});
+    let answer = cluster.nodes[0].http().post("/api/exchanges/%2F/amq.default/publish", &message).expect("an answer");
+    assert!(answer.body.contains("true"), "{}", answer.body);
+    cluster.wait_until("it is known", |cluster| cluster.queues(2) == ["here"]);
+    let path = "/api/queues/%2F/here";
+    cluster.wait_until("its node is asked", |cluster| get(&cluster.nodes[2], path).1["messages"] == 1);
+    let (_, queue) = get(&cluster.nodes[2], path);
+    assert_eq!((&queue["node"], &queue["state"]), (&json!(home), &json!("running")));
+    let take = json!({"count": 1, "ackmode": "ack_requeue_true", "encoding": "auto"});
+    let taken = cluster.nodes[1].http().post(&format!("{path}/get"), &take).expect("an answer");
+    assert_eq!((taken.status, taken.json()[0]["payload"].clone()), (200, json!("one")), "{}", taken.body);
+    let missing = cluster.nodes[1].http().delete("/api/queues/%2F/here?if-empty=true").expect("an answer");
+    assert_eq!(missing.status, 400, "{}", missing.body);
+    let purged = cluster.nodes[1].http().delete(&format!("{path}/contents")).expect("an answer");
+    assert_eq!(purged.status, 204, "{}", purged.body);
+    // Its node is gone: what is known is shown, and nothing is taken.
+    drop(wire);
+    cluster.nodes[0].kill();
+    cluster.wait_until("it is down", |cluster| get(&cluster.nodes[2], path).1["state"] == "down");
+    assert_eq!(get(&cluster.nodes[2], path).1["node"], json!(home));
+    let taken = cluster.nodes[2].http().post(&format!("{path}/get"), &take).expect("an answer");
+    assert_eq!(taken.status, 503, "{}", taken.body);
+    assert!(taken.body.contains(&home), "{}", taken.body);
+}
+
+#[test]
+fn lists_have_the_rows_of_all_nodes_and_name_missing_ones() {
+    let mut cluster = Cluster::start(3);
+    let mut wires = Vec::new();
+    for at in 0..3 {
+        let mut wire = Wire::open(cluster.nodes[at].amqp());
+        let _ = wire.declare(1, &format!("of-{at}"), true);
+        wires.push(wire);
+    }
+    for at in 0..3 {
+        let message =
+            json!({"properties": {}, "routing_key": format!("of-{at}"), "payload": "x", "payload_encoding": "string"});
+        for _ in 0..=at {
+            let answer = cluster.nodes[at].http().post("/api/exchanges/%2F/amq.default/publish", &message);
+            assert_eq!(answer.expect("an answer").status, 200);
+        }
+    }
+    let page = "/api/queues?page=1&page_size=2&sort=messages&sort_reverse=true&columns=messages";
+    cluster.wait_until("figures of all are known", |cluster| {
+        get(&cluster.nodes[1], page).1["items"] == json!([{"messages": 3}, {"messages": 2}])
+    });
+    let (_, first) = get(&cluster.nodes[1], page);
+    assert_eq!((&first["total_count"], &first["page_count"], &first["item_count"]), (&json!(3), &json!(2), &json!(2)));
+    let (_, last) = get(&cluster.nodes[1], "/api/queues?page=2&page_size=2");
+    assert_eq!(names(&last["items"]), ["of-2"]);
+    let (_, all) = get(&cluster.nodes[0], "/api/queues?sort=name");
+    assert_eq!(names(&all), ["of-0", "of-1", "of-2"]);
+    let nodes: Vec<&Value> = all.as_array().expect("a list").iter().map(|row| &row["node"]).collect();
+    assert_eq!(nodes, [&json!(cluster.name(0)), &json!(cluster.name(1)), &json!(cluster.name(2))]);
+    for list in ["/api/connections", "/api/channels"] {
+        cluster.wait_until("rows of all", |cluster| {
+            get(&cluster.nodes[2], list).1.as_array().is_some_and(|rows| rows.len() == 3)
+        });
+    }
+    cluster.nodes[0].kill();
+    cluster.wait_until("it is named", |cluster| {
+        get(&cluster.nodes[2], "/api/queues?page=1").1["missing_nodes"] == json!([cluster.name(0)])
+    });
+    let (_, all) = get(&cluster.nodes[2], "/api/queues?sort=name");
+    assert_eq!((names(&all), &all[0]["state"]), (vec!["of-0", "of-1", "of-2"], &json!("down")));
+}
+
+#[test]
+fn definitions_come_with_the_node_that_completes_the_cluster() {
+    let folder = leveret_tests::node::new_directory();
+    let file = folder.path().join("definitions.json");
+    let definitions = json!({
+        "vhosts": [{"name": "/"}, {"name": "loaded"}],
+        "users": [{"name": "guest", "password": "guest", "tags": "administrator"}],
+        "permissions": [{"user": "guest", "vhost": "/", "configure": ".*", "write": ".*", "read": ".*"}],
+    });
+    std::fs::write(&file, definitions.to_string()).expect("is written");
+    let cluster = Cluster::start_with(2, |options| {
+        options.set("load_definitions", file.display()).set("cluster_formation.target_cluster_size_hint", 2)
+    });
+    for node in &cluster.nodes {
+        cluster.wait_until("they are there", |_| {
+            node.http().get("/api/vhosts/loaded").is_ok_and(|answer| answer.status == 200)
+        });
+    }
+}
+
+#[test]
+fn metrics_show_the_metadatas_replica_and_the_links() {
+    let cluster = Cluster::start(2);
+    let page = |at: usize| cluster.nodes[at].prometheus().get("/metrics").expect("an answer").body;
+    let is_known = |page: &str| page.contains("leveret_cluster_members_reachable 2\n");
+    cluster.wait_until("each reaches the other", |_| (0..2).all(|at| is_known(&page(at))));
+    let pages = [page(0), page(1)];
+    let links = "leveret_cluster_links{kind=\"control\"} 1\n";
+    for sample in ["leveret_cluster_members 2\n", links, "rabbitmq_raft_term{placement=\"0\"} "] {
+        assert!(pages.iter().all(|page| page.contains(sample)), "{sample}");
+    }
+    assert_eq!(pages.iter().filter(|page| page.contains("leveret_cluster_leads 1\n")).count(), 1);
+    let of_objects = cluster.nodes[0].prometheus().get("/metrics/per-object").expect("an answer").body;
+    assert_eq!(of_objects.matches("# TYPE rabbitmq_raft_commit_index").count(), 1);
+    assert!(of_objects.contains("rabbitmq_raft_commit_index{placement=\"0\"}"));
 }

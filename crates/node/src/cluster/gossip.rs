@@ -158,7 +158,7 @@ impl ToldByMember {
     }
 }
 
-/// What changed by a member's words.
+/// The changes that a member's words bring.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
     /// Alarms that were raised, and those that were cleared.

@@ -23,11 +23,12 @@ use leveret_cluster::metadata::{Metadata, MetadataHost, MetadataNode, MetadataPo
 use leveret_cluster::{Host, ReplicaId, ReplicaStatus, Settings};
 use leveret_log::{Disk, Entry, EntryOptions, EntryRead, Nanos, PlacementId};
 use leveret_model::{Command, MemberNumber, Permit, PutMember};
-use leveret_peer::{Cookie, Gossip, GossipReplica, Hello, LinkKind, Versions};
+use leveret_peer::{Cookie, ForwardedRequest, ForwardedResponse, Gossip, GossipReplica, Hello, LinkKind, Versions};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tracing::{error, info, warn};
 
+use super::forwarded::{ForwardedHttp, HTTP, forward};
 use super::gossip::{self, OwnWords, Telling, ToldByMember};
 use super::host::{NodeHost, RAFT, Replicas};
 use super::links::{Answering, AskError, LinkCounters, Links, LinksSetup, Peer, Service};
@@ -150,6 +151,8 @@ pub struct ClusterSeen {
     pub voters: Vec<MemberNumber>,
     /// Members that a control link stands to, with the wall time of their start in milliseconds since the Unix epoch.
     pub reached: BTreeMap<MemberNumber, u64>,
+    /// The reasons why the others can't be reached, as far as they are known.
+    pub failures: BTreeMap<MemberNumber, String>,
     /// The words of these about themselves.
     pub told: BTreeMap<MemberNumber, Arc<ToldByMember>>,
     /// This node's replica of the metadata.
@@ -180,6 +183,12 @@ impl ClusterView {
     #[must_use]
     pub fn seen(&self) -> ClusterSeen {
         self.seen.lock().clone()
+    }
+
+    /// Whether a control link to a member stands.
+    #[must_use]
+    pub fn reaches(&self, member: MemberNumber) -> bool {
+        self.seen.lock().reached.contains_key(&member)
     }
 
     /// The counters.
@@ -277,6 +286,7 @@ struct State {
     broker: OnceCell<Arc<Broker>>,
     view: Arc<ClusterView>,
     words: Arc<OwnWords>,
+    http: ForwardedHttp,
     telling: Telling,
     clock: OnceCell<Clock>,
     /// The words of members that came before there was a broker.
@@ -378,6 +388,10 @@ impl State {
                     (self.on_first_join)();
                 }
                 return Err(format!("{AGAIN}node {own} becomes the first member of a cluster"));
+            }
+            // A member that has just started has links before it has its metadata.
+            if self.membership().is_some() {
+                return Err(format!("{AGAIN}node {own} starts"));
             }
             return Err(format!("node {own} is no member of a cluster yet, so it can't take another one"));
         };
@@ -494,6 +508,7 @@ impl Service for State {
                     let membership = self.take_member(put).await?;
                     Ok(serde_json::to_vec(&membership).expect("it has a JSON form").into())
                 }
+                HTTP if from.member.is_some() => self.http.take(&body).await,
                 other => Err(format!("requests of kind {other} aren't known to this release")),
             }
         })
@@ -547,6 +562,7 @@ pub(crate) struct ClusterSetup {
     pub tls: Option<ClusterTls>,
     pub on_first_join: Box<dyn Fn() + Send>,
     pub words: Arc<OwnWords>,
+    pub http: ForwardedHttp,
 }
 
 /// A function that gives the names of the nodes that discovery finds, and where they can be reached.
@@ -672,13 +688,28 @@ pub(crate) fn ask_to_join(
     });
 }
 
+/// Forwards a request of the HTTP API to a member; `done` gets the response.
+pub(crate) fn forward_http(
+    remote: &ClusterRemote,
+    member: MemberNumber,
+    request: ForwardedRequest,
+    within: Duration,
+    done: impl FnOnce(Result<ForwardedResponse, String>) + Send + 'static,
+) {
+    remote.run(move || {
+        let links = state().and_then(|state| state.links.get().cloned());
+        let Some(links) = links else { return done(Err("the node stops".to_owned())) };
+        spawn(async move { done(forward(&links, member, &request, within).await) });
+    });
+}
+
 /// Whether a failure to join may be over soon.
 fn is_passing(text: &str) -> bool {
     text.starts_with(AGAIN) || text.starts_with("cannot reach")
 }
 
 fn begin(setup: ClusterSetup, view: Arc<ClusterView>) -> Result<(), String> {
-    let ClusterSetup { own, membership, is_forming, listeners, cookie, tls, on_first_join, words } = setup;
+    let ClusterSetup { own, membership, is_forming, listeners, cookie, tls, on_first_join, words, http } = setup;
     let place = match membership {
         Some(membership) => Place::Member(membership),
         None if is_forming => Place::Blank { follows: String::new() },
@@ -696,6 +727,7 @@ fn begin(setup: ClusterSetup, view: Arc<ClusterView>) -> Result<(), String> {
         broker: OnceCell::new(),
         view,
         words,
+        http,
         telling: Telling::default(),
         clock: OnceCell::new(),
         unheard: RefCell::default(),
@@ -916,6 +948,9 @@ async fn follow(state: Rc<State>, broker: Arc<Broker>, metadata: Metadata<NodeRu
             (seen.term, seen.leader) = (term, leader);
             (seen.applied, seen.voters) = (metadata.applied(), metadata.voters());
             (seen.replica, seen.in_flight) = (metadata.status(), metadata.in_flight());
+            let others = snapshot.topology.members().map(|member| member.number);
+            let unreached = others.filter(|member| !seen.reached.contains_key(member));
+            seen.failures = unreached.filter_map(|member| Some((member, links.failure(member.0)?))).collect();
         }
         state.gossip();
         tokio::time::sleep(FOLLOW_INTERVAL).await;

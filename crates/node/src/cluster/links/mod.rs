@@ -218,6 +218,7 @@ impl Links {
     }
 
     /// Whether a link of this kind to a member stands.
+    #[cfg(test)]
     pub(crate) fn is_up(&self, member: u16, link: LinkKind) -> bool {
         self.0.link(member, link).is_some()
     }
