@@ -5,8 +5,8 @@
 #![no_main]
 
 use leveret_peer::{
-    Assembler, Cookie, Handshake, Hello, LinkKind, Outgoing, PREAMBLE, PeerMessage, UNPROVEN_BYTES_MAX, Versions,
-    decode,
+    Assembler, Cookie, ForwardedRequest, ForwardedResponse, Gossip, Handshake, Hello, LinkKind, Outgoing, PREAMBLE, PeerMessage,
+    UNPROVEN_BYTES_MAX, Versions, decode,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -25,6 +25,7 @@ fuzz_target!(|data: &[u8]| {
             shake(&mut side, pieces);
         }
         _ => {
+            bodies(bytes);
             let counted = allocation_counter::measure(|| frames(bytes));
             assert!(
                 counted.bytes_max <= 8 * bytes.len() as u64 + 65536 + BODIES_BYTES_MAX as u64,
@@ -77,6 +78,21 @@ fn frames(mut bytes: &[u8]) {
             Ok(None) => {}
             Err(_) => return,
         }
+    }
+}
+
+/// Decodes the bodies that nodes exchange. Those that are found are found again.
+fn bodies(bytes: &[u8]) {
+    if let Some(gossip) = Gossip::decode(bytes) {
+        assert_eq!(Gossip::decode(&gossip.encode()).as_ref(), Some(&gossip));
+    }
+    let bytes = bytes.to_vec().into();
+    if let Some(request) = ForwardedRequest::decode(&bytes) {
+        let again = request.encode().and_then(|bytes| ForwardedRequest::decode(&bytes));
+        assert_eq!(again.as_ref(), Some(&request));
+    }
+    if let Some(response) = ForwardedResponse::decode(&bytes) {
+        assert_eq!(ForwardedResponse::decode(&response.encode()).as_ref(), Some(&response));
     }
 }
 

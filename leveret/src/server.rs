@@ -146,6 +146,12 @@ fn is_asked_to_end() -> bool {
     who.is_some()
 }
 
+/// Whether a node loads its definitions: a member of a cluster only once that has its size, so that the first nodes don't load what the others
+/// bring as well.
+fn imports_now(is_member: bool, size: u32, wanted: u32) -> bool {
+    !is_member || size >= wanted
+}
+
 /// The end of a node.
 enum Ended {
     /// The process ends too.
@@ -263,11 +269,19 @@ impl Process<'_> {
             api.set_trace_directory(directory.into());
         }
         if let Some(definitions) = definitions {
-            let loading =
-                definitions.load(&api, config.definitions_skip_if_unchanged, config.definitions_skip_unsupported);
-            match node.side_runtime().block_on(loading)? {
-                true => info!("definitions are loaded"),
-                false => info!("definitions haven't changed since they were loaded"),
+            let (size, wanted) = (api.cluster_size(), config.target_cluster_size);
+            if imports_now(node.is_member(), size, wanted) {
+                let loading =
+                    definitions.load(&api, config.definitions_skip_if_unchanged, config.definitions_skip_unsupported);
+                match node.side_runtime().block_on(loading)? {
+                    true => info!("definitions are loaded"),
+                    false => info!("definitions haven't changed since they were loaded"),
+                }
+            } else {
+                info!(
+                    "definitions aren't loaded yet: the cluster has {size} of {wanted} members \
+                     (cluster_formation.target_cluster_size_hint), and the node that completes it loads them"
+                );
             }
             node.finish_first_start()?;
         }
@@ -291,6 +305,8 @@ impl Process<'_> {
             listener.serve(&node, leveret_management::metrics(api.clone(), pages.clone()));
         }
         self.serve_commands(&node, api.clone());
+        let forwarded = api.clone();
+        node.answer_forwarded(move |request| leveret_management::answer_forwarded(forwarded.clone(), request));
         let mut reload = Reload {
             arguments: self.arguments.clone(),
             running: config.clone(),
@@ -461,4 +477,11 @@ fn stream_settings(config: &StreamConfig) -> StreamSettings {
         advertised: advertised(&config.advertised_host, config.advertised_port),
         advertised_tls: advertised(&config.advertised_tls_host, config.advertised_tls_port),
     }
+}
+
+#[test]
+fn the_node_that_completes_the_cluster_loads_definitions() {
+    assert!(imports_now(false, 1, 3), "it isn't part of a cluster");
+    assert!(!imports_now(true, 1, 3) && !imports_now(true, 2, 3));
+    assert!(imports_now(true, 3, 3) && imports_now(true, 4, 3) && imports_now(true, 1, 1));
 }

@@ -585,6 +585,13 @@ impl Broker {
         has_changed
     }
 
+    /// Sets the alarms of other nodes that block publishers of this one. Every connection is notified of a change.
+    pub fn set_alarms_elsewhere(&self, raised: impl Fn(AlarmSource) -> bool) {
+        if self.alarms.set_elsewhere(raised) {
+            self.tell_all(&Event::Alarm);
+        }
+    }
+
     /// Sends an event to every connection.
     fn tell_all(&self, event: &Event) {
         self.clients.outboxes().iter().for_each(|outbox| outbox.send(event.clone()));

@@ -108,7 +108,7 @@ pub use outbox::Wake;
 pub use output::Output;
 pub use peer::Peer;
 pub use protocol::{Protocol, Protocols, Session};
-pub use quota::Quota;
+pub use quota::{CountsElsewhere, Quota};
 pub use reads::ReadJob;
 pub use settings::Settings;
 pub use time::{Nanos, Now};

@@ -11,7 +11,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leveret_model::{MAX_CHANNELS, MAX_CONNECTIONS, Topology};
+use leveret_model::{LimitOwner, MAX_CHANNELS, MAX_CONNECTIONS, Topology};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -208,7 +208,45 @@ pub struct Quota {
     name: Arc<str>,
     node: Usage,
     shared: Mutex<Shared>,
+    elsewhere: Mutex<CountsElsewhere>,
 }
+
+/// Connections and channels that vhosts and users have on other nodes of the cluster. Limits that were set for a vhost or a user count them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct CountsElsewhere {
+    vhosts: FxHashMap<Box<str>, u64>,
+    users: FxHashMap<Box<str>, [u64; 2]>,
+}
+
+impl CountsElsewhere {
+    /// Adds connections of a vhost.
+    pub fn add_vhost(&mut self, name: &str, connections: u64) {
+        let count = self.vhosts.entry(name.into()).or_default();
+        *count = count.saturating_add(connections);
+    }
+
+    /// Adds connections and channels of a user.
+    pub fn add_user(&mut self, name: &str, connections: u64, channels: u64) {
+        let counts = self.users.entry(name.into()).or_default();
+        *counts = [counts[0].saturating_add(connections), counts[1].saturating_add(channels)];
+    }
+
+    fn in_vhost(&self, name: &str, kind: Kind) -> u64 {
+        if kind == Kind::Connections { self.vhosts.get(name).copied().unwrap_or(0) } else { 0 }
+    }
+
+    fn of_user(&self, name: &str, kind: Kind) -> u64 {
+        let counts = self.users.get(name).copied().unwrap_or_default();
+        match kind {
+            Kind::Connections => counts[0],
+            Kind::Channels => counts[1],
+            Kind::Links | Kind::Consumers | Kind::Unsettled => 0,
+        }
+    }
+}
+
+/// The name of a vhost or user with its connections and channels.
+pub type NamedCounts = (Arc<str>, u64, u64);
 
 /// Vhosts and users with open connections.
 #[derive(Default)]
@@ -220,7 +258,39 @@ struct Shared {
 impl Quota {
     /// The quota of the node with this name.
     pub fn new(limits: QuotaLimits, node: &str) -> Self {
-        Self { limits, name: node.into(), node: Usage::default(), shared: Mutex::default() }
+        Self {
+            limits,
+            name: node.into(),
+            node: Usage::default(),
+            shared: Mutex::default(),
+            elsewhere: Mutex::default(),
+        }
+    }
+
+    /// Sets the numbers that other nodes of the cluster have.
+    pub fn set_elsewhere(&self, counts: CountsElsewhere) {
+        *self.elsewhere.lock() = counts;
+    }
+
+    /// Connections and channels on this node of the vhosts and of the users that have limits of their own, for the other nodes.
+    pub fn counts(&self, topology: &Topology) -> (Vec<NamedCounts>, Vec<NamedCounts>) {
+        let (mut vhosts, mut users) = (Vec::new(), Vec::new());
+        let shared = self.shared.lock();
+        let count = |usage: &Arc<Usage>| (usage.get(Kind::Connections), usage.get(Kind::Channels));
+        for (owner, _) in topology.all_limits() {
+            match owner {
+                LimitOwner::Vhost(name) => {
+                    vhosts.extend(shared.vhosts.get(&name).map(|usage| (name, count(usage).0, 0)));
+                }
+                LimitOwner::User(name) => {
+                    users.extend(shared.users.get(&name).map(|usage| {
+                        let (connections, channels) = count(usage);
+                        (name, connections, channels)
+                    }));
+                }
+            }
+        }
+        (vhosts, users)
     }
 
     /// The current number on the node.
@@ -341,15 +411,25 @@ impl Open {
             let own = own.filter(|own| *own <= limit);
             Err(LimitReached { kind, scope, limit: own.unwrap_or(limit), own: own.map(|_| user) })
         };
-        let within = |limit: u64, own: Option<u64>| own.map_or(limit, |own| own.min(limit));
+        // Limits of vhosts and users hold for all nodes together, those of the configuration for each.
+        let elsewhere = match own {
+            OwnLimits { vhost: None, user: None } => [0, 0],
+            _ => {
+                let counts = self.quota.elsewhere.lock();
+                [counts.in_vhost(&self.vhost, kind), counts.of_user(&self.user, kind)]
+            }
+        };
+        let within = |limit: u64, own: Option<u64>, elsewhere: u64| {
+            own.map_or(limit, |own| own.saturating_sub(elsewhere).min(limit))
+        };
         if !node.take(kind, limits.node) {
             return reached(Scope::Node(self.quota.name.clone()), limits.node, None);
         }
-        if !self.in_vhost.take(kind, within(limits.vhost, own.vhost)) {
+        if !self.in_vhost.take(kind, within(limits.vhost, own.vhost, elsewhere[0])) {
             node.give(kind, 1);
             return reached(Scope::Vhost(self.vhost.clone()), limits.vhost, own.vhost);
         }
-        if !self.of_user.take(kind, within(limits.user, own.user)) {
+        if !self.of_user.take(kind, within(limits.user, own.user, elsewhere[1])) {
             node.give(kind, 1);
             self.in_vhost.give(kind, 1);
             return reached(Scope::User(self.user.clone()), limits.user, own.user);
@@ -393,6 +473,27 @@ mod tests {
 
     fn text(refused: Result<(), LimitReached>) -> String {
         refused.expect_err("a limit").to_string()
+    }
+
+    #[test]
+    fn limits_of_a_vhost_and_a_user_count_other_nodes() {
+        let quota = quota(QuotaLimits::default().channels);
+        let mut counts = CountsElsewhere::default();
+        counts.add_vhost("/", 1);
+        counts.add_vhost("/", 1);
+        counts.add_user("me", 1, 3);
+        quota.set_elsewhere(counts);
+        let open = |user: &str, own| quota.open(&"/".into(), &user.into(), own);
+        let refused = |own| open("me", own).map(drop).expect_err("a limit").to_string();
+        let of_vhost = |limit| OwnLimits { vhost: Some(limit), user: None };
+        assert!(refused(of_vhost(2)).contains("connection limit (2) is reached"));
+        let mut first = open("me", of_vhost(3)).expect("room");
+        let of_user = |limit| OwnLimits { vhost: None, user: Some(limit) };
+        assert!(refused(of_user(2)).contains("user connection limit (2) is reached"));
+        assert!(open("you", of_user(1)).is_ok());
+        let reached = first.take_within(Kind::Channels, of_user(3)).expect_err("a limit").to_string();
+        assert!(reached.contains("maximum allowed user limit of (3)"), "{reached}");
+        first.take_within(Kind::Channels, of_user(4)).expect("room");
     }
 
     #[test]

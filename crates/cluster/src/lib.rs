@@ -89,6 +89,6 @@ pub mod runtime {
 pub use flushes::NodeLog;
 pub use machine::{Applied, Machine};
 pub use network::Host;
-pub use placement::{Placement, PlacementState, Proposed};
+pub use placement::{Placement, PlacementState, Proposed, ReplicaRole, ReplicaStatus};
 pub use settings::{Settings, StartError};
 pub use types::{Commands, MemberInfo, ReplicaId};

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use leveret_log::PlacementId;
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::errors::{ClientWriteError, RaftError};
-use openraft::{AsyncRuntime, ChangeMembers, Raft};
+use openraft::type_config::alias::LogIdOf;
+use openraft::{AsyncRuntime, ChangeMembers, Raft, ServerState};
 
 use crate::flushes::NodeLog;
 use crate::machine::{Applied, Applier, Machine};
@@ -48,6 +49,39 @@ impl PlacementState {
         let members = members::decode(&self.members);
         members.map_or(BTreeSet::new(), |members| members.nodes().map(|(id, _)| *id).collect())
     }
+}
+
+/// The role of a replica.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReplicaRole {
+    /// It gets entries, and has no vote.
+    #[default]
+    Learner,
+    /// It has a vote, and another one leads.
+    Follower,
+    /// It asks for votes.
+    Candidate,
+    /// It leads.
+    Leader,
+    /// It has stopped.
+    Stopped,
+}
+
+/// A replica as its engine sees it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReplicaStatus {
+    /// Its role.
+    pub role: ReplicaRole,
+    /// Its term.
+    pub term: u64,
+    /// Index of its last entry.
+    pub last: u64,
+    /// Index of the last entry that it knows to be committed.
+    pub committed: u64,
+    /// Index of the last entry that is applied.
+    pub applied: u64,
+    /// Index of the last entry of its last snapshot.
+    pub snapshot: u64,
 }
 
 /// The result of a proposal.
@@ -238,6 +272,29 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
         (metrics.current_term, metrics.current_leader)
+    }
+
+    /// The replica as the engine sees it.
+    #[must_use]
+    pub fn status(&self) -> ReplicaStatus {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        let role = match metrics.state {
+            ServerState::Learner => ReplicaRole::Learner,
+            ServerState::Follower => ReplicaRole::Follower,
+            ServerState::Candidate => ReplicaRole::Candidate,
+            ServerState::Leader => ReplicaRole::Leader,
+            ServerState::Shutdown => ReplicaRole::Stopped,
+        };
+        let index = |id: Option<LogIdOf<Types<R>>>| id.map_or(0, |id| id.index);
+        ReplicaStatus {
+            role,
+            term: metrics.current_term,
+            last: metrics.last_log_index.unwrap_or(0),
+            committed: index(metrics.local_committed),
+            applied: index(metrics.last_applied),
+            snapshot: index(metrics.snapshot),
+        }
     }
 
     /// The state of what is applied here.

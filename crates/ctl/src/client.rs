@@ -87,7 +87,14 @@ impl NodeClient {
             let Some(wanted) = wanted.as_deref().filter(|wanted| !is_wanted(&name, wanted)) else { return Ok(client) };
             // A member of its cluster is reached by way of it.
             client.member = Some(wanted.to_owned());
-            client.node = client.request("GET", "/local/node", None)?.json();
+            let response = client.request("GET", "/local/node", None)?;
+            if response.status == 503 {
+                return Err(Failure::Unavailable(format!(
+                    "Error: unable to perform an operation on node '{wanted}', which {name} was asked to reach: {}",
+                    response.reason()
+                )));
+            }
+            client.node = response.json();
             if is_wanted(&client.name(), wanted) {
                 return Ok(client);
             }

@@ -315,11 +315,12 @@ impl Api {
 
     /// Whether the node is a member of a cluster.
     pub(crate) fn is_member(&self) -> bool {
-        self.node().cluster().is_some_and(|cluster| cluster.seen().member.is_some())
+        self.cluster_seen().member.is_some()
     }
 
     /// Number of members of the cluster; 1 if the node is alone.
-    pub(crate) fn cluster_size(&self) -> u32 {
+    #[must_use]
+    pub fn cluster_size(&self) -> u32 {
         let members = self.broker().registry.snapshot().topology.members().count();
         u32::try_from(members.max(1)).unwrap_or(u32::MAX)
     }

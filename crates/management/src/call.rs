@@ -7,7 +7,7 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
-use leveret_model::{Action, Permit, Topology};
+use leveret_model::{Action, MemberNumber, Permit, Topology};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
@@ -26,6 +26,8 @@ pub(crate) struct Arrival {
     pub(crate) peer: Option<SocketAddr>,
     /// Whether it is one of TLS.
     pub(crate) is_encrypted: bool,
+    /// Whether another member of the cluster has forwarded it.
+    pub(crate) is_forwarded: bool,
 }
 
 /// A request, as passed to handlers.
@@ -40,6 +42,8 @@ pub(crate) struct Call {
     pub(crate) arrival: Arrival,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
+    /// The members that don't answer themselves: of their queues, this node shows what it knows.
+    pub(crate) absent: Vec<MemberNumber>,
 }
 
 impl Call {

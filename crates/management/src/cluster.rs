@@ -3,19 +3,20 @@
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use leveret_broker::registry::ChangeRequest;
-use leveret_model::{Command, Permit};
-use leveret_node::{Listening, NextStart};
+use leveret_model::{Command, MemberNumber, Permit, Topology};
+use leveret_node::{GossipListener, GossipReplica, Listening, NextStart};
 use serde_json::{Map, Value, json};
 
 use crate::api::Api;
 use crate::call::{Call, HandlerResult, json, no_content};
 use crate::error::Error;
+use crate::members::OtherMember;
 
 /// GET: the members, and which of them run.
 pub(crate) async fn status(call: Call) -> HandlerResult {
     let api = &call.api;
-    let topology = api.broker().registry.snapshot().topology.clone();
-    let seen = api.node().cluster().map(|cluster| cluster.seen()).unwrap_or_default();
+    let (topology, seen, others) = (api.topology(), api.cluster_seen(), api.other_members());
+    let unreached = others.iter().filter(|other| !other.is_running()).map(OtherMember::name);
     let own = json!({
         "name": api.name(),
         "running": true,
@@ -24,15 +25,10 @@ pub(crate) async fn status(call: Call) -> HandlerResult {
         "maintenance": api.broker().is_in_maintenance(),
         "alarms": api.broker().alarms.raised().map(|source| source.name()).collect::<Vec<_>>(),
         "listeners": api.listeners().iter().map(listener).collect::<Vec<_>>(),
+        "unreachable": unreached.collect::<Vec<_>>(),
     });
-    let mut nodes = vec![own];
-    for member in topology.members().filter(|member| Some(member.number) != seen.member) {
-        nodes.push(json!({
-            "name": member.name,
-            "running": seen.reached.contains_key(&member.number),
-            "version": api.broker().settings.version,
-        }));
-    }
+    let others = others.iter().map(|other| row(other, &topology));
+    let nodes: Vec<Value> = std::iter::once(own).chain(others).collect();
     let leader = seen.leader.and_then(|leader| Some(topology.member(leader)?.name.clone()));
     json(json!({
         "cluster_name": api.cluster_name(),
@@ -40,7 +36,74 @@ pub(crate) async fn status(call: Call) -> HandlerResult {
         "leader": leader,
         "term": seen.term,
         "applied": seen.applied,
+        "different_settings": api.different_settings(),
     }))
+}
+
+/// Another member, as far as it has told of itself.
+fn row(other: &OtherMember, topology: &Topology) -> Value {
+    let mut row = json!({"name": other.name(), "running": other.is_running()});
+    if let Some(failure) = &other.failure {
+        row["reason"] = json!(failure);
+    }
+    let Some(told) = &other.told else { return row };
+    let words = &told.words;
+    let name = |number: &u16| topology.member(MemberNumber(*number)).map(|member| member.name.clone());
+    let listener = |listener: &GossipListener| {
+        let GossipListener { interface, port, protocol, purpose } = listener;
+        json!({"interface": interface, "port": port, "protocol": protocol, "purpose": purpose})
+    };
+    row["version"] = json!(words.version);
+    row["cores"] = json!(words.cores);
+    row["maintenance"] = json!(words.is_in_maintenance);
+    row["alarms"] = json!(words.alarms);
+    row["listeners"] = words.listeners.iter().flatten().map(listener).collect();
+    row["unreachable"] = json!(words.unreached.iter().flatten().filter_map(name).collect::<Vec<_>>());
+    if let Some(skew_ms) = told.skew_ms {
+        row["clock_skew_ms"] = json!(skew_ms);
+    }
+    row
+}
+
+/// GET: the names of the nodes that discovery finds.
+pub(crate) async fn peers(call: Call) -> HandlerResult {
+    let node = call.api.node().clone();
+    // Name servers may let it wait.
+    let found = tokio::task::spawn_blocking(move || node.discover_peers()).await;
+    let names = found.map_err(|_| Error::Unavailable("the node stops".to_owned()))?;
+    json(json!(names.map_err(Error::Unavailable)?))
+}
+
+/// GET: the replicas of the metadata, with the columns of RabbitMQ's command.
+pub(crate) async fn metadata(call: Call) -> HandlerResult {
+    let api = &call.api;
+    let (seen, others) = (api.cluster_seen(), api.other_members());
+    let columns = |name: &str, replica: Option<&GossipReplica>| {
+        let Some(replica) = replica else { return json!({"Node Name": name, "Raft State": "nodedown"}) };
+        json!({
+            "Node Name": name,
+            "Raft State": replica.role,
+            "Membership": if replica.is_voter { "voter" } else { "non_voter" },
+            "Last Log Index": replica.last,
+            "Last Written": replica.last,
+            "Last Applied": replica.applied,
+            "Commit Index": replica.committed,
+            "Snapshot Index": replica.snapshot,
+            "Term": replica.term,
+            "Machine Version": 1,
+        })
+    };
+    let own = match seen.member {
+        Some(_) => seen.replica_in_words(),
+        // A node that is alone has its metadata in its store, and nothing to agree on.
+        None => GossipReplica { role: "leader".to_owned(), is_voter: true, ..GossipReplica::default() },
+    };
+    let mut rows = vec![columns(api.name(), Some(&own))];
+    for other in &others {
+        rows.push(columns(other.name(), other.told.as_ref().and_then(|told| told.words.replica.as_ref())));
+    }
+    rows.sort_by(|one, other| one["Node Name"].as_str().cmp(&other["Node Name"].as_str()));
+    json(json!(rows))
 }
 
 fn listener(listening: &Listening) -> Value {
@@ -157,7 +220,7 @@ pub(crate) async fn forget(call: Call) -> HandlerResult {
     let Some(member) = topology.member_named(&name).cloned() else {
         return Err(Error::NotFound);
     };
-    let seen = call.api.node().cluster().map(|cluster| cluster.seen()).unwrap_or_default();
+    let seen = call.api.cluster_seen();
     if Some(member.number) == seen.member || seen.reached.contains_key(&member.number) {
         let text =
             format!("node '{name}' runs: stop it first, or 'rabbitmqctl reset' it, which takes it out of the cluster");

@@ -11,17 +11,18 @@ use futures_lite::StreamExt;
 
 use crate::accepted::codings_of;
 use crate::api::Api;
+use crate::asking::Original;
 use crate::bodies::Share;
 use crate::call::{Arrival, Call};
-use crate::command_line::LOCAL_ROUTES;
 use crate::compression::compressed;
 use crate::error::Error;
+use crate::forwarded::routes;
+use crate::forwarding;
 use crate::identity::{OWN_REQUEST, Requester};
 use crate::lookup::{check, matching};
 use crate::page;
 use crate::percent::query_pairs;
 use crate::route::{Access, Route};
-use crate::routes::ROUTES;
 use crate::serve::HttpClient;
 
 /// Limit of the body of an unauthenticated request, in bytes: public routes need none.
@@ -127,6 +128,7 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let arrival = Arrival {
         peer: parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer),
         is_encrypted: client.is_some_and(HttpClient::is_encrypted),
+        is_forwarded: false,
     };
     let identity = match is_public {
         _ if door.is_local => Requester::local_administrator(),
@@ -151,7 +153,13 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let all = api.clone();
     let mut share = all.bodies().share(all.rules().max_bodies_size);
     let body = read(body, most, &mut share).await?;
-    (route.run)(Call { api, identity, path: words, query, query_text, arrival, headers: parts.headers, body }).await
+    let headers = parts.headers;
+    let call = Call { api, identity, path: words, query, query_text, arrival, headers, body, absent: Vec::new() };
+    match is_public && !door.is_local {
+        // It has no identity, on whose behalf another member could be asked.
+        true => (route.run)(call).await,
+        false => forwarding::run(call, route, &Original { method: &parts.method, path: &path }).await,
+    }
 }
 
 /// Reads the body of a request into one buffer.
@@ -189,12 +197,6 @@ async fn read(body: Body, most: u64, share: &mut Share<'_>) -> Result<Bytes, Err
         whole.extend_from_slice(&piece);
     }
     Ok(whole.into())
-}
-
-/// The routes of a kind of listener.
-fn routes(is_local: bool) -> impl Iterator<Item = &'static Route> {
-    let more = if is_local { LOCAL_ROUTES } else { &[] };
-    ROUTES.iter().chain(more)
 }
 
 /// Leads to the page, whose own addresses are relative to its folder.

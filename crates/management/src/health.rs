@@ -58,25 +58,67 @@ pub(crate) async fn in_service(call: Call) -> HandlerResult {
     }
 }
 
-/// Whether an alarm of any node blocks publishers.
+/// Whether an alarm is raised on any node of the cluster.
 pub(crate) async fn alarms(call: Call) -> HandlerResult {
-    alarms_or(&call.api, "There are alarms in effect in the cluster")
+    alarms_or(call.api.alarms_of_all(), "There are alarms in effect in the cluster")
 }
 
-/// Whether an alarm of this node blocks publishers.
+/// Whether an alarm is raised on this node.
 pub(crate) async fn local_alarms(call: Call) -> HandlerResult {
-    alarms_or(&call.api, "There are alarms in effect on the node")
+    let raised = call.api.broker().alarms.raised().map(|source| (source, call.api.name().to_owned()));
+    alarms_or(raised.collect(), "There are alarms in effect on the node")
 }
 
-fn alarms_or(api: &Api, reason: &str) -> HandlerResult {
-    let alarm = |source: AlarmSource| json!({"resource": source.resource(), "node": api.name()});
-    let raised: Vec<Value> = api.broker().alarms.raised().map(alarm).collect();
+fn alarms_or(raised: Vec<(AlarmSource, String)>, reason: &str) -> HandlerResult {
+    let alarm = |(source, node): (AlarmSource, String)| json!({"resource": source.resource(), "node": node});
+    let raised: Vec<Value> = raised.into_iter().map(alarm).collect();
     if raised.is_empty() { ok() } else { failed(json!({"reason": reason, "alarms": raised})) }
 }
 
-/// A single node isn't a member of a quorum that its stop could break.
-pub(crate) async fn quorum_critical(_: Call) -> HandlerResult {
-    json(json!({"status": "ok", "reason": "single node cluster"}))
+/// Whether the metadata keeps its majority without this node. Queues have one member each, so that no other quorum depends on it.
+pub(crate) async fn quorum_critical(call: Call) -> HandlerResult {
+    if call.api.cluster_size() <= 1 {
+        return json(json!({"status": "ok", "reason": "single node cluster"}));
+    }
+    if !call.api.cluster_seen().needs_this_node() {
+        return ok();
+    }
+    failed(json!({
+        "reason": "There are quorum queues that would lose their quorum if the target node is shut down",
+        "queues": [{
+            "readable_name": METADATA,
+            "name": METADATA,
+            "virtual_host": "-",
+            "type": "process",
+        }],
+    }))
+}
+
+/// RabbitMQ's name of the metadata's quorum.
+const METADATA: &str = "rabbitmq_metadata";
+
+/// Whether the node has the metadata: at once if it is alone, and as a member when the cluster has told it its members.
+fn has_metadata(api: &Api) -> bool {
+    !api.is_member() || api.topology().members().next().is_some()
+}
+
+/// Whether objects can be looked up.
+pub(crate) async fn metadata(call: Call) -> HandlerResult {
+    match has_metadata(&call.api) {
+        true => ok(),
+        false => failed(json!({"reason": "Metadata store has not yet reported as initialized"})),
+    }
+}
+
+/// Whether objects can be looked up, and there is a virtual host.
+pub(crate) async fn metadata_with_data(call: Call) -> HandlerResult {
+    match has_metadata(&call.api) && call.api.topology().vhosts().next().is_some() {
+        true => ok(),
+        false => {
+            let reason = "Metadata store has not yet been initialized: it reports to have no virtual hosts";
+            failed(json!({"reason": reason}))
+        }
+    }
 }
 
 /// Whether no certificate of a listener expires within a time.

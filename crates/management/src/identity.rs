@@ -91,6 +91,16 @@ impl Requester {
         Requester { user: Arc::new(user), is_local: true, session: None }
     }
 
+    /// A user that another member of the cluster has authenticated.
+    ///
+    /// # Errors
+    /// The user is gone, or has no tag that gives access.
+    pub(crate) fn vouched_for(api: &Api, name: &str) -> Result<Self, Error> {
+        let user = api.topology().user(name).cloned().ok_or(Error::WrongPassword)?;
+        check_tags(&user)?;
+        Ok(Requester { user, is_local: false, session: None })
+    }
+
     /// Whether it is a client of the local socket rather than a user.
     pub(crate) fn is_local(&self) -> bool {
         self.is_local

@@ -19,6 +19,8 @@ use crate::stream::{self, make_way};
 /// Default size of a page.
 const PAGE_SIZE_DEFAULT: usize = 100;
 const PAGE_SIZE_MAX: usize = 500;
+/// Most rows of one member for a page of all of them.
+pub(crate) const MERGED_ROWS_MAX: usize = 5_000;
 /// Rows processed before the thread yields: a tenth of a millisecond.
 const ROWS_AT_A_STRETCH: usize = 1024;
 
@@ -283,7 +285,8 @@ impl Page {
         let wrong = || Error::BadRequest("Pagination parameters are invalid".to_owned());
         let number: usize = page.parse().map_err(|_| wrong())?;
         let size = query.get("page_size").map(|size| size.parse::<usize>().map_err(|_| wrong())).transpose()?;
-        if number == 0 || size.is_some_and(|size| size == 0 || size > PAGE_SIZE_MAX) {
+        let size_max = if query.contains_key("merged") { MERGED_ROWS_MAX } else { PAGE_SIZE_MAX };
+        if number == 0 || size.is_some_and(|size| size == 0 || size > size_max) {
             let size = size.map_or("undefined".to_owned(), |size| size.to_string());
             let reason = format!("Invalid pagination parameters: page number {number}, page size {size}");
             return Err(Error::Of(StatusCode::BAD_REQUEST, "invalid_pagination_parameters", reason));
@@ -314,6 +317,11 @@ impl Page {
     fn wanted(&self) -> Range<usize> {
         let first = (self.number - 1).saturating_mul(self.size);
         first..first.saturating_add(self.size)
+    }
+
+    /// The number of rows up to its end.
+    pub(crate) fn end(&self) -> usize {
+        self.wanted().end
     }
 
     /// The response with these items.

@@ -13,6 +13,7 @@ use crate::columns::Columns;
 use crate::error::Error;
 use crate::health::missing_nodes;
 use crate::history::{Ranges, Subject};
+use crate::members::OtherMember;
 use crate::overview::{contexts, exchange_types};
 use crate::sampling::DiskWork;
 use crate::statistics::{CHURN, numbers, put, rate};
@@ -33,21 +34,30 @@ pub(crate) async fn all(call: Call) -> HandlerResult {
 
 /// The other members of the cluster, as far as this node knows them: their figures are theirs to tell.
 fn others(api: &Api) -> Vec<Value> {
-    let Some(seen) = api.node().cluster().map(|cluster| cluster.seen()) else { return Vec::new() };
-    let topology = api.broker().registry.snapshot().topology.clone();
-    let others = topology.members().filter(|member| Some(member.number) != seen.member);
-    let row = |member: &std::sync::Arc<leveret_model::Member>| {
-        json!({
-            "name": member.name,
+    let now_ms = api.node().clock().now().wall_ms;
+    let row = |other: OtherMember| {
+        let mut row = json!({
+            "name": other.name(),
             "type": "disc",
-            "running": seen.reached.contains_key(&member.number),
+            "running": other.is_running(),
             "partitions": [],
             "cluster_links": [],
             "enabled_plugins": [],
             "applications": [],
-        })
+        });
+        if let Some(started_ms) = other.started_ms {
+            row["uptime"] = json!(now_ms.saturating_sub(started_ms));
+        }
+        if let Some(told) = &other.told {
+            row["being_drained"] = json!(told.words.is_in_maintenance.unwrap_or_default());
+            row["rabbitmq_version"] = json!(told.words.version);
+            row["processors"] = json!(told.words.cores);
+            row["mem_alarm"] = json!(told.has_alarm(AlarmSource::Memory));
+            row["disk_free_alarm"] = json!(told.has_alarm(AlarmSource::Disk));
+        }
+        row
     };
-    others.map(row).collect()
+    api.other_members().into_iter().map(row).collect()
 }
 
 /// GET of one.

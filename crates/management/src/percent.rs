@@ -68,6 +68,13 @@ pub(crate) fn query_pairs(query: &str) -> impl Iterator<Item = Result<(String, S
     })
 }
 
+/// The text of a query with these parameters.
+pub(crate) fn encoded_pairs<'a>(pairs: impl IntoIterator<Item = (&'a String, &'a String)>) -> String {
+    let encoded =
+        pairs.into_iter().map(|(key, value)| format!("{}={}", quoted(key.as_bytes()), quoted(value.as_bytes())));
+    encoded.collect::<Vec<_>>().join("&")
+}
+
 /// The name that a segment of a path stands for.
 ///
 /// # Errors

@@ -49,7 +49,10 @@ pub(crate) enum Access {
 }
 
 /// The type of handlers.
-pub(crate) type Handler = fn(Call) -> Pin<Box<dyn Future<Output = HandlerResult> + Send>>;
+pub(crate) type Handler = fn(Call) -> Handled;
+
+/// A request that is being handled.
+pub(crate) type Handled = Pin<Box<dyn Future<Output = HandlerResult> + Send>>;
 
 /// A route.
 pub(crate) struct Route {

@@ -9,16 +9,18 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, Method as HttpMethod, StatusCode};
 use axum::response::IntoResponse;
 use futures_lite::stream;
 use serde_json::json;
 use tokio::time::Instant;
 
 use crate::api::Api;
+use crate::asking::Original;
 use crate::call::{Arrival, Call, HandlerResult};
 use crate::error::Error;
 use crate::event_stream::{EVERY, HEARTBEAT, RETRY, SHARE, end, respond_with, too_many, whole};
+use crate::forwarding;
 use crate::identity::Requester;
 use crate::lookup::{check, matching};
 use crate::percent::query_pairs;
@@ -186,8 +188,9 @@ async fn respond(api: &Api, identity: &Requester, watched: &Watched) -> HandlerR
         arrival: Arrival::default(),
         headers: HeaderMap::new(),
         body: Bytes::new(),
+        absent: Vec::new(),
     };
-    (route.run)(call).await
+    forwarding::run(call, route, &Original { method: &HttpMethod::GET, path: &watched.path }).await
 }
 
 #[cfg(test)]

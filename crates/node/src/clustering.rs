@@ -9,10 +9,13 @@ use std::time::{Duration, SystemTime};
 use leveret_broker::Broker;
 use leveret_cluster::forming::{FormingOptions, host_of};
 use leveret_log::{Disk, EntryOptions};
+use tracing::{debug, info};
 
 use crate::clock::Clock;
 use crate::cluster::cookie;
 use crate::cluster::discovery::Discovery;
+use crate::cluster::forwarded::ForwardedHttp;
+use crate::cluster::gossip::OwnWords;
 use crate::cluster::member::{Attach, ClusterNode, ClusterSetup, Discover, Membership, OwnNode};
 use crate::cluster::tls::ClusterTls;
 use crate::data_link::DataSeats;
@@ -38,7 +41,7 @@ pub struct ClusterOptions {
     /// The files of its certificate and of those that it trusts; without, it makes a certificate for itself.
     pub ssl_options: leveret_config::Tls,
     /// The nodes that it forms a cluster with if it has no data; `None` if it stays alone.
-    pub(crate) discovery: Option<Discovery>,
+    pub(crate) discovery: Option<Arc<Discovery>>,
     /// The port at which these are looked for.
     pub peer_port: u16,
     /// Number of retries; `None` for no limit.
@@ -53,6 +56,8 @@ pub struct ClusterOptions {
     pub is_founding: bool,
     /// The release, as other nodes see it.
     pub release: String,
+    /// The node's words about itself.
+    pub(crate) words: Arc<OwnWords>,
 }
 
 /// A node's links, and what it is among others.
@@ -61,6 +66,9 @@ pub(crate) struct Clustering {
     pub metadata_timeout: Duration,
     /// The port at which other nodes are looked for.
     pub peer_port: u16,
+    pub words: Arc<OwnWords>,
+    pub http: ForwardedHttp,
+    pub discovery: Option<Arc<Discovery>>,
 }
 
 impl ClusterOptions {
@@ -102,6 +110,13 @@ impl ClusterOptions {
         let home = std::env::var_os("HOME");
         let found = cookie::find(self.cookie.as_deref(), home.as_deref().map(Path::new), data_directory);
         let found = found.map_err(|error| StartError::Cluster(error.to_string()))?;
+        let source = &found.source;
+        match found.is_new {
+            true => {
+                info!("made a cookie: other nodes can form a cluster with this one if they have the same as {source}")
+            }
+            false => debug!("the cookie is that of {source}"),
+        }
         if self.is_founding && identity.standing == Standing::Alone {
             identity.standing = Standing::Member;
         }
@@ -116,6 +131,7 @@ impl ClusterOptions {
         let tls = tls.transpose()?;
         let own = self.own(identity);
         let started_at_ms = own.started_at_ms;
+        let http = ForwardedHttp::default();
         let setup = ClusterSetup {
             own,
             membership: is_member.then_some(Membership { member, cluster_id }),
@@ -125,10 +141,12 @@ impl ClusterOptions {
             tls,
             // It only fails if the node is stopping already.
             on_first_join: Box::new(move || stop.send(FOUND_CLUSTER).unwrap_or_default()),
+            words: self.words.clone(),
+            http: http.clone(),
         };
         let node = ClusterNode::start(setup, fatal).map_err(StartError::Cluster)?;
         if identity.standing == Standing::Forming
-            && let Some(discovery) = self.discovery
+            && let Some(discovery) = self.discovery.clone()
         {
             let options = FormingOptions {
                 name: self.node_name.clone(),
@@ -146,7 +164,9 @@ impl ClusterOptions {
                 *identity = Identity { member, cluster_id, standing: Standing::Member, ..*identity };
             }
         }
-        Ok(Clustering { node, metadata_timeout: self.metadata_timeout, peer_port: self.peer_port })
+        let (metadata_timeout, peer_port) = (self.metadata_timeout, self.peer_port);
+        let (words, discovery) = (self.words, self.discovery);
+        Ok(Clustering { node, metadata_timeout, peer_port, words, http, discovery })
     }
 }
 
@@ -157,8 +177,7 @@ pub(crate) fn address_of(node: &str, port: u16) -> String {
 }
 
 /// Nodes that discovery names, with their addresses. Names are looked up by the system, which blocks.
-fn found_by(discovery: Discovery, port: u16) -> Discover {
-    let discovery = Arc::new(discovery);
+fn found_by(discovery: Arc<Discovery>, port: u16) -> Discover {
     Box::new(move || {
         let discovery = discovery.clone();
         let names = tokio::task::spawn_blocking(move || discovery.names());

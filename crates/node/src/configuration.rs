@@ -7,12 +7,16 @@ use leveret_broker::notices::{EVENT_EXCHANGE, LOG_EXCHANGE, NoticeVhosts};
 use leveret_broker::quota::{QuotaLimits, Scoped};
 use leveret_broker::settings::{EventForm, GlobalPrefetch, IfPresent, LinkCredit, Stamps};
 use leveret_broker::{Protocol, Settings};
-use leveret_config::{Config, DefaultUser, DiscoveryBackend, DiskFreeLimit, Endpoint, Listener, MemoryWatermark};
+use leveret_config::{
+    AlarmScope, Config, DefaultUser, DiscoveryBackend, DiskFreeLimit, Endpoint, Listener, MemoryWatermark,
+};
 use leveret_model::{DeprecatedFeatures, Durability, Limits};
+use leveret_peer::GossipSetting;
 
 use crate::alarms::AlarmLimits;
 use crate::authenticate::{LoopbackUsers, Passwords};
 use crate::cluster::discovery::Discovery;
+use crate::cluster::gossip::OwnWords;
 use crate::clustering::ClusterOptions;
 use crate::cores::SocketOptions;
 use crate::first_user::{self, FirstUser};
@@ -68,7 +72,7 @@ impl ClusterOptions {
             cookie: cluster.cookie.clone(),
             is_encrypted: cluster.tls,
             ssl_options: cluster.ssl_options.clone(),
-            discovery: forms.then(|| Discovery::new(config, &name)),
+            discovery: forms.then(|| Arc::new(Discovery::new(config, &name))),
             node_name: name,
             peer_port: config.peer_port(),
             retry_limit: cluster.retry_limit,
@@ -77,8 +81,29 @@ impl ClusterOptions {
             metadata_timeout: Duration::from_millis(cluster.metadata_timeout_ms),
             is_founding,
             release,
+            words: Arc::new(OwnWords::new(shared_settings(config), cluster.alarm_scope == AlarmScope::Cluster)),
         }
     }
+}
+
+/// The parts of keys whose values are a node's own: addresses, names and files.
+const OWN_KEYS: [&str; 10] =
+    ["listener", "port", ".ip", "node_name", "nodename", "node_tags", "file", "directory", "dir", "path"];
+
+/// Digests of the keys that were set, but for those that are a node's own, and those of discovery: to find keys that differ between nodes.
+fn shared_settings(config: &Config) -> Vec<GossipSetting> {
+    let effective = config.effective();
+    let set = effective.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = "));
+    let shared = set.filter(|(key, _)| {
+        !key.starts_with("cluster_formation.")
+            && !key.starts_with("debug.")
+            && !OWN_KEYS.iter().any(|own| key.contains(own))
+    });
+    let setting = |(key, value): (&str, &str)| GossipSetting {
+        key: key.to_owned(),
+        digest: u64::from(crc32c::crc32c(value.as_bytes())) << 32 | value.len() as u64,
+    };
+    shared.map(setting).collect()
 }
 
 fn log_options(config: &Config) -> leveret_log::Options {

@@ -13,7 +13,6 @@ mod alarms;
 mod authenticate;
 mod clock;
 mod clock_follower;
-#[allow(dead_code, reason = "metrics, and placements of queues, will use the rest")]
 mod cluster;
 mod clustering;
 mod configuration;
@@ -45,7 +44,8 @@ mod volume;
 pub use alarms::AlarmLimits;
 pub use authenticate::{LoopbackUsers, Passwords};
 pub use clock::Clock;
-pub use cluster::member::{ClusterSeen, ClusterView};
+pub use cluster::gossip::ToldByMember;
+pub use cluster::member::{ClusterFigures, ClusterSeen, ClusterView, LinkFigures};
 pub use clustering::{ClusterOptions, FOUND_CLUSTER};
 pub use configuration::{
     alarm_limits, amqp_addresses, amqps_addresses, cluster_addresses, http_address, mqtt_addresses, node_name,
@@ -57,6 +57,11 @@ pub use disk::FsDisk;
 pub use first_user::FirstUser;
 pub use identity::IdentityError;
 pub use incoming::next as next_connection;
+pub use leveret_cluster::{ReplicaRole, ReplicaStatus};
+pub use leveret_peer::{
+    FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse, Gossip, GossipCount, GossipListener,
+    GossipReplica, GossipSetting,
+};
 pub use listener_kind::ListenerKind;
 pub use local_socket::{LocalSocket, LocalSocketError};
 pub use lock::{DirectoryLock, LockError};

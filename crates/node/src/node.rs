@@ -3,7 +3,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, Sender};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use leveret_broker::protocol::NotSpoken;
@@ -12,6 +12,7 @@ use leveret_broker::{AlarmSource, Authenticate, Broker, Protocol, Settings, Setu
 use leveret_log::{Disk, EntryOptions, Options as LogOptions, Report};
 use leveret_metrics::Counters;
 use leveret_model::{Durability, MemberNumber, VhostDefaults};
+use leveret_peer::{ForwardedRequest, ForwardedResponse, GossipListener, GossipSetting};
 use parking_lot::Mutex;
 use tracing::{info, warn};
 
@@ -20,7 +21,9 @@ use crate::authenticate::LoopbackUsers;
 use crate::clock::Clock;
 use crate::clock_follower;
 use crate::cluster::ClusterRemote;
-use crate::cluster::member::{ClusterView, ask_to_join};
+use crate::cluster::discovery::Discovery;
+use crate::cluster::gossip::OwnWords;
+use crate::cluster::member::{ClusterView, ask_to_join, forward_http};
 use crate::clustering::{ClusterOptions, Clustering, address_of};
 use crate::cores::{Acceptors, LinkSeats, Listener, Population, RunningCore, SocketOptions, listen};
 use crate::descriptors::{self, Descriptors};
@@ -186,6 +189,10 @@ struct Inner {
     acceptors: Mutex<Option<Acceptors>>,
     /// The cluster as this node sees it.
     cluster_view: Option<Arc<ClusterView>>,
+    /// The way in which other nodes are found, if the configuration names one.
+    discovery: Option<Arc<Discovery>>,
+    /// The node's words about itself, for other members.
+    own_words: Option<Arc<OwnWords>>,
     /// The way to the cluster's thread, and the port at which other nodes are looked for.
     cluster_remote: Option<(ClusterRemote, u16)>,
     next_start: Mutex<Option<NextStart>>,
@@ -300,12 +307,18 @@ impl Node {
             tls: OnceLock::new(),
             acceptors: Mutex::new(None),
             cluster_view: clustering.as_ref().map(|clustering| clustering.node.view.clone()),
+            discovery: clustering.as_ref().and_then(|clustering| clustering.discovery.clone()),
+            own_words: clustering.as_ref().map(|clustering| clustering.words.clone()),
             cluster_remote: clustering.as_ref().map(|clustering| (clustering.node.remote(), clustering.peer_port)),
             next_start: Mutex::new(None),
             failed_change: Mutex::new(None),
         };
+        let inner = Arc::new(inner);
+        if let Some(clustering) = &clustering {
+            clustering.words.set_listeners(told_listeners(Arc::downgrade(&inner)));
+        }
         let node = Self {
-            inner: Arc::new(inner),
+            inner,
             ports_file: None,
             alarms: Some(alarm_monitor),
             disk_threads,
@@ -409,6 +422,16 @@ impl Node {
         signals::on_hangup(self.side.handle(), work)
     }
 
+    /// Answers requests of the HTTP API that other members forward, on the runtime beside the cores.
+    pub fn answer_forwarded<F: Future<Output = ForwardedResponse> + Send + 'static>(
+        &self,
+        answer: impl Fn(ForwardedRequest) -> F + Send + Sync + 'static,
+    ) {
+        if let Some(clustering) = &self.clustering {
+            clustering.http.answer_with(self.side.handle().clone(), answer);
+        }
+    }
+
     /// The runtime beside the cores.
     #[must_use]
     pub fn side_runtime(&self) -> &tokio::runtime::Handle {
@@ -510,6 +533,38 @@ impl NodeHandle {
     #[must_use]
     pub fn cluster(&self) -> Option<&Arc<ClusterView>> {
         self.inner.cluster_view.as_ref()
+    }
+
+    /// The names of the nodes that discovery finds; none if the configuration names no way. May take some seconds, in which the thread
+    /// waits for name servers.
+    ///
+    /// # Errors
+    /// Names can't be found.
+    pub fn discover_peers(&self) -> Result<Vec<String>, String> {
+        self.inner.discovery.as_ref().map_or(Ok(Vec::new()), |discovery| discovery.names())
+    }
+
+    /// Forwards a request of the HTTP API to a member of the cluster.
+    ///
+    /// # Errors
+    /// The member can't be reached, doesn't respond in time, or the request or the response is too large.
+    pub async fn forward(
+        &self,
+        member: MemberNumber,
+        request: ForwardedRequest,
+        within: Duration,
+    ) -> Result<ForwardedResponse, String> {
+        let (remote, _) = self.inner.cluster_remote.as_ref().ok_or("the node has no cluster")?;
+        let (sender, response) = tokio::sync::oneshot::channel();
+        // An asker that is gone needs no response.
+        forward_http(remote, member, request, within, move |response| sender.send(response).unwrap_or_default());
+        response.await.unwrap_or_else(|_| Err("the node stops".to_owned()))
+    }
+
+    /// The keys of the configuration that were set, as other members compare them; `None` without a listener for other nodes.
+    #[must_use]
+    pub fn own_settings(&self) -> Option<&[GossipSetting]> {
+        self.inner.own_words.as_ref().map(|words| &*words.settings)
     }
 
     /// Asks a node of another cluster, or one that is alone, to take this one as a member. Then this node has to start anew, which removes
@@ -642,6 +697,20 @@ impl NodeHandle {
     #[must_use]
     pub fn descriptors(&self) -> &Arc<Descriptors> {
         &self.inner.descriptors
+    }
+}
+
+/// The open listeners of a node, for the other members.
+fn told_listeners(inner: Weak<Inner>) -> impl Fn() -> Vec<GossipListener> {
+    let told = |listening: &Listening| GossipListener {
+        interface: listening.interface(),
+        port: listening.address.port(),
+        protocol: listening.kind.protocol.to_owned(),
+        purpose: listening.kind.purpose.to_owned(),
+    };
+    move || {
+        let open = inner.upgrade().map(|inner| NodeHandle { inner }.open_listeners());
+        open.iter().flatten().map(told).collect()
     }
 }
 

@@ -9,7 +9,9 @@
 
 mod assembler;
 mod foreign;
+mod forwarded;
 mod frame;
+mod gossip;
 mod handshake;
 mod hello;
 mod outgoing;
@@ -18,7 +20,9 @@ mod wire;
 
 pub use assembler::Assembler;
 pub use foreign::describe;
+pub use forwarded::{FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse};
 pub use frame::{BodyPart, FrameError, HEAD_BYTES, PART_BYTES_MAX, PeerMessage, decode};
+pub use gossip::{Gossip, GossipCount, GossipListener, GossipReplica, GossipSetting};
 pub use handshake::{Handshake, HandshakeError, HandshakeStep, PREAMBLE, UNPROVEN_BYTES_MAX, Verdict, refusal};
 pub use hello::{Hello, LinkKind, Versions};
 pub use outgoing::Outgoing;

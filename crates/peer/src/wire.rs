@@ -82,11 +82,15 @@ impl<'a> FieldReader<'a> {
 
     /// A text of at most so many bytes, without control characters: texts of others end up in the log.
     pub fn text(&mut self, bytes_max: usize) -> Option<String> {
+        self.name(bytes_max).filter(|text| !text.contains(char::is_control))
+    }
+
+    /// A name of at most so many bytes, with any characters: it is compared, not shown.
+    pub(crate) fn name(&mut self, bytes_max: usize) -> Option<String> {
         let length = usize::from(self.u16()?);
         if length > bytes_max {
             return None;
         }
-        let text = std::str::from_utf8(self.bytes(length)?).ok()?;
-        (!text.contains(char::is_control)).then(|| text.to_owned())
+        std::str::from_utf8(self.bytes(length)?).ok().map(str::to_owned)
     }
 }

@@ -113,7 +113,7 @@ impl Session {
     /// Handles the begin or end of an alarm. Only that of the disk blocks publishers of this protocol, as in RabbitMQ: what they send
     /// goes to the disk, and is in memory for a moment.
     pub(crate) fn note_alarm(&mut self) {
-        self.alarm = self.client.broker.alarms.is_raised(AlarmSource::Disk);
+        self.alarm = self.client.broker.alarms.blocks(AlarmSource::Disk);
         if !self.alarm && matches!(self.held, InputHold::Publishes { reason: WaitReason::Alarm }) {
             self.end_hold();
         }

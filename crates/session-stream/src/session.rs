@@ -88,7 +88,7 @@ impl Session {
         open_connections: OpenConnections,
     ) -> Self {
         Self {
-            alarm: client.broker.alarms.is_raised(AlarmSource::Disk),
+            alarm: client.broker.alarms.blocks(AlarmSource::Disk),
             frame_max: settings.initial_frame_max,
             client,
             settings,
@@ -266,7 +266,7 @@ impl Steps for Session {
 
     fn begin_read(&mut self) {
         // The outbox may have earlier events; an alarm takes effect from the next read on.
-        self.alarm = self.client.broker.alarms.is_raised(AlarmSource::Disk);
+        self.alarm = self.client.broker.alarms.blocks(AlarmSource::Disk);
     }
 
     fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {

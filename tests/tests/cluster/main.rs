@@ -4,6 +4,7 @@ mod by_hand;
 mod elsewhere;
 mod failures;
 mod formed;
+mod operators;
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -61,8 +62,13 @@ impl Cluster {
 
     /// The same with further options.
     pub(crate) fn start_with(count: usize, with: impl Fn(Options) -> Options) -> Self {
+        Self::start_each(count, |_, options| with(options))
+    }
+
+    /// The same with options of each node.
+    pub(crate) fn start_each(count: usize, with: impl Fn(usize, Options) -> Options) -> Self {
         let (net, options) = Self::options(count);
-        let options = options.into_iter().map(with);
+        let options = options.into_iter().enumerate().map(|(at, options)| with(at, options));
         let starting: Vec<_> = options.map(|one| thread::spawn(move || Node::start(one))).collect();
         let nodes = starting.into_iter().map(|one| one.join().expect("the node starts")).collect();
         let cluster = Self { net, nodes };
@@ -79,10 +85,9 @@ impl Cluster {
 
     /// The running members as a node sees them.
     pub(crate) fn members(&self, node: &Node) -> Vec<String> {
-        // A node restarts when it joins, or is joined first.
-        let Ok(answer) = node.http().get("/api/nodes") else { return Vec::new() };
-        let nodes = answer.json();
-        let running = nodes.as_array().expect("a list").iter().filter(|node| node["running"] == true);
+        // A node restarts when it joins, or is joined first, and may have no users yet.
+        let nodes = node.http().get("/api/nodes").map(|answer| answer.json()).unwrap_or_default();
+        let running = nodes.as_array().into_iter().flatten().filter(|node| node["running"] == true);
         running.map(|node| node["name"].as_str().expect("a name").to_owned()).collect()
     }
 

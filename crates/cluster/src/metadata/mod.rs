@@ -33,7 +33,7 @@ use self::members::VOTERS_MAX;
 pub use self::port::MetadataPort;
 use crate::flushes::NodeLog;
 use crate::network::Host;
-use crate::placement::Placement;
+use crate::placement::{Placement, ReplicaStatus};
 use crate::settings::{Settings, StartError};
 use crate::types::ReplicaId;
 
@@ -137,6 +137,18 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
     pub fn leader(&self) -> (u64, Option<MemberNumber>) {
         let (term, leader) = self.0.placement.leader();
         (term, leader.map(member_of))
+    }
+
+    /// This member's replica as its engine sees it.
+    #[must_use]
+    pub fn status(&self) -> ReplicaStatus {
+        self.0.placement.status()
+    }
+
+    /// Number of this node's requests that aren't answered.
+    #[must_use]
+    pub fn in_flight(&self) -> usize {
+        self.0.shared.asked.borrow().len()
     }
 
     /// The number of entries that are applied here.

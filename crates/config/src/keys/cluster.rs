@@ -190,7 +190,7 @@ pub(super) const KEYS: &[Key] = &[
         "cluster.alarm_scope",
         "store, cluster",
         "store",
-        "whom an alarm of a node stops: publishers whose messages that node would store, or those of all nodes as in RabbitMQ",
+        "whom an alarm of a node stops: publishers of that node, or those of all nodes as in RabbitMQ",
         |config, _, value| {
             config.cluster.alarm_scope = match value {
                 "store" => AlarmScope::Store,

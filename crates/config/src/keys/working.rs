@@ -492,7 +492,7 @@ pub(super) const KEYS: &[Key] = &[
         "cluster_formation.target_cluster_size_hint",
         "integer",
         "1",
-        "nodes of the cluster; as there are no clusters yet, a node with more than 1 starts in maintenance and says why",
+        "nodes of the cluster: definitions are loaded when it has so many; a node with more than 1 and no way to find others starts in maintenance and says why",
         |config, _, value| {
             config.target_cluster_size = integer(value, 1, 1_000)? as u32;
             Ok(())

@@ -18,12 +18,38 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "set_disk_free_limit", CommandGroup::Configuration, "<disk_limit> [<fraction>]", "Sets the limit of free disk space until the node stops: bytes, or mem_relative <fraction>", set_disk),
 ];
 
-/// The resources whose alarms are in effect.
-pub(super) fn raised(node: &NodeClient) -> Result<Vec<String>, Failure> {
-    let body = node.request("GET", "/api/health/checks/alarms", None)?.json();
-    let alarms = body["alarms"].as_array().cloned().unwrap_or_default();
-    Ok(alarms.iter().filter_map(|alarm| alarm["resource"].as_str().map(str::to_owned)).collect())
+/// An alarm in effect.
+struct RaisedAlarm {
+    resource: String,
+    node: String,
 }
+
+impl RaisedAlarm {
+    fn described(&self) -> String {
+        described(&self.resource, &self.node)
+    }
+}
+
+/// The alarms that a health check reports.
+fn reported(node: &NodeClient, check: &str) -> Result<Vec<RaisedAlarm>, Failure> {
+    let body = node.request("GET", &format!("/api/health/checks/{check}"), None)?.json();
+    let own = node.name();
+    let alarm = |alarm: &Value| {
+        let resource = alarm["resource"].as_str()?.to_owned();
+        Some(RaisedAlarm { resource, node: alarm["node"].as_str().unwrap_or(&own).to_owned() })
+    };
+    Ok(body["alarms"].as_array().into_iter().flatten().filter_map(alarm).collect())
+}
+
+/// The resources whose alarms are in effect on the node.
+pub(super) fn raised(node: &NodeClient) -> Result<Vec<String>, Failure> {
+    Ok(reported(node, LOCAL)?.into_iter().map(|alarm| alarm.resource).collect())
+}
+
+/// The check of all nodes.
+const ALL: &str = "alarms";
+/// The check of one node.
+const LOCAL: &str = "local-alarms";
 
 /// The description of an alarm, in RabbitMQ's words.
 pub(super) fn described(resource: &str, node: &str) -> String {
@@ -38,11 +64,12 @@ fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     let name = node.name();
     call.say(&format!("Asking node {name} to report any known resource alarms ..."));
-    let raised = raised(&node)?;
-    let alarms: Vec<Value> = raised.iter().map(|resource| json!({"resource": resource, "node": name})).collect();
+    let raised = reported(&node, ALL)?;
+    let shown = |alarm: &RaisedAlarm| json!({"resource": alarm.resource, "node": alarm.node});
+    let alarms: Vec<Value> = raised.iter().map(shown).collect();
     let text = match raised.is_empty() {
         true => format!("Node {name} reported no alarms, local or clusterwide"),
-        false => raised.iter().map(|resource| described(resource, &name)).collect::<Vec<_>>().join("\n"),
+        false => raised.iter().map(RaisedAlarm::described).collect::<Vec<_>>().join("\n"),
     };
     Ok(CommandOutput::Report { text, value: json!({"result": "ok", "node": name, "alarms": alarms}) })
 }
@@ -50,22 +77,22 @@ fn list(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 fn check_all(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Asking node {} to report any local resource alarms ...", node.name()));
-    check(&node, "reported no alarms, local or clusterwide")
+    check(&node, ALL, "reported no alarms, local or clusterwide")
 }
 
 fn check_local(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Asking node {} to report any local resource alarms ...", node.name()));
-    check(&node, "reported no local alarms")
+    check(&node, LOCAL, "reported no local alarms")
 }
 
-fn check(node: &NodeClient, none: &str) -> Result<CommandOutput, Failure> {
-    let (name, raised) = (node.name(), raised(node)?);
+fn check(node: &NodeClient, check: &str, none: &str) -> Result<CommandOutput, Failure> {
+    let (name, raised) = (node.name(), reported(node, check)?);
     if raised.is_empty() {
         let text = format!("Node {name} {none}");
         return Ok(CommandOutput::Report { value: json!({"result": "ok", "message": text}), text });
     }
-    let described: Vec<String> = raised.iter().map(|resource| described(resource, &name)).collect();
+    let described: Vec<String> = raised.iter().map(RaisedAlarm::described).collect();
     Err(Failure::check(&described.join("\n")))
 }
 
@@ -150,6 +177,24 @@ fn activate(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stand_in::StandIn;
+    use crate::tool::Tool;
+
+    #[test]
+    fn alarms_of_other_nodes_are_named_and_are_not_local() {
+        let node = StandIn::new("rabbit@a");
+        let body = r#"{"alarms": [{"resource": "memory", "node": "rabbit@b"}]}"#;
+        let path = "GET /api/health/checks/alarms";
+        node.answers(path, 503, body);
+        let said = node.run_as(Tool::Diagnostics, "-q alarms").expect("a list");
+        assert_eq!(said, "Memory alarm on node rabbit@b\n");
+        node.answers(path, 503, body);
+        let failure = node.run_as(Tool::Diagnostics, "-q check_alarms").expect_err("an alarm");
+        assert!(failure.text().contains("Memory alarm on node rabbit@b"), "{failure:?}");
+        node.answers("GET /api/health/checks/local-alarms", 200, r#"{"status": "ok"}"#);
+        let said = node.run_as(Tool::Diagnostics, "-q check_local_alarms").expect("no local alarm");
+        assert_eq!(said, "Node rabbit@a reported no local alarms\n");
+    }
 
     #[test]
     fn units_are_those_of_the_configuration() {

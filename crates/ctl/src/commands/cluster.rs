@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value, json};
 
 use super::{CHECK, Command, CommandGroup, LOOK, alarms, listeners};
-use crate::answer::CommandOutput;
+use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
 use crate::client::{NodeClient, word};
 use crate::failure::Failure;
@@ -13,6 +13,7 @@ use crate::failure::Failure;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(LOOK, "cluster_status", CommandGroup::Cluster, "", "Displays the nodes of the cluster: members, and which of them run", status),
+    Command::new(LOOK, "metadata_store_status", CommandGroup::Cluster, "", "Displays the members' replicas of the metadata, with their indexes", metadata),
     Command::new(CHECK, "discover_peers", CommandGroup::Cluster, "", "Lists the nodes that discovery names for a cluster", discover),
 ];
 
@@ -28,10 +29,12 @@ struct MemberStatus {
     listeners: Vec<Value>,
     /// Members that it can't reach.
     unreachable: Vec<String>,
+    /// Milliseconds by which its clock is ahead of the asked node's; 0 if they are alike.
+    skew_ms: i64,
 }
 
 /// The cluster: `GET /api/cluster/status` is `{"cluster_name", "nodes": [{"name", "running", "version", "cores", "maintenance", "alarms":
-/// ["memory"], "listeners": [{"interface", "port", "protocol", "purpose"}], "unreachable": [NAME]}], "different_settings": [KEY]}`. All but
+/// ["memory"], "listeners": [{"interface", "port", "protocol", "purpose"}], "unreachable": [NAME], "clock_skew_ms"}], "different_settings": [KEY]}`. All but
 /// the name may be missing.
 struct ClusterStatus {
     name: String,
@@ -55,7 +58,14 @@ impl MemberStatus {
             alarms: texts(&node["alarms"]),
             listeners: node["listeners"].as_array().cloned().unwrap_or_default(),
             unreachable: texts(&node["unreachable"]),
+            skew_ms: node["clock_skew_ms"].as_i64().unwrap_or(0),
         }
+    }
+
+    /// The difference of its clock in words.
+    fn skew(&self) -> String {
+        let way = if self.skew_ms > 0 { "ahead" } else { "behind" };
+        format!("Node: {}, {:.1} s {way}", self.name, self.skew_ms.unsigned_abs() as f64 / 1000.0)
     }
 
     fn maintenance(&self) -> &'static str {
@@ -89,6 +99,10 @@ impl ClusterStatus {
         Ok(ClusterStatus::of(&json!({"cluster_name": cluster, "nodes": [own]})))
     }
 
+    fn skewed(&self) -> impl Iterator<Item = &MemberStatus> {
+        self.running().filter(|node| node.skew_ms != 0)
+    }
+
     fn running(&self) -> impl Iterator<Item = &MemberStatus> {
         self.nodes.iter().filter(|node| node.is_running)
     }
@@ -120,6 +134,10 @@ impl ClusterStatus {
         });
         if !self.different.is_empty() {
             value["different_settings"] = json!(self.different);
+        }
+        let skewed: Map<_, _> = self.skewed().map(|node| (node.name.clone(), json!(node.skew_ms))).collect();
+        if !skewed.is_empty() {
+            value["clock_skew_ms"] = json!(skewed);
         }
         value
     }
@@ -161,6 +179,10 @@ impl ClusterStatus {
         if !self.different.is_empty() {
             let _ = write!(text, "\nSettings that differ between nodes\n\n{}\n", self.different.join("\n"));
         }
+        let skewed: Vec<String> = self.skewed().map(|node| node.skew()).collect();
+        if !skewed.is_empty() {
+            let _ = write!(text, "\nClocks that differ\n\n{}\n", skewed.join("\n"));
+        }
         text
     }
 }
@@ -174,6 +196,26 @@ fn status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     };
     let flags = node.list("/api/feature-flags")?;
     Ok(CommandOutput::Report { text: status.text(&flags), value: status.value(&flags) })
+}
+
+/// RabbitMQ's columns of a replica of the metadata.
+const REPLICA: [&str; 10] = [
+    "Node Name",
+    "Raft State",
+    "Membership",
+    "Last Log Index",
+    "Last Written",
+    "Last Applied",
+    "Commit Index",
+    "Snapshot Index",
+    "Term",
+    "Machine Version",
+];
+
+fn metadata(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    let node = call.node()?;
+    call.say(&format!("Status of metadata store on node {} ...", node.name()));
+    Ok(Rows::pick(&REPLICA.map(str::to_owned), node.list("/api/cluster/metadata")?).into())
 }
 
 fn discover(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
@@ -199,6 +241,7 @@ mod tests {
         let node = |name: &str| json!({"name": name, "running": true, "version": "4.3.6", "cores": 2, "listeners": [listener]});
         let (mut b, mut c) = (node("rabbit@b"), node("rabbit@c"));
         b["alarms"] = json!(["memory"]);
+        b["clock_skew_ms"] = json!(-2340);
         b["maintenance"] = json!(true);
         b["unreachable"] = json!(["rabbit@c"]);
         c["running"] = json!(false);
@@ -267,6 +310,10 @@ Flag: khepri_db, state: enabled
 Settings that differ between nodes
 
 heartbeat
+
+Clocks that differ
+
+Node: rabbit@b, 2.3 s behind
 ";
         assert_eq!(node.run("cluster_status").expect("a status"), expected);
     }
@@ -282,6 +329,7 @@ heartbeat
         assert_eq!(value["maintenance_status"]["rabbit@b"], "marked for maintenance");
         assert_eq!(value["versions"]["rabbit@a"]["rabbitmq_version"], "4.3.6");
         assert_eq!(value["listeners"]["rabbit@a"][0]["port"], 5672);
+        assert_eq!(value["clock_skew_ms"], json!({"rabbit@b": -2340}));
     }
 
     /// Answers of three nodes of RabbitMQ.
@@ -317,6 +365,19 @@ heartbeat
             version["erlang_version"] = json!("");
         }
         assert_eq!(status.value(&[]), recorded);
+    }
+
+    #[test]
+    fn replicas_of_the_metadata_have_the_columns_of_rabbitmq() {
+        let node = StandIn::new("rabbit@a");
+        let rows = r#"[{"Node Name": "rabbit@a", "Raft State": "leader", "Membership": "voter", "Last Log Index": 9,
+            "Last Written": 9, "Last Applied": 9, "Commit Index": 9, "Snapshot Index": 3, "Term": 2, "Machine Version": 1},
+            {"Node Name": "rabbit@b", "Raft State": "nodedown"}]"#;
+        node.answers("GET /api/cluster/metadata", 200, rows);
+        let said = node.run("-q metadata_store_status --formatter csv").expect("two rows");
+        let plain = said.replace('"', "");
+        assert!(plain.contains("Commit Index") && plain.contains("leader,voter,9,9,9,9,3,2,1"), "{said}");
+        assert!(plain.contains("rabbit@b,nodedown,"), "{said}");
     }
 
     #[test]

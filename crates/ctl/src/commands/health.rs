@@ -14,7 +14,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CHECK, "check_virtual_hosts", CommandGroup::Monitoring, "", "Exits with a non-zero code if a virtual host is down", virtual_hosts),
     Command::new(CHECK, "check_certificate_expiration", CommandGroup::Monitoring, "[--within <period>] [--unit <unit>]", "Exits with a non-zero code if a certificate expires within a period of time", certificates),
     Command::new(CHECK, "check_if_metadata_store_is_initialized", CommandGroup::Monitoring, "", "Exits with a non-zero code if objects can't be looked up yet", metadata),
-    Command::new(CHECK, "check_if_metadata_store_is_initialized_with_data", CommandGroup::Monitoring, "", "Exits with a non-zero code if there are no users or virtual hosts", metadata),
+    Command::new(CHECK, "check_if_metadata_store_is_initialized_with_data", CommandGroup::Monitoring, "", "Exits with a non-zero code if there are no virtual hosts", metadata_with_data),
     Command::new(REPLICAS, "check_if_node_is_quorum_critical", CommandGroup::Monitoring, "", "Exits with a non-zero code if a queue would lose its majority without this node", quorum_critical),
     Command::new(CHECK, "check_for_quorum_queues_without_an_elected_leader", CommandGroup::Monitoring, "<pattern> [--across-all-vhosts]", "Exits with a non-zero code if a quorum queue has no leader", leaders).in_vhost(),
     Command::new(&[Tool::Ctl, Tool::Diagnostics, Tool::Upgrade], "has_reached_target_cluster_size", CommandGroup::Cluster, "", "Exits with a non-zero code if nodes are missing from the cluster", cluster_size),
@@ -73,6 +73,15 @@ fn certificates(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 fn metadata(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     introduce(call, "Checking if metadata store on node {node} has finished initializing ...")?;
     check(call, "metadata-store/initialized", "Metadata store on node {node} has completed its initialization")
+}
+
+fn metadata_with_data(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    introduce(call, "Checking if metadata store on node {node} has finished initializing ...")?;
+    check(
+        call,
+        "metadata-store/initialized/with-data",
+        "Metadata store on node {node} has completed its initialization",
+    )
 }
 
 fn quorum_critical(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

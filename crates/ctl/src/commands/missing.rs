@@ -42,7 +42,6 @@ pub(super) const COMMANDS: &[Command] = &[
     missing(CTL, "reset_stats_db", "counters only grow"),
     missing(LOOK, "deactivate_free_disk_space_monitoring", "free disk space is always watched; see set_disk_free_limit"),
     missing(CHECK, "consume_event_stream", "events aren't built yet"),
-    missing(CHECK, "metadata_store_status", "see cluster_status"),
     missing(CHECK, "maybe_stuck", "a wait has a reason: see the column wait of the HTTP API"),
     missing(CHECK, "observer", "it shows Erlang's processes, of which there are none"),
     missing(CHECK, "remote_shell", ERLANG),

@@ -9,7 +9,7 @@ use super::family::Group;
 use super::filters::Filters;
 use super::node::Node;
 use super::page::Page;
-use super::{cluster, exchanges, global, node, queues};
+use super::{cluster, exchanges, global, node, placements, queues};
 use crate::api::Api;
 
 /// A parsed query.
@@ -86,7 +86,8 @@ pub(super) async fn add(api: &Api, query: &Query, snapshot: &Snapshot, page: &mu
         }
     }
     if query.asks(&queues::RAFT) {
-        page.add(queues::RAFT.objects(PREFIX, Arc::new(queues::RaftLog::of(&rows))));
+        let logs = Arc::new(queues::RaftLog::of(&rows));
+        page.add(queues::RAFT.objects_behind(PREFIX, placements::samples(api), logs));
     }
     if query.asks(&exchanges::EXCHANGES) {
         let rows = Arc::new(exchanges::rows(snapshot, &query.filters));

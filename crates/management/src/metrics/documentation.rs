@@ -5,7 +5,7 @@ use std::fmt::Write;
 use leveret_metrics::Kind;
 
 use super::family::Group;
-use super::{clients, cluster, exchanges, global, identity, memory, node, own, queues, telemetry};
+use super::{clients, cluster, exchanges, global, identity, memory, node, own, placements, queues, telemetry};
 
 struct Table {
     text: String,
@@ -97,6 +97,9 @@ fn table() -> String {
     for (name, kind, help, label) in own::LABELLED {
         let label = if kind == Kind::Histogram { "le" } else { label };
         table.row(&format!("{}{name}", own::PREFIX), kind, label, BOTH, help);
+    }
+    for (name, kind, help, label) in placements::documented() {
+        table.row(&name, kind, label, BOTH, help);
     }
     for (name, kind, help) in telemetry::FAMILIES {
         table.row(name, kind, &telemetry::LABELS.join(", "), "all", help);

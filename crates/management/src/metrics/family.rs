@@ -74,16 +74,27 @@ impl<R> Group<R> {
 impl<R: Send + Sync + 'static> Group<R> {
     /// Writes a sample for each family and object, a piece at a time.
     pub(super) fn objects(&'static self, prefix: &'static str, rows: Arc<Vec<R>>) -> Chapter {
+        self.objects_behind(prefix, |_, _, _| (), rows)
+    }
+
+    /// The same behind samples of something else, which `others` writes for the name of a family.
+    pub(super) fn objects_behind(
+        &'static self,
+        prefix: &'static str,
+        others: impl Fn(&str, Name<'_>, &mut Text) + Send + 'static,
+        rows: Arc<Vec<R>>,
+    ) -> Chapter {
         let (mut family, mut row) = (0, 0);
         Box::new(move |text: &mut Text| {
-            while let Some(Family { name, kind, help, each, .. }) = self.families.get(family) {
+            while let Some(Family { name: plain, kind, help, each, .. }) = self.families.get(family) {
                 let Some(each) = each else {
                     family += 1;
                     continue;
                 };
-                let name = Name(prefix, name);
+                let name = Name(prefix, plain);
                 if row == 0 {
                     text.family(name, *kind, help);
+                    others(plain, name, text);
                 }
                 while let Some(object) = rows.get(row) {
                     row += 1;

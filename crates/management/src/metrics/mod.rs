@@ -18,6 +18,7 @@ mod memory;
 mod node;
 mod own;
 mod page;
+mod placements;
 mod queues;
 mod telemetry;
 
@@ -147,6 +148,7 @@ impl Port {
             clients::CHANNELS.totals(PREFIX, &node, text);
             exchanges::EXCHANGES.totals(PREFIX, &node, text);
             own::OF_QUEUES.totals(own::PREFIX, &node, text);
+            placements::write_raft(PREFIX, &self.api, text);
         });
         self.finish(page, "aggregated", "default", began)
     }
@@ -162,7 +164,8 @@ impl Port {
         for group in groups.into_iter().chain([&queues::PUBLISHED_BY_EXCHANGE, &queues::STREAM_CONSUMERS]) {
             page.add(group.objects(PREFIX, rows.clone()));
         }
-        page.add(queues::RAFT.objects(PREFIX, Arc::new(queues::RaftLog::of(&rows))));
+        let logs = Arc::new(queues::RaftLog::of(&rows));
+        page.add(queues::RAFT.objects_behind(PREFIX, placements::samples(&self.api), logs));
         page.add(own::OF_QUEUES.objects(own::PREFIX, rows));
         let connections = Arc::new(connections);
         for group in [&clients::BYTES, &clients::CONNECTIONS] {
@@ -214,4 +217,5 @@ fn write_node(node: &Node, text: &mut Text) {
     global::write_sizes(node, text);
     node::PLAIN.totals("", node, text);
     own::write(node, text);
+    placements::write(&node.api, text);
 }

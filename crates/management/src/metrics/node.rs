@@ -202,7 +202,7 @@ pub(super) const COUNTS: Group<()> = group(
             "unreachable_cluster_peers_count",
             Gauge,
             "Number of peers in the cluster the current node cannot reach.",
-            |_| 0u64.into(),
+            |node| (node.api.other_members().iter().filter(|other| !other.is_running()).count() as u64).into(),
         ),
     ],
 );

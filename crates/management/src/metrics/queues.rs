@@ -238,30 +238,36 @@ pub(super) const RAFT: Group<RaftLog> = Group {
     labels: LABELS,
     label: |log| labels(&log.queue),
     families: &[
-        Family::each("raft_term", Counter, "The term of a quorum queue: 1, as it has one member", |_| {
-            Some(1u64.into())
-        }),
+        Family::each(
+            "raft_term",
+            Counter,
+            "The term of a quorum queue, which is 1 as it has one member, or of a placement",
+            |_| Some(1u64.into()),
+        ),
         Family::each(
             "raft_commit_index",
             Counter,
-            "The position up to which a quorum queue has its messages for good",
+            "The position up to which a quorum queue has its messages for good, or the last committed entry of a placement",
             next,
         ),
         Family::each(
             "raft_last_applied",
             Gauge,
-            "The position up to which a quorum queue has taken in its messages",
+            "The position up to which a quorum queue has taken in its messages, or the last applied entry of a placement",
             next,
         ),
         Family::each(
             "raft_last_written_index",
             Counter,
-            "The position up to which a quorum queue's messages are on disk",
+            "The position up to which a quorum queue's messages are on disk, or the last entry of a placement",
             next,
         ),
-        Family::each("raft_snapshot_index", Counter, "The position of a quorum queue's oldest message", |log| {
-            Some(log.status.low.into())
-        }),
+        Family::each(
+            "raft_snapshot_index",
+            Counter,
+            "The position of a quorum queue's oldest message, or the last entry of a placement's snapshot",
+            |log| Some(log.status.low.into()),
+        ),
     ],
 };
 

@@ -3,7 +3,7 @@
 use leveret_broker::queue_handle::{Counts, QueueRef};
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{QueueCount, QueueCounts, QueueGauges};
-use leveret_model::QueueType;
+use leveret_model::{Home, QueueType};
 
 use super::view;
 use crate::api::Api;
@@ -100,13 +100,12 @@ fn text(path: &str) -> Option<fn(&Api, &QueueRef) -> Key> {
     Some(match path {
         "name" => |_, row| Key::Shared(row.info().name.clone()),
         "vhost" => |_, row| Key::Shared(row.info().vhost.clone()),
-        // The same value for all.
-        "node" => |_, _| Key::Word(""),
+        "node" => |api, row| Key::Shared(view::node_of(api, row)),
         "type" => |_, row| Key::Word(row.info().queue_type().name()),
         "durable" => |_, row| flag(row.info().durable),
         "auto_delete" => |_, row| flag(row.info().auto_delete),
         "exclusive" => |_, row| flag(row.info().is_exclusive()),
-        "state" => |_, row| Key::Word(if row.gauges().failed { view::CRASHED } else { view::RUNNING }),
+        "state" => |api, row| Key::Word(view::state(api, row)),
         _ => return None,
     })
 }
@@ -193,8 +192,14 @@ pub(crate) async fn list_of_vhost(call: Call) -> HandlerResult {
 pub(crate) async fn list_of_user(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let mut rows = snapshot.queues_of(call.identity.vhosts(&snapshot.topology).map(|vhost| &**vhost));
-    rows.retain(|queue| *queue.info().declared_by == *call.word(0));
+    rows.retain(|queue| *queue.info().declared_by == *call.word(0) && is_shown(&call, queue));
     list::answer(&call.query, listed(&call, depth(&call)), rows)
+}
+
+/// Whether this node shows a queue. Another member that merges lists gets the queues of each from itself.
+fn is_shown(call: &Call, queue: &QueueRef) -> bool {
+    let Home::Owner(member) = queue.info().home;
+    !call.arrival.is_forwarded || !queue.is_away() || call.absent.contains(&member)
 }
 
 fn listed(call: &Call, depth: Depth) -> Listed {
@@ -217,6 +222,11 @@ fn everywhere(call: &Call, depth: Depth) -> HandlerResult {
 
 fn answer(call: &Call, depth: Depth, snapshot: &Snapshot, vhosts: &[&str]) -> HandlerResult {
     let kind = listed(call, depth);
+    if call.arrival.is_forwarded {
+        let mut rows = snapshot.queues_of(vhosts.iter().copied());
+        rows.retain(|queue| is_shown(call, queue));
+        return list::answer(&call.query, kind, rows);
+    }
     let counts = || vhosts.iter().map(|vhost| snapshot.topology.queue_count_in(vhost));
     let reverse = match Sorting::of(&call.query) {
         Sorting::No => Some(false),

@@ -86,6 +86,10 @@ pub(crate) async fn stream_tracking(call: Call) -> HandlerResult {
 pub(crate) async fn show(call: Call) -> HandlerResult {
     let snapshot = call.api.broker().registry.snapshot_full();
     let queue = snapshot.queue(call.word(0), call.word(1)).ok_or(Error::NotFound)?;
+    if queue.is_away() {
+        // Its node can't be asked.
+        return json(Columns::of(&call.query).pick(view::plain(&call.api, queue, false).into()));
+    }
     let status = call.api.answer(queue.ask(Status)).await?.ok_or(Error::NotFound)?;
     let head = call.api.answer(queue.ask(HeadTimestamp)).await?;
     let mut body = view::full(&call.api, queue, &status, head);

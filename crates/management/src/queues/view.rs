@@ -2,11 +2,13 @@
 //! `effective_arguments`, `moving`, `parked`, `parked_bytes`, `delayed_bytes`, `chunk_bytes`, `first_offset`, `last_chunk_offset`,
 //! `next_offset`, `link_credit`, `priority`, `latency_us`, and `messages_by_priority` of classic queues with priorities.
 
+use std::sync::Arc;
+
 use leveret_broker::queue_handle::{HeadTimestamp, QueueRef, Status};
 use leveret_broker::{
     Activity, ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, QuorumStatus, StreamStatus,
 };
-use leveret_model::{DelayedRetry, QueueOptions, QueueType};
+use leveret_model::{DelayedRetry, Home, QueueOptions, QueueType};
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -108,9 +110,25 @@ fn effective_arguments(queue: &QueueRef) -> Value {
 /// States with RabbitMQ's names.
 pub(super) const RUNNING: &str = "running";
 pub(super) const CRASHED: &str = "crashed";
+/// The state of a queue of a member that can't be reached.
+const DOWN: &str = "down";
 
-fn state(queue: &QueueRef) -> &'static str {
-    if queue.has_failed() { CRASHED } else { RUNNING }
+/// The name of the node that has a queue.
+pub(super) fn node_of(api: &Api, queue: &QueueRef) -> Arc<str> {
+    let Home::Owner(member) = queue.info().home;
+    let away = || api.topology().member(member).map(|member| member.name.clone());
+    queue.is_away().then(away).flatten().unwrap_or_else(|| api.name().into())
+}
+
+/// RabbitMQ's word for the state of a queue.
+pub(super) fn state(api: &Api, queue: &QueueRef) -> &'static str {
+    let Home::Owner(member) = queue.info().home;
+    let reaches = |member| api.node().cluster().is_some_and(|cluster| cluster.reaches(member));
+    match queue.is_away() {
+        true if !reaches(member) => DOWN,
+        false if queue.has_failed() => CRASHED,
+        _ => RUNNING,
+    }
 }
 
 /// A column that follows from the declaration, as in [`declared`].
@@ -120,18 +138,18 @@ pub(super) fn declared_cell(api: &Api, queue: &QueueRef, column: &str) -> Cell {
     match column {
         "name" => (&*info.name).into(),
         "vhost" => (&*info.vhost).into(),
-        "node" => api.name().into(),
+        "node" => (&*node_of(api, queue)).into(),
         "type" => info.queue_type().name().into(),
         "durable" => info.durable.into(),
         "auto_delete" => info.auto_delete.into(),
         "exclusive" => info.is_exclusive().into(),
         "arguments" => info.arguments.to_json().into(),
-        "state" => state(queue).into(),
+        "state" => state(api, queue).into(),
         "policy" => queue.effective().matched.policy.as_ref().map_or(Cell::Absent, |policy| (&*policy.name).into()),
         "leader" if is_classic => Cell::Absent,
-        "leader" => api.name().into(),
+        "leader" => (&*node_of(api, queue)).into(),
         "members" if is_classic => Cell::Absent,
-        "members" => json!([api.name()]).into(),
+        "members" => json!([node_of(api, queue)]).into(),
         _ => Cell::Costly,
     }
 }
@@ -145,20 +163,21 @@ fn declared(api: &Api, queue: &QueueRef) -> Row {
     body.extend([
         ("name", json!(info.name)),
         ("vhost", json!(info.vhost)),
-        ("node", json!(api.name())),
+        ("node", json!(node_of(api, queue))),
         ("type", json!(info.queue_type().name())),
         ("durable", json!(info.durable)),
         ("auto_delete", json!(info.auto_delete)),
         ("exclusive", json!(info.is_exclusive())),
         ("arguments", info.arguments.to_json()),
-        ("state", json!(state(queue))),
+        ("state", json!(state(api, queue))),
     ]);
     if let Some(policy) = &queue.effective().matched.policy {
         body.add("policy", json!(policy.name));
     }
     if info.queue_type() != QueueType::Classic {
-        let members = || json!([api.name()]);
-        body.extend([("leader", json!(api.name())), ("members", members()), ("online", members())]);
+        let node = node_of(api, queue);
+        let online = if state(api, queue) == DOWN { json!([]) } else { json!([node]) };
+        body.extend([("leader", json!(node)), ("members", json!([node])), ("online", online)]);
     }
     body
 }

@@ -84,7 +84,7 @@ impl Surroundings<'_> {
     }
 
     fn alarm(self) -> Value {
-        let raised: Vec<&str> = self.0.broker().alarms.raised().map(AlarmSource::name).collect();
+        let raised: Vec<&str> = self.0.broker().alarms.blocking().map(AlarmSource::name).collect();
         json!({"kind": "alarm", "resources": raised})
     }
 }

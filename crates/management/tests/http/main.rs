@@ -10,6 +10,7 @@ mod connections;
 mod definitions;
 mod everybody;
 mod exchange;
+mod forwarded;
 mod limits;
 mod listeners;
 mod local;

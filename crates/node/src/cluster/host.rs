@@ -104,11 +104,6 @@ impl Replicas {
         self.answering.borrow_mut().insert(placement, Answering { replica, answer: Rc::new(answer) });
     }
 
-    /// Lets a placement's replica answer no more.
-    pub(crate) fn remove(&self, placement: PlacementId) {
-        self.answering.borrow_mut().remove(&placement);
-    }
-
     /// Answers a request of the kind [`RAFT`].
     ///
     /// # Errors

@@ -9,8 +9,9 @@ use std::future::Future;
 use std::net::TcpListener;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::channel;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,17 +20,19 @@ use leveret_broker::registry::{MetadataLeader as _, PlacedAnswer, PlacedRequest}
 use leveret_broker::ticket::{StreamId, Ticket};
 use leveret_cluster::forming::{Forming, FormingOptions, FormingRound, FormingStep, PeerAnswer};
 use leveret_cluster::metadata::{Metadata, MetadataHost, MetadataNode, MetadataPort, PLACEMENT, replica_of};
-use leveret_cluster::{Host, ReplicaId, Settings};
+use leveret_cluster::{Host, ReplicaId, ReplicaStatus, Settings};
 use leveret_log::{Disk, Entry, EntryOptions, EntryRead, Nanos, PlacementId};
 use leveret_model::{Command, MemberNumber, Permit, PutMember};
-use leveret_peer::{Cookie, Hello, LinkKind, Versions};
+use leveret_peer::{Cookie, ForwardedRequest, ForwardedResponse, Gossip, GossipReplica, Hello, LinkKind, Versions};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tracing::{error, info, warn};
 
+use super::forwarded::{ForwardedHttp, HTTP, forward};
+use super::gossip::{self, OwnWords, Telling, ToldByMember};
 use super::host::{NodeHost, RAFT, Replicas};
 use super::links::{Answering, AskError, LinkCounters, Links, LinksSetup, Peer, Service};
-use super::log_driver::LogDriver;
+use super::log_driver::{EntrySyncs, LogDriver};
 use super::runtime::NodeRuntime;
 use super::thread::{ClusterRemote, ClusterThread, spawn};
 use super::tls::ClusterTls;
@@ -43,6 +46,9 @@ const CHANGE: u8 = 2;
 const STATUS: u8 = 3;
 /// A node asks to become a member.
 const JOIN: u8 = 4;
+
+/// The kind of the notice with gossip.
+const GOSSIP: u8 = 1;
 
 /// Longest time for an answer of a node that is asked what it is.
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
@@ -93,7 +99,43 @@ enum Place {
 
 /// The cluster as this node sees it, for other threads.
 #[derive(Debug, Default)]
-pub struct ClusterView(Mutex<ClusterSeen>);
+pub struct ClusterView {
+    seen: Mutex<ClusterSeen>,
+    counters: Arc<LinkCounters>,
+    syncs: OnceLock<Arc<EntrySyncs>>,
+}
+
+/// Counters of the cluster, for metrics.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterFigures {
+    /// Links by kind.
+    pub links: Vec<LinkFigures>,
+    /// Attempts to connect to other nodes.
+    pub dials: u64,
+    /// Attempts that failed.
+    pub dials_failed: u64,
+    /// Connections of other nodes that were refused.
+    pub refused: u64,
+    /// Number of syncs of the entry log.
+    pub syncs: u64,
+    /// Time of all of these together, in nanoseconds.
+    pub sync_ns: u64,
+    /// Time of the last one, in nanoseconds.
+    pub last_sync_ns: u64,
+}
+
+/// Counters of the links of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkFigures {
+    /// The name of the kind.
+    pub kind: &'static str,
+    /// Links that stand.
+    pub up: u64,
+    /// Bytes that came.
+    pub received: u64,
+    /// Bytes that went.
+    pub sent: u64,
+}
 
 /// The cluster as this node sees it.
 #[derive(Clone, Debug, Default)]
@@ -110,13 +152,67 @@ pub struct ClusterSeen {
     pub voters: Vec<MemberNumber>,
     /// Members that a control link stands to, with the wall time of their start in milliseconds since the Unix epoch.
     pub reached: BTreeMap<MemberNumber, u64>,
+    /// The reasons why the others can't be reached, as far as they are known.
+    pub failures: BTreeMap<MemberNumber, String>,
+    /// The words of these about themselves.
+    pub told: BTreeMap<MemberNumber, Arc<ToldByMember>>,
+    /// This node's replica of the metadata.
+    pub replica: ReplicaStatus,
+    /// Number of this node's changes that the metadata hasn't answered.
+    pub in_flight: usize,
+}
+
+impl ClusterSeen {
+    /// Whether the metadata loses its majority without this node, or has none.
+    #[must_use]
+    pub fn needs_this_node(&self) -> bool {
+        let is_online = |voter: &&MemberNumber| Some(**voter) == self.member || self.reached.contains_key(voter);
+        let is_voter = self.member.is_some_and(|member| self.voters.contains(&member));
+        let online = self.voters.iter().filter(is_online).count();
+        is_voter && online <= self.voters.len() / 2 + 1
+    }
+
+    /// This node's replica of the metadata as the others are told.
+    #[must_use]
+    pub fn replica_in_words(&self) -> GossipReplica {
+        gossip::replica_in_words(&self.replica, &self.voters, self.member)
+    }
 }
 
 impl ClusterView {
     /// A copy of it.
     #[must_use]
     pub fn seen(&self) -> ClusterSeen {
-        self.0.lock().clone()
+        self.seen.lock().clone()
+    }
+
+    /// Whether a control link to a member stands.
+    #[must_use]
+    pub fn reaches(&self, member: MemberNumber) -> bool {
+        self.seen.lock().reached.contains_key(&member)
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn figures(&self) -> ClusterFigures {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        let of = |kind: LinkKind| LinkFigures {
+            kind: kind.name(),
+            up: load(counters.up(kind)),
+            received: load(counters.received(kind)),
+            sent: load(counters.sent(kind)),
+        };
+        let syncs = self.syncs.get();
+        ClusterFigures {
+            links: LinkKind::ALL.into_iter().map(of).collect(),
+            dials: load(&counters.dials),
+            dials_failed: load(&counters.dials_failed),
+            refused: load(&counters.refused),
+            syncs: syncs.map_or(0, |syncs| load(&syncs.count)),
+            sync_ns: syncs.map_or(0, |syncs| load(&syncs.total)),
+            last_sync_ns: syncs.map_or(0, |syncs| load(&syncs.last)),
+        }
     }
 }
 
@@ -191,6 +287,12 @@ struct State {
     broker: OnceCell<Arc<Broker>>,
     seats: OnceCell<Arc<dyn DataSeats>>,
     view: Arc<ClusterView>,
+    words: Arc<OwnWords>,
+    http: ForwardedHttp,
+    telling: Telling,
+    clock: OnceCell<Clock>,
+    /// The words of members that came before there was a broker.
+    unheard: RefCell<BTreeMap<MemberNumber, Gossip>>,
     /// Called when another node wants to join this one, which is alone.
     on_first_join: Box<dyn Fn()>,
     /// Whether that was called.
@@ -218,6 +320,59 @@ impl State {
         count.map_or(1, |count| u16::try_from(count.max(1)).unwrap_or(u16::MAX))
     }
 
+    /// Tells the other members what has changed of this node.
+    fn gossip(&self) {
+        let (Some(links), Some(broker), Some(clock)) = (self.links.get(), self.broker.get(), self.clock.get()) else {
+            return;
+        };
+        let mut words = self.words.now(broker);
+        let reached: Vec<MemberNumber> = {
+            let seen = self.view.seen.lock();
+            let topology = broker.registry.snapshot().topology.clone();
+            let others = topology.members().map(|member| member.number).filter(|member| Some(*member) != seen.member);
+            let unreached = others.filter(|member| !seen.reached.contains_key(member)).map(|member| member.0);
+            words.unreached = Some(unreached.collect());
+            seen.reached.keys().copied().collect()
+        };
+        if self.telling.is_pulse(clock.instant(clock.monotonic())) {
+            OwnWords::add_pulse(&mut words, broker, clock.now().wall_ms);
+            words.replica = Some(self.view.seen.lock().replica_in_words());
+        }
+        let tell = |member, bytes: Vec<u8>| links.tell(member, GOSSIP, bytes.into());
+        self.telling.tell(&words, reached.into_iter().map(|member| member.0), tell);
+    }
+
+    /// Takes what a member tells of itself.
+    fn hear(&self, from: &Hello, body: &[u8]) {
+        let Some(member) = from.member.map(MemberNumber) else { return };
+        let Some(news) = Gossip::decode(body) else {
+            return warn!("node {} sent gossip that isn't readable", from.node_name);
+        };
+        let (Some(broker), Some(clock)) = (self.broker.get(), self.clock.get()) else {
+            self.unheard.borrow_mut().entry(member).or_default().take(news);
+            return;
+        };
+        let now = clock.now();
+        let mut seen = self.view.seen.lock();
+        let before = seen.told.get(&member).cloned().unwrap_or_default();
+        let (after, heard) = before.hear(news, now.wall_ms, clock.instant(now.monotonic));
+        let skew_ms = after.skew_ms;
+        seen.told.insert(member, Arc::new(after));
+        let told = seen.told.clone();
+        drop(seen);
+        let name = &from.node_name;
+        heard.raised.iter().for_each(|source| warn!("{} resource limit alarm set on node {name}", source.name()));
+        heard.cleared.iter().for_each(|source| warn!("{} resource limit alarm cleared on node {name}", source.name()));
+        match skew_ms {
+            Some(skew_ms) if heard.has_skew_changed => warn!("{}", gossip::skew_in_words(name, skew_ms)),
+            None if heard.has_skew_changed => info!("the clocks of node {name} and this node are alike again"),
+            _ => {}
+        }
+        if heard.has_counts || !heard.raised.is_empty() || !heard.cleared.is_empty() {
+            gossip::take_effect(&told, broker, self.words.alarms_are_shared);
+        }
+    }
+
     fn put_member(&self) -> PutMember {
         let OwnNode { name, node_id, boot, nonce, addresses, .. } = &self.own;
         let addresses = addresses.iter().map(|address| address.as_str().into()).collect();
@@ -235,6 +390,10 @@ impl State {
                     (self.on_first_join)();
                 }
                 return Err(format!("{AGAIN}node {own} becomes the first member of a cluster"));
+            }
+            // A member that has just started has links before it has its metadata.
+            if self.membership().is_some() {
+                return Err(format!("{AGAIN}node {own} starts"));
             }
             return Err(format!("node {own} is no member of a cluster yet, so it can't take another one"));
         };
@@ -351,12 +510,16 @@ impl Service for State {
                     let membership = self.take_member(put).await?;
                     Ok(serde_json::to_vec(&membership).expect("it has a JSON form").into())
                 }
+                HTTP if from.member.is_some() => self.http.take(&body).await,
                 other => Err(format!("requests of kind {other} aren't known to this release")),
             }
         })
     }
 
-    fn notice(&self, from: &Hello, kind: u8, _: Bytes) {
+    fn notice(&self, from: &Hello, kind: u8, body: Bytes) {
+        if kind == GOSSIP {
+            return self.hear(from, &body);
+        }
         warn!("node {} sent a notice of kind {kind}, which isn't known to this release", from.node_name);
     }
 
@@ -369,7 +532,8 @@ impl Service for State {
             && let Some(member) = hello.member
         {
             info!("node {} up", hello.node_name);
-            self.view.0.lock().reached.insert(MemberNumber(member), hello.started_at_ms);
+            self.telling.link_up(member);
+            self.view.seen.lock().reached.insert(MemberNumber(member), hello.started_at_ms);
         }
     }
 
@@ -378,7 +542,16 @@ impl Service for State {
             && let Some(member) = hello.member
         {
             info!("node {} down: {reason}", hello.node_name);
-            self.view.0.lock().reached.remove(&MemberNumber(member));
+            let told = {
+                let mut seen = self.view.seen.lock();
+                seen.reached.remove(&MemberNumber(member));
+                seen.told.remove(&MemberNumber(member));
+                seen.told.clone()
+            };
+            self.unheard.borrow_mut().remove(&MemberNumber(member));
+            if let Some(broker) = self.broker.get() {
+                gossip::take_effect(&told, broker, self.words.alarms_are_shared);
+            }
         }
     }
 }
@@ -394,6 +567,8 @@ pub(crate) struct ClusterSetup {
     pub cookie: Cookie,
     pub tls: Option<ClusterTls>,
     pub on_first_join: Box<dyn Fn() + Send>,
+    pub words: Arc<OwnWords>,
+    pub http: ForwardedHttp,
 }
 
 /// A function that gives the names of the nodes that discovery finds, and where they can be reached.
@@ -406,7 +581,6 @@ type Discovering = Pin<Box<dyn Future<Output = Result<Vec<(String, String)>, Str
 pub(crate) struct ClusterNode {
     thread: ClusterThread,
     pub(crate) view: Arc<ClusterView>,
-    pub(crate) counters: Arc<LinkCounters>,
 }
 
 impl ClusterNode {
@@ -415,15 +589,15 @@ impl ClusterNode {
     /// # Errors
     /// There are no threads, or TLS can't be set up.
     pub(crate) fn start(setup: ClusterSetup, fatal: &Fatal) -> Result<ClusterNode, String> {
-        let (view, counters) = (Arc::<ClusterView>::default(), Arc::<LinkCounters>::default());
+        let view = Arc::<ClusterView>::default();
         let (started, is_started) = channel();
-        let (shown, counted) = (view.clone(), counters.clone());
+        let shown = view.clone();
         let main = move || async move {
-            let _ = started.send(begin(setup, shown, counted));
+            let _ = started.send(begin(setup, shown));
         };
         let thread = ClusterThread::start(fatal, main).map_err(|error| format!("cannot start threads: {error}"))?;
         is_started.recv().map_err(|_| "the cluster's thread has ended".to_owned())??;
-        Ok(ClusterNode { thread, view, counters })
+        Ok(ClusterNode { thread, view })
     }
 
     /// Does work in the cluster's thread, and waits for its end.
@@ -520,19 +694,34 @@ pub(crate) fn ask_to_join(
     });
 }
 
+/// Forwards a request of the HTTP API to a member; `done` gets the response.
+pub(crate) fn forward_http(
+    remote: &ClusterRemote,
+    member: MemberNumber,
+    request: ForwardedRequest,
+    within: Duration,
+    done: impl FnOnce(Result<ForwardedResponse, String>) + Send + 'static,
+) {
+    remote.run(move || {
+        let links = state().and_then(|state| state.links.get().cloned());
+        let Some(links) = links else { return done(Err("the node stops".to_owned())) };
+        spawn(async move { done(forward(&links, member, &request, within).await) });
+    });
+}
+
 /// Whether a failure to join may be over soon.
 fn is_passing(text: &str) -> bool {
     text.starts_with(AGAIN) || text.starts_with("cannot reach")
 }
 
-fn begin(setup: ClusterSetup, view: Arc<ClusterView>, counters: Arc<LinkCounters>) -> Result<(), String> {
-    let ClusterSetup { own, membership, is_forming, listeners, cookie, tls, on_first_join } = setup;
+fn begin(setup: ClusterSetup, view: Arc<ClusterView>) -> Result<(), String> {
+    let ClusterSetup { own, membership, is_forming, listeners, cookie, tls, on_first_join, words, http } = setup;
     let place = match membership {
         Some(membership) => Place::Member(membership),
         None if is_forming => Place::Blank { follows: String::new() },
         None => Place::Alone,
     };
-    view.0.lock().member = membership.map(|membership| membership.member);
+    view.seen.lock().member = membership.map(|membership| membership.member);
     let state = Rc::new(State {
         own,
         place: RefCell::new(place),
@@ -544,9 +733,15 @@ fn begin(setup: ClusterSetup, view: Arc<ClusterView>, counters: Arc<LinkCounters
         broker: OnceCell::new(),
         seats: OnceCell::new(),
         view,
+        words,
+        http,
+        telling: Telling::default(),
+        clock: OnceCell::new(),
+        unheard: RefCell::default(),
         on_first_join,
         is_founding: Cell::new(false),
     });
+    let counters = state.view.counters.clone();
     let links = Links::start(LinksSetup { listeners, cookie, tls, counters }, state.clone());
     let links = links.map_err(|error| format!("cannot listen for other nodes: {error}"))?;
     let _ = state.links.set(links);
@@ -567,7 +762,7 @@ async fn ask_membership(state: &State, name: &str, address: &str) -> Result<Memb
 impl State {
     fn become_member(&self, membership: Membership) {
         *self.place.borrow_mut() = Place::Member(membership);
-        self.view.0.lock().member = Some(membership.member);
+        self.view.seen.lock().member = Some(membership.member);
     }
 }
 
@@ -680,12 +875,14 @@ async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String>
     let links = state.links.get().ok_or("the node stops")?.clone();
     let (driver, report) = LogDriver::open(disk, &entry_options, &clock, &fatal).map_err(|error| error.to_string())?;
     report.damaged.iter().for_each(|damage| error!("the entry log is damaged: {damage:?}"));
+    let _ = state.view.syncs.set(driver.syncs().clone());
     let _ = state.driver.set(driver.clone());
+    let _ = state.clock.set(clock);
     let _ = state.broker.set(broker.clone());
     let _ = state.seats.set(seats);
     let log = driver.log().clone();
     let host = NodeHost::new(driver.clone(), links.clone(), |_, text| error!(critical = true, "{text}"));
-    let host = MemberHost { host, broker: broker.clone(), links };
+    let host = MemberHost { host, broker: broker.clone(), links: links.clone() };
     let asked = Arc::new(tokio::sync::Notify::new());
     let wake = asked.clone();
     let port = Arc::new(MetadataPort::new(move || wake.notify_one()));
@@ -711,6 +908,10 @@ async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String>
             taking.take_asked();
         }
     });
+    for (member, words) in state.unheard.take() {
+        let hello = links.hello_of(member.0);
+        hello.iter().for_each(|hello| state.hear(hello, &words.encode()));
+    }
     spawn(follow(state.clone(), broker, metadata.clone()));
     // The first member founds the placement; a start that was cut off before may have done it.
     if member == MemberNumber::default() && !is_known {
@@ -753,10 +954,38 @@ async fn follow(state: Rc<State>, broker: Arc<Broker>, metadata: Metadata<NodeRu
         }
         let (term, leader) = metadata.leader();
         {
-            let mut seen = state.view.0.lock();
+            let mut seen = state.view.seen.lock();
             (seen.term, seen.leader) = (term, leader);
             (seen.applied, seen.voters) = (metadata.applied(), metadata.voters());
+            (seen.replica, seen.in_flight) = (metadata.status(), metadata.in_flight());
+            let others = snapshot.topology.members().map(|member| member.number);
+            let unreached = others.filter(|member| !seen.reached.contains_key(member));
+            seen.failures = unreached.filter_map(|member| Some((member, links.failure(member.0)?))).collect();
         }
+        state.gossip();
         tokio::time::sleep(FOLLOW_INTERVAL).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_needed_if_the_others_are_no_majority() {
+        let member = |number: u16| MemberNumber(number);
+        let seen = |voters: u16, reached: &[u16]| ClusterSeen {
+            member: Some(member(0)),
+            voters: (0..voters).map(member).collect(),
+            reached: reached.iter().map(|number| (member(*number), 1)).collect(),
+            ..ClusterSeen::default()
+        };
+        assert!(!seen(3, &[1, 2]).needs_this_node());
+        assert!(seen(3, &[1]).needs_this_node());
+        assert!(seen(3, &[]).needs_this_node(), "there is no majority at all");
+        assert!(seen(2, &[1]).needs_this_node());
+        assert!(!seen(5, &[1, 2, 4]).needs_this_node() && seen(5, &[1, 3]).needs_this_node());
+        let learner = ClusterSeen { member: Some(member(9)), ..seen(3, &[0, 1]) };
+        assert!(!learner.needs_this_node());
     }
 }

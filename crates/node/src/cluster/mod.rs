@@ -6,6 +6,8 @@
 
 pub(crate) mod cookie;
 pub(crate) mod discovery;
+pub(crate) mod forwarded;
+pub(crate) mod gossip;
 pub(crate) mod host;
 pub(crate) mod links;
 pub(crate) mod log_driver;

@@ -27,7 +27,7 @@ use bytes::Bytes;
 use leveret_peer::{Cookie, Hello, LinkKind, PeerMessage, Verdict};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use self::accept::Unproven;
 pub(crate) use self::counters::LinkCounters;
@@ -206,12 +206,10 @@ impl Links {
         link.call(kind, body, within).await
     }
 
-    /// Sends a notice to a member on its control link. Without a link it is lost.
-    pub(crate) fn tell(&self, member: u16, kind: u8, body: Bytes) {
-        if let Some(link) = self.0.link(member, LinkKind::Control) {
-            // A notice has no answer.
-            let _ = link.push(PeerMessage::Notice { kind, body });
-        }
+    /// Sends a notice to a member on its control link. Returns whether there is one, with room.
+    pub(crate) fn tell(&self, member: u16, kind: u8, body: Bytes) -> bool {
+        let link = self.0.link(member, LinkKind::Control);
+        link.is_some_and(|link| link.push(PeerMessage::Notice { kind, body }).is_ok())
     }
 
     /// Asks whoever is at an address, member or not.
@@ -231,6 +229,7 @@ impl Links {
     }
 
     /// Whether a link of this kind to a member stands.
+    #[cfg(test)]
     pub(crate) fn is_up(&self, member: u16, link: LinkKind) -> bool {
         self.0.link(member, link).is_some()
     }
@@ -335,8 +334,10 @@ impl Inner {
         let link = Link::new(hello.clone(), is_dialled, self.counters.clone());
         self.up.borrow_mut().insert(key, link.clone());
         self.counters.up(kind).fetch_add(1, Ordering::Relaxed);
-        if kind == LinkKind::Control {
-            self.reached(member, &hello);
+        if kind == LinkKind::Control
+            && let Some(known) = self.peers.borrow_mut().get_mut(&member)
+        {
+            known.failure = None;
         }
         self.service.link_up(&hello);
         self.changed();
@@ -355,20 +356,12 @@ impl Inner {
         Ok(())
     }
 
-    fn reached(&self, member: u16, hello: &Hello) {
-        info!("node {} (member {member}) is connected", hello.node_name);
-        if let Some(known) = self.peers.borrow_mut().get_mut(&member) {
-            known.failure = None;
-        }
-    }
-
     fn lost(&self, member: u16, hello: &Hello, reason: &str) {
         let name = &hello.node_name;
+        debug!("the {} link to node {name} ended: {reason}", hello.link.name());
         if hello.link != LinkKind::Control {
-            debug!("the {} link to node {name} ended: {reason}", hello.link.name());
             return;
         }
-        warn!("the connection to node {name} (member {member}) ended: {reason}");
         // A data link says no signs of life of its own.
         self.data.borrow_mut().end(member);
         if let Some(known) = self.peers.borrow_mut().get_mut(&member) {

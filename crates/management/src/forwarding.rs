@@ -1,0 +1,147 @@
+//! Requests that another member of the cluster answers: those that name it, and those about a queue that it has. The user's rights are
+//! checked again there.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::Response;
+use leveret_model::{Home, Member};
+
+use crate::api::Api;
+use crate::asking::{Original, ask, request};
+use crate::call::{Call, HandlerResult};
+use crate::error::Error;
+use crate::merging;
+use crate::route::{Method, Route};
+
+/// The header with the name of the member that a request is for.
+const MEMBER_HEADER: &str = "leveret-node";
+
+/// Longest time for the response of another member.
+const WITHIN: Duration = Duration::from_secs(60);
+
+/// The other member that a request names, if it names one.
+fn named(api: &Api, headers: &HeaderMap) -> Result<Option<Arc<Member>>, Error> {
+    let Some(name) = headers.get(MEMBER_HEADER) else { return Ok(None) };
+    let name = name.to_str().unwrap_or_default();
+    // The name without a host is enough, as in RabbitMQ's tools.
+    let is_meant = |known: &str| known == name || known.split('@').next() == Some(name);
+    if is_meant(api.name()) {
+        return Ok(None);
+    }
+    let others = api.other_members();
+    let exact = others.iter().find(|other| other.name() == name);
+    let found = exact.or_else(|| others.iter().find(|other| is_meant(other.name())));
+    match found {
+        Some(other) => Ok(Some(other.member.clone())),
+        None => Err(Error::Missing(format!("node '{name}' is no member of the cluster"))),
+    }
+}
+
+/// The way of a request that concerns one queue.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OfQueue {
+    /// The queue's node answers.
+    AtHome,
+    /// The queue's node answers, or this one if that can't be reached.
+    AtHomeIfReached,
+    /// Any node answers: it is about metadata.
+    Anywhere,
+}
+
+fn way(route: &Route, query: &str) -> OfQueue {
+    const QUEUE: &str = "/api/queues/{vhost}/{queue}";
+    match (route.method, route.path) {
+        (Method::Get, QUEUE) => OfQueue::AtHomeIfReached,
+        // Only the queue's node knows whether it is empty or unused.
+        (Method::Delete, QUEUE) if query.contains("if-") => OfQueue::AtHome,
+        (_, QUEUE | "/api/queues/{vhost}/{queue}/bindings" | "/api/queues/{vhost}/{queue}/convert") => {
+            OfQueue::Anywhere
+        }
+        (
+            _,
+            "/api/queues/quorum/{vhost}/{queue}/status"
+            | "/api/stream/{vhost}/{queue}/tracking"
+            | "/api/history/queues/{vhost}/{queue}",
+        ) => OfQueue::AtHome,
+        (_, path) if path.starts_with(QUEUE) => OfQueue::AtHome,
+        _ => OfQueue::Anywhere,
+    }
+}
+
+/// The member that has the queue of a request.
+fn home(call: &Call, route: &Route) -> Option<Arc<Member>> {
+    let (vhost, queue) = (route.parameter("vhost", &call.path)?, route.parameter("queue", &call.path)?);
+    let snapshot = call.api.broker().registry.snapshot();
+    let queue = snapshot.queue(vhost, queue).filter(|queue| queue.is_away())?;
+    let Home::Owner(member) = queue.info().home;
+    snapshot.topology.member(member).cloned()
+}
+
+/// Answers a request, or has the members answer it that it concerns.
+///
+/// # Errors
+/// As the handler, or a member can't be reached, or isn't known.
+pub(crate) async fn run(call: Call, route: &Route, original: &Original<'_>) -> HandlerResult {
+    if let Some(member) = named(&call.api, &call.headers)? {
+        return forward(&call, original, &member).await;
+    }
+    if !call.api.is_member() || call.arrival.is_forwarded {
+        return (route.run)(call).await;
+    }
+    if merging::is_list(route) {
+        return merging::of_all(call, route, original).await;
+    }
+    let way = way(route, &call.query_text);
+    if way != OfQueue::Anywhere
+        && let Some(member) = home(&call, route)
+    {
+        match forward(&call, original, &member).await {
+            Err(_) if way == OfQueue::AtHomeIfReached => {}
+            forwarded => return forwarded,
+        }
+    }
+    (route.run)(call).await
+}
+
+/// Has a member answer a request.
+async fn forward(call: &Call, original: &Original<'_>, member: &Member) -> Result<Response, Error> {
+    let target = match call.query_text.is_empty() {
+        true => original.path.to_owned(),
+        false => format!("{}?{}", original.path, call.query_text),
+    };
+    let request = request(call, original.method, target);
+    let response = ask(&call.api, request, member, WITHIN).await?;
+    let mut answer = Response::new(Body::from(response.body));
+    *answer.status_mut() = StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    for (name, value) in &response.headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
+            answer.headers_mut().append(name, value);
+        }
+    }
+    Ok(answer)
+}
+
+#[test]
+fn requests_about_one_queue_go_to_its_node() {
+    use crate::route::Access;
+    let route = |method: &str, path: &'static str| {
+        let methods = [Method::Get, Method::Put, Method::Post, Method::Delete];
+        let method = methods.into_iter().find(|known| known.name() == method).expect("a method");
+        let run = |_| -> crate::route::Handled { Box::pin(async { crate::call::no_content() }) };
+        Route { method, path, access: Access::Vhost, summary: "", run }
+    };
+    let queue = "/api/queues/{vhost}/{queue}";
+    assert!(way(&route("GET", queue), "") == OfQueue::AtHomeIfReached);
+    assert!(way(&route("POST", "/api/queues/{vhost}/{queue}/get"), "") == OfQueue::AtHome);
+    assert!(way(&route("DELETE", "/api/queues/{vhost}/{queue}/contents"), "") == OfQueue::AtHome);
+    assert!(way(&route("GET", "/api/queues/quorum/{vhost}/{queue}/status"), "") == OfQueue::AtHome);
+    assert!(way(&route("DELETE", queue), "if-empty=true") == OfQueue::AtHome);
+    assert!(
+        way(&route("DELETE", queue), "") == OfQueue::Anywhere && way(&route("PUT", queue), "") == OfQueue::Anywhere
+    );
+    assert!(way(&route("GET", "/api/queues/{vhost}/{queue}/bindings"), "") == OfQueue::Anywhere);
+    assert!(way(&route("GET", "/api/queues"), "") == OfQueue::Anywhere);
+}
