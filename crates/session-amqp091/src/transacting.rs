@@ -15,7 +15,7 @@ use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_
 
 impl Session {
     pub(super) fn take_tx(&mut self, number: u16) -> Result<Tx> {
-        let tx = self.channel(number)?.tx.as_mut().map(std::mem::take);
+        let tx = self.channel(number)?.tx.as_mut().map(|tx| std::mem::take(&mut **tx));
         let tx = tx.ok_or_else(|| precondition("channel is not transactional"))?;
         self.transaction_bytes -= tx.bytes();
         Ok(tx)

@@ -7,7 +7,6 @@ use leveret_amqp091::{Method, encode_method};
 
 use super::error::{Result, precondition};
 use super::session::Session;
-use super::tx::Tx;
 use super::unfinished::Unfinished;
 use leveret_broker::time::Now;
 
@@ -19,7 +18,7 @@ impl Session {
             return Err(precondition("cannot switch from confirm to tx mode"));
         }
         if entry.tx.is_none() {
-            entry.tx = Some(Tx::default());
+            entry.tx = Some(Box::default());
             self.transactions += 1;
         }
         encode_method(self.out(number), number, &Method::TxSelectOk(tx::SelectOk {}));
