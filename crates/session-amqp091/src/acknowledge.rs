@@ -19,7 +19,7 @@ use leveret_broker::turn_budget::TurnBudget;
 impl Session {
     /// `basic.ack`: acknowledgements are collected until the read's frames are used up.
     pub(crate) fn ack(&mut self, channel: u16, ack: &basic::Ack, now: Now) -> Result<()> {
-        if self.transactions > 0
+        if self.transactions.any()
             && self.tx_settle(channel, (ack.delivery_tag, ack.multiple), Settlement::Acknowledge)?
         {
             return Ok(());
@@ -97,7 +97,7 @@ impl Session {
         settlement: Settlement,
         now: Now,
     ) -> Result<()> {
-        if self.transactions > 0 && self.tx_settle(channel, (tag, multiple), settlement)? {
+        if self.transactions.any() && self.tx_settle(channel, (tag, multiple), settlement)? {
             return Ok(());
         }
         self.settle(channel, (tag, multiple), settlement, now)

@@ -15,14 +15,14 @@ impl Session {
         let (frame_max, properties_max) = (self.frame_max, self.properties_max());
         while self.client.output.len() < TURN_BYTES_MAX
             && self.contents.behind_bytes() < TURN_BYTES_MAX
-            && let Some(reply) = self.replies.pop_front()
+            && let Some(reply) = self.replies.pop()
         {
             reply.done();
             let owner = |channel: &super::channel::Channel| {
                 channel.reply.as_ref().is_some_and(|own| own.target().is_target_of(&reply))
             };
             let key = reply.key;
-            let Some(number) = self.reply_channels.get(&key).copied() else { continue };
+            let Some(number) = self.replies.channel(key) else { continue };
             // The channel or its consumer is gone, and its answers are dropped.
             let Some(channel) = self.channels.get_mut(&number).filter(|channel| owner(channel)) else { continue };
             let Some(consumer) = &channel.reply else { continue };

@@ -26,7 +26,7 @@ impl Session {
             return Err(precondition("reply consumer cannot acknowledge"));
         }
         entry.reply = Some(ReplyConsumer::new(tag.clone(), targets.register(outbox, key)));
-        self.reply_channels.insert(key, channel);
+        self.replies.begin(key, channel);
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
             encode_method(self.out(channel), channel, &answer);
@@ -114,6 +114,6 @@ impl Session {
 
     /// Removes a channel's consumer of answers that has ended.
     pub(super) fn forget_reply_consumer(&mut self, reply: &ReplyConsumer) {
-        self.reply_channels.remove(&reply.target().key());
+        self.replies.end(reply);
     }
 }

@@ -12,10 +12,11 @@ use super::contents::Contents;
 use super::error::{Result, no_channel};
 use super::held::InputHold;
 use super::questions::Questions;
+use super::reply_consumer::ArrivedReplies;
 use super::run::{LateReturn, PublishRun};
+use super::tx::OpenTransactions;
 use super::unfinished::Unfinished;
 use leveret_broker::log_lines::Told;
-use leveret_broker::reply::Reply;
 use leveret_broker::streams::waits::InOrder;
 use leveret_session::client_connection::ClientConnection;
 
@@ -55,10 +56,8 @@ pub(crate) struct Session {
     pub(crate) consumers: FxHashMap<u64, Box<Consumer>>,
     /// Channels whose parked consumers are being woken.
     pub(super) waking: Vec<u16>,
-    /// The channels of consumers of direct reply-to, by key.
-    pub(crate) reply_channels: FxHashMap<u64, u16>,
-    /// Answers of direct reply-to that wait for the socket.
-    pub(crate) replies: VecDeque<Reply>,
+    /// Answers of direct reply-to.
+    pub(crate) replies: ArrivedReplies,
     /// Large bodies that are being sent.
     pub(crate) contents: Contents,
     pub(crate) run: PublishRun,
@@ -67,10 +66,8 @@ pub(crate) struct Session {
     pub(super) unfinished: VecDeque<Unfinished>,
     pub(crate) held: InputHold,
     pub(super) questions: Questions,
-    /// Number of channels in transaction mode (`tx.select`).
-    pub(crate) transactions: u32,
-    /// Bytes of memory that wait for `tx.commit`.
-    pub(crate) transaction_bytes: u64,
+    /// The transactions of all channels.
+    pub(crate) transactions: OpenTransactions,
     pub(crate) confirming: Vec<u16>,
     /// Messages of queues that answer later, which may have to be returned.
     pub(crate) late_returns: Option<Box<InOrder<LateReturn>>>,
@@ -92,16 +89,14 @@ impl Session {
             channels: FxHashMap::default(),
             consumers: FxHashMap::default(),
             waking: Vec::new(),
-            reply_channels: FxHashMap::default(),
-            replies: VecDeque::new(),
+            replies: ArrivedReplies::default(),
             contents: Contents::default(),
             run: PublishRun::default(),
             acks: ByQueue::default(),
             unfinished: VecDeque::new(),
             held: InputHold::No,
             questions: Questions::default(),
-            transactions: 0,
-            transaction_bytes: 0,
+            transactions: OpenTransactions::default(),
             confirming: Vec::new(),
             late_returns: None,
         }

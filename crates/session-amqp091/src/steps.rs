@@ -163,7 +163,7 @@ impl Steps for Session {
     }
 
     fn transaction_bytes(&self) -> u64 {
-        self.transaction_bytes
+        self.transactions.bytes()
     }
 
     fn has_published(&self) -> bool {
@@ -270,7 +270,7 @@ impl Steps for Session {
     }
 
     fn reply(&mut self, reply: Reply, _: Now) {
-        self.replies.push_back(reply);
+        self.replies.push(reply);
     }
 
     fn view(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {

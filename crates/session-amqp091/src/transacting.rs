@@ -17,22 +17,21 @@ impl Session {
     pub(super) fn take_tx(&mut self, number: u16) -> Result<Tx> {
         let tx = self.channel(number)?.tx.as_mut().map(|tx| std::mem::take(&mut **tx));
         let tx = tx.ok_or_else(|| precondition("channel is not transactional"))?;
-        self.transaction_bytes -= tx.bytes();
+        self.transactions.taken(&tx);
         Ok(tx)
     }
 
     /// Drops the transaction of a channel that ends.
     pub(super) fn tx_end(&mut self, channel: &mut Channel) {
         let Some(tx) = channel.tx.take() else { return };
-        self.transactions -= 1;
-        self.transaction_bytes -= tx.bytes();
+        self.transactions.end(&tx);
         channel.unsettled.transaction_dropped(tx.into_deliveries());
     }
 
     /// Refuses a message that would make a transaction too large.
     pub(super) fn check_transaction(&self, number: u16, body: usize, queues: usize) -> Result<()> {
         let Some(tx) = self.channels.get(&number).and_then(|channel| channel.tx.as_ref()) else { return Ok(()) };
-        let held = self.transaction_bytes + body as u64;
+        let held = self.transactions.bytes() + body as u64;
         if held > TRANSACTION_BYTES_MAX {
             return Err(precondition(format!(
                 "transaction too large: the open transactions of this connection would hold {held} bytes, the limit \
@@ -52,7 +51,8 @@ impl Session {
     /// Keeps messages for the commit. False when the channel isn't transactional.
     pub(super) fn tx_publish(&mut self, number: u16, route: &Route, batch: &Arc<Batch>, persistent: bool) -> bool {
         let Some(tx) = self.channels.get_mut(&number).and_then(|channel| channel.tx.as_mut()) else { return false };
-        self.transaction_bytes += tx.publish(route, batch, persistent);
+        let added = tx.publish(route, batch, persistent);
+        self.transactions.added(added);
         self.client.counters.routed.add(batch.len() as u64);
         self.client.counters.enqueued.add(batch.len() as u64 * route.queues.len() as u64);
         true
@@ -62,7 +62,8 @@ impl Session {
     pub(super) fn tx_return(&mut self, number: u16, returned: &Returned<'_>) -> Result<bool> {
         self.check_transaction(number, returned.body.len(), 0)?;
         let Some(tx) = self.channel(number)?.tx.as_mut() else { return Ok(false) };
-        self.transaction_bytes += tx.give_back(returned);
+        let added = tx.give_back(returned);
+        self.transactions.added(added);
         Ok(true)
     }
 

@@ -19,7 +19,7 @@ impl Session {
         }
         if entry.tx.is_none() {
             entry.tx = Some(Box::default());
-            self.transactions += 1;
+            self.transactions.begin();
         }
         encode_method(self.out(number), number, &Method::TxSelectOk(tx::SelectOk {}));
         Ok(())
