@@ -31,7 +31,7 @@ impl Connection {
         self.phase = Phase::Closing;
         match has_left {
             true => self.close_with(&failure, now),
-            false => self.close_due = Some(failure),
+            false => self.endings.close_at_end(failure),
         }
     }
 
@@ -40,9 +40,9 @@ impl Connection {
         let what = format_args!("ending session {}", session.channel);
         self.told().refused(what, failure.condition.as_str(), &failure.description);
         session.ending = true;
-        match self.failed_links.is_empty() && self.leave_session(session, now) {
+        match !self.endings.have_links() && self.leave_session(session, now) {
             true => self.send_end(session.channel, Some(&failure)),
-            false => self.ended.push_back((session.channel, failure)),
+            false => self.endings.push_session(session.channel, failure),
         }
     }
 

@@ -10,12 +10,11 @@ use rustc_hash::FxHashMap;
 use super::answers::Answers;
 use super::attaching::Attaching;
 use super::declaring::Declaring;
+use super::endings::Endings;
 use super::error::{Failure, Result};
 use super::held::InputHold;
-use super::leaving::{FailedLink, Leaving};
-use super::link::Link;
 use super::pairs::Waiting;
-use super::publisher::WideRun;
+use super::publishing::Publishing;
 use super::questions::Questions;
 use super::sessions::Sessions;
 use super::settlements::Settlements;
@@ -64,11 +63,7 @@ pub(crate) struct Connection {
     pub(crate) links: FxHashMap<u64, (u16, u32)>,
     /// The last turn filled the output before it had sent everything that the windows allow.
     pub(crate) unfinished: bool,
-    /// Channel and handle of publishers that are collecting a run.
-    pub(crate) collecting: Vec<(u16, u32)>,
-    /// Runs that aren't handed to all of their many queues yet.
-    pub(super) fan_outs: VecDeque<Box<WideRun>>,
-    pub(crate) has_published: bool,
+    pub(super) publishing: Publishing,
     pub(crate) settlements: Settlements,
     pub(crate) answers: Answers,
     /// Responses to management requests that wait.
@@ -79,13 +74,7 @@ pub(crate) struct Connection {
     pub(crate) held: InputHold,
     /// The client maintains the node, and stays connected while it is in maintenance.
     pub(crate) ignores_maintenance: bool,
-    /// Links that we detach and whose deliveries aren't all settled yet.
-    pub(super) failed_links: VecDeque<(FailedLink, Box<Link>)>,
-    /// Sessions that we end and that aren't left yet, with the error that is sent then.
-    pub(super) ended: VecDeque<(u16, Failure)>,
-    /// The error of our close, to be sent when everything has ended.
-    pub(super) close_due: Option<Failure>,
-    pub(super) leaving: Leaving,
+    pub(super) endings: Endings,
     /// The time from which on the queues are gone that are deleted with ending links and sessions.
     pub(super) gone_at: GoneAt,
     /// The queues that have to be gone before the frame at the head of the input is handled again, if they answer later.
@@ -113,9 +102,7 @@ impl Connection {
             sessions: Sessions::default(),
             links: FxHashMap::default(),
             unfinished: false,
-            collecting: Vec::new(),
-            fan_outs: VecDeque::new(),
-            has_published: false,
+            publishing: Publishing::default(),
             settlements: Settlements::default(),
             answers: Answers::default(),
             responses: VecDeque::new(),
@@ -123,10 +110,7 @@ impl Connection {
             transactions: Transactions::default(),
             held: InputHold::No,
             ignores_maintenance: false,
-            failed_links: VecDeque::new(),
-            ended: VecDeque::new(),
-            close_due: None,
-            leaving: Leaving::default(),
+            endings: Endings::default(),
             gone_at: GoneAt::default(),
             going: GoneAt::default(),
             questions: Questions::default(),

@@ -20,7 +20,7 @@ impl Connection {
         if let Some(link) = link
             && let Some(link) = self.end_failed_link(session, &failed, link, now)
         {
-            return self.failed_links.push_back((failed, link));
+            return self.endings.push_link(failed, link);
         }
         self.say_failed(session, &failed, now);
     }
@@ -49,17 +49,17 @@ impl Connection {
     /// Continues to end links that we detach. True if all detaches were sent.
     pub(super) fn go_on_failing_links(&mut self, now: Now) -> bool {
         while !self.client.budget.is_spent()
-            && let Some((failed, link)) = self.failed_links.pop_front()
+            && let Some((failed, link)) = self.endings.pop_link()
         {
             // Sessions end after their links.
             let Some(mut session) = self.sessions.take(failed.channel) else { continue };
             match self.end_failed_link(&mut session, &failed, link, now) {
-                Some(link) => self.failed_links.push_front((failed, link)),
+                Some(link) => self.endings.put_link_back(failed, link),
                 None => self.say_failed(&mut session, &failed, now),
             }
             self.sessions.put(session);
         }
-        self.failed_links.is_empty()
+        !self.endings.have_links()
     }
 
     /// Resumes the session's other consumers, for which the link may have left room.

@@ -55,7 +55,7 @@ impl Connection {
         match link {
             Link::Publisher(mut publisher) => {
                 self.flush_run(session, handle, &mut publisher, now);
-                self.collecting.retain(|other| *other != (session.channel, handle));
+                self.publishing.forget(session.channel, handle);
                 self.confirm_session(session, now);
                 session.confirming.retain(|other| *other != handle);
                 self.links.remove(&publisher.key);

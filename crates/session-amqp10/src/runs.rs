@@ -16,20 +16,20 @@ type Flush = fn(&mut Connection, &mut Session, u32, &mut Publisher, Now);
 impl Connection {
     /// Hands all collected runs to their queues, in parts, except for the runs of a session that is taken out.
     pub(crate) fn flush_runs(&mut self, now: Now) {
-        for (channel, handle) in std::mem::take(&mut self.collecting) {
+        for (channel, handle) in self.publishing.take_collecting() {
             match self.sessions.take(channel) {
                 Some(mut session) => {
                     self.flush_link(&mut session, handle, Self::flush_run_in_parts, now);
                     self.sessions.put(session);
                 }
-                None => self.collecting.push((channel, handle)),
+                None => self.publishing.collect(channel, handle),
             }
         }
     }
 
     /// Hands all collected runs to their queues whole, also those of this session, which is taken out.
     pub(crate) fn flush_whole_runs(&mut self, session: &mut Session, now: Now) {
-        for (channel, handle) in std::mem::take(&mut self.collecting) {
+        for (channel, handle) in self.publishing.take_collecting() {
             if channel == session.channel {
                 self.flush_link(session, handle, Self::flush_run, now);
             } else if let Some(mut other) = self.sessions.take(channel) {
@@ -71,7 +71,7 @@ impl Connection {
             true => self.end_run(session, handle, publisher, fan_out, now),
             false => {
                 let (channel, messages) = (session.channel, std::mem::take(&mut publisher.run.messages));
-                self.fan_outs.push_back(Box::new(WideRun { channel, handle, messages, fan_out }));
+                self.publishing.push_wide(WideRun { channel, handle, messages, fan_out });
             }
         }
     }
@@ -135,11 +135,11 @@ impl Connection {
 
     /// Continues with runs that go to many queues. True if all queues have them.
     pub(super) fn go_on_fanning_out(&mut self, now: Now) -> bool {
-        while let Some(wide) = self.fan_outs.front_mut() {
+        while let Some(wide) = self.publishing.first_wide() {
             if self.client.budget.is_spent() || !wide.fan_out.part(&mut self.client, now.monotonic) {
                 return false;
             }
-            let Some(wide) = self.fan_outs.pop_front() else { break };
+            let Some(wide) = self.publishing.pop_wide() else { break };
             let WideRun { channel, handle, messages, fan_out } = *wide;
             let fanned_out = fan_out.end(&mut self.client);
             let Some(mut session) = self.sessions.take(channel) else { continue };

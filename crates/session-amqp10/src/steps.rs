@@ -230,12 +230,11 @@ impl Steps for Connection {
     }
 
     fn is_ending(&self) -> bool {
-        let is_leaving = self.leaving.is_under_way() || !self.ended.is_empty() || !self.failed_links.is_empty();
-        is_leaving || !self.fan_outs.is_empty() || self.transactions.is_committing()
+        self.endings.are_under_way() || self.publishing.has_wide() || self.transactions.is_committing()
     }
 
     fn is_leaving(&self) -> bool {
-        self.leaving.is_under_way()
+        self.endings.leaving.is_under_way()
     }
 
     fn is_over(&self) -> bool {
@@ -251,7 +250,7 @@ impl Steps for Connection {
     }
 
     fn has_published(&self) -> bool {
-        self.has_published
+        self.publishing.has_begun()
     }
 
     fn has_work(&self) -> bool {

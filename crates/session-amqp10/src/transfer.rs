@@ -157,7 +157,7 @@ impl Connection {
         }
         let bytes = complete.payload.bytes();
         self.client.counters.published(bytes.len() as u64);
-        self.has_published = true;
+        self.publishing.begin();
         let message = incoming::amqp10(bytes).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
         if let Some(user) = message.user_id {
             self.check_user_id(user)?;
@@ -184,7 +184,7 @@ impl Connection {
             self.flush_run(on.session, on.handle, on.link, now);
         }
         if on.link.run.messages.is_empty() {
-            self.collecting.push((on.session.channel, on.handle));
+            self.publishing.collect(on.session.channel, on.handle);
         }
         let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
@@ -286,12 +286,12 @@ impl Connection {
         let LargeMessage { start, address, file, .. } = *large;
         let Address { exchange, key, route } = address;
         self.client.counters.published(complete.size as u64);
-        self.has_published = true;
+        self.publishing.begin();
         let message =
             incoming::amqp10_sections(&start).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
         self.flush_run(on.session, on.handle, on.link, now);
         on.link.run.turn_to(route, 0, true);
-        self.collecting.push((on.session.channel, on.handle));
+        self.publishing.collect(on.session.channel, on.handle);
         let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
         let fields = bytes::Bytes::copy_from_slice(stored.body);
