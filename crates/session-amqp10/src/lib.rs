@@ -6,8 +6,9 @@
 //! [`attach`] makes links out of [`address`]es, [`transfer`] publishes, by the short way of [`plain`] what it can,
 //! [`deliver`] sends, [`disposition`] settles. [`management`] serves requests that declare, bind and delete.
 //!
-//! The parts of a connection stand below it, with their own fields: [`sessions`] with their [`link`]s, open [`transactions`],
-//! [`settlements`], [`questions`] that are answered later, link [`pairs`] of management with the responses that wait.
+//! The parts of a connection stand below it, with their own fields: [`sessions`] with their [`link`]s, [`publishing`] links, open
+//! [`transactions`], [`settlements`], [`endings`] that take several turns, [`questions`] that are answered later, link [`pairs`] of
+//! management with the responses that wait.
 
 mod address;
 mod answers;
