@@ -1,4 +1,4 @@
-//! `basic.ack`, `nack`, `reject`, `recover`: settling and requeueing deliveries.
+//! `basic.ack`, `nack`, `reject`: settling and requeueing deliveries.
 
 use leveret_amqp091::method::basic;
 use leveret_log::Wait;
@@ -6,18 +6,20 @@ use leveret_queue::{Deliveries, Run};
 
 use super::by_queue::{ByQueue, OfQueue};
 use super::channel::Channel;
-use super::error::{Result, no_channel, not_implemented, precondition};
+use super::error::{Result, no_channel};
 use super::session::Session;
+use super::transacting::unknown_tag;
 use super::unfinished::{Settling, Unfinished};
 use super::unsettled::Settled;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
+use leveret_broker::turn_budget::TurnBudget;
 
 impl Session {
     /// `basic.ack`: acknowledgements are collected until the read's frames are used up.
     pub(crate) fn ack(&mut self, channel: u16, ack: &basic::Ack, now: Now) -> Result<()> {
-        if self.transactions > 0
+        if self.transactions.any()
             && self.tx_settle(channel, (ack.delivery_tag, ack.multiple), Settlement::Acknowledge)?
         {
             return Ok(());
@@ -95,22 +97,21 @@ impl Session {
         settlement: Settlement,
         now: Now,
     ) -> Result<()> {
-        if self.transactions > 0 && self.tx_settle(channel, (tag, multiple), settlement)? {
+        if self.transactions.any() && self.tx_settle(channel, (tag, multiple), settlement)? {
             return Ok(());
         }
         self.settle(channel, (tag, multiple), settlement, now)
     }
 
-    /// `basic.recover` and `basic.recover-async`: requeues all unacknowledged deliveries of the channel.
-    pub(crate) fn recover(&mut self, channel: u16, requeue: bool, answer: bool, now: Now) -> Result<()> {
-        self.channel(channel)?;
-        if !requeue {
-            return Err(not_implemented("requeue=false"));
+    /// Requeues the messages of contents of which nothing was sent, because their channel or the connection ends: the client didn't get
+    /// them, so that their delivery hasn't failed.
+    pub(super) fn requeue_unsent(&mut self, channel: Option<u16>, now: Now) {
+        for (channel, tag) in self.contents.unsent(channel) {
+            let Some(entry) = self.channels.get_mut(&channel) else { continue };
+            if let Some((settled, _)) = entry.unsettled.settle(tag, false, &mut TurnBudget::unlimited()) {
+                self.settled(channel, settled, Settlement::Requeue { failed: false }, now);
+            }
         }
-        let settlement = Settlement::Requeue { failed: false };
-        let settling = Settling { channel, up_to: u64::MAX, settlement, recover_ok: answer };
-        self.begin_work(Unfinished::Settling(settling), now);
-        Ok(())
     }
 }
 
@@ -134,8 +135,4 @@ fn give_back(channel: &Channel, settled: Vec<Settled>, settlement: Settlement, n
         let failed = settlement == Settlement::Requeue { failed: true };
         queue.leave(&[], &settled, failed, now.monotonic);
     }
-}
-
-pub(super) fn unknown_tag(tag: u64) -> super::error::ProtocolError {
-    precondition(format!("unknown delivery tag {tag}"))
 }

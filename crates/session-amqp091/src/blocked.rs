@@ -1,7 +1,8 @@
 //! Resource alarms: a connection that publishes while an alarm is raised isn't read until the last one clears.
 //! `connection.blocked` (RabbitMQ's extension of the specification) notifies its client.
 
-use leveret_amqp091::{Frame, FrameKind, Method, ShortStr, encode_method, method::connection};
+use leveret_amqp091::method::connection;
+use leveret_amqp091::{Frame, FrameKind, Method, encode_method};
 use leveret_queue::WaitReason;
 
 use super::held::InputHold;
@@ -28,16 +29,6 @@ impl Session {
         self.flush_run(now);
         self.hold_publishes(WaitReason::Alarm, self.published_to(), now);
         self.tell_blocked();
-    }
-
-    /// Notifies the client, once, that an alarm is raised.
-    pub(crate) fn tell_blocked(&mut self) {
-        if self.client_knows_blocked && !self.told_blocked {
-            self.told_blocked = true;
-            let reason = self.client.broker.alarms.reason();
-            let blocked = connection::Blocked { reason: ShortStr::truncated(&reason) };
-            encode_method(self.client.output.buffer(), 0, &Method::ConnectionBlocked(blocked));
-        }
     }
 
     /// Handles the begin or end of an alarm, which blocks publishing on the whole node.

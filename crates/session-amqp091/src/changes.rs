@@ -1,15 +1,14 @@
 //! Methods that change the control plane: they are asked for, and answered once the change is durable.
 
+use super::error::Result;
+use super::held::Answer;
+use super::questions::{AfterChange, Declared, Question};
+use super::session::Session;
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::queue_handle::Size;
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
 use leveret_broker::streams::Waiter;
 use leveret_broker::time::Now;
-
-use super::error::Result;
-use super::held::Answer;
-use super::questions::{AfterChange, Declared, Question};
-use super::session::Session;
 
 impl Session {
     /// Asks for the change of a method.
@@ -48,4 +47,30 @@ impl Session {
         }
         Ok(())
     }
+
+    /// Answers a declaration once its queue has given its numbers of messages and consumers.
+    pub(super) fn declared_with(&mut self, channel: u16, declared: Declared, size: NowOrLater<(u64, usize)>) {
+        match size {
+            NowOrLater::Now(size) => self.declared(channel, declared, size),
+            NowOrLater::Later(answer) => self.ask(channel, Question::Declare { declared, answer }),
+        }
+    }
+
+    pub(super) fn declared(&mut self, channel: u16, declared: Declared, (messages, consumers): (u64, usize)) {
+        let Declared { queue, nowait, ticket } = declared;
+        let answer = match nowait {
+            true => Answer::Nothing,
+            false => {
+                Answer::QueueDeclareOk { channel, queue, messages: clamp(messages), consumers: clamp(consumers as u64) }
+            }
+        };
+        match ticket.is_nothing() {
+            true => self.answer(answer),
+            false => self.answer_when_durable(ticket, answer),
+        }
+    }
+}
+
+pub(super) fn clamp(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
 }

@@ -26,8 +26,8 @@ pub(crate) struct Channel {
     pub own_rate: OwnRate,
     /// The channel is in the session's list of channels with confirms to come.
     pub is_confirming: bool,
-    /// Publishes and settlements that wait for `tx.commit`; none before `tx.select`.
-    pub tx: Option<Tx>,
+    /// Publishes and settlements that wait for `tx.commit`; none before `tx.select`. In a box, since few channels have one.
+    pub tx: Option<Box<Tx>>,
     /// The prefetch of consumers that are begun later.
     pub prefetch: u16,
     pub last_queue: Option<Arc<str>>,
@@ -69,7 +69,7 @@ impl Channel {
 
     /// Sets the prefetch that its consumers of classic queues share; 0 ends it. Deliveries that they have count.
     pub(super) fn share_prefetch(&mut self, limit: u16) {
-        let in_transaction = self.tx.iter_mut().flat_map(Tx::deliveries_mut);
+        let in_transaction = self.tx.iter_mut().flat_map(|tx| tx.deliveries_mut());
         if let Some(parked) = self.unsettled.share_prefetch(limit, in_transaction) {
             self.parked.keys.extend(parked.keys);
         }
@@ -84,5 +84,18 @@ impl Channel {
             tx.settle(settlement, deliveries);
         }
         is_there
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::session::Session;
+    use super::*;
+
+    /// Allocators round up to sizes such as 768, 896, 1,024 and 1,536, 1,792, 2,048.
+    #[test]
+    fn an_idle_connection_and_its_channel_stay_small() {
+        assert!(size_of::<Channel>() <= 768, "a channel has {} bytes", size_of::<Channel>());
+        assert!(size_of::<Session>() <= 1792, "a connection has {} bytes", size_of::<Session>());
     }
 }

@@ -1,12 +1,11 @@
 //! The end of a channel or connection, from either side (specification 1.1.3).
 
-use leveret_amqp091::{
-    Method, ReplyCode, ShortStr, encode_method,
-    method::{channel, connection},
-};
+use leveret_amqp091::method::{channel, connection};
+use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_method};
 
 use super::channel::Channel;
 use super::error::ProtocolError;
+use super::held::{Answer, InputHold};
 use super::session::{Phase, Session};
 use leveret_broker::time::{Nanos, Now, SECOND};
 
@@ -14,11 +13,6 @@ use leveret_broker::time::{Nanos, Now, SECOND};
 const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
 
 impl Session {
-    pub(crate) fn close_ok(&mut self) {
-        encode_method(self.client.output.buffer(), 0, &Method::ConnectionCloseOk(connection::CloseOk {}));
-        self.phase = Phase::Finished;
-    }
-
     /// Closes the channel or the connection, depending on the error (specification 1.1.3).
     pub(crate) fn fail(&mut self, number: u16, error: ProtocolError, now: Now) {
         self.flush_run(now);
@@ -75,5 +69,16 @@ impl Session {
         self.phase = Phase::Closing;
         self.end_hold();
         self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
+    }
+
+    /// Drops the pending answer on a channel that the broker closes: earlier requests of the client aren't answered any
+    /// more. Input is still only unblocked when the change that it waits for is durable.
+    pub(crate) fn withhold_answer(&mut self, number: u16, now: Now) {
+        self.abandon_question(number, now);
+        if let InputHold::Durable { answer, .. } = &mut self.held
+            && answer.channel() == Some(number)
+        {
+            *answer = Answer::Nothing;
+        }
     }
 }

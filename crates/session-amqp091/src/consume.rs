@@ -1,33 +1,28 @@
-//! `basic.qos`, `basic.consume`, `basic.cancel`, and consumers that the broker cancels.
+//! `basic.qos` and `basic.consume`.
 
-use std::sync::Arc;
-
-use leveret_amqp091::{Method, ReplyCode, ShortStr, encode_method, method::basic};
+use leveret_amqp091::method::basic;
+use leveret_amqp091::{Method, ReplyCode, encode_method};
 use leveret_model::{Action, Refused};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
 
-use super::arguments;
 use super::consumer::Consumer;
 use super::encode::short;
 use super::error::{ProtocolError, Result, not_allowed, not_implemented, precondition};
-use super::held::Answer;
 use super::questions::{Consuming, Question, WantedConsumer};
 use super::reply_consumer::is_reply_name;
 use super::session::Session;
-use super::streams;
 use super::unsettled::is_limited;
+use super::{arguments, streams};
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::events::ConsumerEvent;
-use leveret_broker::queue_handle::{NoConsumer, QueueRef};
+use leveret_broker::queue_handle::NoConsumer;
 use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::REPLY_TO;
 use leveret_broker::settings::GlobalPrefetch;
 use leveret_broker::time::Now;
-use leveret_broker::turn_budget::CONSUMER;
 use leveret_session::client_connection::ConsumerUse;
 use leveret_session::early_signals::EarlySignals;
-use leveret_session::gone::GoneAt;
 use leveret_session::stream_start::too_many_names;
 
 impl Session {
@@ -47,36 +42,6 @@ impl Session {
         }
         encode_method(self.out(channel), channel, &Method::BasicQosOk(basic::QosOk {}));
         Ok(())
-    }
-
-    /// The queue that a method means: by name, or the last one declared on the channel.
-    pub(crate) fn queue_name(&mut self, channel: u16, name: ShortStr<'_>) -> Result<Arc<str>> {
-        let name = arguments::name("queue", name)?;
-        if !name.is_empty() {
-            return Ok(name.into());
-        }
-        let last = self.channel(channel)?.last_queue.clone();
-        last.ok_or_else(|| ProtocolError::new(ReplyCode::NotFound, "no previously declared queue"))
-    }
-
-    /// The same for queues that are bound or deleted.
-    pub(crate) fn declared_queue_name(&mut self, channel: u16, name: ShortStr<'_>) -> Result<Arc<str>> {
-        match &*arguments::declared_name("queue", name)? {
-            "" => self.queue_name(channel, name),
-            name => Ok(name.into()),
-        }
-    }
-
-    /// A queue that this connection may use for `action`.
-    pub(crate) fn known_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
-        Ok(self.client.known_queue(name, action)?)
-    }
-
-    /// Like [`Session::known_queue`], but only a queue that runs.
-    pub(crate) fn usable_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef> {
-        let queue = self.known_queue(name, action)?;
-        queue.check_runs().map_err(|text| ProtocolError::new(ReplyCode::NotFound, text))?;
-        Ok(queue)
     }
 
     /// `basic.consume`.
@@ -187,11 +152,6 @@ impl Session {
         Ok(())
     }
 
-    /// A consumer isn't added.
-    pub(super) fn not_consumed(&mut self) {
-        self.client.account.give(Kind::Consumers, 1);
-    }
-
     /// Counts one more consumer.
     fn take_consumer(&mut self, channel: u16) -> Result<()> {
         let limit = self.client.broker.settings.consumers_per_channel_max;
@@ -201,54 +161,5 @@ impl Session {
             return Err(not_allowed(text));
         }
         Ok(self.client.account.take(Kind::Consumers)?)
-    }
-
-    /// `basic.cancel` from the client. Messages that were delivered stay to be settled.
-    pub(crate) fn cancel(&mut self, channel: u16, cancel: &basic::Cancel<'_>, now: Now) -> Result<()> {
-        self.channel(channel)?;
-        let tag = cancel.consumer_tag.as_bytes();
-        self.cancel_replies(channel, tag);
-        let key = self.channel(channel)?.consumers.get(tag).copied();
-        // An auto-delete queue is deleted with its last consumer: a client that knows that the consumer has ended must
-        // not find it.
-        let mut gone_at = GoneAt::default();
-        if let Some(consumer) = key.and_then(|key| self.forget_consumer(key)) {
-            let left = consumer.queue.cancel(consumer.id, now.monotonic);
-            gone_at = self.client.delete_if_unused(&consumer.queue, left, now);
-        }
-        let answer = match cancel.nowait {
-            true => Answer::Nothing,
-            false => Answer::BasicCancelOk { channel, tag: tag.into() },
-        };
-        self.answer_when_gone(channel, gone_at, answer);
-        Ok(())
-    }
-
-    pub(super) fn forget_consumer(&mut self, key: u64) -> Option<Box<Consumer>> {
-        let consumer = self.consumers.remove(&key)?;
-        self.client.account.give(Kind::Consumers, 1);
-        self.client.consumer_closed(&consumer.event());
-        if let Some(channel) = self.channels.get_mut(&consumer.channel) {
-            channel.consumers.remove(&consumer.tag);
-            channel.unsettled.end_source(consumer.source);
-        }
-        Some(consumer)
-    }
-
-    /// Handles a consumer that the broker ended, since its queue is gone.
-    pub(crate) fn cancelled(&mut self, key: u64) {
-        if let Some(consumer) = self.forget_consumer(key) {
-            self.client.budget.spend(CONSUMER);
-            self.send_cancel(&consumer);
-        }
-    }
-
-    /// Notifies the client that the broker ended a consumer, if the client knows such a notice.
-    pub(super) fn send_cancel(&mut self, consumer: &Consumer) {
-        let is_open = self.channels.get(&consumer.channel).is_some_and(|channel| !channel.closing);
-        if is_open && self.client_knows_cancel {
-            let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });
-            encode_method(self.out(consumer.channel), consumer.channel, &method);
-        }
     }
 }

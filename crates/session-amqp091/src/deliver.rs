@@ -14,7 +14,6 @@ use leveret_broker::settlement::Settlement;
 use leveret_broker::stats::Stat;
 use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
-use leveret_broker::turn_budget::{CONSUMER, WOKEN_FIRST, WOKEN_MAX};
 
 impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.
@@ -44,54 +43,6 @@ impl Session {
             if self.serve(key, now) == TurnEnd::More {
                 self.client.scheduled.push_back(key);
             }
-        }
-    }
-
-    /// Wakes consumers that waited for the client to settle something.
-    pub(crate) fn settled_some(&mut self, number: u16, now: Now) {
-        let Some(channel) = self.channels.get_mut(&number) else { return };
-        channel.unsettled.report(&mut self.client.account);
-        let shared = channel.unsettled.shared_mut().map(|shared| &mut shared.parked);
-        let mut any_parked = false;
-        for parked in [&mut channel.parked].into_iter().chain(shared).filter(|parked| !parked.keys.is_empty()) {
-            parked.wake_next = WOKEN_FIRST;
-            any_parked = true;
-        }
-        if any_parked {
-            self.wake_parked(number, now);
-        }
-    }
-
-    /// Wakes some consumers that wait for the client to settle something, while there is room. The queues of woken
-    /// consumers may be empty. If there still is room in the next turn, twice as many are woken then, and so on until
-    /// all are. Waking all at once would let one acknowledgement cost a scan of all consumers.
-    fn wake_parked(&mut self, number: u16, now: Now) {
-        let Some(channel) = self.channels.get_mut(&number) else { return };
-        let room = channel.unsettled.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account);
-        let shared = channel.unsettled.shared_mut().map(|shared| (shared.room(), &mut shared.parked));
-        let mut are_left = false;
-        for (room, parked) in [(room, &mut channel.parked)].into_iter().chain(shared) {
-            if room == 0 {
-                parked.wake_next = 0;
-                continue;
-            }
-            for key in parked.next_ones(WOKEN_MAX) {
-                self.client.budget.spend(CONSUMER);
-                if let Some(consumer) = self.consumers.get(&key) {
-                    consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
-                }
-            }
-            are_left |= !parked.keys.is_empty();
-        }
-        if are_left && !self.waking.contains(&number) {
-            self.waking.push(number);
-        }
-    }
-
-    /// Continues to wake consumers of channels where some are left.
-    pub(super) fn wake_more(&mut self, now: Now) {
-        for number in std::mem::take(&mut self.waking) {
-            self.wake_parked(number, now);
         }
     }
 

@@ -1,9 +1,11 @@
 //! How input is blocked and unblocked.
 
+use leveret_amqp091::method::connection;
+use leveret_amqp091::{Method, ShortStr, encode_method};
 use leveret_queue::WaitReason;
 use smallvec::SmallVec;
 
-use super::held::{Answer, InputHold};
+use super::held::InputHold;
 use super::session::Session;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Now;
@@ -29,14 +31,13 @@ impl Session {
         std::mem::take(&mut self.held)
     }
 
-    /// Drops the pending answer on a channel that the broker closes: earlier requests of the client aren't answered any
-    /// more. Input is still only unblocked when the change that it waits for is durable.
-    pub(crate) fn withhold_answer(&mut self, number: u16, now: Now) {
-        self.abandon_question(number, now);
-        if let InputHold::Durable { answer, .. } = &mut self.held
-            && answer.channel() == Some(number)
-        {
-            *answer = Answer::Nothing;
+    /// Notifies the client, once, that an alarm is raised.
+    pub(crate) fn tell_blocked(&mut self) {
+        if self.client_knows_blocked && !self.told_blocked {
+            self.told_blocked = true;
+            let reason = self.client.broker.alarms.reason();
+            let blocked = connection::Blocked { reason: ShortStr::truncated(&reason) };
+            encode_method(self.client.output.buffer(), 0, &Method::ConnectionBlocked(blocked));
         }
     }
 }

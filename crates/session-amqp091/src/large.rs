@@ -3,9 +3,10 @@
 //! A content's frames follow each other on their channel (specification 4.2.6); only frames of other channels may be
 //! sent between them. Further frames of its own channel wait behind it.
 
+use leveret_amqp091::method::basic;
 use leveret_amqp091::{
     FrameKind, Method, ReplyCode, decode_frame, encode_body_with, encode_content_body, encode_deliver, encode_header,
-    encode_method, method::basic,
+    encode_method,
 };
 use leveret_message::StoredMessage;
 use leveret_message::deliver::{file_to_amqp091, to_amqp091, within};
@@ -18,9 +19,7 @@ use super::held::InputHold;
 use super::session::Session;
 use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
-use leveret_broker::turn_budget::TurnBudget;
 
 /// Header and end of a frame (4.2.3).
 const FRAME_OVERHEAD: usize = 8;
@@ -36,25 +35,9 @@ enum Failure {
 }
 
 impl Session {
-    /// The buffer that frames for a channel are written to.
-    pub(crate) fn out(&mut self, channel: u16) -> &mut Vec<u8> {
-        self.contents.out(&mut self.client.output, channel)
-    }
-
     /// Begins to send a message whose body is in a file: the only one of `taken`.
     pub(crate) fn begin_content(&mut self, channel: u16, lead: Lead, tag: u64, taken: Taken, queue: &QueueRef) {
         self.contents.begin(channel, (lead, tag, taken), queue);
-    }
-
-    /// Requeues the messages of contents of which nothing was sent, because their channel or the connection ends: the client didn't get
-    /// them, so that their delivery hasn't failed.
-    pub(super) fn requeue_unsent(&mut self, channel: Option<u16>, now: Now) {
-        for (channel, tag) in self.contents.unsent(channel) {
-            let Some(entry) = self.channels.get_mut(&channel) else { continue };
-            if let Some((settled, _)) = entry.unsettled.settle(tag, false, &mut TurnBudget::unlimited()) {
-                self.settled(channel, settled, Settlement::Requeue { failed: false }, now);
-            }
-        }
     }
 
     /// Sends the parts of contents that have been read, until the output holds `most` bytes.

@@ -1,18 +1,25 @@
 //! AMQP 0-9-1 sessions: frames in, calls on queues and the control plane, frames out.
 //!
-//! [`session`] drives a connection's states; each file above it holds one group of methods. Its parts stand below it, with their own
-//! fields: a [`channel`] with its [`unsettled`] deliveries and its transaction ([`tx`]), a [`consumer`], the [`run`] that publishes are
-//! collected in, large [`contents`], [`questions`] that are answered later, and [`unfinished`] work.
+//! [`steps`] says in which order a connection works, [`methods`] where its client's methods go, [`answered`] where late answers go. Each
+//! file below holds one group of methods of [`session`], a connection's state, and calls only what stands below it: publishing and
+//! settling know nothing of [`closing`], which ends what they left. The parts of a connection stand below it, with their own fields: a
+//! [`channel`] with its [`unsettled`] deliveries and its transaction ([`tx`]), a [`consumer`], the [`run`] that publishes are collected
+//! in, large [`contents`], [`questions`] that are answered later, and [`unfinished`] work.
 
+mod abandon;
 mod acknowledge;
 mod amqplain;
+mod answered;
+mod answers;
 mod arguments;
-mod asked;
 mod blocked;
 mod by_queue;
+mod cancel;
 mod changes;
 mod channel;
 mod closing;
+mod committing;
+mod confirm;
 mod consume;
 mod consumer;
 mod content;
@@ -31,6 +38,7 @@ mod identity;
 mod large;
 mod log_lines;
 mod methods;
+mod named;
 mod overdue;
 mod parked;
 mod plain_form;
@@ -38,6 +46,8 @@ mod protocol;
 mod publish;
 mod questions;
 mod queues;
+mod recover;
+mod replies;
 mod reply_consumer;
 mod reply_to;
 mod run;
@@ -46,12 +56,15 @@ mod seen;
 mod session;
 mod shared_prefetch;
 mod sources;
+mod steps;
 mod streams;
+mod transacting;
 mod transaction;
 mod tx;
 mod unfinished;
 mod unsettled;
 mod view;
+mod waking;
 mod work;
 
 pub use protocol::Amqp091Protocol;

@@ -1,30 +1,11 @@
 //! The texts of log lines about a session.
 
-use leveret_amqp091::{FieldValue, method::name_of};
+use leveret_amqp091::method::name_of;
 
 use super::error::ProtocolError;
 use super::session::{Phase, Session};
-use leveret_broker::log_lines::Told;
 
 impl Session {
-    pub(crate) fn told(&self) -> Told<'_> {
-        let named = self.client_properties.lookup("connection_name");
-        let client_name = named.and_then(FieldValue::as_str).unwrap_or_default();
-        self.client.told(client_name)
-    }
-
-    /// The state by RabbitMQ's name.
-    pub(crate) fn state(&self) -> &'static str {
-        match self.phase {
-            Phase::Start | Phase::Refused => "starting",
-            Phase::Tune => "tuning",
-            Phase::Open => "opening",
-            Phase::Running => "running",
-            Phase::Closing => "closing",
-            Phase::Finished => "closed",
-        }
-    }
-
     /// The cause of a close, such as `operation queue.declare caused a channel exception not_found: no queue 'q' in
     /// vhost '/'`.
     pub(crate) fn cause(&self, scope: &str, error: &ProtocolError) -> String {

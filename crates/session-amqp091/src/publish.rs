@@ -111,7 +111,7 @@ impl Session {
     fn begin_body(&mut self, channel: u16, publish: &Publish, header: &ContentHeader<'_>, now: Now) -> Result<Body> {
         let size = header.body_size as usize;
         let persistent = delivery_mode(header.properties) == Some(DELIVERY_MODE_PERSISTENT);
-        if persistent && size >= self.client.broker.settings.body_file_from && self.transactions == 0 {
+        if persistent && size >= self.client.broker.settings.body_file_from && !self.transactions.any() {
             let prepared = self.prepare(&publish.arriving(channel, header.properties), now)?;
             if prepared.route.streams(&self.client.broker.shared, persistent, size) {
                 let file = self.client.broker.bodies.begin(&self.client.unwritten, &self.client.outbox);
@@ -220,11 +220,11 @@ impl Session {
             self.client.trace_single(channel, &route, &StoredMessage { body: body.bytes(), ..message }, now);
             return self.unroutable(&Arriving { properties, ..*arriving }, &body, now);
         }
-        if self.transactions > 0 {
+        if self.transactions.any() {
             self.check_transaction(channel, body.bytes().len(), route.queues.len())?;
         }
         let length = body.bytes().len();
-        let is_free = self.transactions == 0;
+        let is_free = !self.transactions.any();
         let body = match body {
             BodyRef::Slice(bytes) if is_free && route.streams(&self.client.broker.shared, persistent, length) => {
                 let bytes = Bytes::copy_from_slice(bytes);
@@ -279,7 +279,7 @@ impl Session {
         if mandatory {
             self.client.counters.unroutable_returned.add(1);
             let returned = Returned { exchange, routing_key, properties, body: body.bytes() };
-            if self.transactions > 0 && self.tx_return(channel, &returned)? {
+            if self.transactions.any() && self.tx_return(channel, &returned)? {
                 return Ok(());
             }
             self.return_message(channel, &returned);
@@ -337,7 +337,7 @@ impl Session {
         }
         route.count(u64::from(count), now.monotonic);
         self.client.trace_published(channel, &route, &batch, now);
-        if self.transactions > 0 && self.tx_publish(channel, &route, &batch, persistent) {
+        if self.transactions.any() && self.tx_publish(channel, &route, &batch, persistent) {
             return None;
         }
         let fan_out = FanOut::new(&self.client, route, batch, persistent, file);

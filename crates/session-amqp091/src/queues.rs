@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use leveret_amqp091::method::queue;
-use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Permit, Resource};
+use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Resource};
 use leveret_queue::DeleteIf;
 
 use super::arguments;
+use super::changes::clamp;
 use super::error::Result;
 use super::held::Answer;
 use super::questions::{AfterChange, Declared, Question};
@@ -17,10 +18,6 @@ use leveret_broker::queue_handle::Size;
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
-
-fn clamp(count: u64) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
-}
 
 impl Session {
     /// `queue.declare`.
@@ -52,28 +49,6 @@ impl Session {
         };
         let request = ChangeRequest::new(permit, Command::DeclareQueue(declared));
         self.change(channel, request, AfterChange::Declare { queue: name, nowait: declare.nowait }, now)
-    }
-
-    /// Answers a declaration once its queue has given its numbers of messages and consumers.
-    pub(super) fn declared_with(&mut self, channel: u16, declared: Declared, size: NowOrLater<(u64, usize)>) {
-        match size {
-            NowOrLater::Now(size) => self.declared(channel, declared, size),
-            NowOrLater::Later(answer) => self.ask(channel, Question::Declare { declared, answer }),
-        }
-    }
-
-    pub(super) fn declared(&mut self, channel: u16, declared: Declared, (messages, consumers): (u64, usize)) {
-        let Declared { queue, nowait, ticket } = declared;
-        let answer = match nowait {
-            true => Answer::Nothing,
-            false => {
-                Answer::QueueDeclareOk { channel, queue, messages: clamp(messages), consumers: clamp(consumers as u64) }
-            }
-        };
-        match ticket.is_nothing() {
-            true => self.answer(answer),
-            false => self.answer_when_durable(ticket, answer),
-        }
     }
 
     fn queue_declare_passive(
@@ -178,10 +153,5 @@ impl Session {
         let condition = DeleteIf { unused: delete.if_unused, empty: delete.if_empty, expired: false };
         let request = ChangeRequest::delete_queue(permit, command, condition);
         self.change(channel, request, AfterChange::DeleteQueue { nowait: delete.nowait }, now)
-    }
-
-    /// The permit for an action of this connection's user in its vhost.
-    pub(crate) fn authorize(&self, action: Action<'_>) -> Result<Permit> {
-        Ok(self.client.authorize(action)?)
     }
 }

@@ -1,19 +1,16 @@
-//! Direct reply-to: the requester's side, and the pseudo queue's answers to other methods.
+//! Direct reply-to: the channel's consumer, and the pseudo queue's answers to other methods.
 
 use std::sync::Arc;
 
-use leveret_amqp091::{Method, Properties, ReplyCode, ShortStr, encode_method, method::basic, method::queue};
-use leveret_message::BatchPart;
+use leveret_amqp091::method::{basic, queue};
+use leveret_amqp091::{Method, Properties, ReplyCode, ShortStr, encode_method};
 use leveret_model::Refused;
 
-use super::encode::{Recipient, encode_delivery, short};
+use super::encode::short;
 use super::error::{ProtocolError, Result, not_allowed, precondition};
 use super::reply_consumer::ReplyConsumer;
 use super::session::Session;
 use leveret_broker::reply_to::{REPLY_TO, is_volatile};
-use leveret_broker::settings::TURN_BYTES_MAX;
-use leveret_broker::time::Now;
-use leveret_message::deliver::Delivery;
 
 impl Session {
     /// `basic.consume` from the pseudo queue.
@@ -29,7 +26,7 @@ impl Session {
             return Err(precondition("reply consumer cannot acknowledge"));
         }
         entry.reply = Some(ReplyConsumer::new(tag.clone(), targets.register(outbox, key)));
-        self.reply_channels.insert(key, channel);
+        self.replies.begin(key, channel);
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
             encode_method(self.out(channel), channel, &answer);
@@ -117,46 +114,6 @@ impl Session {
 
     /// Removes a channel's consumer of answers that has ended.
     pub(super) fn forget_reply_consumer(&mut self, reply: &ReplyConsumer) {
-        self.reply_channels.remove(&reply.target().key());
-    }
-
-    /// Encodes answers that have come, until the output holds one write's worth.
-    pub(crate) fn deliver_replies(&mut self, now: Now) {
-        let (frame_max, properties_max) = (self.frame_max, self.properties_max());
-        while self.client.output.len() < TURN_BYTES_MAX
-            && self.contents.behind_bytes() < TURN_BYTES_MAX
-            && let Some(reply) = self.replies.pop_front()
-        {
-            reply.done();
-            let owner = |channel: &super::channel::Channel| {
-                channel.reply.as_ref().is_some_and(|own| own.target().is_target_of(&reply))
-            };
-            let key = reply.key;
-            let Some(number) = self.reply_channels.get(&key).copied() else { continue };
-            // The channel or its consumer is gone, and its answers are dropped.
-            let Some(channel) = self.channels.get_mut(&number).filter(|channel| owner(channel)) else { continue };
-            let Some(consumer) = &channel.reply else { continue };
-            let tag = consumer.tag.clone();
-            let sent_time = self.client.broker.settings.sent_time;
-            let delivery = Delivery { now_ms: now.wall_ms, sent_time, ..Delivery::default() };
-            let to = Recipient { channel: number, tag: &tag, frame_max, properties_max, delivery };
-            let out = self.contents.out(&mut self.client.output, number);
-            for at in 0..reply.batch.len() {
-                let message = reply.batch.message(at).view();
-                if let Err(bytes) = encode_delivery(out, &to, channel.unsettled.next_tag(), &message) {
-                    return self.fail(number, ProtocolError::header_too_large(bytes, frame_max), now);
-                }
-            }
-            let count = reply.batch.len() as u32;
-            self.client.counters.delivered_replies.add(u64::from(count));
-            let name = channel.reply.as_ref().map(|own| own.target().name().clone());
-            self.client.trace_delivered(
-                number,
-                &name.unwrap_or_default(),
-                BatchPart::of(&reply.batch, 0, count),
-                &to.delivery,
-                now,
-            );
-        }
+        self.replies.end(reply);
     }
 }

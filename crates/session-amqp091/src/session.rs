@@ -1,32 +1,24 @@
-//! A connection's states and the dispatch of its frames.
+//! The state of a connection.
 
 use std::collections::VecDeque;
 
-use leveret_amqp091::{
-    ContentHeader, FieldTable, Frame, FrameKind, HEADER_OVERHEAD, Method, ReplyCode, decode_frame, encode_heartbeat,
-};
-use leveret_queue::{Signal, WaitReason};
+use leveret_amqp091::{FieldTable, FieldValue, HEADER_OVERHEAD};
 use rustc_hash::FxHashMap;
 
 use super::by_queue::ByQueue;
 use super::channel::Channel;
 use super::consumer::Consumer;
-use super::content::Incoming;
 use super::contents::Contents;
-use super::error::{ProtocolError, Result, no_channel};
+use super::error::{Result, no_channel};
 use super::held::InputHold;
 use super::questions::Questions;
-use super::run::{Arriving, BodyRef, LateReturn, PublishRun};
+use super::reply_consumer::ArrivedReplies;
+use super::run::{LateReturn, PublishRun};
+use super::tx::OpenTransactions;
 use super::unfinished::Unfinished;
-use leveret_broker::inquiry::Inquiry;
-use leveret_broker::reply::Reply;
-use leveret_broker::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
+use leveret_broker::log_lines::Told;
 use leveret_broker::streams::waits::InOrder;
-use leveret_broker::time::Now;
-use leveret_broker::turn_budget::CONTROL;
-use leveret_broker::views::ConnectionView;
 use leveret_session::client_connection::ClientConnection;
-use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 
 /// The state of a connection (specification 2.2.4).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,10 +56,8 @@ pub(crate) struct Session {
     pub(crate) consumers: FxHashMap<u64, Box<Consumer>>,
     /// Channels whose parked consumers are being woken.
     pub(super) waking: Vec<u16>,
-    /// The channels of consumers of direct reply-to, by key.
-    pub(crate) reply_channels: FxHashMap<u64, u16>,
-    /// Answers of direct reply-to that wait for the socket.
-    pub(crate) replies: VecDeque<Reply>,
+    /// Answers of direct reply-to.
+    pub(crate) replies: ArrivedReplies,
     /// Large bodies that are being sent.
     pub(crate) contents: Contents,
     pub(crate) run: PublishRun,
@@ -76,10 +66,8 @@ pub(crate) struct Session {
     pub(super) unfinished: VecDeque<Unfinished>,
     pub(crate) held: InputHold,
     pub(super) questions: Questions,
-    /// Number of channels in transaction mode (`tx.select`).
-    pub(crate) transactions: u32,
-    /// Bytes of memory that wait for `tx.commit`.
-    pub(crate) transaction_bytes: u64,
+    /// The transactions of all channels.
+    pub(crate) transactions: OpenTransactions,
     pub(crate) confirming: Vec<u16>,
     /// Messages of queues that answer later, which may have to be returned.
     pub(crate) late_returns: Option<Box<InOrder<LateReturn>>>,
@@ -101,24 +89,17 @@ impl Session {
             channels: FxHashMap::default(),
             consumers: FxHashMap::default(),
             waking: Vec::new(),
-            reply_channels: FxHashMap::default(),
-            replies: VecDeque::new(),
+            replies: ArrivedReplies::default(),
             contents: Contents::default(),
             run: PublishRun::default(),
             acks: ByQueue::default(),
             unfinished: VecDeque::new(),
             held: InputHold::No,
             questions: Questions::default(),
-            transactions: 0,
-            transaction_bytes: 0,
+            transactions: OpenTransactions::default(),
             confirming: Vec::new(),
             late_returns: None,
         }
-    }
-
-    /// Whether consumers may take messages.
-    fn delivers(&self) -> bool {
-        self.phase == Phase::Running && !self.is_ending()
     }
 
     /// Largest size in bytes of the properties in a content header to this client.
@@ -134,332 +115,26 @@ impl Session {
         self.channels.get_mut(&number).map(|channel| &mut **channel).ok_or_else(|| no_channel(number))
     }
 
-    /// Handles a frame; returns how many bytes after it were used, too.
-    fn handle(&mut self, frame: &Frame<'_>, rest: &[u8], now: Now) -> Result<usize> {
-        if self.phase == Phase::Closing {
-            if frame.kind == FrameKind::Method
-                && let Ok(method) = Method::decode(frame.payload)
-            {
-                match method {
-                    Method::ConnectionCloseOk(_) => self.phase = Phase::Finished,
-                    Method::ConnectionClose(_) => self.close_ok(),
-                    _ => {}
-                }
-            }
-            return Ok(0);
-        }
-        if frame.kind == FrameKind::Heartbeat {
-            return Ok(0);
-        }
-        if frame.channel != 0
-            && let Some(channel) = self.channels.get(&frame.channel)
-            && channel.closing
-        {
-            return self.closing_channel(frame, now).map(|()| 0);
-        }
-        match frame.kind {
-            FrameKind::Method => self.method_frame(frame, rest, now),
-            FrameKind::Header => self.content_header(frame.channel, frame.payload, now).map(|()| 0),
-            FrameKind::Body => self.content_body(frame.channel, frame.payload, now).map(|()| 0),
-            FrameKind::Heartbeat => Ok(0),
-        }
+    /// The buffer that frames for a channel are written to.
+    pub(crate) fn out(&mut self, channel: u16) -> &mut Vec<u8> {
+        self.contents.out(&mut self.client.output, channel)
     }
 
-    fn method_frame(&mut self, frame: &Frame<'_>, rest: &[u8], now: Now) -> Result<usize> {
-        let number = frame.channel;
-        let method = Method::decode(frame.payload)?;
-        if self.phase != Phase::Running || number == 0 {
-            return self.connection_method(number, &method, now).map_err(|error| error.in_method(&method)).map(|()| 0);
-        }
-        if let Some(channel) = self.channels.get(&number)
-            && !matches!(channel.incoming, Incoming::Method)
-        {
-            let text = format!("expected content frames of basic.publish on channel {number}, got {}", method.name());
-            return Err(ProtocolError::new(ReplyCode::UnexpectedFrame, text).in_method(&method));
-        }
-        let result = match &method {
-            Method::BasicPublish(publish) => match self.inline_publish(number, publish, rest, now) {
-                Ok(Some(used)) => return Ok(used),
-                Ok(None) => self.begin_publish(number, publish),
-                Err(error) => Err(error),
-            },
-            Method::BasicAck(ack) => {
-                self.flush_run(now);
-                self.ack(number, ack, now)
-            }
-            _ => {
-                self.client.budget.spend(CONTROL);
-                self.flush_run(now);
-                self.flush_acks(now);
-                self.channel_method(number, &method, now)
-            }
-        };
-        result.map_err(|error| error.in_method(&method)).map(|()| 0)
+    pub(crate) fn told(&self) -> Told<'_> {
+        let named = self.client_properties.lookup("connection_name");
+        let client_name = named.and_then(FieldValue::as_str).unwrap_or_default();
+        self.client.told(client_name)
     }
 
-    /// Handles the usual publish, which is entirely in the read buffer, without copying any of it.
-    fn inline_publish(
-        &mut self,
-        number: u16,
-        publish: &leveret_amqp091::method::basic::Publish<'_>,
-        rest: &[u8],
-        now: Now,
-    ) -> Result<Option<usize>> {
-        if publish.immediate || !self.channels.contains_key(&number) {
-            return Ok(None);
-        }
-        let Ok(Some((frame, length))) = decode_frame(rest, self.frame_max) else { return Ok(None) };
-        if frame.kind != FrameKind::Header || frame.channel != number {
-            return Ok(None);
-        }
-        let header = ContentHeader::decode(frame.payload)?;
-        self.check_header(&header)?;
-        let mut used = length;
-        let mut body: &[u8] = b"";
-        if header.body_size > 0 {
-            let Ok(Some((frame, length))) = decode_frame(&rest[used..], self.frame_max) else { return Ok(None) };
-            if frame.kind != FrameKind::Body
-                || frame.channel != number
-                || frame.payload.len() as u64 != header.body_size
-            {
-                return Ok(None);
-            }
-            used += length;
-            body = frame.payload;
-        }
-        let arriving = Arriving {
-            channel: number,
-            exchange: publish.exchange.as_bytes(),
-            routing_key: publish.routing_key.as_bytes(),
-            mandatory: publish.mandatory,
-            properties: header.properties,
-        };
-        self.publish(&arriving, BodyRef::Slice(body), now)?;
-        Ok(Some(used))
-    }
-}
-
-impl Steps for Session {
-    fn client(&self) -> &ClientConnection {
-        &self.client
-    }
-
-    fn client_mut(&mut self) -> &mut ClientConnection {
-        &mut self.client
-    }
-
-    fn is_open(&self) -> bool {
-        self.phase == Phase::Running
-    }
-
-    fn is_held(&self) -> bool {
-        !matches!(self.held, InputHold::No)
-    }
-
-    fn is_ending(&self) -> bool {
-        !self.unfinished.is_empty()
-    }
-
-    fn is_leaving(&self) -> bool {
-        self.unfinished.iter().any(|unfinished| matches!(unfinished, Unfinished::Connection(_)))
-    }
-
-    fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Refused | Phase::Finished)
-    }
-
-    fn is_closed(&self) -> bool {
-        self.phase == Phase::Finished
-    }
-
-    fn transaction_bytes(&self) -> u64 {
-        self.transaction_bytes
-    }
-
-    fn has_published(&self) -> bool {
-        self.run.has_route()
-    }
-
-    /// During an alarm at least the next frame is read, and blocked if it publishes: only then is the client notified.
-    fn has_to_be_told(&self) -> bool {
-        self.alarm && !self.told_blocked
-    }
-
-    fn has_full_output(&self) -> bool {
-        self.client.output.is_full() || self.contents.behind_bytes() >= OUTPUT_BYTES_MAX
-    }
-
-    fn has_work(&self) -> bool {
-        let has_content = self.contents.is_ready() && self.client.output.len() < TURN_BYTES_MAX;
-        has_content
-            || self.takes_answers()
-            || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
-            || (!(self.client.starved.is_empty() && self.replies.is_empty())
-                && self.client.output.is_empty()
-                && self.contents.behind_bytes() < TURN_BYTES_MAX)
-    }
-
-    fn begin_read(&mut self) {
-        // The outbox may have earlier events; an alarm takes effect from the next read on.
-        self.alarm = self.client.broker.alarms.publishing_blocked();
-    }
-
-    fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
-        if self.client.unwritten.is_full() {
-            self.hold(InputHold::Upload, now);
-            return driven::Frame::Waits;
-        }
-        if self.phase == Phase::Running && self.publishes_wait() {
-            self.hold_for_log(now);
-            return driven::Frame::Waits;
-        }
-        let (frame, length) = match decode_frame(input, self.frame_max) {
-            Ok(Some(found)) => found,
-            Ok(None) => return driven::Frame::Waits,
-            Err(error) => {
-                self.fail(0, error.into(), now);
-                return driven::Frame::Broken;
-            }
-        };
-        if self.questions.hold(&frame) {
-            self.held = InputHold::Asked;
-            return driven::Frame::Waits;
-        }
-        if self.is_held_by_alarm(&frame) {
-            self.hold_for_alarm(now);
-            return driven::Frame::Waits;
-        }
-        if self.asks_for_contents(&frame) {
-            self.flush_run(now);
-            if self.client.await_publishes() {
-                return driven::Frame::Waits;
-            }
-        }
-        match self.handle(&frame, &input[length..], now) {
-            Ok(further) => driven::Frame::Used(length + further),
-            Err(error) => {
-                self.fail(frame.channel, error, now);
-                driven::Frame::Used(length)
-            }
-        }
-    }
-
-    fn flush(&mut self, now: Now) {
-        self.flush_in_parts(now);
-        self.flush_acks(now);
-    }
-
-    fn begin_turn(&mut self, now: Now) {
-        if !self.wants_read() && !self.client.output.is_full() {
-            // Heartbeats that aren't read don't count as missed, unless it is the client that doesn't read.
-            self.client.last_input = now.monotonic;
-        }
-    }
-
-    fn go_on(&mut self, now: Now) -> bool {
-        self.continue_work(now);
-        true
-    }
-
-    fn signal(&mut self, signal: Signal, _: Now) {
-        if self.questions.keep_early(signal) {
-            return;
-        }
-        match signal {
-            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
-            Signal::Cancelled(key) => self.cancelled(key),
-            Signal::Loaded(key) => self.questions.loaded(key),
-            Signal::Answered(key) => self.questions.answered(key),
-            // Consumers of this protocol have no link credit.
-            Signal::Drained { .. } | Signal::Activity { .. } => {}
-        }
-    }
-
-    fn alarm_changed(&mut self) {
-        self.note_alarm();
-    }
-
-    fn reply(&mut self, reply: Reply, _: Now) {
-        self.replies.push_back(reply);
-    }
-
-    fn view(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {
-        self.describe_connection(inquiry, now)
-    }
-
-    fn close_for_maintenance(&mut self, now: Now) {
-        self.close(IN_MAINTENANCE, now);
-    }
-
-    fn shed(&mut self, reason: &str, now: Now) {
-        self.told().cut(reason, now);
-        self.begin_end(None, now);
-        self.phase = Phase::Finished;
-    }
-
-    fn close(&mut self, reason: &str, now: Now) {
-        self.close_with(ReplyCode::ConnectionForced, &format!("CONNECTION_FORCED - {reason}"), now);
-    }
-
-    fn durable(&mut self, now: Now) {
-        self.confirm_durable(now);
-        self.end_reached_hold(now);
-    }
-
-    fn deliver(&mut self, now: Now) {
-        self.take_answers(now);
-        if self.delivers() {
-            self.wake_more(now);
-            self.serve_consumers(now);
-            self.deliver_replies(now);
-        }
-    }
-
-    fn look(&mut self, number: u16, now: Now) {
-        self.take_back(number, now);
-    }
-
-    /// Heartbeats are negotiated before the connection is open (specification 4.2.7).
-    fn keeps_alive(&self) -> bool {
-        self.phase != Phase::Finished
-    }
-
-    fn deadline_passed(&mut self, now: Now) {
-        if !matches!(self.phase, Phase::Closing | Phase::Refused) {
-            self.told().cut(HANDSHAKE_TIMEOUT, now);
-        }
-        self.phase = Phase::Finished;
-    }
-
-    fn fell_silent(&mut self, now: Now) {
-        let seconds = self.heartbeat_s();
-        self.told().cut(&format!("missed heartbeats from client, timeout: {seconds}s"), now);
-        self.phase = Phase::Finished;
-    }
-
-    fn send_heartbeat(&mut self) {
-        encode_heartbeat(self.client.output.buffer());
-    }
-
-    fn register(&mut self) {
-        let streams = &self.client.broker.streams;
-        let (awaited, wants_room) = match &self.held {
-            // If there is no position yet, the connection is notified when a move of dead letters gets one.
-            InputHold::Durable { wait, .. } => (wait.next_awaited(&|stream| streams.reached(stream)), false),
-            InputHold::No => (None, self.client.waits_for_log),
-            InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => (None, true),
-            _ => (None, false),
-        };
-        self.client.register(awaited, wants_room);
-    }
-
-    fn cut_off(&mut self, now: Now) {
+    /// The state by RabbitMQ's name.
+    pub(crate) fn state(&self) -> &'static str {
         match self.phase {
-            Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
-            _ => self.told().lost(now),
+            Phase::Start | Phase::Refused => "starting",
+            Phase::Tune => "tuning",
+            Phase::Open => "opening",
+            Phase::Running => "running",
+            Phase::Closing => "closing",
+            Phase::Finished => "closed",
         }
-        self.begin_end(None, now);
-        self.phase = Phase::Finished;
-        self.end_hold();
     }
 }

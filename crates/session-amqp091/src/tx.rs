@@ -25,6 +25,49 @@ pub(crate) struct Tx {
     replies: Vec<(Arc<ReplyTarget>, Arc<Batch>)>,
 }
 
+/// The open transactions of a connection, as sums.
+#[derive(Default)]
+pub(crate) struct OpenTransactions {
+    /// Number of channels in transaction mode (`tx.select`).
+    channels: u32,
+    /// Bytes of memory that wait for `tx.commit`.
+    bytes: u64,
+}
+
+impl OpenTransactions {
+    /// Whether any channel is in transaction mode.
+    #[inline]
+    pub(super) fn any(&self) -> bool {
+        self.channels > 0
+    }
+
+    /// Bytes of memory that wait for `tx.commit`.
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// A channel enters transaction mode.
+    pub(super) fn begin(&mut self) {
+        self.channels += 1;
+    }
+
+    /// Something of this many bytes was added to a transaction.
+    pub(super) fn added(&mut self, bytes: u64) {
+        self.bytes += bytes;
+    }
+
+    /// A transaction was taken out, to be committed or dropped.
+    pub(super) fn taken(&mut self, tx: &Tx) {
+        self.bytes -= tx.bytes();
+    }
+
+    /// A channel in transaction mode ends with its transaction.
+    pub(super) fn end(&mut self, tx: &Tx) {
+        self.channels -= 1;
+        self.taken(tx);
+    }
+}
+
 /// Exchange, routing key, properties and body of a message that goes back to its publisher.
 pub(super) struct UnroutedMessage([Box<[u8]>; 4]);
 

@@ -168,7 +168,7 @@ impl Session {
             self.requeue_unsent(None, now);
             self.contents.clear();
             self.client.scheduled.clear();
-            self.replies.clear();
+            self.replies.drop_waiting();
             self.client.starved.clear();
             let exclusive_queues = self.client.has_exclusive_queues.then_some(QueueId(0));
             let channels = std::mem::take(&mut self.channels).into_iter();

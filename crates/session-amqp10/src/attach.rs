@@ -2,24 +2,21 @@
 
 use std::sync::Arc;
 
+use leveret_amqp10::performative::Attach;
+use leveret_amqp10::terminus::{DistributionMode, TerminusDurability};
+use leveret_amqp10::value::MapRef;
 use leveret_amqp10::{
     Outcome, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, Target, TargetArchetype,
     condition,
-    performative::Attach,
-    terminus::{DistributionMode, TerminusDurability},
-    value::MapRef,
 };
 use leveret_model::{Action, QueueType};
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Link as _, PublishSlot};
 
-use super::address;
 use super::assembly::Assembly;
 use super::attaching::Attaching;
-use super::connection::Connection;
+use super::connection::{Connection, running};
 use super::consumer::{Activity, Consumer};
-use super::deferral;
 use super::error::{Failure, Result, Scope};
-use super::filters;
 use super::grant::Grant;
 use super::held::InputHold;
 use super::link::Link;
@@ -28,13 +25,13 @@ use super::publisher::{Destination, PublishRun, Publisher};
 use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
 use super::unconfirmed::Unconfirmed;
+use super::{address, deferral, filters};
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::events::ConsumerEvent;
 use leveret_broker::queue_handle::{NoConsumer, QueueRef};
 use leveret_broker::quota::Kind;
 use leveret_broker::reply_to::is_volatile;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
 use leveret_session::client_connection::ConsumerUse;
 use leveret_session::early_signals::EarlySignals;
@@ -81,16 +78,6 @@ impl Connection {
             self.refuse(session.channel, attach)?;
         }
         attached
-    }
-
-    /// Cancels the consumer that the held attach asked for, if that is an attach of such a link: it isn't attached.
-    pub(crate) fn forget_attaching(&mut self, is_meant: impl FnOnce((u16, u32)) -> bool, now: Now) {
-        if let Some(attaching) = self.attaching.take_if(|attaching| is_meant(attaching.link)) {
-            let Attaching { queue, id, .. } = *attaching;
-            // It comes behind the call that adds the consumer.
-            let left = queue.cancel(id, now.monotonic);
-            self.client.delete_if_unused(&queue, left, now);
-        }
     }
 
     /// Attaches a link if the limit allows one more.
@@ -250,17 +237,6 @@ impl Connection {
             .ok_or_else(|| leveret_model::Refused::no_queue(&self.client.vhost, name))?;
         queue.info().check_ordinary()?;
         running(queue.clone())
-    }
-
-    /// A queue that this connection may use, for `action` if one is given.
-    pub(crate) fn usable_queue(&self, name: &str, action: Option<Action<'_>>) -> Result<QueueRef> {
-        let snapshot = self.client.broker.registry.snapshot();
-        let info = snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id))?;
-        let queue = snapshot.queues.get(&info.id).expect("every queue of the topology is there").newest();
-        if let Some(action) = action {
-            self.authorize(action)?;
-        }
-        running(queue)
     }
 
     /// Attaches a link on which the client receives from a queue.
@@ -472,11 +448,6 @@ impl Connection {
         }
         self.send_attach(channel, answer)
     }
-
-    /// Holds the frame, which is handled again when `ticket` is durable.
-    pub(crate) fn hold(&mut self, ticket: Ticket) {
-        self.held = InputHold::Again { ticket };
-    }
 }
 
 /// The capabilities of a link on which a client receives from a queue.
@@ -541,9 +512,4 @@ fn check_outcomes(source: &Source<'_>) -> Result<()> {
         None => Ok(()),
         Some(outcome) => Err(Failure::link(condition::NOT_IMPLEMENTED, format!("Outcomes not supported: [{outcome}]"))),
     }
-}
-
-fn running(queue: QueueRef) -> Result<QueueRef> {
-    queue.check_runs().map_err(|text| Failure::link(condition::ILLEGAL_STATE, text))?;
-    Ok(queue)
 }

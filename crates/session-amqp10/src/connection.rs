@@ -1,41 +1,30 @@
-//! A connection's states and the dispatch of its frames (specification 2.4).
+//! The state of a connection (specification 2.4).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_amqp10::{
-    FrameKind, HEADER_AMQP, Performative, Role, condition, decode_frame, encode_empty,
-    performative::{Flow, Transfer},
-};
+use leveret_amqp10::condition;
 use leveret_model::{Action, Permit, Refused};
-use leveret_queue::Signal;
 use rustc_hash::FxHashMap;
 
 use super::answers::Answers;
 use super::attaching::Attaching;
 use super::declaring::Declaring;
-use super::error::{Failure, Result, Scope};
+use super::endings::Endings;
+use super::error::{Failure, Result};
 use super::held::InputHold;
-use super::leaving::{FailedLink, Leaving};
-use super::link::Link;
 use super::pairs::Waiting;
-use super::publisher::WideRun;
+use super::publishing::Publishing;
 use super::questions::Questions;
-use super::session::Session;
 use super::sessions::Sessions;
 use super::settlements::Settlements;
 use super::transactions::Transactions;
 use super::unconfirmed::Due;
 use super::waking::Waking;
-use leveret_broker::inquiry::Inquiry;
-use leveret_broker::reply::Reply;
-use leveret_broker::settings::TURN_BYTES_MAX;
-use leveret_broker::ticket::Awaited;
-use leveret_broker::time::{Now, SECOND};
-use leveret_broker::turn_budget::{CONSUMER, CONTROL};
-use leveret_broker::views::ConnectionView;
+use leveret_broker::log_lines::Told;
+use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::ticket::Ticket;
 use leveret_session::client_connection::ClientConnection;
-use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 use leveret_session::gone::GoneAt;
 
 /// The state of a connection (2.4.6 and 5.3.2).
@@ -74,11 +63,7 @@ pub(crate) struct Connection {
     pub(crate) links: FxHashMap<u64, (u16, u32)>,
     /// The last turn filled the output before it had sent everything that the windows allow.
     pub(crate) unfinished: bool,
-    /// Channel and handle of publishers that are collecting a run.
-    pub(crate) collecting: Vec<(u16, u32)>,
-    /// Runs that aren't handed to all of their many queues yet.
-    pub(super) fan_outs: VecDeque<Box<WideRun>>,
-    pub(crate) has_published: bool,
+    pub(super) publishing: Publishing,
     pub(crate) settlements: Settlements,
     pub(crate) answers: Answers,
     /// Responses to management requests that wait.
@@ -89,13 +74,7 @@ pub(crate) struct Connection {
     pub(crate) held: InputHold,
     /// The client maintains the node, and stays connected while it is in maintenance.
     pub(crate) ignores_maintenance: bool,
-    /// Links that we detach and whose deliveries aren't all settled yet.
-    pub(super) failed_links: VecDeque<(FailedLink, Box<Link>)>,
-    /// Sessions that we end and that aren't left yet, with the error that is sent then.
-    pub(super) ended: VecDeque<(u16, Failure)>,
-    /// The error of our close, to be sent when everything has ended.
-    pub(super) close_due: Option<Failure>,
-    pub(super) leaving: Leaving,
+    pub(super) endings: Endings,
     /// The time from which on the queues are gone that are deleted with ending links and sessions.
     pub(super) gone_at: GoneAt,
     /// The queues that have to be gone before the frame at the head of the input is handled again, if they answer later.
@@ -123,9 +102,7 @@ impl Connection {
             sessions: Sessions::default(),
             links: FxHashMap::default(),
             unfinished: false,
-            collecting: Vec::new(),
-            fan_outs: VecDeque::new(),
-            has_published: false,
+            publishing: Publishing::default(),
             settlements: Settlements::default(),
             answers: Answers::default(),
             responses: VecDeque::new(),
@@ -133,10 +110,7 @@ impl Connection {
             transactions: Transactions::default(),
             held: InputHold::No,
             ignores_maintenance: false,
-            failed_links: VecDeque::new(),
-            ended: VecDeque::new(),
-            close_due: None,
-            leaving: Leaving::default(),
+            endings: Endings::default(),
             gone_at: GoneAt::default(),
             going: GoneAt::default(),
             questions: Questions::default(),
@@ -147,473 +121,45 @@ impl Connection {
         }
     }
 
-    fn header(&mut self, header: &[u8; 8]) {
-        if *header == HEADER_AMQP {
-            self.client.output.buffer().extend_from_slice(&HEADER_AMQP);
-            self.phase = Phase::Open;
-            return;
-        }
-        let why = format!("bad_header: {header:?} after SASL; the answer is AMQP 1.0's");
-        self.told().failed(self.state(), &why);
-        self.client.output.buffer().extend_from_slice(&HEADER_AMQP);
-        self.phase = Phase::Finished;
-    }
-
-    fn handle(&mut self, kind: FrameKind, channel: u16, body: &[u8], now: Now) -> Result<()> {
-        match (self.phase, kind) {
-            (Phase::SaslInit, FrameKind::Sasl) => return self.sasl(body, now),
-            (Phase::SaslInit, FrameKind::Amqp) => {
-                let text = "unexpected frame type 0 in sasl mode (expected 1)";
-                return Err(Failure::connection(condition::FRAMING_ERROR, text));
-            }
-            (_, FrameKind::Sasl) => {
-                let text = "unexpected frame type 1 in amqp mode (expected 0)";
-                return Err(Failure::connection(condition::FRAMING_ERROR, text));
-            }
-            _ => {}
-        }
-        if body.is_empty() {
-            return Ok(());
-        }
-        // Frames that come with every message bypass the enumeration, whose largest variant would be moved each time.
-        if self.phase == Phase::Running
-            && let Some((transfer, payload)) = Transfer::decode_plain(body)
-            && !self.questions.hold(channel, transfer.handle)
-            && let Some(mut session) = self.sessions.take(channel)
-        {
-            let result = match session.ending {
-                true => Ok(()),
-                false => self.transfer(&mut session, &transfer, payload, now),
-            };
-            return self.conclude(session, Some(transfer.handle), result, now);
-        }
-        let (performative, payload) = Performative::decode(body)?;
-        match (self.phase, performative) {
-            (Phase::Closing, Performative::Close(_)) => self.phase = Phase::Finished,
-            (Phase::Closing, _) => {}
-            (Phase::Open, Performative::Open(open)) => self.open(&open, now)?,
-            (Phase::Open, other) => {
-                return Err(Failure::connection(
-                    condition::ILLEGAL_STATE,
-                    format!("expected open, received {}", other.name()),
-                ));
-            }
-            (_, Performative::Open(_)) => {
-                return Err(Failure::connection(condition::ILLEGAL_STATE, "received a second open"));
-            }
-            (_, Performative::Close(close)) => {
-                if let Some(error) = close.error {
-                    let text = error.description.unwrap_or_default();
-                    self.told().closed_with(error.condition.as_str(), text);
-                }
-                if !self.leave(now) {
-                    self.held = InputHold::NextTurn;
-                    return Ok(());
-                }
-                let gone_at = std::mem::take(&mut self.gone_at);
-                if self.waits_for(gone_at) {
-                    return Ok(());
-                }
-                self.send_close(None);
-                self.phase = Phase::Finished;
-            }
-            (_, performative) => return self.session_frame(channel, performative, payload, now),
-        }
-        Ok(())
-    }
-
-    fn session_frame(&mut self, channel: u16, performative: Performative<'_>, payload: &[u8], now: Now) -> Result<()> {
-        if channel > self.client.channel_max {
-            return Err(Failure::connection(
-                condition::FRAMING_ERROR,
-                format!("channel number ({channel}) exceeds maximum channel number ({})", self.client.channel_max),
-            ));
-        }
-        let Some(mut session) = self.sessions.take(channel) else {
-            let Performative::Begin(begin) = performative else {
-                return Err(Failure::connection(
-                    condition::FRAMING_ERROR,
-                    format!(
-                        "{} received on channel {channel}, which has no session: begin must come first",
-                        performative.name()
-                    ),
-                ));
-            };
-            return self.begin(channel, &begin);
-        };
-        if session.ending {
-            if let Performative::End(_) = performative {
-                return Ok(());
-            }
-            self.sessions.put(session);
-            return Ok(());
-        }
-        if let Some(handle) = handle_of(&performative).filter(|handle| self.questions.hold(channel, *handle)) {
-            self.held = InputHold::Asked { channel, handle };
-            self.sessions.put(session);
-            return Ok(());
-        }
-        if looks_at_contents(&session, &performative) && self.awaits_publishes(&mut session, now) {
-            self.sessions.put(session);
-            return Ok(());
-        }
-        if !matches!(performative, Performative::Transfer(_) | Performative::Disposition(_)) {
-            self.client.budget.spend(CONTROL);
-        }
-        if matches!(performative, Performative::Attach(_)) {
-            self.client.budget.spend(CONSUMER);
-        }
-        // A link that can't be detached isn't detached for that.
-        let handle = handle_of(&performative).filter(|_| !matches!(performative, Performative::Detach(_)));
-        let result = match performative {
-            Performative::Transfer(transfer) => self.transfer(&mut session, &transfer, payload, now),
-            Performative::Disposition(disposition) => self.disposition(&mut session, &disposition, now),
-            Performative::Flow(flow) => self.flow(&mut session, &flow, now),
-            Performative::Attach(attach) => self.attach(&mut session, &attach, now),
-            Performative::Detach(detach) => self.detached(&mut session, &detach, now),
-            Performative::End(_) => {
-                if !self.leave_session(&mut session, now) {
-                    self.held = InputHold::NextTurn;
-                    self.sessions.put(session);
-                    return Ok(());
-                }
-                let gone_at = std::mem::take(&mut self.gone_at);
-                if self.waits_for(gone_at) {
-                    self.sessions.put(session);
-                    return Ok(());
-                }
-                self.send_end(channel, None);
-                return Ok(());
-            }
-            Performative::Begin(_) => Err(Failure::session(
-                condition::ILLEGAL_STATE,
-                format!("begin received on channel {channel}, which has a session"),
-            )),
-            Performative::Open(_) | Performative::Close(_) => Ok(()),
-        };
-        self.conclude(session, handle, result, now)
-    }
-
-    /// Puts the session back after a frame that named this handle, and ends the link or session that failed. An error
-    /// that ends the connection is passed on.
-    #[inline]
-    fn conclude(&mut self, session: Box<Session>, handle: Option<u32>, result: Result<()>, now: Now) -> Result<()> {
-        match result {
-            Ok(()) => {
-                self.sessions.put(session);
-                Ok(())
-            }
-            Err(failure) => self.conclude_failed(session, handle, failure, now),
-        }
-    }
-
-    #[cold]
-    fn conclude_failed(
-        &mut self,
-        mut session: Box<Session>,
-        handle: Option<u32>,
-        failure: Failure,
-        now: Now,
-    ) -> Result<()> {
-        // RabbitMQ 4.3 ends the session if the action isn't permitted.
-        let is_strict =
-            self.client.broker.settings.strict_compat && failure.condition == condition::UNAUTHORIZED_ACCESS;
-        let handle = handle.filter(|_| !is_strict);
-        match (failure.scope, handle) {
-            (Scope::Link, Some(handle)) => self.fail_link(&mut session, handle, failure, now),
-            (Scope::Link, None) | (Scope::Session, _) => {
-                self.fail_session(&mut session, failure.ending(Scope::Session), now);
-            }
-            (Scope::Connection, _) => {
-                self.sessions.put(session);
-                return Err(failure);
-            }
-        }
-        self.sessions.put(session);
-        Ok(())
-    }
-
-    /// Whether input is blocked from now on, because publishes of this connection aren't in their queues yet. `session` is taken out.
-    #[cold]
-    pub(crate) fn awaits_publishes(&mut self, session: &mut Session, now: Now) -> bool {
-        self.flush_whole_runs(session, now);
-        self.client.await_publishes()
-    }
-
-    /// Whether consumers may take messages.
-    fn delivers(&self) -> bool {
-        self.phase == Phase::Running && !self.is_ending()
-    }
-
     /// The permit for an action of this connection's user in its vhost.
     pub(crate) fn authorize(&self, action: Action<'_>) -> core::result::Result<Permit, Refused> {
         self.client.authorize(action)
     }
-}
 
-impl Steps for Connection {
-    fn client(&self) -> &ClientConnection {
-        &self.client
+    /// Holds the frame, which is handled again when `ticket` is durable.
+    pub(crate) fn hold(&mut self, ticket: Ticket) {
+        self.held = InputHold::Again { ticket };
     }
 
-    fn client_mut(&mut self) -> &mut ClientConnection {
-        &mut self.client
-    }
-
-    fn is_open(&self) -> bool {
-        self.phase == Phase::Running
-    }
-
-    fn is_held(&self) -> bool {
-        !matches!(self.held, InputHold::No)
-    }
-
-    fn is_ending(&self) -> bool {
-        let is_leaving = self.leaving.is_under_way() || !self.ended.is_empty() || !self.failed_links.is_empty();
-        is_leaving || !self.fan_outs.is_empty() || self.transactions.is_committing()
-    }
-
-    fn is_leaving(&self) -> bool {
-        self.leaving.is_under_way()
-    }
-
-    fn is_over(&self) -> bool {
-        matches!(self.phase, Phase::Finished | Phase::Refused)
-    }
-
-    fn is_closed(&self) -> bool {
-        self.phase == Phase::Finished
-    }
-
-    fn transaction_bytes(&self) -> u64 {
-        self.transactions.bytes()
-    }
-
-    fn has_published(&self) -> bool {
-        self.has_published
-    }
-
-    fn has_work(&self) -> bool {
-        // If the socket is full, it wakes the task once it has room.
-        // A link whose question is forgotten, since it failed, is asked nothing any more.
-        let is_asked_in_vain =
-            matches!(self.held, InputHold::Asked { channel, handle } if !self.questions.hold(channel, handle));
-        // A removal may be answered at the end of the read that it came with.
-        let is_removed = self.held == InputHold::Removal && !self.is_removing();
-        self.held == InputHold::NextTurn
-            || is_asked_in_vain
-            || is_removed
-            || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
-            || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
-            || (!self.client.starved.is_empty() && self.client.output.is_empty())
-    }
-
-    fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
-        if self.phase == Phase::Header {
-            let Some(header) = input.first_chunk::<8>() else { return driven::Frame::Waits };
-            self.header(header);
-            return driven::Frame::Used(header.len());
+    /// A queue that this connection may use, for `action` if one is given.
+    pub(crate) fn usable_queue(&self, name: &str, action: Option<Action<'_>>) -> Result<QueueRef> {
+        let snapshot = self.client.broker.registry.snapshot();
+        let info = snapshot.topology.usable_queue(&self.client.vhost, name, Some(self.client.id))?;
+        let queue = snapshot.queues.get(&info.id).expect("every queue of the topology is there").newest();
+        if let Some(action) = action {
+            self.authorize(action)?;
         }
-        if self.phase == Phase::Running && self.publishes_wait() {
-            self.flush_runs(now);
-            self.held = InputHold::LogRoom;
-            return driven::Frame::Waits;
-        }
-        if self.client.unwritten.is_full() {
-            self.held = InputHold::Upload;
-            return driven::Frame::Waits;
-        }
-        let (frame, length) = match decode_frame(input, self.frame_max_in) {
-            Ok(Some(found)) => found,
-            Ok(None) => return driven::Frame::Waits,
-            Err(error) => {
-                self.fail(error.into(), now);
-                return driven::Frame::Broken;
-            }
-        };
-        if let Err(failure) = self.handle(frame.kind, frame.channel, frame.body, now) {
-            self.fail(failure, now);
-        }
-        match self.held {
-            // The frame is handled again when the data it needs is there, or with a new turn's budget.
-            InputHold::Again { .. } | InputHold::Change | InputHold::NextTurn | InputHold::Asked { .. } => {
-                driven::Frame::Waits
-            }
-            _ if self.client.awaits_publishes() => driven::Frame::Waits,
-            _ => driven::Frame::Used(length),
-        }
+        running(queue)
     }
 
-    fn flush(&mut self, now: Now) {
-        self.flush_runs(now);
-        self.flush_settlements(now);
-        self.answer_requests(now);
+    pub(crate) fn told(&self) -> Told<'_> {
+        self.client.told("")
     }
 
-    fn go_on(&mut self, now: Now) -> bool {
-        let is_held_by_end = self.held == InputHold::NextTurn;
-        if is_held_by_end {
-            self.held = InputHold::No;
-        }
-        self.go_on_ending(now);
-        !is_held_by_end
-    }
-
-    fn signal(&mut self, signal: Signal, now: Now) {
-        if let Some(attaching) = &mut self.attaching
-            && attaching.early.keep(signal)
-        {
-            return;
-        }
-        match signal {
-            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
-            Signal::Activity { key, active, change, available } => {
-                self.activity_changed(key, active, change, available);
-            }
-            Signal::Drained { key, delivery_count, available } => self.drained(key, delivery_count, available),
-            Signal::Cancelled(key) => self.queue_gone(key, now),
-            Signal::Answered(key) => self.answered(key, now),
-            Signal::Loaded(_) => {}
-        }
-    }
-
-    fn alarm_changed(&mut self) {
-        self.set_alarm(self.client.broker.alarms.publishing_blocked());
-    }
-
-    fn reply(&mut self, reply: Reply, now: Now) {
-        self.deliver_replies(&reply, now);
-    }
-
-    fn view(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {
-        self.describe_connection(inquiry, now)
-    }
-
-    fn close_for_maintenance(&mut self, now: Now) {
-        if let Err(failure) = self.check_maintenance() {
-            self.fail(failure, now);
-        }
-    }
-
-    fn shed(&mut self, reason: &str, now: Now) {
-        self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, reason), now);
-    }
-
-    fn close(&mut self, reason: &str, now: Now) {
-        let text = format!("Connection forced: {reason}");
-        self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);
-    }
-
-    fn durable(&mut self, now: Now) {
-        self.confirm(now);
-        self.answer_settlements();
-        self.answer_discharges();
-        self.answer_requests(now);
-        self.end_reached_hold(now);
-    }
-
-    fn deliver(&mut self, now: Now) {
-        if self.delivers() {
-            self.wake_more(now);
-            self.serve_consumers(now);
-        }
-    }
-
-    fn look(&mut self, number: u16, now: Now) {
-        self.take_back(number, now);
-    }
-
-    fn end_turn(&mut self) {
-        self.send_flows();
-    }
-
-    /// Idle timeouts begin with `open` (specification 2.4.5).
-    fn keeps_alive(&self) -> bool {
-        self.phase == Phase::Running
-    }
-
-    fn expects_input(&self) -> bool {
-        let is_free = !self.is_held() && !self.client.paused && !self.is_ending() && !self.is_over();
-        is_free && !self.client.waits_for_log && !self.client.awaits_publishes()
-    }
-
-    fn deadline_passed(&mut self, now: Now) {
+    /// The state by RabbitMQ's name.
+    pub(crate) fn state(&self) -> &'static str {
         match self.phase {
-            Phase::Refused => self.send_login_refused(),
-            Phase::Closing => self.phase = Phase::Finished,
-            _ => {
-                self.told().cut(HANDSHAKE_TIMEOUT, now);
-                self.phase = Phase::Finished;
-            }
+            Phase::SaslInit | Phase::Refused => "waiting_sasl_init",
+            Phase::Header => "waiting_amqp0100",
+            Phase::Open => "waiting_open",
+            Phase::Running => "running",
+            Phase::Closing => "closing",
+            Phase::Finished => "closed",
         }
-    }
-
-    fn fell_silent(&mut self, now: Now) {
-        let seconds = self.client.input_every / SECOND;
-        let text = format!("no frame received from client within idle timeout threshold of {seconds}s");
-        self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, text), now);
-    }
-
-    fn send_heartbeat(&mut self) {
-        encode_empty(self.client.output.buffer());
-    }
-
-    fn show_wait(&mut self, now: Now) {
-        let reason = self.publishes_wait_for();
-        if self.client.shown_wait() == reason {
-            return;
-        }
-        match reason {
-            Some(reason) => self.client.show_wait(reason, self.queues_that_wait(reason), now),
-            None => self.client.hide_wait(),
-        }
-    }
-
-    fn register(&mut self) {
-        let held = match self.held {
-            // Without a ticket it waits for the answers of queues first.
-            InputHold::Again { ticket } if !ticket.is_nothing() => Some(Awaited::durable(ticket)),
-            _ => None,
-        };
-        let (responses, discharges) = (self.next_response_awaited(), self.transactions.awaited());
-        let awaited = self.answers.awaited().chain(responses).chain(discharges).chain(held);
-        let waits = self.client.waits_for_log;
-        let wants_room = matches!(self.held, InputHold::LogRoom) || waits;
-        self.client.register(awaited, wants_room);
-    }
-
-    fn cut_off(&mut self, now: Now) {
-        match self.phase {
-            Phase::Closing | Phase::Finished | Phase::Refused => self.told().closed(now),
-            _ => self.told().lost(now),
-        }
-        self.forget_attaching(|_| true, now);
-        self.leave(now);
-        self.phase = Phase::Finished;
-        self.client.hide_wait();
-        self.held = InputHold::No;
     }
 }
 
-/// Whether a frame looks at what queues hold: earlier publishes of its connection have to be there by then. A consumer may begin
-/// behind the last message of a stream; a drain ends when no message is left, and an echo says how many there are.
-fn looks_at_contents(session: &Session, performative: &Performative<'_>) -> bool {
-    match performative {
-        Performative::Attach(attach) => attach.role == Role::Receiver,
-        Performative::Flow(Flow { handle: Some(handle), drain, echo, .. }) if *drain || *echo => {
-            matches!(session.look(*handle), Some(Link::Consumer(_)))
-        }
-        _ => false,
-    }
-}
-
-/// The link that a frame names.
-fn handle_of(performative: &Performative<'_>) -> Option<u32> {
-    match performative {
-        Performative::Transfer(transfer) => Some(transfer.handle),
-        Performative::Attach(attach) => Some(attach.handle),
-        Performative::Flow(flow) => flow.handle,
-        Performative::Detach(detach) => Some(detach.handle),
-        _ => None,
-    }
+pub(super) fn running(queue: QueueRef) -> Result<QueueRef> {
+    queue.check_runs().map_err(|text| Failure::link(condition::ILLEGAL_STATE, text))?;
+    Ok(queue)
 }

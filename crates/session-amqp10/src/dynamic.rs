@@ -2,12 +2,10 @@
 
 use std::sync::Arc;
 
-use leveret_amqp10::{
-    Role, Source, Symbol, Symbols, Target, condition,
-    performative::Attach,
-    terminus::{ExpiryPolicy, LifetimePolicy, TerminusDurability},
-    value::{EncodedMap, MapRef},
-};
+use leveret_amqp10::performative::Attach;
+use leveret_amqp10::terminus::{ExpiryPolicy, LifetimePolicy, TerminusDurability};
+use leveret_amqp10::value::{EncodedMap, MapRef};
+use leveret_amqp10::{Role, Source, Symbol, Symbols, Target, condition};
 use leveret_model::{Action, Arguments, Bind, Command, DeclareQueue, DestinationName, Permit, Queue, Resource};
 
 use super::address::percent_encode;
@@ -15,13 +13,10 @@ use super::connection::Connection;
 use super::declaring::{Declaring, Step};
 use super::error::{Failure, Result};
 use super::held::InputHold;
-use leveret_queue::DeleteIf;
-
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
-use leveret_session::gone::GoneAt;
 
 /// The capability that a client must ask for to get a queue of its own.
 pub(crate) const TEMPORARY_QUEUE: &str = "temporary-queue";
@@ -39,11 +34,6 @@ struct Needed<'a> {
 }
 
 impl Connection {
-    /// Forgets the queue that is being declared for the held attach, if that is an attach of such a link.
-    pub(crate) fn forget_declaring(&mut self, is_meant: impl FnOnce((u16, u32)) -> bool) {
-        self.declaring.take_if(|declaring| is_meant(declaring.link));
-    }
-
     /// The exclusive queue of a dynamic terminus. None while it is being declared.
     pub(crate) fn dynamic_queue(
         &mut self,
@@ -181,11 +171,6 @@ impl Connection {
         let is_made = self.is_made(&mut declaring.bound, ChangeRequest::new(permit, Command::Bind(bind)), now);
         self.declaring = Some(declaring);
         Ok(is_made?.then_some(name))
-    }
-
-    /// Deletes the queue of a dynamic terminus with its link. Returns the time from which on it is gone.
-    pub(crate) fn delete_queue(&self, queue: &Queue, now: Now) -> GoneAt {
-        self.client.broker.delete_queue(queue, DeleteIf::default(), now).into()
     }
 }
 

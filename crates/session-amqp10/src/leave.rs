@@ -75,14 +75,14 @@ impl Connection {
     /// has the time from which on its queues are gone.
     pub(crate) fn leave(&mut self, now: Now) -> bool {
         self.flush_runs(now);
-        if !self.leaving.is_under_way() {
-            self.leaving = Leaving::Sessions { next: 0 };
+        if !self.endings.leaving.is_under_way() {
+            self.endings.leaving = Leaving::Sessions { next: 0 };
         }
         if !(self.go_on_fanning_out(now) && self.go_on_committing(now) && self.go_on_failing_links(now)) {
             return false;
         }
         self.flush_settlements(now);
-        while let Leaving::Sessions { next } = self.leaving {
+        while let Leaving::Sessions { next } = self.endings.leaving {
             if self.client.budget.is_spent() {
                 return false;
             }
@@ -97,16 +97,16 @@ impl Connection {
                 self.sessions.put(session);
                 return false;
             }
-            self.leaving = Leaving::Sessions { next: next + 1 };
+            self.endings.leaving = Leaving::Sessions { next: next + 1 };
         }
         while !self.client.budget.is_spent() {
-            let Leaving::Queues { mut next } = self.leaving else { break };
+            let Leaving::Queues { mut next } = self.endings.leaving else { break };
             let Some(gone_at) = self.client.delete_exclusive_queues(&mut next, now) else {
                 self.client.left();
-                self.leaving = Leaving::No;
+                self.endings.leaving = Leaving::No;
                 return true;
             };
-            self.leaving = Leaving::Queues { next };
+            self.endings.leaving = Leaving::Queues { next };
             self.gone_at.and(gone_at);
         }
         false
@@ -114,12 +114,12 @@ impl Connection {
 
     /// Begins with the exclusive queues, after the last session.
     fn begin_end_of_queues(&mut self, now: Now) {
-        self.ended.clear();
+        self.endings.drop_sessions();
         self.client.scheduled.clear();
         self.client.starved.clear();
         self.answers = Default::default();
         self.end_requests(now);
-        self.leaving = Leaving::Queues { next: QueueId(0) };
+        self.endings.leaving = Leaving::Queues { next: QueueId(0) };
     }
 
     /// Continues to end links, sessions and the connection, in the order in which we began.
@@ -128,21 +128,21 @@ impl Connection {
             return;
         }
         while !self.client.budget.is_spent()
-            && let Some((channel, failure)) = self.ended.pop_front()
+            && let Some((channel, failure)) = self.endings.pop_session()
         {
             let Some(mut session) = self.sessions.take(channel) else { continue };
             let has_left = self.leave_session(&mut session, now);
             self.sessions.put(session);
             if !has_left {
-                self.ended.push_front((channel, failure));
+                self.endings.put_session_back(channel, failure);
                 return;
             }
             self.send_end(channel, Some(&failure));
         }
-        if self.leaving.is_under_way()
+        if self.endings.leaving.is_under_way()
             && !self.client.budget.is_spent()
             && self.leave(now)
-            && let Some(failure) = self.close_due.take()
+            && let Some(failure) = self.endings.take_close()
             && !self.client.gone
         {
             self.close_with(&failure, now);

@@ -1,7 +1,9 @@
 //! A link endpoint on the broker's side (specification 2.6).
 
+use leveret_amqp10::Role;
+
 use super::consumer::Consumer;
-use super::pairs::{Requests, Responses};
+use super::pairs::{PairName, Requests, Responses};
 use super::publisher::Publisher;
 use super::requester::Replies;
 use super::transactions::Coordinator;
@@ -24,4 +26,20 @@ pub(crate) enum Link {
     Left,
     /// We detached it with an error and ignore further frames for it until the client detaches it, too.
     Detached,
+}
+
+impl Link {
+    /// The pair that the link is half of, and the client's role on this half.
+    pub(super) fn pair(&self) -> Option<(&PairName, Role)> {
+        match self {
+            Link::Requests(requests) => Some((requests.pair(), Role::Sender)),
+            Link::Responses(responses) => Some((responses.pair(), Role::Receiver)),
+            Link::Publisher(_)
+            | Link::Consumer(_)
+            | Link::Coordinator(_)
+            | Link::Replies(_)
+            | Link::Left
+            | Link::Detached => None,
+        }
+    }
 }

@@ -41,7 +41,7 @@ impl Connection {
         grant.received(payload.len() as u64);
         self.client.counters.published(payload.len() as u64);
         if run.messages.is_empty() {
-            self.collecting.push((session.channel, transfer.handle));
+            self.publishing.collect(session.channel, transfer.handle);
         }
         run.builder.push_message(&message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms));
         run.messages.push(Collected { id, settled });

@@ -1,9 +1,10 @@
 //! A session: its windows, its links by handle, and its outgoing frames (specification 2.5).
 
-use leveret_amqp10::Serial;
+use leveret_amqp10::{Role, Serial};
 use thin_vec::ThinVec;
 
 use super::link::Link;
+use super::pairs::PairName;
 use super::pending::PendingQueue;
 use super::unsettled::Unsettled;
 use super::window::Window;
@@ -146,6 +147,11 @@ impl Session {
         if !self.confirming.contains(&handle) {
             self.confirming.push(handle);
         }
+    }
+
+    /// The handle of the half of this pair on which the client is `role`.
+    pub(super) fn half(&mut self, pair: &PairName, role: Role) -> Option<u32> {
+        self.handles().into_iter().find(|handle| self.link(*handle).and_then(|link| link.pair()) == Some((pair, role)))
     }
 }
 

@@ -1,9 +1,10 @@
-//! `transfer` of a sending client: the message's way to its queues.
+//! `transfer` of a sending client: checked, routed, and collected in the run of its link.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use leveret_amqp10::{condition, performative::Transfer};
+use leveret_amqp10::condition;
+use leveret_amqp10::performative::Transfer;
 use leveret_message::fields_length;
 use leveret_message::incoming::{self, Incoming};
 use leveret_message::overlay::{Overlay, encode_keys};
@@ -16,14 +17,13 @@ use super::error::{Failure, Result, Scope};
 use super::held::InputHold;
 use super::link::Link;
 use super::on_link::OnLink;
-use super::publisher::{Collected, Destination, PublishRun, Publisher, WideRun};
+use super::publisher::{Collected, Destination, Publisher};
 use super::session::Session;
 use super::unconfirmed::{Alike, PublishOutcome};
 use leveret_broker::headers::MessageHeaders;
 use leveret_broker::route::{self, Route};
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
-use leveret_session::fan_out::{FanOut, FannedOut};
 
 /// A message on its way in, with its address.
 struct Arriving<'a> {
@@ -35,9 +35,6 @@ struct Arriving<'a> {
     /// Generation of the snapshot when the message came: an older route is looked up again.
     generation: u64,
 }
-
-/// One of [`Connection::flush_run`] and [`Connection::flush_run_in_parts`].
-type Flush = fn(&mut Connection, &mut Session, u32, &mut Publisher, Now);
 
 impl Connection {
     /// Handles a transfer of the client.
@@ -160,7 +157,7 @@ impl Connection {
         }
         let bytes = complete.payload.bytes();
         self.client.counters.published(bytes.len() as u64);
-        self.has_published = true;
+        self.publishing.begin();
         let message = incoming::amqp10(bytes).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
         if let Some(user) = message.user_id {
             self.check_user_id(user)?;
@@ -187,7 +184,7 @@ impl Connection {
             self.flush_run(on.session, on.handle, on.link, now);
         }
         if on.link.run.messages.is_empty() {
-            self.collecting.push((on.session.channel, on.handle));
+            self.publishing.collect(on.session.channel, on.handle);
         }
         let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
@@ -289,12 +286,12 @@ impl Connection {
         let LargeMessage { start, address, file, .. } = *large;
         let Address { exchange, key, route } = address;
         self.client.counters.published(complete.size as u64);
-        self.has_published = true;
+        self.publishing.begin();
         let message =
             incoming::amqp10_sections(&start).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
         self.flush_run(on.session, on.handle, on.link, now);
         on.link.run.turn_to(route, 0, true);
-        self.collecting.push((on.session.channel, on.handle));
+        self.publishing.collect(on.session.channel, on.handle);
         let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
         let fields = bytes::Bytes::copy_from_slice(stored.body);
@@ -363,144 +360,6 @@ impl Connection {
     fn check_user_id(&self, claimed: &[u8]) -> Result<()> {
         let checked = self.client.broker.check_user_id(&self.client.user, claimed);
         checked.map_err(|text| Failure::link(condition::UNAUTHORIZED_ACCESS, text))
-    }
-
-    /// Hands all collected runs to their queues, in parts, except for the runs of a session that is taken out.
-    pub(crate) fn flush_runs(&mut self, now: Now) {
-        for (channel, handle) in std::mem::take(&mut self.collecting) {
-            match self.sessions.take(channel) {
-                Some(mut session) => {
-                    self.flush_link(&mut session, handle, Self::flush_run_in_parts, now);
-                    self.sessions.put(session);
-                }
-                None => self.collecting.push((channel, handle)),
-            }
-        }
-    }
-
-    /// Hands all collected runs to their queues whole, also those of this session, which is taken out.
-    pub(crate) fn flush_whole_runs(&mut self, session: &mut Session, now: Now) {
-        for (channel, handle) in std::mem::take(&mut self.collecting) {
-            if channel == session.channel {
-                self.flush_link(session, handle, Self::flush_run, now);
-            } else if let Some(mut other) = self.sessions.take(channel) {
-                self.flush_link(&mut other, handle, Self::flush_run, now);
-                self.sessions.put(other);
-            }
-        }
-    }
-
-    /// Hands a link's collected run to its queues by `flush`.
-    pub(crate) fn flush_link(&mut self, session: &mut Session, handle: u32, flush: Flush, now: Now) {
-        if let Some(mut link) = session.take(handle) {
-            if let Link::Publisher(publisher) = &mut *link {
-                flush(self, session, handle, publisher, now);
-            }
-            session.put(handle, link);
-        }
-    }
-
-    /// Hands the whole collected run of a link to its queues, before something else is done.
-    pub(crate) fn flush_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, now: Now) {
-        if let Some(mut fan_out) = self.take_run(session.channel, &mut publisher.run, now) {
-            fan_out.whole(&mut self.client, now.monotonic);
-            self.end_run(session, handle, publisher, fan_out, now);
-        }
-    }
-
-    /// Hands a link's collected run to as many of its queues as the turn allows. No input is read until the others have
-    /// it.
-    pub(crate) fn flush_run_in_parts(
-        &mut self,
-        session: &mut Session,
-        handle: u32,
-        publisher: &mut Publisher,
-        now: Now,
-    ) {
-        let Some(mut fan_out) = self.take_run(session.channel, &mut publisher.run, now) else { return };
-        match fan_out.part(&mut self.client, now.monotonic) {
-            true => self.end_run(session, handle, publisher, fan_out, now),
-            false => {
-                let (channel, messages) = (session.channel, std::mem::take(&mut publisher.run.messages));
-                self.fan_outs.push_back(Box::new(WideRun { channel, handle, messages, fan_out }));
-            }
-        }
-    }
-
-    /// Takes out the collected run to hand it to its queues. None if nothing is collected, or if the run has to wait.
-    fn take_run(&mut self, channel: u16, run: &mut PublishRun, now: Now) -> Option<FanOut> {
-        if run.messages.is_empty() || run.is_pending() {
-            return None;
-        }
-        let file = run.file.take().map(|file| *file);
-        let route = run.route.clone()?;
-        let batch = Arc::new(run.builder.finish());
-        route.count(batch.len() as u64, now.monotonic);
-        self.client.trace_published(channel, &route, &batch, now);
-        Some(FanOut::new(&self.client, route, batch, run.persistent, file))
-    }
-
-    fn end_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, fan_out: FanOut, now: Now) {
-        let messages = std::mem::take(&mut publisher.run.messages);
-        let fanned_out = fan_out.end(&mut self.client);
-        self.note_outcomes(publisher, &messages, &fanned_out, now);
-        publisher.run.messages = messages;
-        publisher.run.messages.clear();
-        session.note_confirming(handle);
-    }
-
-    /// Notes the outcomes of a run of these messages that all its queues were offered.
-    fn note_outcomes(&mut self, publisher: &mut Publisher, messages: &[Collected], fanned_out: &FannedOut, now: Now) {
-        publisher.slot = publisher.own_rate.slot(
-            fanned_out.slot,
-            fanned_out.route.queues.len(),
-            messages.len() as u32,
-            now.monotonic,
-        );
-        self.client.pace.granted(publisher.slot, fanned_out.paced_by, now.monotonic);
-        let &FannedOut { ref route, accepted, ref wait, refusing, is_refused, reached_nobody, .. } = fanned_out;
-        let refused = refusing.map_or(PublishOutcome::Accepted, |at| {
-            let queue = route.queues.get(at).expect("a queue of the route");
-            let reason = match queue.has_failed() {
-                _ if is_refused => "disk full",
-                false => "maxlen",
-                true => "unavailable",
-            };
-            PublishOutcome::Rejected { queue: queue.info().name.clone(), reason }
-        });
-        let reached = if reached_nobody { PublishOutcome::Released } else { PublishOutcome::Accepted };
-        let (taken, others) = messages.split_at(accepted as usize);
-        let mut index = 0;
-        for (messages, outcome) in [(taken, &reached), (others, &refused)] {
-            for alike in messages.chunk_by(|before, next| before.is_followed_by(next)) {
-                let (first, count) = (alike[0], alike.len() as u32);
-                if !first.settled {
-                    self.client.counters.published_with_confirm.add(u64::from(count));
-                }
-                let alike = Alike { first: first.id, count, index, settled: first.settled };
-                publisher.unconfirmed.add(alike, wait.clone(), outcome, now.monotonic);
-                index += count;
-            }
-        }
-    }
-
-    /// Continues with runs that go to many queues. True if all queues have them.
-    pub(super) fn go_on_fanning_out(&mut self, now: Now) -> bool {
-        while let Some(wide) = self.fan_outs.front_mut() {
-            if self.client.budget.is_spent() || !wide.fan_out.part(&mut self.client, now.monotonic) {
-                return false;
-            }
-            let Some(wide) = self.fan_outs.pop_front() else { break };
-            let WideRun { channel, handle, messages, fan_out } = *wide;
-            let fanned_out = fan_out.end(&mut self.client);
-            let Some(mut session) = self.sessions.take(channel) else { continue };
-            if let Some(Link::Publisher(publisher)) = session.link(handle) {
-                self.note_outcomes(publisher, &messages, &fanned_out, now);
-                session.note_confirming(handle);
-            }
-            self.sessions.put(session);
-        }
-        true
     }
 }
 

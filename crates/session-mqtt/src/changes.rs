@@ -3,16 +3,17 @@
 
 use std::collections::VecDeque;
 
-use leveret_broker::asked::NowOrLater;
-use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
-use leveret_broker::time::Now;
-use leveret_broker::wait_for::WaitFor;
-use leveret_session::driven::Steps as _;
+use leveret_queue::WaitReason;
 
 use super::changing::{CHANGE_KEY, ChangeFor, Changing, Then};
 use super::failure::reason_of;
 use super::input_hold::MqttHold;
 use super::session::Session;
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::registry::{ChangeOutcome, ChangeRequest};
+use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
+use leveret_session::driven::Steps as _;
 
 impl Session {
     /// Asks for changes, and goes on when they are durable.
@@ -79,7 +80,7 @@ impl Session {
     }
 
     /// Goes on with the packet whose changes are durable.
-    pub(crate) fn proceed(&mut self, then: Then, now: Now) {
+    fn proceed(&mut self, then: Then, now: Now) {
         if self.is_over() {
             return;
         }
@@ -87,6 +88,26 @@ impl Session {
             Then::Open => self.opened(now),
             Then::Subscribed(subscribing) => self.subscribed(subscribing, now),
             Then::Unsubscribed(unsubscribing) => self.unsubscribed(unsubscribing, now),
+        }
+    }
+
+    /// Goes on with what waited for the disk, if it has been reached.
+    pub(crate) fn end_reached_hold(&mut self, now: Now) {
+        match &self.held {
+            MqttHold::Durable(waiting) if self.client.broker.streams.have(&waiting.0) => {
+                let MqttHold::Durable(waiting) = std::mem::take(&mut self.held) else { return };
+                self.client.broker.registry.publish();
+                self.client.last_input = now.monotonic;
+                self.proceed(waiting.1, now);
+            }
+            MqttHold::Publishes(WaitReason::LogFull | WaitReason::DiskFull) if !self.publishes_wait() => {
+                self.end_hold();
+            }
+            MqttHold::Body if !self.run_is_pending() => {
+                self.end_hold();
+                self.flush_in_parts(now);
+            }
+            _ => {}
         }
     }
 }

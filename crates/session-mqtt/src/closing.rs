@@ -1,15 +1,16 @@
 //! The end of a connection, from either side.
 
-use leveret_broker::time::Now;
-use leveret_broker::wait_for::WaitFor;
 use leveret_model::QueueId;
 use leveret_mqtt::{ConnAck, Disconnect, PropertyId, PropertyList, PropertyWriter, ReasonCode};
+use leveret_queue::Taken;
 
 use super::client_ids::{ClientKey, TAKEN_OVER};
 use super::exchanges::{Unacknowledged, runs_of};
 use super::failure::BrokenRule;
 use super::session::{MqttPhase, Session};
 use super::subscriptions::Level;
+use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 
 /// Longest text of a DISCONNECT, in bytes.
 const REASON_BYTES_MAX: usize = 1000;
@@ -150,5 +151,12 @@ impl Session {
             let held = if held[0].1.is_empty() { &held[..0] } else { &held[..] };
             let _left = consumer.queue.leave(&[consumer.id], held, false, now.monotonic);
         }
+    }
+
+    /// The message whose body wasn't sent yet: it goes back to its queue.
+    pub(crate) fn unsent_content(&mut self) -> Option<Unacknowledged> {
+        let content = self.content.take().filter(|content| content.level == Level::One)?;
+        let Taken { batch, index, first, durable, .. } = &content.taken;
+        Some(Unacknowledged { number: *first, bytes: batch.body_length(*index as usize), durable: *durable })
     }
 }

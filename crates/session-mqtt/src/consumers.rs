@@ -2,18 +2,18 @@
 
 use std::sync::Arc;
 
-use leveret_broker::asked::NowOrLater;
-use leveret_broker::quota::Kind;
-use leveret_broker::time::Now;
 use leveret_model::{Action, Arguments, DeclareQueue, Value};
 use leveret_mqtt::ReasonCode;
 use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
-use leveret_session::client_connection::ConsumerUse;
 
 use super::consumer::{Consumer, TAG};
-use super::failure::{BrokenRule, reason_of};
+use super::failure::reason_of;
 use super::session::Session;
 use super::subscriptions::Level;
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::quota::Kind;
+use leveret_broker::time::Now;
+use leveret_session::client_connection::ConsumerUse;
 
 impl Session {
     /// The declaration of a queue of the session. It goes with its connection, or after the session's expiry.
@@ -114,22 +114,6 @@ impl Session {
     pub(crate) fn level_of(&self, key: u64) -> Option<Level> {
         let has_key = |level: &Level| self.consumers[*level as usize].as_ref().is_some_and(|known| known.id.0 == key);
         Level::BOTH.into_iter().find(has_key)
-    }
-
-    /// The queue has answered whether it has the consumer with this key. If not, it is gone, and the session with it.
-    pub(crate) fn consumer_answered(&mut self, key: u64, now: Now) {
-        let Some(level) = self.level_of(key) else { return };
-        let asked = self.consumers[level as usize].as_mut().and_then(|consumer| consumer.asked.take());
-        if let Some(Err(_)) = asked.and_then(|answer| answer.take()) {
-            self.lose_queue(level, now);
-        }
-    }
-
-    /// Ends the connection, since a queue of its session is gone.
-    pub(crate) fn lose_queue(&mut self, level: Level, now: Now) {
-        self.forget_consumer(level);
-        let text = format!("queue '{}' of the session is gone", level.queue_name(&self.client_id));
-        self.fail(&BrokenRule::new(ReasonCode::ADMINISTRATIVE_ACTION, text), now);
     }
 
     /// Forgets a consumer.

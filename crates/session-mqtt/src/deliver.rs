@@ -2,10 +2,6 @@
 
 use std::borrow::Cow;
 
-use leveret_broker::bodies::{BodyReader, Pieces};
-use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
-use leveret_broker::time::Now;
-use leveret_broker::traffic::counted_as;
 use leveret_log::Wait;
 use leveret_message::deliver::{Delivery, MqttOrigin, mqtt_origin, to_mqtt};
 use leveret_message::{Encoding, StoredMessage};
@@ -16,6 +12,10 @@ use super::content::LargeDelivery;
 use super::exchanges::Unacknowledged;
 use super::session::Session;
 use super::subscriptions::{Candidate, Level, Matched};
+use leveret_broker::bodies::{BodyReader, Pieces};
+use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
+use leveret_broker::time::Now;
+use leveret_broker::traffic::counted_as;
 
 impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.
@@ -216,13 +216,6 @@ impl Session {
                 }
             }
         }
-    }
-
-    /// The message whose body wasn't sent yet: it goes back to its queue.
-    pub(crate) fn unsent_content(&mut self) -> Option<Unacknowledged> {
-        let content = self.content.take().filter(|content| content.level == Level::One)?;
-        let Taken { batch, index, first, durable, .. } = &content.taken;
-        Some(Unacknowledged { number: *first, bytes: batch.body_length(*index as usize), durable: *durable })
     }
 
     /// Sends a retained message of QoS 0. False if it is too large for the client.

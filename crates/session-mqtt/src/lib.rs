@@ -1,6 +1,7 @@
 //! Sessions of MQTT 3.1, 3.1.1 and 5: packets in, calls on queues and the control plane, packets out.
 //!
-//! [`session`] drives a connection's states; each file beside it holds one group of packets. Below it stand [`subscriptions`] and
+//! [`steps`] says in which order a connection works and where its packets go. Each file below holds one group of packets, methods of
+//! [`session`], a connection's state, and calls only what stands below it. Below the state stand [`subscriptions`] and
 //! [`exchanges`] of packets that aren't over, and what all connections of a node share: [`client_ids`] and [`retained`] messages.
 //!
 //! A client's subscriptions are bindings of two queues, one for QoS 0 and one for the others, named as in RabbitMQ. Routing by the
@@ -27,6 +28,7 @@ mod kept;
 mod ledger;
 mod ledgers;
 mod log_lines;
+mod lost;
 mod node;
 mod once;
 mod open_connections;
@@ -38,9 +40,11 @@ mod retained;
 mod run;
 mod search;
 mod session;
+mod session_queues;
 mod session_record;
 mod session_records;
 mod settings;
+mod steps;
 mod stored_will;
 mod submitted;
 mod subscribe;

@@ -2,9 +2,6 @@
 
 use std::sync::Arc;
 
-use leveret_broker::route::Route;
-use leveret_broker::time::{Now, SECOND};
-use leveret_broker::wait_for::WaitFor;
 use leveret_message::{BatchBuilder, StoredMessage};
 use leveret_mqtt::{Publish, QoS, ReasonCode};
 
@@ -13,11 +10,14 @@ use super::confirming::{Acknowledged, Confirming};
 use super::failure::BrokenRule;
 use super::input_hold::MqttHold;
 use super::ledger::{Prepared, RecordLedger};
-use super::session::{MqttPhase, Session};
+use super::session::Session;
 use super::session_record::{RecordSlot, SessionRecord};
 use super::session_records::{SessionRecords, end_of};
 use super::submitted::Submitted;
 use super::together;
+use leveret_broker::route::Route;
+use leveret_broker::time::{Now, SECOND};
+use leveret_broker::wait_for::WaitFor;
 
 impl Session {
     /// The ledger of sessions.
@@ -71,17 +71,6 @@ impl Session {
             self.held = MqttHold::Ledger;
         }
         waits
-    }
-
-    /// A ledger is read, or can't be.
-    pub(crate) fn ledger_is_read(&mut self, now: Now) {
-        if !matches!(self.held, MqttHold::Ledger) {
-            return;
-        }
-        self.held = MqttHold::No;
-        if self.phase == MqttPhase::Opening {
-            self.claimed(now);
-        }
     }
 
     /// Appends a record of this client. `None` if it can't be written.

@@ -1,30 +1,24 @@
 //! From a login to an open session: taking over the client id, ending or resuming the session that there is, CONNACK.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
-use leveret_broker::registry::ChangeRequest;
-use leveret_broker::time::Now;
-use leveret_broker::wait_for::WaitFor;
-use leveret_model::{Action, DeleteQueue, Destination, Permit, Queue, Topology};
+use leveret_model::{Action, DeleteQueue, Destination};
 use leveret_mqtt::{AckKind, ConnAck, PropertyId, PropertyList, PropertyWriter, ReasonCode};
 use leveret_queue::DeleteIf;
 
 use super::changing::{ChangeFor, Then};
-use super::client_ids::{Claim, ClientKey, SessionOver};
+use super::client_ids::{Claim, SessionOver};
 use super::exchanges::Exchanges;
 use super::input_hold::MqttHold;
 use super::session::{MqttPhase, Session};
 use super::session_record::{RecordSlot, SessionRecord};
 use super::stored_will;
 use super::subscriptions::{Level, Subscription};
+use leveret_broker::registry::ChangeRequest;
+use leveret_broker::time::Now;
+use leveret_broker::wait_for::WaitFor;
 
 impl Session {
-    /// The client id in its vhost.
-    pub(crate) fn key(&self) -> ClientKey {
-        ClientKey { vhost: self.client.vhost.clone(), client_id: self.client_id.clone() }
-    }
-
     /// Claims the client id, and goes on when it is this connection's.
     pub(crate) fn begin_opening(&mut self, clean_start: bool, now: Now) {
         self.clean_start = clean_start;
@@ -109,12 +103,6 @@ impl Session {
         released.into_iter().for_each(|id| self.send_ack(AckKind::PubRel, id, ReasonCode::SUCCESS));
     }
 
-    /// A queue of a session that outlives its connections. An exclusive one is that of an earlier connection, whose end isn't published
-    /// yet.
-    fn durable_queue<'a>(&self, topology: &'a Topology, name: &str) -> Option<&'a Arc<Queue>> {
-        topology.queue(&self.client.vhost, name).filter(|queue| queue.exclusive_owner.is_none())
-    }
-
     /// Reads the subscriptions of the session from its bindings. False if there is no session.
     fn resume(&mut self) -> bool {
         let snapshot = self.client.broker.registry.snapshot_full();
@@ -155,25 +143,14 @@ impl Session {
         connack.encode(self.version, self.client.output.buffer());
     }
 
-    /// Deletes the queues of a session that ends with its connection, if they outlive that. Returns what the next session has to wait for.
-    pub(crate) fn delete_queues(&mut self, now: Now) -> WaitFor {
-        let mut wait = WaitFor::default();
-        let snapshot = self.client.broker.registry.snapshot_full();
-        for level in Level::BOTH {
-            let name = level.queue_name(&self.client_id);
-            let Some(info) = self.durable_queue(&snapshot.topology, &name) else { continue };
-            let command = DeleteQueue {
-                vhost: info.vhost.clone(),
-                name: info.name.clone(),
-                connection: Some(self.client.id),
-                id: Some(info.id),
-            };
-            // Like the end of an exclusive queue, this is the node's own deed.
-            let request = ChangeRequest::delete_queue(Permit::system(), command, DeleteIf::default());
-            if let Some(Ok(changed)) = self.client.change(request, now).now() {
-                wait.and(changed.ticket.into());
-            }
+    /// A ledger is read, or can't be.
+    pub(crate) fn ledger_is_read(&mut self, now: Now) {
+        if !matches!(self.held, MqttHold::Ledger) {
+            return;
         }
-        wait
+        self.held = MqttHold::No;
+        if self.phase == MqttPhase::Opening {
+            self.claimed(now);
+        }
     }
 }

@@ -1,17 +1,17 @@
 //! Commands that change the control plane: they are asked for, and answered once the change is durable. Until its outcome is there,
 //! the connection takes no further command.
 
+use leveret_model::{CommandOutcome, Refused};
+use leveret_stream_protocol::{ResponseCode, key};
+
+use super::input_hold::{DurableAnswer, InputHold};
+use super::questions::{AskedCommand, Changing, LateChange};
+use super::refusal::code_of;
+use super::session::Session;
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::registry::{ChangeOutcome, ChangeRequest, ChangeRequests, ChangesOutcome};
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
-use leveret_model::{CommandOutcome, Refused};
-use leveret_stream_protocol::{ResponseCode, key};
-
-use super::held::{DurableAnswer, InputHold};
-use super::questions::{AskedCommand, Changing, LateChange};
-use super::refusal::code_of;
-use super::session::Session;
 
 enum Outcome {
     One(ChangeOutcome),

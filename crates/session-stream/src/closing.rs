@@ -1,24 +1,17 @@
 //! The end of a connection, from either side.
 
-use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_stream_protocol::{ResponseCode, answers, key};
 
-use super::held::InputHold;
+use super::input_hold::InputHold;
+use super::questions::AskedCommand;
+use super::refusal::RefusedLogin;
 use super::session::{Session, StreamPhase};
+use leveret_broker::time::{Nanos, Now, SECOND};
 
 /// How long a client may take to answer our `Close`.
 const CLOSE_TIMEOUT: Nanos = 5 * SECOND;
 /// The correlation id of our `Close`.
 const CLOSE_CORRELATION: u32 = 1;
-
-/// The answer to a refused login, or to a vhost that may not be entered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RefusedLogin {
-    /// To `SaslAuthenticate`.
-    Secret { correlation: u32, code: ResponseCode },
-    /// To `Open`.
-    Vhost { correlation: u32 },
-}
 
 impl Session {
     /// `Close` by the client.
@@ -96,5 +89,15 @@ impl Session {
             }
         }
         self.client.left();
+    }
+
+    /// Ends the wait of a connection that ends.
+    pub(crate) fn abandon(&mut self, asked: AskedCommand, now: Now) {
+        if let AskedCommand::Subscribe { subscribing, .. } = asked {
+            // It comes behind the call that adds the consumer.
+            let _left = subscribing.queue.cancel(subscribing.consumer, now.monotonic);
+            self.not_subscribed();
+        }
+        // A change is made and published all the same.
     }
 }

@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use leveret_broker::queue_handle::{StreamQueueRef, WriterSequence};
-use leveret_broker::ticket::Awaited;
-use leveret_broker::time::Now;
 use leveret_model::{Action, RefusedKind, Resource};
 use leveret_stream_protocol::{ResponseCode, answers, key};
 
-use super::held::DurableAnswer;
+use super::input_hold::DurableAnswer;
 use super::publishers::{DeclaredPublisher, REFERENCE_BYTES_MAX};
 use super::questions::{Looked, Looking};
 use super::session::Session;
+use leveret_broker::queue_handle::{StreamQueueRef, WriterSequence};
+use leveret_broker::ticket::Awaited;
+use leveret_broker::time::Now;
 
 impl Session {
     /// A stream that this connection may use for `action`.
@@ -62,14 +62,6 @@ impl Session {
             false => ResponseCode::PublisherDoesNotExist,
         };
         self.respond(key::DELETE_PUBLISHER, correlation, code);
-    }
-
-    /// Removes a publisher. False if there is none with this id.
-    pub(crate) fn forget_publisher(&mut self, id: u8) -> bool {
-        let Some(publisher) = self.publishers.remove(id) else { return false };
-        self.client.counters.publishers_closed.increment();
-        self.unwatch(&publisher.stream, &publisher.queue);
-        true
     }
 
     /// `QueryPublisherSequence`.

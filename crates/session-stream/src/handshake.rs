@@ -1,13 +1,13 @@
 //! From the first frame to an open connection: `PeerProperties`, `SaslHandshake`, `SaslAuthenticate`, `Tune`, `Open`.
 
-use leveret_broker::authenticate::offered;
-use leveret_broker::settings::IN_MAINTENANCE;
-use leveret_broker::time::{Now, SECOND};
 use leveret_model::{Action, authorize};
 use leveret_stream_protocol::{Pairs, ResponseCode, answers};
 
-use super::closing::RefusedLogin;
+use super::refusal::RefusedLogin;
 use super::session::{Session, StreamPhase};
+use leveret_broker::authenticate::offered;
+use leveret_broker::settings::IN_MAINTENANCE;
+use leveret_broker::time::{Now, SECOND};
 
 /// The owners of the program.
 const COPYRIGHT: &str = "Copyright (c) the authors of Leveret";

@@ -1,47 +1,16 @@
-//! Blocked input: the connection isn't read until the event that it waits for.
+//! Blocking and unblocking input.
 
-use std::sync::Arc;
+use leveret_queue::WaitReason;
+use leveret_stream_protocol::{ResponseCode, answers};
+use smallvec::SmallVec;
 
+use super::input_hold::{DurableAnswer, InputHold};
+use super::session::Session;
 use leveret_broker::alarms::AlarmSource;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
-use leveret_queue::WaitReason;
 use leveret_session::driven::Steps as _;
-use leveret_stream_protocol::{ResponseCode, answers};
-use smallvec::SmallVec;
-
-use super::questions::AskedCommand;
-use super::session::Session;
-
-/// The reason why the connection's input is blocked. There is one at a time, since input is handled in order.
-#[derive(Default)]
-pub(crate) enum InputHold {
-    /// Input isn't blocked.
-    #[default]
-    No,
-    /// The answer of a stream or of the control plane comes later.
-    Asked(Box<AskedCommand>),
-    /// An answer waits until what it tells is durable.
-    Durable { wait: WaitFor, answer: DurableAnswer },
-    /// Publishes wait for room in the log, for room in the connection's share of bytes on their way to the disk, or until an alarm
-    /// clears.
-    Publishes { reason: WaitReason },
-}
-
-/// The answer to a command that waits until something is durable.
-pub(crate) enum DurableAnswer {
-    /// A change was made.
-    Changed {
-        /// The key of the command.
-        key: u16,
-        correlation: u32,
-        /// Streams that it deletes: the client's publishers and subscriptions there are over.
-        deleted: Vec<Arc<str>>,
-    },
-    /// The number of a publisher's last message, behind which it goes on: what it is told to be there mustn't be lost.
-    Sequence { correlation: u32, sequence: u64 },
-}
 
 impl Session {
     /// Answers now, or blocks input until what the answer tells is durable.

@@ -1,26 +1,9 @@
 //! The texts of log lines about a session.
 
-use leveret_broker::log_lines::{Told, category};
-
-use super::session::{Session, StreamPhase};
+use super::session::Session;
+use leveret_broker::log_lines::category;
 
 impl Session {
-    pub(crate) fn told(&self) -> Told<'_> {
-        let named = self.properties.iter().find(|(name, _)| name == "connection_name");
-        self.client.told(named.map_or("", |(_, value)| value))
-    }
-
-    /// The state by its name in log lines.
-    pub(crate) fn state(&self) -> &'static str {
-        match self.phase {
-            StreamPhase::Begin => "starting",
-            StreamPhase::Authenticated | StreamPhase::Tuned => "tuning",
-            StreamPhase::Open => "running",
-            StreamPhase::Refused(_) | StreamPhase::Closing => "closing",
-            StreamPhase::Finished => "closed",
-        }
-    }
-
     /// Logs why a command is refused: the client is told a code only.
     pub(crate) fn tell_refused(&self, command: &str, why: &str) {
         self.refused_line(command, why)();

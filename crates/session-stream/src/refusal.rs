@@ -12,3 +12,12 @@ pub(crate) fn code_of(refused: &Refused) -> ResponseCode {
         _ => ResponseCode::PreconditionFailed,
     }
 }
+
+/// The answer to a refused login, or to a vhost that may not be entered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RefusedLogin {
+    /// To `SaslAuthenticate`.
+    Secret { correlation: u32, code: ResponseCode },
+    /// To `Open`.
+    Vhost { correlation: u32 },
+}

@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leveret_broker::protocol::RefusedCommands;
 use leveret_stream_protocol::ResponseCode;
+
+use leveret_broker::protocol::RefusedCommands;
 
 /// Codes that RabbitMQ counts, in the order of their numbers, with their names in its metrics.
 const COUNTED: [(ResponseCode, &str); 17] = [

@@ -1,18 +1,15 @@
-//! `Create`, `Delete`, and the end of streams.
+//! `Create` and `Delete`.
 
-use std::sync::Arc;
-
-use leveret_broker::log_lines::category;
-use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::registry::ChangeRequest;
-use leveret_broker::time::Now;
 use leveret_model::super_stream::STREAM_ARGUMENTS;
 use leveret_model::{Action, Arguments, Command, DeclareQueue, DeleteQueue, Value, without_line_ends};
 use leveret_queue::DeleteIf;
-use leveret_stream_protocol::{Pairs, ResponseCode, answers, key};
+use leveret_stream_protocol::{Pairs, ResponseCode, key};
 
 use super::questions::Changing;
 use super::session::Session;
+use leveret_broker::log_lines::category;
+use leveret_broker::registry::ChangeRequest;
+use leveret_broker::time::Now;
 
 /// The arguments of a declaration, which a command has without the `x-` before their names, and the names of those that have no effect:
 /// RabbitMQ accepts any, and clients send what newer brokers know.
@@ -116,47 +113,5 @@ impl Session {
             id: Some(info.id),
         };
         Ok(ChangeRequest::delete_queue(permit, command, DeleteIf::default()))
-    }
-
-    /// Registers to be told when a stream that this connection publishes to is gone.
-    pub(crate) fn watch(&mut self, stream: &Arc<str>, queue: &QueueRef) {
-        if self.watched.add(stream) {
-            return;
-        }
-        let key = self.client.broker.fresh_id();
-        queue.watch(key, self.client.outbox.clone());
-        self.watched.begin(stream.clone(), key);
-    }
-
-    /// The registration isn't needed by one publisher any more.
-    pub(crate) fn unwatch(&mut self, stream: &Arc<str>, queue: &QueueRef) {
-        if let Some(key) = self.watched.remove(stream) {
-            queue.unwatch(key);
-        }
-    }
-
-    /// A stream with this key of a subscription or a registration is gone.
-    pub(crate) fn stream_gone(&mut self, key: u64) {
-        let of_subscription = self.subscriptions.by_key(key).map(|known| known.stream.clone());
-        if let Some(stream) = of_subscription.or_else(|| self.watched.stream(key)) {
-            self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
-        }
-    }
-
-    /// Ends the client's publishers and subscriptions of a stream, and tells the client if it had any.
-    pub(crate) fn end_of_stream(&mut self, stream: &str, code: ResponseCode) {
-        let publishers: Vec<u8> =
-            self.publishers.iter().filter(|(_, known)| &*known.stream == stream).map(|(id, _)| *id).collect();
-        let subscriptions: Vec<u8> =
-            self.subscriptions.iter().filter(|(_, known)| &*known.stream == stream).map(|(id, _)| *id).collect();
-        if publishers.is_empty() && subscriptions.is_empty() {
-            return;
-        }
-        for id in publishers {
-            self.forget_publisher(id);
-        }
-        subscriptions.into_iter().for_each(|id| drop(self.forget_subscription(id)));
-        self.refused.count(code);
-        answers::metadata_update(self.client.output.buffer(), code, stream);
     }
 }

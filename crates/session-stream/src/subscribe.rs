@@ -1,20 +1,20 @@
 //! `Subscribe`, `Unsubscribe`, `Credit`.
 
+use leveret_model::{Action, Arguments, Value};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, GroupMember, StreamOptions};
+use leveret_stream_protocol::{OffsetSpec, ResponseCode, answers, key};
+
+use super::commands::{Subscribe, filter_of, start_of};
+use super::input_hold::InputHold;
+use super::publishers::REFERENCE_BYTES_MAX;
+use super::questions::{AskedCommand, Subscribing};
+use super::session::Session;
+use super::subscriptions::Subscription;
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::queue_handle::NoConsumer;
 use leveret_broker::quota::Kind;
 use leveret_broker::time::Now;
-use leveret_model::{Action, Arguments, Value};
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, GroupMember, StreamOptions};
 use leveret_session::early_signals::EarlySignals;
-use leveret_stream_protocol::{OffsetSpec, ResponseCode, answers, key};
-
-use super::commands::{Subscribe, filter_of, start_of};
-use super::held::InputHold;
-use super::publishers::REFERENCE_BYTES_MAX;
-use super::questions::{AskedCommand, Subscribing};
-use super::session::{Session, StreamPhase};
-use super::subscriptions::Subscription;
 
 impl Session {
     /// `Subscribe`.
@@ -117,11 +117,6 @@ impl Session {
         self.grant(id, credit, now);
     }
 
-    /// A subscription isn't made.
-    pub(crate) fn not_subscribed(&mut self) {
-        self.client.account.give(Kind::Consumers, 1);
-    }
-
     /// `Credit`: further chunks may be sent.
     pub(crate) fn credit(&mut self, id: u8, credit: u16, now: Now) {
         if !self.subscriptions.has(id) {
@@ -158,11 +153,6 @@ impl Session {
         self.note_updates();
     }
 
-    /// Notes when the client is late with its next answer. The group of a consumer that became active rests until it comes.
-    fn note_updates(&mut self) {
-        self.client.deadline = self.subscriptions.next_deadline();
-    }
-
     /// `Unsubscribe`.
     pub(crate) fn unsubscribe(&mut self, correlation: u32, id: u8, now: Now) {
         let code = match self.forget_subscription(id) {
@@ -173,16 +163,5 @@ impl Session {
             None => ResponseCode::SubscriptionIdDoesNotExist,
         };
         self.respond(key::UNSUBSCRIBE, correlation, code);
-    }
-
-    /// Removes a subscription, but not from its stream.
-    pub(crate) fn forget_subscription(&mut self, id: u8) -> Option<Subscription> {
-        let subscription = self.subscriptions.remove(id)?;
-        if self.phase == StreamPhase::Open {
-            self.note_updates();
-        }
-        self.client.account.give(Kind::Consumers, 1);
-        self.client.counters.consumers_closed.increment();
-        Some(subscription)
     }
 }

@@ -57,6 +57,7 @@ impl<'a> Properties<'a> {
     }
 
     /// Appends the section.
+    #[inline(always)]
     pub fn encode(&self, out: &mut Vec<u8>) {
         self.write_described(out);
     }

@@ -22,7 +22,7 @@ impl Connection {
     }
 
     /// The result of a request whose change was made or refused.
-    pub(super) fn changed(&self, changing: Changing, outcome: ChangeOutcome, now: Now) -> Result<Done> {
+    pub(crate) fn changed(&self, changing: Changing, outcome: ChangeOutcome, now: Now) -> Result<Done> {
         let changed = outcome.map_err(|refused| match changing {
             Changing::DeclareQueue | Changing::DeclareExchange => Refusal::of_model(refused),
             _ => Refusal::without_conflict(refused),

@@ -65,7 +65,7 @@ impl Connection {
     }
 
     /// Serves a request.
-    pub(super) fn respond(&mut self, request: &Request<'_>, now: Now) -> Response {
+    pub(crate) fn respond(&mut self, request: &Request<'_>, now: Now) -> Response {
         let served = self.serve_request(request, now);
         if let Err(refusal) = &served {
             let (method, target) = (request.method.unwrap_or_default(), request.target.unwrap_or_default());
@@ -75,7 +75,7 @@ impl Connection {
     }
 
     /// Writes to the log why a request failed.
-    pub(super) fn tell_failed(&self, what: fmt::Arguments<'_>, refusal: &Refusal) {
+    pub(crate) fn tell_failed(&self, what: fmt::Arguments<'_>, refusal: &Refusal) {
         tracing::warn!(
             connection = %self.client.name,
             user = %self.client.user,

@@ -116,8 +116,8 @@ pub struct ClientConnection {
     pub registered: Registered,
     /// Events from the outbox that didn't fit into the budget of earlier turns.
     pub events: VecDeque<Event>,
-    /// The wait of its publishes that listings show.
-    shown_wait: Option<ShownWait>,
+    /// The wait of its publishes that listings show. In a box, since few connections wait.
+    shown_wait: Option<Box<ShownWait>>,
     /// The watermarks of the streams that it publishes to, when publishes were last applied.
     reached: SmallVec<[(StreamId, Watermarks); 1]>,
     /// Whether all publishes up to there are in their queues.

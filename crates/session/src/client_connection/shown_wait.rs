@@ -22,7 +22,7 @@ impl ClientConnection {
         self.hide_wait();
         self.outbox.set_wait(Some(QueueWait { reason, since: now.monotonic }));
         queues.iter().for_each(|queue| queue.publisher_waits(reason, now.monotonic));
-        self.shown_wait = Some(ShownWait { reason, queues });
+        self.shown_wait = Some(Box::new(ShownWait { reason, queues }));
     }
 
     /// Shows in listings whether the client's publishes are paced, unless another wait is shown.
@@ -36,7 +36,8 @@ impl ClientConnection {
 
     /// Ends the wait that listings show, if there is one.
     pub fn hide_wait(&mut self) {
-        let Some(ShownWait { reason, queues }) = self.shown_wait.take() else { return };
+        let Some(shown) = self.shown_wait.take() else { return };
+        let ShownWait { reason, queues } = *shown;
         self.outbox.set_wait(None);
         queues.iter().for_each(|queue| queue.publisher_goes_on(reason));
     }

@@ -9,7 +9,7 @@ use toml::Table;
 
 use self::circles::{Graph, circles};
 use self::layers::Layers;
-use self::source::{ModulePath, Source};
+use self::source::{Method, ModulePath, Source};
 use super::Repository;
 
 /// The table of layers: the top modules of each crate from top to bottom.
@@ -52,7 +52,7 @@ pub(super) fn check(repository: &Repository) -> Vec<String> {
         Err(error) => return vec![format!("{TABLE} is not TOML: {error}")],
     };
     let crates = CRATES.iter().flat_map(|name| match Layers::read(&table, name) {
-        Ok(layers) => complain(name, &layers, &Modules::read(repository, name)),
+        Ok(layers) => complain(name, &layers, &Modules::read(repository, name, layers.methods)),
         Err(reason) => vec![format!("{TABLE} {reason}")],
     });
     let unknown = table.keys().filter(|name| !CRATES.contains(&name.as_str()));
@@ -62,9 +62,11 @@ pub(super) fn check(repository: &Repository) -> Vec<String> {
 /// The circles of each crate, one line each, with the lines of their members.
 #[must_use]
 pub fn describe(repository: &Repository) -> Vec<String> {
+    let table: Table = repository.text(TABLE).and_then(|table| table.parse().ok()).unwrap_or_default();
     let mut lines = Vec::new();
     for name in CRATES {
-        let modules = Modules::read(repository, name);
+        let methods = Layers::read(&table, name).is_ok_and(|layers| layers.methods);
+        let modules = Modules::read(repository, name, methods);
         let all: usize = modules.lines.values().sum();
         lines.push(format!("{name}: {} modules, {all} lines", modules.lines.len()));
         for circle in circles(&modules.uses) {
@@ -144,7 +146,7 @@ struct Modules {
 }
 
 impl Modules {
-    fn read(repository: &Repository, name: &str) -> Self {
+    fn read(repository: &Repository, name: &str, methods: bool) -> Self {
         let root = format!("{}/", root(name));
         let files: Vec<(ModulePath, Source)> = repository
             .texts(".rs")
@@ -169,7 +171,28 @@ impl Modules {
                 source.used.iter().for_each(|path| modules.add(top, path, &exports));
             }
         }
+        if methods {
+            modules.add_calls(files.iter().filter(|(module, _)| is_shipped(module)));
+        }
         modules
+    }
+
+    /// Notes that modules call methods of their types that are defined in others.
+    fn add_calls<'a>(&mut self, files: impl Iterator<Item = &'a (ModulePath, Source)> + Clone) {
+        let files = files.filter_map(|(module, source)| Some((module.first()?, source)));
+        let mut defined: BTreeMap<&Method, BTreeSet<&String>> = BTreeMap::new();
+        for (top, source) in files.clone() {
+            source.methods.iter().for_each(|method| _ = defined.entry(method).or_default().insert(top));
+        }
+        for (from, source) in files {
+            for method in &source.calls {
+                for to in defined.get(method).into_iter().flatten().filter(|to| **to != from) {
+                    self.uses.entry(from.clone()).or_default().insert((*to).clone());
+                    let names = self.names.entry((from.clone(), (*to).clone())).or_default();
+                    names.insert(format!(".{}", method.1));
+                }
+            }
+        }
     }
 
     /// The module that defines each name re-exported by the root.

@@ -14,6 +14,25 @@ pub(super) struct Source {
     pub(super) tests: Vec<ModulePath>,
     /// Number of lines without tests.
     pub(super) lines: usize,
+    /// Methods that are defined here, by their type.
+    pub(super) methods: Vec<Method>,
+    /// Methods that methods of the same type call here.
+    pub(super) calls: Vec<Method>,
+}
+
+/// The names of a type and of a method.
+pub(super) type Method = (String, String);
+
+/// The owner of an open brace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Open {
+    Module,
+    /// The `impl` of a type, or of a trait for one.
+    Impl {
+        of: String,
+        is_of_trait: bool,
+    },
+    Other,
 }
 
 impl Source {
@@ -25,6 +44,7 @@ impl Source {
             at: 0,
             module: module.to_vec(),
             open: Vec::new(),
+            next: Open::Other,
             source: Self { lines: text.lines().count(), ..Self::default() },
         };
         while reader.at < reader.tokens.len() {
@@ -39,8 +59,10 @@ struct Reader<'a> {
     at: usize,
     /// The module that the current text belongs to.
     module: ModulePath,
-    /// For each open brace, whether it is that of a module.
-    open: Vec<bool>,
+    /// The open braces.
+    open: Vec<Open>,
+    /// The owner of the next one.
+    next: Open,
     source: Source,
 }
 
@@ -54,15 +76,28 @@ impl Reader<'_> {
             }
             "mod" if self.text(2) == "{" => {
                 self.module.push(self.text(1).to_owned());
-                self.open.push(true);
+                self.open.push(Open::Module);
                 self.at += 3;
             }
+            "impl" if self.begins_item() => {
+                self.next = self.implemented();
+                self.at += 1;
+            }
+            "fn" => {
+                if let Some(Open::Impl { of, is_of_trait: false }) = self.open.last() {
+                    self.source.methods.push((of.clone(), self.text(1).to_owned()));
+                }
+                self.at += 1;
+            }
+            "self" if self.text(1) == "." && matches!(self.text(3), "(" | "::") => self.call(2),
+            "Self" if self.text(1) == "::" => self.call(2),
             "{" => {
-                self.open.push(false);
+                let next = std::mem::replace(&mut self.next, Open::Other);
+                self.open.push(next);
                 self.at += 1;
             }
             "}" => {
-                if self.open.pop() == Some(true) {
+                if self.open.pop() == Some(Open::Module) {
                     self.module.pop();
                 }
                 self.at += 1;
@@ -73,6 +108,41 @@ impl Reader<'_> {
             }
             _ => self.at += 1,
         }
+    }
+
+    /// Whether an item may begin here, not a type.
+    fn begins_item(&self) -> bool {
+        let before = self.at.checked_sub(1).and_then(|at| self.tokens.get(at)).map_or("", |token| token.text);
+        matches!(before, "" | "}" | ";" | "]" | "{" | "unsafe")
+    }
+
+    /// The type of the `impl` that begins here.
+    fn implemented(&self) -> Open {
+        let (mut of, mut is_of_trait, mut depth) = (String::new(), false, 0_usize);
+        for ahead in 1.. {
+            match self.text(ahead) {
+                "" | "{" | "where" => break,
+                "<" => depth += 1,
+                ">" => depth = depth.saturating_sub(1),
+                _ if depth > 0 => {}
+                "for" => is_of_trait = true,
+                text if text.starts_with(|c: char| c.is_alphabetic() || c == '_') => text.clone_into(&mut of),
+                _ => {}
+            }
+        }
+        Open::Impl { of, is_of_trait }
+    }
+
+    /// Notes a call of the method that is named `ahead` of here.
+    fn call(&mut self, ahead: usize) {
+        let of = self.open.iter().rev().find_map(|open| match open {
+            Open::Impl { of, .. } => Some(of.clone()),
+            _ => None,
+        });
+        if let Some(of) = of {
+            self.source.calls.push((of, self.text(ahead).to_owned()));
+        }
+        self.at += ahead + 1;
     }
 
     fn text(&self, ahead: usize) -> &str {
@@ -276,6 +346,16 @@ mod tests {
             found.tests,
             [["m", "tests"].map(str::to_owned).to_vec(), ["m", "n", "tests"].map(str::to_owned).to_vec()]
         );
+    }
+
+    #[test]
+    fn methods_and_their_calls_are_found_with_their_type() {
+        let text = "impl<T: A> B<T> where T: C { fn d(&self, e: impl Fn()) { self.f(); self.g.h(); self.i::<u8>() } }\n\
+                    impl J for crate::k::B { fn l(&self) { if m { self.n(Self::o) } } }\nfn p(q: &B) { q.d() }";
+        let found = read("m", text);
+        let of_b = |names: &[&str]| names.iter().map(|name| ("B".to_owned(), (*name).to_owned())).collect::<Vec<_>>();
+        assert_eq!(found.methods, of_b(&["d"]));
+        assert_eq!(found.calls, of_b(&["f", "i", "n", "o"]));
     }
 
     #[test]

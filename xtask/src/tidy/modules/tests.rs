@@ -3,9 +3,13 @@ use crate::tidy::File;
 
 /// Complaints about a crate `queue` with these files and layers.
 fn complaints(layers: &str, files: &[(&str, &str)]) -> Vec<String> {
-    let table = format!("[queue]\nlines_max = 10\nlayers = [{layers}]\n").parse().expect("is TOML");
+    complaints_of(&format!("lines_max = 10\nlayers = [{layers}]\n"), files)
+}
+
+fn complaints_of(table: &str, files: &[(&str, &str)]) -> Vec<String> {
+    let table = format!("[queue]\n{table}").parse().expect("is TOML");
     let layers = Layers::read(&table, "queue").expect("is a table");
-    complain("queue", &layers, &Modules::read(&repository(files), "queue"))
+    complain("queue", &layers, &Modules::read(&repository(files), "queue", layers.methods))
 }
 
 fn repository(files: &[(&str, &str)]) -> Repository {
@@ -66,6 +70,19 @@ fn a_named_circle_has_a_limit_of_lines_without_tests() {
     assert_eq!(complaints(layer, &files), [""; 0]);
     let files = [("a.rs", a.as_str()), ("b.rs", "use crate::a;\n\n")];
     assert_eq!(complaints(layer, &files), ["crates/queue/src: a circle of 11 lines, over 10: a b"]);
+}
+
+#[test]
+fn a_call_of_a_method_uses_the_module_that_defines_it() {
+    let session = "pub struct S;\nimpl S { fn begin(&mut self) { self.end() } }\n";
+    let files = [("session.rs", session), ("end.rs", "use crate::session::S;\nimpl S { fn end(&mut self) {} }\n")];
+    assert_eq!(complaints("'end', 'session'", &files), [""; 0]);
+    let found = complaints_of("lines_max = 10\nmethods = true\nlayers = ['end', 'session']", &files);
+    let expected = [
+        "crates/queue/src: a circle that xtask/modules.toml doesn't name: end session",
+        "crates/queue/src: session may not use end, which isn't below it: .end",
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]

@@ -46,6 +46,7 @@ pub(super) fn write_stored(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out
 }
 
 /// Appends the section for any other message.
+#[inline(always)]
 pub(super) fn write(message: &Message<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8>) {
     let mut map = MapWriter::section(out, descriptor::MESSAGE_ANNOTATIONS);
     write_route(&message.envelope, out, &mut map);
@@ -67,7 +68,7 @@ pub(super) fn write(message: &Message<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8
 }
 
 /// Writes exchange and routing key, whose annotation names are always the same bytes.
-#[inline]
+#[inline(always)]
 fn write_route(envelope: &Envelope<'_>, out: &mut Vec<u8>, map: &mut MapWriter) {
     map.raw(out, 2, b"\xa3\x0ax-exchange");
     value::text(envelope.exchange).encode(out);

@@ -7,6 +7,7 @@ use super::value;
 use crate::hub::Entries;
 
 /// Appends the section, unless it is empty.
+#[inline(always)]
 pub(super) fn write(properties: &Entries<'_>, out: &mut Vec<u8>) {
     let start = out.len();
     let mut map = MapWriter::section(out, descriptor::APPLICATION_PROPERTIES);

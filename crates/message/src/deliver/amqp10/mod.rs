@@ -53,15 +53,20 @@ pub(crate) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
     };
     header.encode(out);
     let stamps = Stamps::of(&message.overlay, delivery);
-    let hub = match message.encoding {
+    match message.encoding {
         Encoding::Amqp10 => {
             annotations::write_stored(message, &stamps, out);
-            return BodyForm::Sections;
+            BodyForm::Sections
         }
-        Encoding::Amqp091 => Message::from_amqp091(message),
-        Encoding::Mqtt | Encoding::Foreign(_) => read_other(message),
-    };
-    annotations::write(&hub, &stamps, out);
+        Encoding::Amqp091 => write_sections(&Message::from_amqp091(message), &stamps, out),
+        Encoding::Mqtt | Encoding::Foreign(_) => write_other(message, &stamps, out),
+    }
+}
+
+/// Inlined where the encoding is known, so that the sections aren't asked for theirs.
+#[inline(always)]
+fn write_sections(hub: &Message<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8>) -> BodyForm {
+    annotations::write(hub, stamps, out);
     properties::write(&hub.properties, out);
     application_properties::write(&hub.application_properties, out);
     hub.body
@@ -70,11 +75,12 @@ pub(crate) fn write_start(message: &StoredMessage<'_>, delivery: &Delivery, out:
 /// A function of its own, so that a message of AMQP 0-9-1 is read to where it is needed.
 #[cold]
 #[inline(never)]
-fn read_other<'a>(message: &StoredMessage<'a>) -> Message<'a> {
-    match message.encoding {
+fn write_other(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8>) -> BodyForm {
+    let hub = match message.encoding {
         Encoding::Foreign(id) => Message::from_foreign(message, id),
         _ => Message::from_mqtt(message),
-    }
+    };
+    write_sections(&hub, stamps, out)
 }
 
 /// The remaining time to live (3.2.1 asks intermediaries to count it down). A stream keeps its messages whatever their time to live:
@@ -94,6 +100,7 @@ pub(crate) fn write_body(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
     match form {
         // It is the bare message, including its other sections.
         BodyForm::Sections => out.extend_from_slice(bytes),
+        BodyForm::Bytes => write_data(out, bytes),
         _ => write_read(form, bytes, out),
     }
 }

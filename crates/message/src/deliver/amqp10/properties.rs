@@ -5,6 +5,7 @@ use leveret_amqp10::message;
 use crate::hub::{Properties, ReplyTo};
 
 /// Appends the section, unless it is empty.
+#[inline(always)]
 pub(super) fn write(given: &Properties<'_>, out: &mut Vec<u8>) {
     let reply_to = given.reply_to.map(ReplyTo::address);
     let properties = message::Properties {

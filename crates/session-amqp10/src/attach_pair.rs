@@ -1,45 +1,19 @@
 //! Attaching the halves of a link pair: two links of the same name between the same two nodes (link pair, 2.1).
 
-use leveret_amqp10::{
-    ReceiverSettleMode, Role, SenderSettleMode, Serial, TargetArchetype, condition,
-    performative::Attach,
-    value::{EncodedMap, Value},
-};
+use leveret_amqp10::performative::Attach;
+use leveret_amqp10::value::{EncodedMap, Value};
+use leveret_amqp10::{ReceiverSettleMode, Role, SenderSettleMode, Serial, TargetArchetype, condition};
 
-use crate::connection::Connection;
-use crate::error::{Failure, Result};
-use crate::link::Link;
-use crate::link_state::INITIAL_DELIVERY_COUNT;
-use crate::pairs::ADDRESS;
-use crate::pairs::{PairName, Requests, Responses};
-use crate::session::Session;
+use super::connection::Connection;
+use super::error::{Failure, Result};
+use super::link::Link;
+use super::link_state::INITIAL_DELIVERY_COUNT;
+use super::pairs::{ADDRESS, PairName, Requests, Responses};
+use super::session::Session;
 
 const PAIRED: &str = "paired";
 /// Largest size in bytes of the address of the client's end, which is kept as long as a half exists.
 const CLIENT_ADDRESS_MAX: usize = 1024;
-
-impl Link {
-    /// The pair that the link is half of, and the client's role on this half.
-    fn pair(&self) -> Option<(&PairName, Role)> {
-        match self {
-            Link::Requests(requests) => Some((requests.pair(), Role::Sender)),
-            Link::Responses(responses) => Some((responses.pair(), Role::Receiver)),
-            Link::Publisher(_)
-            | Link::Consumer(_)
-            | Link::Coordinator(_)
-            | Link::Replies(_)
-            | Link::Left
-            | Link::Detached => None,
-        }
-    }
-}
-
-impl Session {
-    /// The handle of the half of this pair on which the client is `role`.
-    pub(super) fn half(&mut self, pair: &PairName, role: Role) -> Option<u32> {
-        self.handles().into_iter().find(|handle| self.link(*handle).and_then(|link| link.pair()) == Some((pair, role)))
-    }
-}
 
 impl Connection {
     /// Handles the attach of the half on which the client sends requests.

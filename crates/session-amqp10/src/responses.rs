@@ -1,49 +1,21 @@
 //! The half of a pair on which responses go out: in the order of the requests, as the client's credit allows.
 
-use leveret_amqp10::{Role, condition};
+use leveret_model::{Action, Refused};
 
-use crate::connection::Connection;
-use crate::error::{Failure, Result, Scope};
-use crate::link::Link;
-use crate::pairs::PairName;
-use crate::pairs::refusal::{Refusal, Status};
-use crate::pairs::request::Request;
-use crate::pairs::response::Response;
-use crate::pairs::{Requests, ResponseGrant, Responses, UNANSWERED_MAX, Waiting};
-use crate::pending::{Pending, Rest};
-use crate::session::Session;
-use leveret_broker::ticket::Awaited;
+use super::connection::Connection;
+use super::error::{Failure, Result, Scope};
+use super::link::Link;
+use super::pairs::refusal::{Refusal, Status};
+use super::pairs::request::Request;
+use super::pairs::response::Response;
+use super::pairs::{ResponseGrant, Waiting};
+use super::pending::{Pending, Rest};
+use super::publisher::Destination;
+use super::session::Session;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitEnd;
 
 impl Connection {
-    /// The position that the first response waits for.
-    pub(crate) fn next_response_awaited(&self) -> Option<Awaited> {
-        let streams = &self.client.broker.streams;
-        self.responses.front()?.response.wait.next_awaited(&|stream| streams.reached(stream))
-    }
-
-    /// Whether a request that removes messages or a binding isn't answered.
-    pub(crate) fn is_removing(&self) -> bool {
-        self.responses.iter().any(|waiting| waiting.removes)
-    }
-
-    /// Refuses a new request half if too many responses wait. A new half brings credit, while responses to an earlier
-    /// one may still wait for the client's credit; more than one half's worth is refused.
-    pub(super) fn check_unanswered(&self, session: &mut Session, pair: &PairName) -> Result<()> {
-        let Some(handle) = session.half(pair, Role::Receiver) else { return Ok(()) };
-        let on_their_way = session.pending.count(handle);
-        let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
-        let waiting = self.responses.iter().filter(|waiting| waiting.key == responses.key).count();
-        match waiting + responses.unsent() + on_their_way {
-            unanswered if unanswered < UNANSWERED_MAX => Ok(()),
-            unanswered => Err(Failure::link(
-                condition::PRECONDITION_FAILED,
-                format!("{unanswered} responses of this management link pair wait: grant credit for them first"),
-            )),
-        }
-    }
-
     /// Takes over the answers that requests asked for.
     pub(crate) fn take_request_answers(&mut self, now: Now) {
         let mut responses = std::mem::take(&mut self.responses);
@@ -178,27 +150,34 @@ impl Connection {
         Ok(())
     }
 
-    /// Handles the end of a message of several transfers. If it was a response, another request may come: a response
-    /// that waits for the client's window or socket doesn't count as sent yet.
-    pub(crate) fn response_sent(&mut self, session: &mut Session, handle: u32) {
-        let Some(Link::Responses(responses)) = session.link(handle) else { return };
-        let pair = responses.pair().clone();
-        self.with_requests(session, &pair, |requests| requests.answered(1));
-    }
-
-    /// Handles the end of the response half.
-    pub(crate) fn leave_responses(&mut self, session: &mut Session, handle: u32, responses: &Responses) {
-        self.links.remove(&responses.key);
-        session.pending.retain(|pending| !pending.is_for(handle));
-        self.with_requests(session, responses.pair(), Requests::forget_unanswered);
-    }
-
-    fn with_requests(&mut self, session: &mut Session, pair: &PairName, call: impl FnOnce(&mut Requests)) {
-        let Some(handle) = session.half(pair, Role::Sender) else { return };
-        let Some(Link::Requests(requests)) = session.link(handle) else { return };
-        call(requests);
-        if requests.flow_due {
-            session.granted.push(handle);
+    /// Ends the sessions with links that the user's permissions don't allow any more, after a token was renewed.
+    fn end_forbidden(&mut self, now: Now) {
+        if let Err(refused) = self.authorize(Action::Enter) {
+            return self.fail(Failure::from(refused).ending(Scope::Connection), now);
         }
+        for channel in self.sessions.channels() {
+            let Some(mut session) = self.sessions.take(channel) else { continue };
+            let refused = session.links().find_map(|link| self.no_longer(link));
+            if let Some(refused) = refused.filter(|_| !session.ending) {
+                self.fail_session(&mut session, Failure::from(refused).ending(Scope::Session), now);
+            }
+            self.sessions.put(session);
+        }
+    }
+
+    /// The reason why a link wouldn't be attached now.
+    fn no_longer(&self, link: &Link) -> Option<Refused> {
+        let action = match link {
+            Link::Consumer(consumer) => Action::Consume(&consumer.queue.info().name),
+            Link::Replies(replies) => Action::Consume(replies.target().name()),
+            Link::Publisher(publisher) => match &publisher.destination {
+                Destination::Exchange { exchange, .. } => Action::Publish(exchange),
+                Destination::Queue(_) => Action::Publish(""),
+                // Each message is checked.
+                Destination::Anonymous => return None,
+            },
+            _ => return None,
+        };
+        self.authorize(action).err()
     }
 }

@@ -5,22 +5,15 @@
 use leveret_queue::GetOutcome;
 
 use super::error::Result;
-use super::held::{Answer, InputHold};
-use super::questions::{Getting, Question, Questions};
+use super::held::InputHold;
+use super::questions::{Getting, Question};
 use super::session::Session;
 use leveret_broker::queue_handle::LedgerQueueRef;
-
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONTROL;
 use leveret_session::driven::Steps;
-use leveret_session::gone::GoneAt;
 
 impl Session {
-    /// Has a channel wait for its queue.
-    pub(super) fn ask(&mut self, channel: u16, question: Question) {
-        self.questions.ask(channel, question, &self.client.outbox);
-    }
-
     /// Whether answers that came may be handled: each of them may block input itself, or add a message to the output, which
     /// the client has to read before.
     pub(super) fn takes_answers(&self) -> bool {
@@ -105,43 +98,5 @@ impl Session {
     fn wait_on(&mut self, channel: u16, question: Question) -> Result<()> {
         self.questions.wait_on(channel, question);
         Ok(())
-    }
-
-    /// Answers the end of something on a channel once the queues are gone that are deleted with it.
-    pub(super) fn answer_when_gone(&mut self, channel: u16, mut gone_at: GoneAt, answer: Answer) {
-        match gone_at.ticket() {
-            Some(ticket) => self.answer_when_durable(ticket, answer),
-            None => self.ask(channel, Question::End { gone_at, answer }),
-        }
-    }
-
-    /// Ends the wait of a channel that ends, without an answer to its client.
-    pub(super) fn abandon_question(&mut self, channel: u16, now: Now) {
-        let Some(question) = self.questions.take(channel) else { return };
-        if matches!(self.held, InputHold::Asked) {
-            self.held = InputHold::No;
-        }
-        match question {
-            Question::Get { queue, no_ack, state: Getting::Asked { answer, .. } } => {
-                queue.give_back(answer, no_ack, now.monotonic);
-            }
-            Question::Consume { consuming, .. } => {
-                // It comes behind the call that adds the consumer.
-                let left = consuming.queue.cancel(consuming.id, now.monotonic);
-                self.client.delete_if_unused(&consuming.queue, left, now);
-                self.not_consumed();
-            }
-            // A change is made and published all the same.
-            Question::Declare { .. } | Question::Change { .. } => {}
-            Question::Get { .. } | Question::Purge { .. } | Question::End { .. } => {}
-        }
-    }
-
-    /// Ends the waits of all channels.
-    pub(super) fn abandon_questions(&mut self, now: Now) {
-        for channel in self.questions.channels() {
-            self.abandon_question(channel, now);
-        }
-        self.questions = Questions::default();
     }
 }

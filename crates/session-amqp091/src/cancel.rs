@@ -1,0 +1,70 @@
+//! The ends of consumers: `basic.cancel`, and consumers that the broker cancels.
+
+use leveret_amqp091::method::basic;
+use leveret_amqp091::{Method, encode_method};
+
+use super::consumer::Consumer;
+use super::encode::short;
+use super::error::Result;
+use super::held::Answer;
+use super::session::Session;
+use leveret_broker::quota::Kind;
+use leveret_broker::time::Now;
+use leveret_broker::turn_budget::CONSUMER;
+use leveret_session::gone::GoneAt;
+
+impl Session {
+    /// A consumer isn't added.
+    pub(super) fn not_consumed(&mut self) {
+        self.client.account.give(Kind::Consumers, 1);
+    }
+
+    /// `basic.cancel` from the client. Messages that were delivered stay to be settled.
+    pub(crate) fn cancel(&mut self, channel: u16, cancel: &basic::Cancel<'_>, now: Now) -> Result<()> {
+        self.channel(channel)?;
+        let tag = cancel.consumer_tag.as_bytes();
+        self.cancel_replies(channel, tag);
+        let key = self.channel(channel)?.consumers.get(tag).copied();
+        // An auto-delete queue is deleted with its last consumer: a client that knows that the consumer has ended must
+        // not find it.
+        let mut gone_at = GoneAt::default();
+        if let Some(consumer) = key.and_then(|key| self.forget_consumer(key)) {
+            let left = consumer.queue.cancel(consumer.id, now.monotonic);
+            gone_at = self.client.delete_if_unused(&consumer.queue, left, now);
+        }
+        let answer = match cancel.nowait {
+            true => Answer::Nothing,
+            false => Answer::BasicCancelOk { channel, tag: tag.into() },
+        };
+        self.answer_when_gone(channel, gone_at, answer);
+        Ok(())
+    }
+
+    pub(super) fn forget_consumer(&mut self, key: u64) -> Option<Box<Consumer>> {
+        let consumer = self.consumers.remove(&key)?;
+        self.client.account.give(Kind::Consumers, 1);
+        self.client.consumer_closed(&consumer.event());
+        if let Some(channel) = self.channels.get_mut(&consumer.channel) {
+            channel.consumers.remove(&consumer.tag);
+            channel.unsettled.end_source(consumer.source);
+        }
+        Some(consumer)
+    }
+
+    /// Handles a consumer that the broker ended, since its queue is gone.
+    pub(crate) fn cancelled(&mut self, key: u64) {
+        if let Some(consumer) = self.forget_consumer(key) {
+            self.client.budget.spend(CONSUMER);
+            self.send_cancel(&consumer);
+        }
+    }
+
+    /// Notifies the client that the broker ended a consumer, if the client knows such a notice.
+    pub(super) fn send_cancel(&mut self, consumer: &Consumer) {
+        let is_open = self.channels.get(&consumer.channel).is_some_and(|channel| !channel.closing);
+        if is_open && self.client_knows_cancel {
+            let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });
+            encode_method(self.out(consumer.channel), consumer.channel, &method);
+        }
+    }
+}
