@@ -80,7 +80,7 @@ impl Session {
         open_connections: OpenConnections,
     ) -> Self {
         Self {
-            alarm: client.broker.alarms.is_raised(AlarmSource::Disk),
+            alarm: client.broker.alarms.blocks(AlarmSource::Disk),
             frame_max: settings.initial_frame_max,
             client,
             settings,

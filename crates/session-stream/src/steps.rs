@@ -137,7 +137,7 @@ impl Steps for Session {
 
     fn begin_read(&mut self) {
         // The outbox may have earlier events; an alarm takes effect from the next read on.
-        self.alarm = self.client.broker.alarms.is_raised(AlarmSource::Disk);
+        self.alarm = self.client.broker.alarms.blocks(AlarmSource::Disk);
     }
 
     fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
