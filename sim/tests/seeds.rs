@@ -14,7 +14,7 @@ use leveret_sim::world::small_log;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Number of seeds of one run; the environment variable `SIM_SEEDS` overrides it.
-const SEEDS: u64 = 500;
+const SEEDS: u64 = 300;
 /// Number of threads; the seeds are distributed over them in turn.
 const THREADS: u64 = 2;
 

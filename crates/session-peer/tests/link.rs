@@ -165,7 +165,7 @@ struct World {
     settling: Vec<(u64, WaitFor)>,
     /// Messages that are acknowledged for good.
     settled: BTreeSet<u64>,
-    /// Those whose link broke before the client heard of it: they may have left their queue, or return.
+    /// Messages whose link broke before the client heard of it: they may have left their queue, or return.
     perhaps: BTreeSet<u64>,
     consumer: Option<Consumer>,
     /// How often each message was delivered.
@@ -205,7 +205,7 @@ impl World {
             link.asking.disconnected(self.now);
             link.home.disconnected(self.now);
         }
-        // What it held has returned.
+        // All that it held has returned.
         self.consumer = None;
     }
 
