@@ -385,6 +385,7 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
     well(&node, "rabbitmqctl reconcile_vhosts");
     well(&node, "rabbitmqctl has_reached_target_cluster_size");
     well(&node, "rabbitmq-diagnostics check_if_node_is_quorum_critical");
+    assert!(well(&node, "rabbitmqctl metadata_store_status").contains("\tleader\tvoter\t"));
     well(&node, "rabbitmq-diagnostics check_if_node_is_mirror_sync_critical");
     assert!(well(&node, "rabbitmq-diagnostics erlang_version").contains("No Erlang"));
 }

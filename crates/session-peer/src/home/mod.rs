@@ -349,7 +349,11 @@ impl HomeSession {
     ) {
         let mode = options.mode;
         self.consumers.add(key, id, queue.clone(), mode);
-        self.answer(number, queue.consume(id, options, now), HomeAnswer::Consumed);
+        let answer = queue.consume(id, options, now);
+        if matches!(answer, NowOrLater::Now(Err(_))) {
+            self.consumers.remove(id);
+        }
+        self.answer(number, answer, HomeAnswer::Consumed);
     }
 
     /// Messages return that a consumer's client never got.
@@ -453,8 +457,11 @@ impl HomeSession {
             }
         };
         let Some(id) = self.consumers.id_of(key) else { return };
-        if signal == RemoteSignal::Cancelled {
-            self.consumers.remove(id);
+        if signal == RemoteSignal::Cancelled
+            && let Some(consumer) = self.consumers.remove(id)
+        {
+            // They are gone with the queue, or are in its log until a restart.
+            self.consumers.all_of(&consumer.queue, Some(id));
         }
         encode_signal(self.output.buffer(), id, signal);
     }
