@@ -7,10 +7,10 @@ use leveret_model::QueueId;
 use leveret_queue::{CreditState, Flow, Link, Portion, Run, Signal, Taken, TurnEnd};
 use parking_lot::Mutex;
 
-/// Messages that an inbox has room for.
-pub(crate) const WINDOW_MESSAGES: u32 = 256;
+/// Messages that an inbox has room for, as its queue's home counts them.
+pub const WINDOW_MESSAGES: u32 = 256;
 /// Bytes that an inbox has room for; a message may be larger.
-pub(crate) const WINDOW_BYTES: u64 = 256 << 10;
+pub const WINDOW_BYTES: u64 = 256 << 10;
 
 /// A signal of the queue for a consumer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -59,11 +59,7 @@ impl State {
 
 impl Lane {
     pub(super) fn new(stream: StreamId, wake: Arc<dyn Wake>) -> Arc<Self> {
-        Arc::new_cyclic(|lane| Self {
-            writer: Arc::new(LaneWriter::new(stream, lane.clone())),
-            wake,
-            state: Mutex::default(),
-        })
+        Arc::new(Self { writer: Arc::new(LaneWriter::new(stream)), wake, state: Mutex::default() })
     }
 
     pub(crate) fn writer(&self) -> &Arc<LaneWriter> {

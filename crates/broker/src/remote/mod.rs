@@ -15,7 +15,7 @@ mod writer;
 
 pub(crate) use self::away_queue::AwayQueue;
 pub use self::call::{CallKind, HeldRuns, HomeAnswer, HomeQuestion, LaneCall};
-pub use self::inbox::RemoteSignal;
+pub use self::inbox::{RemoteSignal, WINDOW_BYTES, WINDOW_MESSAGES};
 pub use self::lane::Lane;
 pub use self::lanes::{Lanes, set_core};
 pub use crate::published::NotTaken;

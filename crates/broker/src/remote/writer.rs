@@ -1,14 +1,11 @@
 //! The commit stream of a lane: its places are the numbers of calls, and the queue's home says how far it has got.
 
-use std::sync::Weak;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
-use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
-use parking_lot::Mutex;
+use leveret_queue::{Place, WaitReason, Watermarks};
 
-use super::Lane;
-use crate::streams::{CommitStream, Record, Waiter};
+use crate::streams::{AnsweredCalls, CommitStream, Record, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 
 /// Bytes on their way to a home above which publishers wait.
@@ -17,28 +14,16 @@ const IN_FLIGHT_MAX: u64 = 16 << 20;
 /// The commit stream of a lane.
 pub(crate) struct LaneWriter {
     id: StreamId,
-    lane: Weak<Lane>,
     /// Calls with a number so far; written under the lane's lock.
     count: AtomicU64,
-    /// All calls up to here are carried out.
-    done: LatestPlace,
+    answered: AnsweredCalls,
     /// Bytes of messages in calls that aren't.
     in_flight: AtomicU64,
-    waiters: Mutex<Vec<(Awaited, Waiter)>>,
-    has_left: AtomicBool,
 }
 
 impl LaneWriter {
-    pub(super) fn new(id: StreamId, lane: Weak<Lane>) -> Self {
-        Self {
-            id,
-            lane,
-            count: AtomicU64::new(0),
-            done: LatestPlace::new(Place::NOTHING),
-            in_flight: AtomicU64::new(0),
-            waiters: Mutex::default(),
-            has_left: AtomicBool::new(false),
-        }
+    pub(super) fn new(id: StreamId) -> Self {
+        Self { id, count: AtomicU64::new(0), answered: AnsweredCalls::default(), in_flight: AtomicU64::new(0) }
     }
 
     /// The next number, of a call with so many bytes of messages. The caller holds the lane's lock.
@@ -66,15 +51,8 @@ impl LaneWriter {
     /// All calls up to this number are carried out, which had so many bytes of messages.
     pub(super) fn done(&self, through: u64, bytes: u64) {
         self.in_flight.fetch_sub(bytes, Ordering::Relaxed);
-        self.done.advance(Place::new(through));
-        self.wake();
-    }
-
-    fn wake(&self) {
-        let (reached, has_left) = (self.watermarks(), self.has_left.load(Ordering::Acquire));
-        let is_due = |(awaited, _): &mut (Awaited, Waiter)| has_left || awaited.is_reached(reached);
-        let due: Vec<_> = self.waiters.lock().extract_if(.., is_due).collect();
-        due.into_iter().for_each(|(awaited, waiter)| waiter.notify(awaited));
+        self.answered.advance(Place::new(through));
+        self.answered.wake();
     }
 }
 
@@ -104,7 +82,7 @@ impl CommitStream for LaneWriter {
     }
 
     fn watermarks(&self) -> Watermarks {
-        Watermarks::synced(self.done.get())
+        self.answered.watermarks()
     }
 
     fn progress(&self) -> Watermarks {
@@ -116,19 +94,15 @@ impl CommitStream for LaneWriter {
     }
 
     fn notify(&self, awaited: Awaited, waiter: Waiter) {
-        self.waiters.lock().push((awaited, waiter));
-        // The place may have been reached between the caller's check and the push.
-        self.wake();
+        self.answered.notify(awaited, waiter);
     }
 
     fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
-        self.waiters.lock().push((awaited, waiter));
+        self.answered.notify_later(awaited, waiter);
     }
 
     fn give_up(&self) {
-        if let Some(lane) = self.lane.upgrade() {
-            lane.end();
-        }
+        self.leave();
     }
 
     fn announce(&self) {}
@@ -140,7 +114,6 @@ impl CommitStream for LaneWriter {
     }
 
     fn leave(&self) {
-        self.has_left.store(true, Ordering::Release);
-        self.wake();
+        self.answered.leave();
     }
 }

@@ -6,13 +6,13 @@
 //! of their numbers. Each log has one such stream, so that one that makes no progress holds up no answers of another.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
-use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
+use leveret_queue::{Place, WaitReason, Watermarks};
 use parking_lot::Mutex;
 
+use super::answers::AnsweredCalls;
 use super::{Apply, CommitStream, Record, StreamRef, Streams, Waiter};
 use crate::planted::{Bug, is_planted};
 use crate::published::{Fate, NotTaken};
@@ -35,10 +35,7 @@ pub struct LateStream {
     /// All streams, which have this one.
     streams: Weak<Streams>,
     publishes: Mutex<Publishes>,
-    /// All publishes up to here are answered.
-    answered: LatestPlace,
-    waiters: Mutex<Vec<(Awaited, Waiter)>>,
-    has_left: AtomicBool,
+    answered: AnsweredCalls,
 }
 
 #[derive(Default)]
@@ -66,9 +63,7 @@ impl LateStream {
             home,
             streams: Arc::downgrade(streams),
             publishes: Mutex::default(),
-            answered: LatestPlace::new(Place::NOTHING),
-            waiters: Mutex::default(),
-            has_left: AtomicBool::new(false),
+            answered: AnsweredCalls::default(),
         }
     }
 
@@ -123,14 +118,7 @@ impl LateStream {
             let first = publishes.count - publishes.open.len() as u64;
             self.answered.advance(Place::new(first));
         }
-        self.wake();
-    }
-
-    fn wake(&self) {
-        let (reached, has_left) = (self.watermarks(), self.has_left.load(Ordering::Acquire));
-        let is_due = |(awaited, _): &mut (Awaited, Waiter)| has_left || awaited.is_reached(reached);
-        let due: Vec<_> = self.waiters.lock().extract_if(.., is_due).collect();
-        due.into_iter().for_each(|(awaited, waiter)| waiter.notify(awaited));
+        self.answered.wake();
     }
 }
 
@@ -160,7 +148,7 @@ impl CommitStream for LateStream {
     }
 
     fn watermarks(&self) -> Watermarks {
-        Watermarks::synced(self.answered.get())
+        self.answered.watermarks()
     }
 
     fn progress(&self) -> Watermarks {
@@ -172,13 +160,11 @@ impl CommitStream for LateStream {
     }
 
     fn notify(&self, awaited: Awaited, waiter: Waiter) {
-        self.waiters.lock().push((awaited, waiter));
-        // The place may have been reached between the caller's check and the push.
-        self.wake();
+        self.answered.notify(awaited, waiter);
     }
 
     fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
-        self.waiters.lock().push((awaited, waiter));
+        self.answered.notify_later(awaited, waiter);
     }
 
     fn give_up(&self) {
@@ -194,14 +180,13 @@ impl CommitStream for LateStream {
     }
 
     fn leave(&self) {
-        self.has_left.store(true, Ordering::Release);
-        self.wake();
+        self.answered.leave();
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicU64;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
     use super::*;
 

@@ -7,6 +7,7 @@
 //! another matter, a [`Store`]: here both are one log, but a replicated queue's messages are in the node's own store while its
 //! records are committed elsewhere.
 
+mod answers;
 mod known;
 mod late;
 mod local;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use leveret_log::{GroupId, JoinChunks, LogId, NewChunk, ReadPlan, Wait};
 use leveret_queue::{Place, WaitReason, Watermarks};
 
+pub(crate) use self::answers::AnsweredCalls;
 pub use self::known::{Placing, Streams, WhenOver};
 pub(crate) use self::late::CarriedOut;
 pub use self::late::LateStream;

@@ -1,0 +1,61 @@
+//! How far a stream has got whose places are numbers of calls, and who waits for more of them to be answered.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use leveret_queue::{LatestPlace, Place, Watermarks};
+use parking_lot::Mutex;
+
+use super::Waiter;
+use crate::ticket::Awaited;
+
+/// The answered calls of a stream, and its waiters.
+pub(crate) struct AnsweredCalls {
+    /// All calls up to here are answered.
+    through: LatestPlace,
+    waiters: Mutex<Vec<(Awaited, Waiter)>>,
+    has_left: AtomicBool,
+}
+
+impl Default for AnsweredCalls {
+    fn default() -> Self {
+        Self { through: LatestPlace::new(Place::NOTHING), waiters: Mutex::default(), has_left: AtomicBool::new(false) }
+    }
+}
+
+impl AnsweredCalls {
+    /// All calls up to this place are answered. The caller [wakes](Self::wake) those who wait for them once it holds no lock.
+    pub(crate) fn advance(&self, through: Place) {
+        self.through.advance(through);
+    }
+
+    /// The stream's watermarks.
+    pub(crate) fn watermarks(&self) -> Watermarks {
+        Watermarks::synced(self.through.get())
+    }
+
+    /// See [`super::CommitStream::notify`].
+    pub(crate) fn notify(&self, awaited: Awaited, waiter: Waiter) {
+        self.notify_later(awaited, waiter);
+        // The place may have been reached between the caller's check and the push.
+        self.wake();
+    }
+
+    /// See [`super::CommitStream::notify_later`].
+    pub(crate) fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
+        self.waiters.lock().push((awaited, waiter));
+    }
+
+    /// See [`super::CommitStream::leave`].
+    pub(crate) fn leave(&self) {
+        self.has_left.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    /// Notifies those whose place is reached.
+    pub(crate) fn wake(&self) {
+        let (reached, has_left) = (self.watermarks(), self.has_left.load(Ordering::Acquire));
+        let is_due = |(awaited, _): &mut (Awaited, Waiter)| has_left || awaited.is_reached(reached);
+        let due: Vec<_> = self.waiters.lock().extract_if(.., is_due).collect();
+        due.into_iter().for_each(|(awaited, waiter)| waiter.notify(awaited));
+    }
+}
