@@ -173,17 +173,25 @@ pub(crate) fn queue_of(fields: &[u8]) -> Option<QueueId> {
     fields.first_chunk().map(|id| QueueId(u64::from_le_bytes(*id)))
 }
 
-/// The call in a frame. `link` and `key` are for a new consumer.
+/// The call in a frame. `consumer` gives the link and the key of a new consumer.
 ///
 /// # Errors
 /// It isn't one of this version.
-pub(crate) fn decode_call(kind: u8, fields: &[u8], consumer: (Arc<dyn Link>, u64)) -> Result<LaneCall, DataFrameError> {
+pub(crate) fn decode_call<L: Link + 'static>(
+    kind: u8,
+    fields: &[u8],
+    consumer: impl FnOnce() -> (Arc<L>, u64),
+) -> Result<LaneCall, DataFrameError> {
     let mut from = FieldReader(fields);
     let call = get_call(kind, &mut from, consumer);
     call.filter(|_| from.0.is_empty()).ok_or(DataFrameError::Malformed(kind))
 }
 
-fn get_call(kind: u8, from: &mut FieldReader<'_>, consumer: (Arc<dyn Link>, u64)) -> Option<LaneCall> {
+fn get_call<L: Link + 'static>(
+    kind: u8,
+    from: &mut FieldReader<'_>,
+    consumer: impl FnOnce() -> (Arc<L>, u64),
+) -> Option<LaneCall> {
     let queue = QueueId(from.u64()?);
     let number = get_maybe(from, |from| from.u64())?;
     let what = match kind {
@@ -234,10 +242,15 @@ fn get_call(kind: u8, from: &mut FieldReader<'_>, consumer: (Arc<dyn Link>, u64)
     Some(LaneCall { queue, number, what })
 }
 
-fn get_question(kind: u8, from: &mut FieldReader<'_>, (link, key): (Arc<dyn Link>, u64)) -> Option<HomeQuestion> {
+fn get_question<L: Link + 'static>(
+    kind: u8,
+    from: &mut FieldReader<'_>,
+    consumer: impl FnOnce() -> (Arc<L>, u64),
+) -> Option<HomeQuestion> {
     Some(match kind {
         CONSUME => {
             let id = ConsumerId(from.u64()?);
+            let (link, key) = consumer();
             let options: ConsumerOptions = get_options(from, link, key)?;
             HomeQuestion::Consume(id, Box::new(options))
         }

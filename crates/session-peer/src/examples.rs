@@ -177,7 +177,7 @@ fn again(reply: &Reply) -> Vec<u8> {
 
 fn call_of(frame: &[u8]) -> Option<LaneCall> {
     let (kind, fields, _) = decode(frame).ok()??;
-    decode_call(kind, fields, (Arc::new(NoLink), 1)).ok()
+    decode_call(kind, fields, || (Arc::new(NoLink), 1)).ok()
 }
 
 fn reply_of(frame: &[u8]) -> Option<Reply> {

@@ -158,7 +158,7 @@ fn put_got(to: &mut Vec<u8>, outcome: &GetOutcome, last_body: Option<&Bytes>) {
             to.u64(*left);
             put_taken(to, taken, last_body);
         }
-        // Nobody is asked again from here: the home has waited for the message, or the queue is gone.
+        // The answer is final: the home has waited for the message, or the queue is gone.
         GetOutcome::Empty | GetOutcome::Wait | GetOutcome::Converted => to.u8(1),
         GetOutcome::Failed(text) => {
             to.u8(2);

@@ -424,3 +424,23 @@ fn a_queue_of_another_node_is_refused_without_a_link() {
     assert!(queue.check_runs().is_ok() && !queue.has_failed());
     assert!(!world.home.queue().is_away(), "the other node has it");
 }
+
+#[test]
+fn a_call_on_a_queue_that_never_comes_is_answered() {
+    let mut world = World::new(1);
+    let nothing = Model::default().snapshot();
+    world.home = Node::new(HOME, &nothing, world.now);
+    world.connect();
+    world.publish();
+    let turns = |world: &mut World| {
+        for _ in 0..100 {
+            world.link_turn();
+        }
+        world.look();
+    };
+    turns(&mut world);
+    assert!(!world.open.is_empty(), "it waits for the metadata");
+    world.now.monotonic += 11_000_000_000;
+    turns(&mut world);
+    assert!(world.open.is_empty() && world.confirmed.is_empty(), "its queue counts as deleted");
+}

@@ -8,7 +8,7 @@ use leveret_broker::bodies::{Pieces, WholeBody};
 use leveret_broker::outbox::Outbox;
 use leveret_broker::output::Output;
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::remote::HeldRuns;
+use leveret_broker::remote::{HeldRuns, WINDOW_BYTES, WINDOW_MESSAGES};
 use leveret_broker::time::Nanos;
 use leveret_model::QueueId;
 use leveret_queue::{ConsumerId, ConsumerMode, Flow, Portion, Run, Taken, TurnEnd};
@@ -18,7 +18,7 @@ use super::held::Held;
 use crate::replies::encode_deliver;
 
 /// Messages and bytes that a consumer's inbox takes before it says that it has room again.
-const WINDOW: (u32, u64) = (256, 256 << 10);
+const WINDOW: (u32, u64) = (WINDOW_MESSAGES, WINDOW_BYTES);
 
 /// A consumer.
 pub(super) struct RemoteConsumer {
@@ -58,7 +58,15 @@ pub(super) struct Consumers {
     /// Consumers whose queues have messages for them.
     scheduled: VecDeque<u64>,
     /// Messages that are held, by queue and consumer; those of gets by none.
-    held: FxHashMap<(QueueId, Option<ConsumerId>), (QueueRef, Held)>,
+    held: HeldByAll,
+}
+
+/// The messages that are held, by queue and consumer.
+type HeldByAll = FxHashMap<(QueueId, Option<ConsumerId>), (QueueRef, Held)>;
+
+fn hold(held: &mut HeldByAll, queue: &QueueRef, consumer: Option<ConsumerId>, taken: &Taken) {
+    let key = (queue.info().id, consumer);
+    held.entry(key).or_insert_with(|| (queue.clone(), Held::default())).1.add(taken.runs());
 }
 
 impl Consumers {
@@ -105,8 +113,7 @@ impl Consumers {
     }
 
     pub(super) fn hold(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>, taken: &Taken) {
-        let key = (queue.info().id, consumer);
-        self.held.entry(key).or_insert_with(|| (queue.clone(), Held::default())).1.add(taken.runs());
+        hold(&mut self.held, queue, consumer, taken);
     }
 
     /// All that a consumer holds.
@@ -169,9 +176,7 @@ impl Consumers {
             consumer.window.0 = consumer.window.0.saturating_sub(taken.count);
             consumer.window.1 = consumer.window.1.saturating_sub(bytes);
             if consumer.mode == ConsumerMode::Move {
-                let key = (consumer.queue.info().id, Some(consumer.id));
-                let held = self.held.entry(key).or_insert_with(|| (consumer.queue.clone(), Held::default()));
-                held.1.add(taken.runs());
+                hold(&mut self.held, &consumer.queue, Some(consumer.id), &taken);
             }
             if taken.ends_in_file() {
                 consumer.reading = Some(Reading::new(taken, &consumer.queue, broker, outbox));

@@ -51,6 +51,9 @@ const LOOK_NS: Nanos = 5_000_000;
 /// The answers that came since the last turn.
 type Answers = Arc<Mutex<Vec<(u64, HomeAnswer)>>>;
 
+/// A call has to wait until this node's metadata knows its queue.
+struct Behind;
+
 /// A call with a number, whose end is waited for.
 type Numbered = (u64, Option<NotTaken>);
 
@@ -82,7 +85,7 @@ pub struct HomeSession {
     told_through: u64,
     /// A queue that this node's metadata doesn't know yet, and since when a call on it waits.
     behind: Option<(QueueId, Nanos)>,
-    /// The time at which it is looked for again.
+    /// The time at which it is looked for again; nothing is read before.
     next_look: Option<Nanos>,
     budget: TurnBudget,
     is_finished: bool,
@@ -134,30 +137,39 @@ impl HomeSession {
         self.outbox.clone()
     }
 
+    /// The queue of a call, if it is here. `Err` if the call has to wait, since the other node knows more of the metadata.
+    fn queue_of_call(&mut self, id: QueueId, now: Nanos) -> Result<Option<QueueRef>, Behind> {
+        let queue = self.queue(id);
+        if queue.is_none() && self.is_coming(id) {
+            let (_, since) = *self.behind.get_or_insert((id, now));
+            if now < since + BEHIND_NS {
+                self.next_look = Some(now + LOOK_NS);
+                return Err(Behind);
+            }
+        }
+        self.behind = None;
+        Ok(queue)
+    }
+
     fn is_coming(&self, id: QueueId) -> bool {
         let registry = &self.broker.registry;
         id != NO_QUEUE && !registry.snapshot().queues.contains_key(&id) && registry.is_coming(id)
     }
 
-    /// Whether a call on this queue has to wait, since the other node knows more of the metadata.
-    fn is_behind(&mut self, id: QueueId, now: Nanos) -> bool {
-        if !self.is_coming(id) {
-            self.behind = None;
-            return false;
-        }
-        let (_, since) = *self.behind.get_or_insert((id, now));
-        now < since + BEHIND_NS
-    }
-
-    fn take_call(&mut self, kind: u8, fields: &[u8], now: Nanos) -> Result<(), DataFrameError> {
-        let key = self.consumers.next_key();
-        let call = decode_call(kind, fields, (self.link(), key))?;
+    fn take_call(
+        &mut self,
+        (kind, fields): (u8, &[u8]),
+        queue: Option<QueueRef>,
+        now: Nanos,
+    ) -> Result<(), DataFrameError> {
+        let (outbox, consumers) = (&self.outbox, &mut self.consumers);
+        let call = decode_call(kind, fields, || (outbox.clone(), consumers.next_key()))?;
         match &call.what {
             CallKind::Publish { group: Some(group), .. } | CallKind::Settle { group: Some(group), .. } => {
                 self.groups.entry(*group).or_default().push(call);
             }
             CallKind::Commit(group) => self.commit(*group, call.number, now),
-            _ => self.carry_out(call, key, now),
+            _ => self.carry_out(call, queue, now),
         }
         Ok(())
     }
@@ -169,9 +181,9 @@ impl HomeSession {
         }
     }
 
-    fn carry_out(&mut self, call: LaneCall, key: u64, now: Nanos) {
-        let LaneCall { queue: id, number, what } = call;
-        let Some(queue) = self.queue(id) else { return self.refuse(number, what) };
+    fn carry_out(&mut self, call: LaneCall, queue: Option<QueueRef>, now: Nanos) {
+        let LaneCall { number, what, .. } = call;
+        let Some(queue) = queue else { return self.refuse(number, what) };
         match what {
             CallKind::Publish { batch, index, count, persistent, .. } => {
                 let part = BatchPart::of(&batch, index, count);
@@ -215,7 +227,7 @@ impl HomeSession {
                 }
             }
             CallKind::Window { id, messages, bytes } => self.consumers.give_room(id, messages, bytes, now),
-            CallKind::Ask(asked, question) => self.ask(asked, &queue, question, key, now),
+            CallKind::Ask(asked, question) => self.ask(asked, &queue, question, now),
             CallKind::Commit(_) => {}
         }
     }
@@ -295,9 +307,9 @@ impl HomeSession {
 
 /// Questions.
 impl HomeSession {
-    fn ask(&mut self, number: u64, queue: &QueueRef, question: HomeQuestion, key: u64, now: Nanos) {
+    fn ask(&mut self, number: u64, queue: &QueueRef, question: HomeQuestion, now: Nanos) {
         match question {
-            HomeQuestion::Consume(id, options) => self.consume(number, queue, (id, *options), key, now),
+            HomeQuestion::Consume(id, options) => self.consume(number, queue, (id, *options), now),
             HomeQuestion::Cancel(id, unsent) => {
                 self.requeue(Some(id), queue, &unsent, now);
                 self.consumers.remove(id);
@@ -339,16 +351,8 @@ impl HomeSession {
         }
     }
 
-    fn consume(
-        &mut self,
-        number: u64,
-        queue: &QueueRef,
-        (id, options): (ConsumerId, ConsumerOptions),
-        key: u64,
-        now: Nanos,
-    ) {
-        let mode = options.mode;
-        self.consumers.add(key, id, queue.clone(), mode);
+    fn consume(&mut self, number: u64, queue: &QueueRef, (id, options): (ConsumerId, ConsumerOptions), now: Nanos) {
+        self.consumers.add(options.key, id, queue.clone(), options.mode);
         let answer = queue.consume(id, options, now);
         if matches!(answer, NowOrLater::Now(Err(_))) {
             self.consumers.remove(id);
@@ -482,6 +486,9 @@ impl HomeSession {
 
     /// Applies publishes that became durable, and says which calls have ended.
     fn tell_done(&mut self) {
+        if self.runs.is_empty() && self.waits.is_empty() {
+            return;
+        }
         let streams = &self.broker.streams;
         let used: Vec<(StreamId, Watermarks)> = {
             let ids = self.runs.streams().chain([StreamId::LOCAL]);
@@ -534,8 +541,8 @@ impl HomeSession {
     }
 
     fn register(&mut self) {
-        let awaited: Vec<_> = self.runs.awaited().chain(self.waits.awaited()).collect();
-        awaited.into_iter().for_each(|awaited| self.registered.want(awaited));
+        let Self { runs, waits, registered, .. } = self;
+        runs.awaited().chain(waits.awaited()).for_each(|awaited| registered.want(awaited));
         let (streams, outbox) = (&self.broker.streams, &self.outbox);
         self.registered.register(|awaited| streams.notify(awaited, Waiter::Connection(outbox.clone())));
     }
@@ -564,12 +571,11 @@ impl Session for HomeSession {
         while !self.is_finished {
             let taken = match decode(&input[used..]) {
                 Ok(None) => break,
-                Ok(Some((_, fields, _))) if queue_of(fields).is_some_and(|id| self.is_behind(id, now.monotonic)) => {
-                    break;
-                }
                 Ok(Some((kind, fields, length))) => {
+                    let id = queue_of(fields).unwrap_or(NO_QUEUE);
+                    let Ok(queue) = self.queue_of_call(id, now.monotonic) else { break };
                     used += length;
-                    self.take_call(kind, fields, now.monotonic)
+                    self.take_call((kind, fields), queue, now.monotonic)
                 }
                 Err(error) => Err(error),
             };
@@ -585,10 +591,8 @@ impl Session for HomeSession {
 
     fn turn(&mut self, now: Now) {
         self.budget.renew();
-        if self.behind.is_some_and(|(id, _)| !self.is_coming(id)) {
-            self.behind = None;
-        }
-        self.next_look = self.behind.map(|_| now.monotonic + LOOK_NS);
+        let waits = |(id, since): (QueueId, Nanos)| now.monotonic < since + BEHIND_NS && self.is_coming(id);
+        self.next_look = self.behind.filter(|behind| waits(*behind)).map(|_| now.monotonic + LOOK_NS);
         self.budget.spend(APPLY);
         self.handle_events(now.monotonic);
         self.tell_done();
@@ -602,7 +606,7 @@ impl Session for HomeSession {
     }
 
     fn wants_read(&self) -> bool {
-        self.behind.is_none()
+        self.next_look.is_none()
     }
 
     fn next_deadline(&self) -> Option<Nanos> {
