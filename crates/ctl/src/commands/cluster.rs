@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
+use super::replicas::MEMBER;
 use super::{CHECK, Command, CommandGroup, LOOK, alarms, listeners};
 use crate::answer::{CommandOutput, Rows};
 use crate::call::Call;
@@ -198,24 +199,11 @@ fn status(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     Ok(CommandOutput::Report { text: status.text(&flags), value: status.value(&flags) })
 }
 
-/// RabbitMQ's columns of a replica of the metadata.
-const REPLICA: [&str; 10] = [
-    "Node Name",
-    "Raft State",
-    "Membership",
-    "Last Log Index",
-    "Last Written",
-    "Last Applied",
-    "Commit Index",
-    "Snapshot Index",
-    "Term",
-    "Machine Version",
-];
-
 fn metadata(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let node = call.node()?;
     call.say(&format!("Status of metadata store on node {} ...", node.name()));
-    Ok(Rows::pick(&REPLICA.map(str::to_owned), node.list("/api/cluster/metadata")?).into())
+    let columns = MEMBER.into_iter().chain(["Machine Version"]).map(str::to_owned);
+    Ok(Rows::pick(&Vec::from_iter(columns), node.list("/api/cluster/metadata")?).into())
 }
 
 fn discover(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

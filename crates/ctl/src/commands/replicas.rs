@@ -16,8 +16,8 @@ pub(super) const COMMANDS: &[Command] = &[
 ];
 
 const QUORUM: &str = "quorum";
-/// The columns of a member.
-const MEMBER: [&str; 9] = [
+/// RabbitMQ's columns of a member of a quorum queue.
+pub(super) const MEMBER: [&str; 9] = [
     "Node Name",
     "Raft State",
     "Membership",
