@@ -40,6 +40,11 @@ fn an_alarm_is_shown_by_all_and_stops_its_own_publishers() {
         nodes.as_array().expect("a list").iter().map(|node| node[key].as_bool().expect("is told")).collect()
     };
     assert_eq!((of("mem_alarm"), of("disk_free_alarm")), (vec![false, true, false], vec![false; 3]));
+    // A node that started last is heard of a moment after the alarm of another one.
+    cluster.wait_until("the listeners of all are known", |cluster| {
+        let status = cluster.well(0, &["cluster_status"]);
+        (0..3).all(|at| status.contains(&format!("Node: {}, interface: 127.", cluster.name(at))))
+    });
     let status = cluster.well(0, &["cluster_status"]);
     assert!(status.contains(&format!("Alarms\n\nMemory alarm on node {name}\n")), "{status}");
     for at in 0..3 {
