@@ -67,7 +67,6 @@ pub const BUGS: &[(&str, Bug)] = &[
     ("compaction and checkpoints", Bug::Log(log::Bug::DropLiveByRewrite)),
     ("compaction and checkpoints", Bug::Queue(queue::Bug::CountSharedShort)),
     ("concurrency", Bug::Broker(broker::Bug::LoseWaiter)),
-    ("concurrency", Bug::Broker(broker::Bug::LoseRoom)),
     ("concurrency", Bug::Broker(broker::Bug::ApplyBeforeDurable)),
     ("concurrency", Bug::Queue(queue::Bug::ApplyOutOfOrder)),
     ("streams", Bug::Broker(broker::Bug::ConfirmChunkEarly)),

@@ -25,6 +25,8 @@ const STALLED: u64 = 60 * SECOND;
 /// Messages that fill the log of the stream that stands still.
 const TOO_MANY: u64 = 200;
 const BODY_BYTES: usize = 1000;
+/// Messages that fill the files of a log several times.
+const ALONE: u64 = 2_000;
 
 /// Queues whose name begins with `still` are in the stream that stands still.
 fn placing(queue: &Queue) -> StreamId {
@@ -276,4 +278,39 @@ fn commit_to_one_that_leaves(seed: u64) -> Result<(), Failure> {
         }
     }
     panic!("the commit was never answered")
+}
+
+/// A publisher that is alone with the log publishes until the disk is full, and goes on when there is space again: nothing more
+/// becomes durable meanwhile that could wake it. Returns how many of its messages were confirmed.
+fn publishes_alone(seed: u64) -> Result<u64, Failure> {
+    let disk = Arc::new(SimDisk::new());
+    let mut world = World::start(disk.clone(), small_log(), seed)?.0;
+    let publisher = confirming(&mut world)?;
+    publisher.declare(&mut world, "plain", &FieldTable::new())?;
+    disk.limit_space(Some(disk.used() + ALONE * BODY_BYTES as u64 / 2));
+    for id in 0..ALONE {
+        publish(&mut world, &publisher, "plain", id, BODY_BYTES);
+    }
+    let mut confirmed = 0;
+    for _ in 0..2 {
+        let end = world.clock.nanos() + STALLED;
+        while confirmed < ALONE && world.step_until(end)? {
+            for heard in world.links[publisher.link].amqp091().heard() {
+                if let Heard::Confirmed { last, positive: true, .. } = heard {
+                    confirmed = last;
+                }
+            }
+        }
+        assert!(confirmed < ALONE || !disk.has_space_limit(), "seed {seed}: the disk was full");
+        disk.limit_space(None);
+    }
+    Ok(confirmed)
+}
+
+#[test]
+fn a_lone_publisher_goes_on_when_there_is_space() {
+    for seed in 0..8 {
+        let confirmed = publishes_alone(seed).unwrap_or_else(|failure| panic!("seed {seed}: {failure}"));
+        assert_eq!(confirmed, ALONE, "seed {seed}");
+    }
 }

@@ -36,8 +36,6 @@ pub enum Bug {
     ConfirmGone,
     /// A publish that a queue refused is confirmed, if the queue answers later.
     ConfirmRefused,
-    /// Connections aren't notified that the log has room again.
-    LoseRoom,
     /// The log doesn't say that messages left for another queue.
     ForgetMoved,
     /// The log doesn't say that dead letters, or messages of a delayed exchange that came due, left for their targets.

@@ -280,8 +280,9 @@ impl LocalStream {
             self.durable.advance(Place::new(announced));
             self.wake_all(&self.waiters);
         }
-        if room && !had_room && !is_planted(Bug::LoseRoom) {
-            // Publishers that are held back wait for the place after the last one that they saw.
+        if room && !had_room {
+            // Publishers that are held back wait for the place after the last one that they saw. A full log always holds something that
+            // becomes durable later; this wakes them sooner.
             let connection = |(_, waiter): &mut (Awaited, Waiter)| matches!(waiter, Waiter::Connection(_));
             let all: Vec<_> = self.waiters.lock().extract_if(.., connection).collect();
             for (awaited, waiter) in all {
