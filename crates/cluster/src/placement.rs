@@ -8,7 +8,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use leveret_log::PlacementId;
 use openraft::async_runtime::watch::WatchReceiver;
-use openraft::errors::{ClientWriteError, RaftError};
+use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
+use openraft::raft::ReadPolicy;
 use openraft::type_config::alias::LogIdOf;
 use openraft::{AsyncRuntime, ChangeMembers, Raft, ServerState};
 
@@ -104,6 +105,17 @@ pub enum Proposed {
     Unknown(String),
 }
 
+/// The index up to which a replica has to have applied entries, so that a lookup finds whatever was committed before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadIndex {
+    /// Index of the last entry that was committed when this replica was asked.
+    At(u64),
+    /// This replica doesn't lead; that one may.
+    NotLeader(Option<ReplicaId>),
+    /// No majority has answered, or the placement has stopped.
+    Unknown,
+}
+
 /// A replica of a placement.
 pub struct Placement<R: AsyncRuntime, H: Host, M: Machine> {
     pub(crate) raft: Raft<Types<R>, Applier<H, M>>,
@@ -168,6 +180,17 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
                 Proposed::NotLeader(forward.leader_id)
             }
             Err(error) => Proposed::Unknown(error.to_string()),
+        }
+    }
+
+    /// The read index, after a majority has said that it follows this replica.
+    pub async fn read_index(&self) -> ReadIndex {
+        match self.raft.get_read_linearizer(ReadPolicy::ReadIndex).await {
+            Ok(linearizer) => ReadIndex::At(linearizer.read_log_id().index()),
+            Err(RaftError::APIError(LinearizableReadError::ForwardToLeader(forward))) => {
+                ReadIndex::NotLeader(forward.leader_id)
+            }
+            Err(_) => ReadIndex::Unknown,
         }
     }
 

@@ -31,6 +31,7 @@ pub(crate) struct Arrival {
 }
 
 /// A request, as passed to handlers.
+#[derive(Clone)]
 pub(crate) struct Call {
     pub(crate) api: Api,
     pub(crate) identity: Requester,

@@ -99,6 +99,12 @@ impl Api {
         applied.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))
     }
 
+    /// Whether this node has caught up with what the members of its cluster had agreed on before this call, so that an object that wasn't
+    /// found may be there now.
+    pub(crate) async fn catches_up(&self) -> bool {
+        self.answer(self.broker().registry.catch_up()).await.unwrap_or(false)
+    }
+
     /// The answer of a queue or of the control plane, at once or later.
     ///
     /// # Errors

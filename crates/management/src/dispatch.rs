@@ -141,7 +141,10 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     if !is_public && let Some(client) = client {
         client.let_in();
     }
-    check(route, &words, &identity, &api.topology())?;
+    match check(route, &words, &identity, &api.topology()) {
+        Err(Error::NotFound) if api.catches_up().await => check(route, &words, &identity, &api.topology())?,
+        other => other?,
+    }
     let query_text = parts.uri.query().unwrap_or("").to_owned();
     let query = query_pairs(&query_text).collect::<Result<_, _>>()?;
     let takes_definitions = path.starts_with("/api/definitions") || path.starts_with("/api/all-configuration");

@@ -85,6 +85,17 @@ fn home(call: &Call, route: &Route) -> Option<Arc<Member>> {
 /// # Errors
 /// As the handler, or a member can't be reached, or isn't known.
 pub(crate) async fn run(call: Call, route: &Route, original: &Original<'_>) -> HandlerResult {
+    if !call.api.is_member() {
+        return run_once(call, route, original).await;
+    }
+    let (api, again) = (call.api.clone(), call.clone());
+    match run_once(call, route, original).await {
+        Err(Error::NotFound | Error::Missing(_)) if api.catches_up().await => run_once(again, route, original).await,
+        other => other,
+    }
+}
+
+async fn run_once(call: Call, route: &Route, original: &Original<'_>) -> HandlerResult {
     if let Some(member) = named(&call.api, &call.headers)? {
         return forward(&call, original, &member).await;
     }

@@ -2,7 +2,8 @@
 
 use leveret_broker::Broker;
 use parking_lot::Mutex;
-use sha2::{Digest as _, Sha256};
+
+use crate::document_digest::DocumentDigest;
 
 /// A state of all objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,32 +28,17 @@ impl Generation {
     }
 }
 
-/// The digest of what was imported, and into which vhost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Digest([u8; 32]);
-
-impl Digest {
-    pub(crate) fn of(text: &[u8], vhost: Option<&str>) -> Self {
-        let mut hash = Sha256::new();
-        if let Some(vhost) = vhost {
-            hash.update(Sha256::digest(vhost));
-        }
-        hash.update(text);
-        Digest(hash.finalize().into())
-    }
-}
-
 /// The last import of which nothing was left out.
 #[derive(Debug, Default)]
-pub(crate) struct LastImport(Mutex<Option<(Digest, Generation)>>);
+pub(crate) struct LastImport(Mutex<Option<(DocumentDigest, Generation)>>);
 
 impl LastImport {
     /// Whether an import of this would change nothing.
-    pub(crate) fn is(&self, digest: &Digest, generation: Generation) -> bool {
+    pub(crate) fn is(&self, digest: &DocumentDigest, generation: Generation) -> bool {
         self.0.lock().as_ref().is_some_and(|(last, at)| last == digest && *at == generation)
     }
 
-    pub(crate) fn set(&self, digest: Digest, generation: Generation) {
+    pub(crate) fn set(&self, digest: DocumentDigest, generation: Generation) {
         *self.0.lock() = Some((digest, generation));
     }
 }

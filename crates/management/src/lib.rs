@@ -30,6 +30,7 @@ mod damage;
 mod definitions;
 mod deprecated_features;
 mod dispatch;
+mod document_digest;
 mod error;
 mod etag;
 mod event_stream;

@@ -106,6 +106,10 @@ pub trait MetadataLeader: Send + Sync {
     /// Asks for changes. `answer` is called once, on any thread, when this node has followed what was decided; without a leader for a while
     /// it gets a refusal that says so. A request is carried out once, however often it has to be sent.
     fn ask(&self, request: PlacedRequest, answer: Box<dyn FnOnce(PlacedAnswer) + Send>);
+
+    /// Asks to catch up. `answer` is called once, on any thread, when this node has followed all that was decided before this call, or with
+    /// `false` if no leader has answered for a while.
+    fn catch_up(&self, answer: Box<dyn FnOnce(bool) + Send>);
 }
 
 /// A record of an entry that is followed.
@@ -139,6 +143,16 @@ impl Registry {
     /// Whether changes are asked of the leader of a cluster's metadata.
     pub fn is_placed(&self) -> bool {
         self.placed.get().is_some()
+    }
+
+    /// Catches up with what was decided anywhere before this call. Whoever has looked something up in vain asks for this before it says so:
+    /// another node may have told a client already that the object exists. Returns whether to look again; without a cluster there is nothing
+    /// to catch up with, and without a leader this node's objects are all that it knows.
+    pub fn catch_up(&self) -> NowOrLater<bool> {
+        let Some(placed) = self.placed.get() else { return NowOrLater::Now(false) };
+        let (place, later) = later_or(|| false);
+        placed.leader.catch_up(Box::new(move |has_caught_up| place.answer(has_caught_up)));
+        NowOrLater::Later(later)
     }
 
     /// The model as far as it is committed: where the leader's decisions begin.

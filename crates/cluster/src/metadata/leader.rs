@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, DecidedRequest, Origin};
 use super::event::Happening;
+use super::read::READ;
 use super::{Metadata, MetadataHost};
 use crate::placement::Proposed;
 
@@ -100,6 +101,10 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
             let this = self.clone();
             drop(R::spawn(async move { this.ask(number, request).await }));
         }
+        if self.0.port.is_behind() && !self.0.catches_up.replace(true) {
+            let this = self.clone();
+            drop(R::spawn(async move { this.catch_up().await }));
+        }
     }
 
     /// Asks until this node has applied an entry with the request, or patience ends.
@@ -164,6 +169,9 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
 
     /// Takes a request of another member, and says what became of it.
     pub async fn take_request(&self, request: &[u8]) -> Bytes {
+        if request == READ {
+            return self.answer_read().await;
+        }
         let Ok(sent) = serde_json::from_slice(request) else { return Fate::Unknown.encode() };
         self.put_in(sent).await.encode()
     }

@@ -11,6 +11,7 @@ mod leader;
 mod machine;
 mod members;
 mod port;
+mod read;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -79,6 +80,8 @@ struct Inner<R: AsyncRuntime, H: MetadataHost> {
     /// Number of this start's last request.
     requests: Cell<u64>,
     inbox: RefCell<VecDeque<Inbox>>,
+    /// Whether a task catches up with the others.
+    catches_up: Cell<bool>,
     /// Happens with each request in the inbox.
     arrivals: Happening,
 }
@@ -115,8 +118,9 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         let shared = Rc::new(MetadataShared::new(host.clone(), broker, (member, boot)));
         let machine = MetadataMachine(shared.clone());
         let placement = Placement::start(settings, (PLACEMENT, replica_of(member)), log, host, machine).await?;
-        let (inbox, arrivals, requests) = (RefCell::default(), Happening::default(), Cell::new(0));
-        Ok(Metadata(Rc::new(Inner { placement, shared, port, patience, requests, inbox, arrivals })))
+        let (inbox, arrivals, requests, catches_up) =
+            (RefCell::default(), Happening::default(), Cell::new(0), Cell::new(false));
+        Ok(Metadata(Rc::new(Inner { placement, shared, port, patience, requests, inbox, catches_up, arrivals })))
     }
 
     /// Makes a new cluster with this member alone.

@@ -17,9 +17,10 @@ use axum::response::{IntoResponse, Response};
 pub use load::{Definitions, LoadError};
 
 use crate::call::{Call, HandlerResult, json, no_content};
+use crate::document_digest::DocumentDigest;
 use crate::error::Error;
 use crate::etag;
-use crate::last_import::{Digest, Generation};
+use crate::last_import::Generation;
 use document::{Scope, Wrong};
 
 /// GET: exports the whole cluster.
@@ -61,7 +62,7 @@ async fn imported(call: &Call, scope: Scope) -> HandlerResult {
     };
     let manner = Manner::of(call);
     let last = call.api.last_import();
-    let digest = Digest::of(text, scope.named(None));
+    let digest = DocumentDigest::of(text, scope.named(None));
     let before = Generation::published(call.api.broker());
     if !call.asks("dry_run") && last.is(&digest, before) {
         // It was allowed before, maybe to another user.
