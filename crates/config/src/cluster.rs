@@ -43,6 +43,8 @@ pub struct ClusterConfig {
     pub metadata_timeout_ms: u64,
     /// `cluster.alarm_scope`.
     pub alarm_scope: AlarmScope,
+    /// `queue_leader_locator`.
+    pub leader_locator: LeaderLocator,
     /// `RABBITMQ_ERLANG_COOKIE`: the secret that nodes of a cluster share; `None` for the one in a file.
     pub cookie: Option<String>,
 }
@@ -65,6 +67,15 @@ pub enum AlarmScope {
     Store,
     /// `cluster`: an alarm of one node stops the publishers of all.
     Cluster,
+}
+
+/// Values of [`ClusterConfig::leader_locator`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LeaderLocator {
+    /// `client-local`: a new queue is on the node of the client that declares it.
+    ClientLocal,
+    /// `balanced`: it is on the node with the fewest queues.
+    Balanced,
 }
 
 /// The listener of links between nodes, as configured.
@@ -95,6 +106,7 @@ impl Default for ClusterConfig {
             ssl_options: Tls { verify_peer: true, fail_if_no_peer_cert: true, ..Tls::default() },
             metadata_timeout_ms: 10_000,
             alarm_scope: AlarmScope::Store,
+            leader_locator: LeaderLocator::ClientLocal,
             cookie: None,
         }
     }

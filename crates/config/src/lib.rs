@@ -33,7 +33,7 @@ mod units;
 mod vhost_defaults;
 
 pub use amqp10::Amqp10Settings;
-pub use cluster::{AlarmScope, CLUSTER_PORT, ClusterConfig, DiscoveryBackend};
+pub use cluster::{AlarmScope, CLUSTER_PORT, ClusterConfig, DiscoveryBackend, LeaderLocator};
 pub use config::{
     Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark,
     MetricsPages, TcpOptions,

@@ -1,4 +1,6 @@
-use crate::{ConnectionId, DeprecatedFeatures, EnabledTypes, ExchangeType, Refused, RefusedKind, Topology};
+use crate::{
+    ConnectionId, DeprecatedFeatures, EnabledTypes, ExchangeType, LeaderLocator, Refused, RefusedKind, Topology,
+};
 
 /// Limits on declared objects. A limit that is reached refuses new objects; existing ones stay, even if there are
 /// more.
@@ -31,6 +33,8 @@ pub struct Limits {
     pub relaxed_quorum_redeclaration: bool,
     /// Deprecated features that are permitted (`deprecated_features.permit.*`).
     pub deprecated: DeprecatedFeatures,
+    /// Where new queues of a cluster are, unless an argument or a policy says otherwise (`queue_leader_locator`).
+    pub leader_locator: LeaderLocator,
 }
 
 impl Default for Limits {
@@ -48,6 +52,7 @@ impl Default for Limits {
             local_random_exchanges: true,
             relaxed_quorum_redeclaration: false,
             deprecated: DeprecatedFeatures::default(),
+            leader_locator: LeaderLocator::default(),
         }
     }
 }

@@ -10,7 +10,7 @@ use leveret_broker::{Protocol, Settings};
 use leveret_config::{
     AlarmScope, Config, DefaultUser, DiscoveryBackend, DiskFreeLimit, Endpoint, Listener, MemoryWatermark,
 };
-use leveret_model::{DeprecatedFeatures, Durability, Limits};
+use leveret_model::{DeprecatedFeatures, Durability, LeaderLocator, Limits};
 use leveret_peer::GossipSetting;
 
 use crate::alarms::AlarmLimits;
@@ -267,6 +267,10 @@ fn settings(config: &Config) -> Settings {
             deprecated: DeprecatedFeatures {
                 transient_queues: config.deprecated.transient_queues,
                 master_locator: config.deprecated.master_locator,
+            },
+            leader_locator: match config.cluster.leader_locator {
+                leveret_config::LeaderLocator::ClientLocal => LeaderLocator::ClientLocal,
+                leveret_config::LeaderLocator::Balanced => LeaderLocator::Balanced,
             },
         },
         consumers_per_channel_max: config.quotas.consumers_per_channel,

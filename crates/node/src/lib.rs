@@ -45,7 +45,7 @@ pub use alarms::AlarmLimits;
 pub use authenticate::{LoopbackUsers, Passwords};
 pub use clock::Clock;
 pub use cluster::gossip::ToldByMember;
-pub use cluster::member::{ClusterFigures, ClusterSeen, ClusterView, LinkFigures};
+pub use cluster::view::{ClusterFigures, ClusterSeen, ClusterView, LinkFigures};
 pub use clustering::{ClusterOptions, FOUND_CLUSTER};
 pub use configuration::{
     alarm_limits, amqp_addresses, amqps_addresses, cluster_addresses, http_address, mqtt_addresses, node_name,

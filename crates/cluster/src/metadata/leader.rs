@@ -210,6 +210,7 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
             return left.into_iter().for_each(|inbox| inbox.place.tell(fate));
         }
         let mut model = shared.broker.registry.committed_model();
+        model.set_members_up(shared.host.members_up().into());
         let base = self.0.placement.state().applied.map_or(0, |(_, index)| index);
         let (mut batch, mut places, mut bytes) = (Batch { base, requests: Vec::new() }, Vec::new(), 0);
         while bytes < ENTRY_BYTES {

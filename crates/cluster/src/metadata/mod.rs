@@ -50,6 +50,8 @@ pub trait MetadataHost: Host {
         request: Bytes,
         within: Duration,
     ) -> impl Future<Output = Result<Bytes, String>>;
+    /// The members that can be given new queues: those that this one reaches, and that aren't in maintenance.
+    fn members_up(&self) -> Vec<MemberNumber>;
     /// Whether a record of this node's store is durable.
     fn is_durable(&self, ticket: Ticket) -> bool;
     /// Waits until a record of this node's store is durable. Blocks the thread: nothing else of the placements can go on before.

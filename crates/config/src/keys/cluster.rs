@@ -3,7 +3,7 @@
 use super::Key;
 use super::tls::file;
 use super::working::{key, listener, none};
-use crate::cluster::{AlarmScope, ClusterListener, DiscoveryBackend, node_name};
+use crate::cluster::{AlarmScope, ClusterListener, DiscoveryBackend, LeaderLocator, node_name};
 use crate::units::{boolean, integer, milliseconds};
 
 /// Shortest time for a change of metadata: an election takes most of a second.
@@ -196,6 +196,21 @@ pub(super) const KEYS: &[Key] = &[
                 "store" => AlarmScope::Store,
                 "cluster" => AlarmScope::Cluster,
                 _ => return Err(format!("expected store or cluster, got '{value}'")),
+            };
+            Ok(())
+        },
+    ),
+    key(
+        "queue_leader_locator",
+        "client-local, balanced",
+        "client-local",
+        "where new queues of a cluster are: on the node of the client that declares them, or on the node with the fewest queues",
+        |config, _, value| {
+            config.cluster.leader_locator = match value {
+                "client-local" => LeaderLocator::ClientLocal,
+                // The latter are older names.
+                "balanced" | "random" | "least-leaders" | "min-masters" => LeaderLocator::Balanced,
+                _ => return Err(format!("expected client-local or balanced, got '{value}'")),
             };
             Ok(())
         },

@@ -23,7 +23,7 @@ const OFF: &[&str] = &["false"];
 const ERLANG: &str = "it tunes the Erlang runtime";
 const REMOVED: &str = "RabbitMQ removed it";
 const CLUSTER: &str = "clusters have no such setting yet";
-const LOCATOR: &str = "a queue is on the node that it is declared on";
+const LOCATOR: &str = "queue_leader_locator says where a queue is";
 const MAJORITY: &str = "in a partition the side with a majority of the nodes goes on, as in RabbitMQ 4.3";
 const LINKS: &str = "nodes notice by themselves that others are gone";
 const LOCK: &str = "a cluster is founded by one node, and nothing is locked for it";
@@ -166,7 +166,6 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("net_ticktime", LINKS),
     obsolete("num_acceptors.**", "every core accepts"),
     obsolete("queue_index_embed_msgs_below", TUNING),
-    obsolete("queue_leader_locator", LOCATOR),
     obsolete("queue_master_locator", LOCATOR),
     obsolete("socket_writer.gc_threshold", ERLANG),
     obsolete("ssl_allow_poodle_attack", REMOVED),

@@ -6,9 +6,9 @@ use crate::queue_arguments::{self, Properties};
 use crate::record::{self, Effect, RecordError, Recorded, Snapshot};
 use crate::{
     AppliedEntry, Arguments, Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange,
-    DeleteQueue, DeprecatedFeatures, Exchange, ExchangeId, ExchangeType, Home, LimitOwner, Limits, MemberNumber,
-    Permit, PutUser, Queue, QueueId, QueueOptions, QueueType, Refused, RefusedKind, SetPermissions, Submitted,
-    Topology, User,
+    DeleteQueue, DeprecatedFeatures, Exchange, ExchangeId, ExchangeType, Home, LeaderLocator, LimitOwner, Limits,
+    MemberNumber, Permit, PutUser, Queue, QueueId, QueueOptions, QueueType, Refused, RefusedKind, SetPermissions,
+    Submitted, Topology, User, Value,
 };
 use crate::{Pattern, Permission};
 
@@ -35,6 +35,8 @@ pub struct Model {
     limits: Limits,
     /// The member at which commands are given: it has the queues that they declare.
     asker: MemberNumber,
+    /// The members that can be given new queues; all if there are none here.
+    can_have: Arc<[MemberNumber]>,
     applied: Option<Arc<AppliedEntry>>,
 }
 
@@ -60,6 +62,7 @@ impl Model {
             next_member: 0,
             limits: Limits::default(),
             asker: MemberNumber::default(),
+            can_have: Arc::default(),
             applied: None,
         }
     }
@@ -72,6 +75,11 @@ impl Model {
     /// Sets the member at which later commands are given: queues that they declare are there.
     pub fn set_asker(&mut self, member: MemberNumber) {
         self.asker = member;
+    }
+
+    /// Sets the members that can be given new queues, since they run. Without any, all can.
+    pub fn set_members_up(&mut self, can_have: Arc<[MemberNumber]>) {
+        self.can_have = can_have;
     }
 
     /// The entries of placement 0 that are in this state; `None` if the node is alone.
@@ -223,6 +231,7 @@ impl Model {
     /// Takes over the limits, and the member at which commands are given.
     pub fn take_settings_of(&mut self, other: &Model) {
         (self.limits, self.asker) = (other.limits.clone(), other.asker);
+        self.can_have = other.can_have.clone();
     }
 
     /// A record that replaces everything before it by this state.
@@ -638,16 +647,31 @@ impl Model {
         self.limits.check_queue(&self.topology, &vhost, &name, owner)?;
         self.check_queue_limit(&vhost, &name)?;
         let id = self.queue_id();
-        let queue = Arc::new(Queue {
+        let mut queue = Queue {
             durable,
             auto_delete,
             exclusive_owner: owner,
             declared_by: permit.user().cloned().unwrap_or_default(),
             home: Home::Owner(self.asker),
             ..Queue::durable(id, vhost, name, arguments, options)
-        });
+        };
+        queue.home = self.home_of(&queue);
+        let queue = Arc::new(queue);
         self.topology.insert_queue(queue.clone());
         Ok((CommandOutcome::Created, vec![Change::QueueDeclared(queue)]))
+    }
+
+    /// The home of a new queue. A queue that goes with its connection, or with the node that it is on, is where its client is.
+    fn home_of(&self, queue: &Queue) -> Home {
+        if self.topology.members.is_empty() || !queue.durable || queue.exclusive_owner.is_some() {
+            return queue.home;
+        }
+        let matched = self.topology.effective_queue(queue, &[]).matched.policy;
+        let of_policy = matched.as_ref().and_then(|policy| policy.definition.get("queue-leader-locator"));
+        let name =
+            queue.arguments.get("x-queue-leader-locator").and_then(Value::as_str).or_else(|| of_policy?.as_str());
+        let locator = name.and_then(LeaderLocator::parse).unwrap_or(self.limits.leader_locator);
+        Home::Owner(locator.choose(&self.topology, self.asker, &self.can_have))
     }
 
     fn delete_queue(

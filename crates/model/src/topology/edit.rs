@@ -7,7 +7,7 @@ use imbl::OrdMap;
 use super::bindings::{Bindings, BindingsBetween, BindingsOfSource, count};
 use super::{Topology, Vhost};
 use crate::policy::VhostPolicies;
-use crate::{Binding, Destination, Exchange, Permission, Queue, TopicPermission, User};
+use crate::{Binding, Destination, Exchange, Home, Permission, Queue, QueueId, TopicPermission, User};
 
 impl Topology {
     pub(crate) fn insert_vhost(&mut self, name: &Arc<str>) {
@@ -28,7 +28,7 @@ impl Topology {
             return;
         };
         for queue in vhost.queues.values() {
-            self.queues.remove(&queue.id);
+            self.take_queue(queue.id);
             self.forget_owned(queue);
         }
         self.vhost_limits.remove(name);
@@ -57,7 +57,27 @@ impl Topology {
         if let Some(owner) = queue.exclusive_owner {
             self.exclusive_queues.entry(owner).or_default().insert(queue.id, queue.clone());
         }
-        self.queues.insert(queue.id, queue);
+        let Home::Owner(member) = queue.home;
+        if let Some(former) = self.queues.insert(queue.id, queue) {
+            self.count_less(&former);
+        }
+        *self.queues_by_member.entry(member).or_default() += 1;
+    }
+
+    fn take_queue(&mut self, id: QueueId) {
+        if let Some(queue) = self.queues.remove(&id) {
+            self.count_less(&queue);
+        }
+    }
+
+    fn count_less(&mut self, queue: &Queue) {
+        let Home::Owner(member) = queue.home;
+        if let Some(count) = self.queues_by_member.get_mut(&member) {
+            *count -= 1;
+            if *count == 0 {
+                self.queues_by_member.remove(&member);
+            }
+        }
     }
 
     fn forget_owned(&mut self, queue: &Queue) {
@@ -72,7 +92,7 @@ impl Topology {
 
     /// Removes a queue. Returns the bindings to it, which are removed too.
     pub(crate) fn remove_queue(&mut self, queue: &Queue) -> Vec<BindingsBetween> {
-        self.queues.remove(&queue.id);
+        self.take_queue(queue.id);
         self.forget_owned(queue);
         let Some(vhost) = self.vhost_mut(&queue.vhost) else {
             return Vec::new();

@@ -30,6 +30,8 @@ pub struct Topology {
     pub(crate) generation: u64,
     pub(crate) vhosts: OrdMap<Arc<str>, Arc<Vhost>>,
     pub(crate) queues: OrdMap<QueueId, Arc<Queue>>,
+    /// Number of queues of each member that has some.
+    pub(crate) queues_by_member: OrdMap<MemberNumber, u64>,
     /// Number of exchanges in all vhosts.
     pub(crate) exchanges: u64,
     pub(crate) bindings: u64,
@@ -91,6 +93,11 @@ impl Topology {
     /// Number of queues in a vhost.
     pub fn queue_count_in(&self, vhost: &str) -> usize {
         self.vhosts.get(vhost).map_or(0, |vhost| vhost.queues.len())
+    }
+
+    /// Number of queues that are on a member.
+    pub fn queues_of_member(&self, member: MemberNumber) -> u64 {
+        self.queues_by_member.get(&member).copied().unwrap_or(0)
     }
 
     /// Number of queues in all vhosts.

@@ -15,6 +15,7 @@ pub(crate) mod member;
 pub(crate) mod runtime;
 pub(crate) mod thread;
 pub(crate) mod tls;
+pub(crate) mod view;
 
 pub(crate) use self::thread::ClusterRemote;
 

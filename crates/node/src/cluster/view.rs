@@ -1,0 +1,156 @@
+//! The cluster as a node sees it, which other threads read.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use leveret_cluster::ReplicaStatus;
+use leveret_model::MemberNumber;
+use leveret_peer::{GossipReplica, LinkKind};
+use parking_lot::Mutex;
+
+use super::gossip::{self, ToldByMember};
+use super::links::LinkCounters;
+use super::log_driver::EntrySyncs;
+
+/// The cluster as this node sees it, for other threads.
+#[derive(Debug, Default)]
+pub struct ClusterView {
+    pub(super) seen: Mutex<ClusterSeen>,
+    pub(super) counters: Arc<LinkCounters>,
+    pub(super) syncs: OnceLock<Arc<EntrySyncs>>,
+}
+
+/// Counters of the cluster, for metrics.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterFigures {
+    /// Links by kind.
+    pub links: Vec<LinkFigures>,
+    /// Attempts to connect to other nodes.
+    pub dials: u64,
+    /// Attempts that failed.
+    pub dials_failed: u64,
+    /// Connections of other nodes that were refused.
+    pub refused: u64,
+    /// Number of syncs of the entry log.
+    pub syncs: u64,
+    /// Time of all of these together, in nanoseconds.
+    pub sync_ns: u64,
+    /// Time of the last one, in nanoseconds.
+    pub last_sync_ns: u64,
+}
+
+/// Counters of the links of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkFigures {
+    /// The name of the kind.
+    pub kind: &'static str,
+    /// Links that stand.
+    pub up: u64,
+    /// Bytes that came.
+    pub received: u64,
+    /// Bytes that went.
+    pub sent: u64,
+}
+
+/// The cluster as this node sees it.
+#[derive(Clone, Debug, Default)]
+pub struct ClusterSeen {
+    /// This node's number; `None` if it is alone.
+    pub member: Option<MemberNumber>,
+    /// The member that leads the metadata.
+    pub leader: Option<MemberNumber>,
+    /// Its term.
+    pub term: u64,
+    /// Number of applied entries of the metadata.
+    pub applied: u64,
+    /// The voters of the metadata.
+    pub voters: Vec<MemberNumber>,
+    /// Members that a control link stands to, with the wall time of their start in milliseconds since the Unix epoch.
+    pub reached: BTreeMap<MemberNumber, u64>,
+    /// The reasons why the others can't be reached, as far as they are known.
+    pub failures: BTreeMap<MemberNumber, String>,
+    /// The words of these about themselves.
+    pub told: BTreeMap<MemberNumber, Arc<ToldByMember>>,
+    /// This node's replica of the metadata.
+    pub replica: ReplicaStatus,
+    /// Number of this node's changes that the metadata hasn't answered.
+    pub in_flight: usize,
+}
+
+impl ClusterSeen {
+    /// Whether the metadata loses its majority without this node, or has none.
+    #[must_use]
+    pub fn needs_this_node(&self) -> bool {
+        let is_online = |voter: &&MemberNumber| Some(**voter) == self.member || self.reached.contains_key(voter);
+        let is_voter = self.member.is_some_and(|member| self.voters.contains(&member));
+        let online = self.voters.iter().filter(is_online).count();
+        is_voter && online <= self.voters.len() / 2 + 1
+    }
+
+    /// This node's replica of the metadata as the others are told.
+    #[must_use]
+    pub fn replica_in_words(&self) -> GossipReplica {
+        gossip::replica_in_words(&self.replica, &self.voters, self.member)
+    }
+}
+
+impl ClusterView {
+    /// A copy of it.
+    #[must_use]
+    pub fn seen(&self) -> ClusterSeen {
+        self.seen.lock().clone()
+    }
+
+    /// Whether a control link to a member stands.
+    #[must_use]
+    pub fn reaches(&self, member: MemberNumber) -> bool {
+        self.seen.lock().reached.contains_key(&member)
+    }
+
+    /// The counters.
+    #[must_use]
+    pub fn figures(&self) -> ClusterFigures {
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let counters = &self.counters;
+        let of = |kind: LinkKind| LinkFigures {
+            kind: kind.name(),
+            up: load(counters.up(kind)),
+            received: load(counters.received(kind)),
+            sent: load(counters.sent(kind)),
+        };
+        let syncs = self.syncs.get();
+        ClusterFigures {
+            links: LinkKind::ALL.into_iter().map(of).collect(),
+            dials: load(&counters.dials),
+            dials_failed: load(&counters.dials_failed),
+            refused: load(&counters.refused),
+            syncs: syncs.map_or(0, |syncs| load(&syncs.count)),
+            sync_ns: syncs.map_or(0, |syncs| load(&syncs.total)),
+            last_sync_ns: syncs.map_or(0, |syncs| load(&syncs.last)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_is_needed_if_the_others_are_no_majority() {
+        let member = |number: u16| MemberNumber(number);
+        let seen = |voters: u16, reached: &[u16]| ClusterSeen {
+            member: Some(member(0)),
+            voters: (0..voters).map(member).collect(),
+            reached: reached.iter().map(|number| (member(*number), 1)).collect(),
+            ..ClusterSeen::default()
+        };
+        assert!(!seen(3, &[1, 2]).needs_this_node());
+        assert!(seen(3, &[1]).needs_this_node());
+        assert!(seen(3, &[]).needs_this_node(), "there is no majority at all");
+        assert!(seen(2, &[1]).needs_this_node());
+        assert!(!seen(5, &[1, 2, 4]).needs_this_node() && seen(5, &[1, 3]).needs_this_node());
+        let learner = ClusterSeen { member: Some(member(9)), ..seen(3, &[0, 1]) };
+        assert!(!learner.needs_this_node());
+    }
+}
