@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use crate::addresses::AddressesElsewhere;
 use crate::alarms::{AlarmSource, Alarms};
 use crate::asked::{AnswerPlace, NowOrLater, later};
 use crate::authenticate::{self, Authenticate};
@@ -78,6 +79,8 @@ pub struct Broker {
     pub streams: Arc<Streams>,
     /// The ways to queues of other nodes.
     pub lanes: Arc<Lanes>,
+    /// The addresses for clients of other nodes.
+    pub addresses: AddressesElsewhere,
     /// The node's own log, the first of the streams.
     pub commit: Arc<LocalStream>,
     /// The streams that are logs on this disk, in the order of their ids.
@@ -286,6 +289,7 @@ impl Broker {
             registry,
             streams,
             lanes,
+            addresses: AddressesElsewhere::default(),
             commit,
             logs,
             reads,

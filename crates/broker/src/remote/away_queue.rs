@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use leveret_log::{LogId, Wait};
 use leveret_message::BatchPart;
+use leveret_message::chunk::SharedChunk;
 use leveret_model::{EffectiveQueue, Home, MemberNumber, Queue as QueueInfo, QueueId, Topology};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, CreditState, Deliveries, GetOutcome, Link, NoConsumer, QueueGauges, QueueState, Run,
-    Signal,
+    ChunkTurn, ConsumerId, ConsumerOptions, CreditState, Deliveries, GetOutcome, Link, NoConsumer, PublishingIds,
+    QueueGauges, QueueState, Run, Scan, Signal, TakenChunk, TurnEnd,
 };
 use parking_lot::Mutex;
 
@@ -91,6 +92,15 @@ impl AwayQueue {
 
     pub(crate) fn publish(&self, part: BatchPart<'_>, persistent: bool) -> Published {
         let published = self.lane().and_then(|lane| lane.publish(self.id(), part, persistent, None));
+        published.unwrap_or_else(|| PublishedHere::none().into())
+    }
+
+    pub(crate) fn publish_chunk(
+        &self,
+        chunk: &Arc<SharedChunk>,
+        numbered: Option<(&str, &PublishingIds)>,
+    ) -> Published {
+        let published = self.lane().and_then(|lane| lane.publish_chunk(self.id(), chunk, numbered));
         published.unwrap_or_else(|| PublishedHere::none().into())
     }
 
@@ -253,7 +263,22 @@ impl AwayQueue {
                 return NowOrLater::Now(of(QueueAnswer::RunState(QueueState::Failed(self.text()))));
             }
             QueueQuestion::RunState(_) => HomeQuestion::RunState,
+            QueueQuestion::KeptOffsetOf(name) => HomeQuestion::KeptOffset(name.0.clone()),
+            QueueQuestion::WriterSequence(name) => HomeQuestion::Sequence(name.0.clone()),
+            QueueQuestion::Search(search) => {
+                HomeQuestion::Search { start: search.start, filter: search.filter.clone() }
+            }
+            QueueQuestion::StreamEnds(_) => HomeQuestion::StreamEnds,
             _ => return NowOrLater::Now(gone()),
+        };
+        let is_of: fn(Option<u64>) -> QueueAnswer = match question {
+            // It is durable when it is answered.
+            HomeQuestion::Sequence(_) => |last| QueueAnswer::WriterSequence((last, Awaited::default())),
+            // The home has searched as far as the stream goes.
+            HomeQuestion::Search { .. } => {
+                |offset| QueueAnswer::Search(offset.map(|offset| (offset, Box::new(Scan::default()))))
+            }
+            _ => QueueAnswer::KeptOffsetOf,
         };
         self.ask(
             || question,
@@ -261,6 +286,8 @@ impl AwayQueue {
             move |answer| match answer {
                 HomeAnswer::Size(ready, consumers) => Some(of(QueueAnswer::Size((ready, consumers)))),
                 HomeAnswer::RunState(state) => Some(of(QueueAnswer::RunState(state))),
+                HomeAnswer::Found(found) => Some(of(is_of(found))),
+                HomeAnswer::StreamEnds(ends) => Some(of(QueueAnswer::StreamEnds(ends))),
                 _ => None,
             },
         )
@@ -281,12 +308,40 @@ impl AwayQueue {
         self.lane().map_or(leveret_queue::TurnEnd::Done, |lane| lane.take(id, most, out))
     }
 
+    pub(crate) fn take_chunks(&self, id: ConsumerId, bytes: u64, out: &mut Vec<TakenChunk>) -> ChunkTurn {
+        let nothing = ChunkTurn { end: TurnEnd::Done, committed: 0 };
+        self.lane().map_or(nothing, |lane| lane.take_chunks(id, bytes, out))
+    }
+
+    /// Asks for something of a stream that may be refused.
+    pub(crate) fn carry_out(&self, question: impl FnOnce() -> HomeQuestion) -> NowOrLater<bool> {
+        self.ask(
+            question,
+            || false,
+            |answer| match answer {
+                HomeAnswer::Carried(is_done) => Some(is_done),
+                _ => None,
+            },
+        )
+    }
+
+    /// As [`watch`](Self::watch), for a link that is also told when the queue's node can't be reached any more.
+    pub(crate) fn watch_reached(&self, key: u64, link: Arc<dyn Link>) {
+        match self.lane() {
+            Some(lane) if lane.watch(key, &link) => self.watch(key, link),
+            _ => link.signal(Signal::Cancelled(key)),
+        }
+    }
+
     pub(crate) fn watch(&self, key: u64, link: Arc<dyn Link>) {
         self.watchers.lock().insert(key, link);
     }
 
     pub(crate) fn unwatch(&self, key: u64) {
         self.watchers.lock().remove(&key);
+        if let Some(lane) = self.lane() {
+            lane.unwatch(key);
+        }
     }
 
     /// The queue was deleted.

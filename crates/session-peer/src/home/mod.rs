@@ -13,7 +13,8 @@ use leveret_broker::group::Group;
 use leveret_broker::outbox::{Event, Outbox};
 use leveret_broker::output::Output;
 use leveret_broker::queue_handle::{
-    Acceptance, Audience, LedgerQueueRef, Published, QueueRef, Reason, RefusedPublish, RunState, Size,
+    Acceptance, Audience, KeptOffsetOf, LedgerQueueRef, Numbered, Published, QueueRef, Reason, RefusedPublish,
+    RunState, Search, Size, StreamEnds, WriterSequence,
 };
 use leveret_broker::remote::{CallKind, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
 use leveret_broker::settlement::Settlement;
@@ -27,13 +28,13 @@ use leveret_log::Wait;
 use leveret_message::BatchPart;
 use leveret_model::QueueId;
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, Deliveries, Departure, Flow, GetOutcome, Link, NoConsumer, QueueState, Run, Signal,
-    Taken, Watermarks,
+    ConsumerId, ConsumerOptions, Deliveries, Departure, Flow, GetOutcome, Link, NoConsumer, QueueState, Run, Scan,
+    Signal, Watermarks,
 };
 use parking_lot::Mutex;
 use tracing::warn;
 
-use self::consumers::{Consumers, Reading};
+use self::consumers::{Consumers, Reading, TakenBuffers};
 use crate::calls::{decode_call, queue_of};
 use crate::frame::{DataFrameError, decode};
 use crate::replies::{encode_answer, encode_done, encode_signal};
@@ -55,7 +56,7 @@ type Answers = Arc<Mutex<Vec<(u64, HomeAnswer)>>>;
 struct Behind;
 
 /// A call with a number, whose end is waited for.
-type Numbered = (u64, Option<NotTaken>);
+type NumberedCall = (u64, Option<NotTaken>);
 
 /// The session of a data link on the side of the queues.
 pub struct HomeSession {
@@ -66,7 +67,7 @@ pub struct HomeSession {
     output: Output,
     events: Vec<Event>,
     consumers: Consumers,
-    taken: Vec<Taken>,
+    taken: TakenBuffers,
     /// Gets that wait for a message to be read from the disk, by key.
     gets: BTreeMap<u64, WaitingGet>,
     /// Gets whose message's body is being read.
@@ -76,12 +77,12 @@ pub struct HomeSession {
     groups: BTreeMap<u64, Vec<LaneCall>>,
     /// Publishes that aren't durable.
     runs: RunsByStream<QueueRef>,
-    waits: InOrder<Numbered>,
+    waits: InOrder<NumberedCall>,
     registered: Registered,
     /// All calls with numbers up to here have ended, and some beyond.
     through: u64,
     beyond: BTreeSet<u64>,
-    not_taken: Vec<Numbered>,
+    not_taken: Vec<NumberedCall>,
     told_through: u64,
     /// A queue that this node's metadata doesn't know yet, and since when a call on it waits.
     behind: Option<(QueueId, Nanos)>,
@@ -108,7 +109,7 @@ impl HomeSession {
             output: Output::default(),
             events: Vec::new(),
             consumers: Consumers::default(),
-            taken: Vec::new(),
+            taken: TakenBuffers::default(),
             gets: BTreeMap::new(),
             reading_gets: Vec::new(),
             answers: Answers::default(),
@@ -163,7 +164,9 @@ impl HomeSession {
         now: Nanos,
     ) -> Result<(), DataFrameError> {
         let (outbox, consumers) = (&self.outbox, &mut self.consumers);
-        let call = decode_call(kind, fields, || (outbox.clone(), consumers.next_key()))?;
+        let consumer = || (outbox.clone(), consumers.next_key());
+        let name = || queue.as_ref().map_or_else(|| "".into(), |queue| queue.info().name.clone());
+        let call = decode_call(kind, fields, consumer, name)?;
         match &call.what {
             CallKind::Publish { group: Some(group), .. } | CallKind::Settle { group: Some(group), .. } => {
                 self.groups.entry(*group).or_default().push(call);
@@ -189,6 +192,19 @@ impl HomeSession {
                 let part = BatchPart::of(&batch, index, count);
                 let published = queue.publish(part, persistent, Audience::Unpaced(None), now);
                 self.published(number, &queue, published, count, batch.memory() as u64);
+            }
+            CallKind::PublishChunk { chunk, numbered } => {
+                let Some(stream) = queue.as_stream() else {
+                    return self.refuse(number, CallKind::PublishChunk { chunk, numbered });
+                };
+                let numbered = numbered.as_ref().map(|(name, numbers)| Numbered { name, numbers });
+                let published = stream.publish_chunk(&chunk, numbered, now);
+                self.published(number, &queue, published, chunk.len() as u32, chunk.held_bytes());
+            }
+            CallKind::Activity { id, active, start } => {
+                if let Some(stream) = queue.as_stream() {
+                    stream.activity_answered(id, active, start, now);
+                }
             }
             CallKind::Settle { consumer, runs, how, .. } => {
                 let runs = self.consumers.settled(&queue, consumer, &runs);
@@ -252,7 +268,8 @@ impl HomeSession {
 
     /// The queue isn't here, or not any more.
     fn refuse(&mut self, number: Option<u64>, what: CallKind) {
-        let not_taken = matches!(what, CallKind::Publish { .. }).then_some(NotTaken::Gone);
+        let is_publish = matches!(what, CallKind::Publish { .. } | CallKind::PublishChunk { .. });
+        let not_taken = is_publish.then_some(NotTaken::Gone);
         self.number(number, WaitFor::default(), not_taken);
         if let CallKind::Ask(number, question) = what {
             let answer = match question {
@@ -263,6 +280,11 @@ impl HomeSession {
                 HomeQuestion::Purge | HomeQuestion::DropSetAside { .. } => HomeAnswer::Removed(0),
                 HomeQuestion::Size(_) => HomeAnswer::Size(0, 0),
                 HomeQuestion::RunState => HomeAnswer::RunState(QueueState::Deleted),
+                HomeQuestion::KeepOffset(_) | HomeQuestion::ActivateGroup(_) => HomeAnswer::Carried(false),
+                HomeQuestion::KeptOffset(_) | HomeQuestion::Sequence(_) | HomeQuestion::Search { .. } => {
+                    HomeAnswer::Found(None)
+                }
+                HomeQuestion::StreamEnds => HomeAnswer::StreamEnds(None),
             };
             encode_answer(self.output.buffer(), number, &answer, None);
         }
@@ -336,11 +358,13 @@ impl HomeSession {
                 None => self.answer(number, NowOrLater::Now(GetOutcome::Empty), HomeAnswer::Got),
             },
             HomeQuestion::Purge => match queue.as_ledger() {
-                Some(queue) => self.answer_removed(number, queue.purge(now)),
+                Some(queue) => self.answer_durable(number, queue.purge(now), HomeAnswer::Removed),
                 None => self.answer(number, NowOrLater::Now(0), HomeAnswer::Removed),
             },
             HomeQuestion::DropSetAside { which, first, last } => match queue.as_ledger() {
-                Some(queue) => self.answer_removed(number, queue.drop_set_aside(which, first, last)),
+                Some(queue) => {
+                    self.answer_durable(number, queue.drop_set_aside(which, first, last), HomeAnswer::Removed)
+                }
                 None => self.answer(number, NowOrLater::Now(0), HomeAnswer::Removed),
             },
             HomeQuestion::Size(used) => {
@@ -348,11 +372,32 @@ impl HomeSession {
                 self.answer(number, size, |(ready, consumers)| HomeAnswer::Size(ready, consumers));
             }
             HomeQuestion::RunState => self.answer(number, queue.ask(RunState), HomeAnswer::RunState),
+            HomeQuestion::KeepOffset(kept) => match queue.as_stream() {
+                Some(stream) => self.answer(number, stream.keep_offset(kept, now), HomeAnswer::Carried),
+                None => self.answer(number, NowOrLater::Now(false), HomeAnswer::Carried),
+            },
+            HomeQuestion::ActivateGroup(name) => match queue.as_stream() {
+                Some(stream) => self.answer(number, stream.activate_group(&name, now), HomeAnswer::Carried),
+                None => self.answer(number, NowOrLater::Now(false), HomeAnswer::Carried),
+            },
+            HomeQuestion::KeptOffset(name) => {
+                self.answer(number, queue.ask(KeptOffsetOf(name)), HomeAnswer::Found);
+            }
+            HomeQuestion::Sequence(name) => {
+                let found = queue.ask(WriterSequence(name));
+                self.answer_durable(number, found, HomeAnswer::Found);
+            }
+            HomeQuestion::Search { start, filter } => {
+                let offset = |(offset, scan): (u64, Box<Scan>)| scan.end.map_or(offset, |end| offset.min(end));
+                let found = queue.ask(Search { start, filter });
+                self.answer(number, found, move |found| HomeAnswer::Found(found.map(offset)));
+            }
+            HomeQuestion::StreamEnds => self.answer(number, queue.ask(StreamEnds), HomeAnswer::StreamEnds),
         }
     }
 
     fn consume(&mut self, number: u64, queue: &QueueRef, (id, options): (ConsumerId, ConsumerOptions), now: Nanos) {
-        self.consumers.add(options.key, id, queue.clone(), options.mode);
+        self.consumers.add(id, queue.clone(), &options);
         let answer = queue.consume(id, options, now);
         if matches!(answer, NowOrLater::Now(Err(_))) {
             self.consumers.remove(id);
@@ -383,15 +428,20 @@ impl HomeSession {
         });
     }
 
-    /// Sends the answer to a removal once that is durable.
-    fn answer_removed(&self, number: u64, removed: NowOrLater<(u64, leveret_broker::ticket::Ticket)>) {
+    /// Sends an answer once it is durable.
+    fn answer_durable<T: Send + 'static>(
+        &self,
+        number: u64,
+        answer: NowOrLater<(T, impl Into<WaitFor> + Send + 'static)>,
+        of: impl FnOnce(T) -> HomeAnswer + Send + 'static,
+    ) {
         let (answers, outbox, streams) = (self.answers.clone(), self.outbox.clone(), self.broker.streams.clone());
-        removed.then(move |(count, ticket)| {
+        answer.then(move |(answer, wait)| {
             let tell = move |_: WaitEnd| {
-                answers.lock().push((number, HomeAnswer::Removed(count)));
+                answers.lock().push((number, of(answer)));
                 outbox.send(Event::Queue(Signal::Answered(0)));
             };
-            streams.when_over(ticket, Box::new(tell));
+            streams.when_over(wait, Box::new(tell));
         });
     }
 
