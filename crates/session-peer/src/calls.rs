@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use leveret_broker::remote::{CallKind, HomeQuestion, LaneCall};
+use leveret_broker::remote::{CallKind, Deletion, HomeQuestion, LaneCall};
 use leveret_broker::settlement::Settlement;
 use leveret_message::Added;
 use leveret_message::chunk::SharedChunk;
 use leveret_model::QueueId;
 use leveret_peer::FieldReader;
-use leveret_queue::{ConsumerId, ConsumerOptions, KeptOffset, Link, SetAside, Unsent};
+use leveret_queue::{ConsumerId, ConsumerOptions, DeleteIf, KeptOffset, Link, SetAside, Unsent};
 
 use crate::fields::{
     Get, Put, get_all, get_maybe, put_bytes, put_chunk, put_consumer, put_held, put_messages, put_numbers, put_runs,
@@ -48,6 +48,7 @@ const SEQUENCE: u8 = 43;
 const SEARCH: u8 = 44;
 const STREAM_ENDS: u8 = 45;
 const ACTIVATE_GROUP: u8 = 46;
+const DELETE: u8 = 47;
 
 /// Appends a call.
 pub(crate) fn encode_call(to: &mut Vec<u8>, call: &LaneCall) {
@@ -90,6 +91,7 @@ fn kind(what: &CallKind) -> u8 {
             HomeQuestion::Search { .. } => SEARCH,
             HomeQuestion::StreamEnds => STREAM_ENDS,
             HomeQuestion::ActivateGroup(_) => ACTIVATE_GROUP,
+            HomeQuestion::Delete(_) => DELETE,
         },
     }
 }
@@ -206,6 +208,12 @@ fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
         HomeQuestion::Search { start, filter } => {
             put_start(to, *start);
             to.maybe(filter.as_deref(), put_stream_filter);
+        }
+        HomeQuestion::Delete(deletion) => {
+            let Deletion { permit, command, condition: DeleteIf { unused, empty, expired } } = &**deletion;
+            [unused, empty, expired].into_iter().for_each(|is_set| to.flag(*is_set));
+            // Both are plain data, which is serializable in any case.
+            put_bytes(to, &serde_json::to_vec(&(permit, command)).unwrap_or_default());
         }
         HomeQuestion::Purge | HomeQuestion::RunState | HomeQuestion::StreamEnds => {}
     }
@@ -336,6 +344,11 @@ fn get_question<L: Link + 'static>(
         SEARCH => HomeQuestion::Search { start: get_start(from)?, filter: get_maybe(from, get_stream_filter)? },
         STREAM_ENDS => HomeQuestion::StreamEnds,
         ACTIVATE_GROUP => HomeQuestion::ActivateGroup(from.long_text()?),
+        DELETE => {
+            let condition = DeleteIf { unused: from.flag()?, empty: from.flag()?, expired: from.flag()? };
+            let (permit, command) = serde_json::from_slice(from.behind_length()?).ok()?;
+            HomeQuestion::Delete(Box::new(Deletion { permit, command, condition }))
+        }
         RUN_STATE => HomeQuestion::RunState,
         _ => return None,
     })

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use leveret_amqp10::Value;
 use leveret_amqp10::value::EncodedMap;
 use leveret_broker::queue_handle::{RefusalReason, RefusedPublish, StreamEnd};
-use leveret_broker::remote::{CallKind, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
+use leveret_broker::remote::{CallKind, Deletion, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
 use leveret_broker::settlement::Settlement;
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, SharedChunk};
 use leveret_message::{Added, Batch, BatchBuilder, StoredMessage};
-use leveret_model::{Arguments, QueueId};
+use leveret_model::{Arguments, ConnectionId, DeleteQueue, Permit, QueueId, Refused};
 use leveret_queue::{
-    AttemptCounts, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, GetOutcome, GroupMember,
-    KeptOffset, Link, MessageFilter, NoConsumer, PublishingIds, QueueState, Run, SetAside, Signal, StreamFilter,
-    StreamOptions, StreamStart, Taken, TakenChunk, Unsent,
+    AttemptCounts, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, DeleteIf, GetOutcome,
+    GroupMember, KeptOffset, Link, MessageFilter, NoConsumer, PublishingIds, QueueState, Run, SetAside, Signal,
+    StreamFilter, StreamOptions, StreamStart, Taken, TakenChunk, Unsent,
 };
 
 use crate::calls::{decode_call, encode_call};
@@ -122,6 +122,16 @@ fn calls() -> Vec<CallKind> {
         HomeQuestion::Search { start: StreamStart::Timestamp(9), filter: stream().filter },
         HomeQuestion::StreamEnds,
         HomeQuestion::ActivateGroup("group".into()),
+        HomeQuestion::Delete(Box::new(Deletion {
+            permit: Permit::system(),
+            command: DeleteQueue {
+                vhost: "/".into(),
+                name: "q".into(),
+                connection: Some(ConnectionId(u64::MAX)),
+                id: Some(QueueId(3)),
+            },
+            condition: DeleteIf { unused: true, empty: false, expired: true },
+        })),
         HomeQuestion::Cancel(ID, runs()),
         HomeQuestion::Leave { consumers: vec![ID, ID], held: vec![(consumer, runs()), (None, runs())], failed: true },
         HomeQuestion::Grant { id: ID, delivery_count: 1, link_credit: 2, drain: true },
@@ -176,6 +186,8 @@ fn replies() -> Vec<Vec<u8>> {
         HomeAnswer::RunState(QueueState::Failed("why".into())),
         HomeAnswer::RunState(QueueState::Deleted),
         HomeAnswer::Carried(true),
+        HomeAnswer::Deleted(Ok(9)),
+        HomeAnswer::Deleted(Err(Refused::precondition("queue 'q' in vhost '/' in use"))),
         HomeAnswer::Found(Some(8)),
         HomeAnswer::Found(None),
         HomeAnswer::StreamEnds(Some(StreamEnd { first: 1, next: 9, last_chunk: Some(5) })),

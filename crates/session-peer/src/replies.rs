@@ -150,6 +150,15 @@ pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, 
                 to.u8(9);
                 to.maybe(*found, |to, found| to.u64(found));
             }
+            HomeAnswer::Deleted(Ok(count)) => {
+                to.u8(11);
+                to.u64(*count);
+            }
+            HomeAnswer::Deleted(Err(refused)) => {
+                to.u8(12);
+                // It is plain data, which is serializable in any case.
+                put_bytes(to, &serde_json::to_vec(refused).unwrap_or_default());
+            }
             HomeAnswer::StreamEnds(ends) => {
                 to.u8(10);
                 to.maybe(*ends, |to, StreamEnd { first, next, last_chunk }| {
@@ -286,6 +295,8 @@ fn get_answer(from: &mut FieldReader<'_>) -> Option<HomeAnswer> {
             _ => return None,
         }),
         8 => HomeAnswer::Carried(from.flag()?),
+        11 => HomeAnswer::Deleted(Ok(from.u64()?)),
+        12 => HomeAnswer::Deleted(Err(serde_json::from_slice(from.behind_length()?).ok()?)),
         9 => HomeAnswer::Found(get_maybe(from, |from| from.u64())?),
         10 => HomeAnswer::StreamEnds(get_maybe(from, |from| {
             let (first, next) = (from.u64()?, from.u64()?);

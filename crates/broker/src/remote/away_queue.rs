@@ -3,18 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use leveret_log::{LogId, Wait};
 use leveret_message::BatchPart;
 use leveret_message::chunk::SharedChunk;
-use leveret_model::{EffectiveQueue, Home, MemberNumber, Queue as QueueInfo, QueueId, Topology};
+use leveret_model::{EffectiveQueue, Home, MemberNumber, Queue as QueueInfo, QueueId, Refused, Topology};
 use leveret_queue::{
     ChunkTurn, ConsumerId, ConsumerOptions, CreditState, Deliveries, GetOutcome, Link, NoConsumer, PublishingIds,
     QueueGauges, QueueState, Run, Scan, Signal, TakenChunk, TurnEnd,
 };
 use parking_lot::Mutex;
 
-use super::{CallKind, HomeAnswer, HomeQuestion, Lane, Lanes};
+use super::{CallKind, Deletion, HomeAnswer, HomeQuestion, Lane, Lanes};
 use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
 use crate::published::{Published, PublishedHere};
@@ -36,6 +37,7 @@ pub(crate) struct AwayQueue {
     node: Arc<str>,
     /// Links that publish to the queue by its name, and are told when it is gone.
     watchers: Mutex<BTreeMap<u64, Arc<dyn Link>>>,
+    deleted_messages: AtomicU64,
 }
 
 impl AwayQueue {
@@ -44,7 +46,8 @@ impl AwayQueue {
         let Home::Owner(member) = info.home;
         let node = topology.member(member).map_or_else(|| "?".into(), |member| member.name.clone());
         let effective = topology.effective_queue(&info, &[]).into();
-        Arc::new(Self { info, effective, stream, lanes: lanes.clone(), member, node, watchers: Mutex::default() })
+        let (lanes, watchers, deleted_messages) = (lanes.clone(), Mutex::default(), AtomicU64::new(0));
+        Arc::new(Self { info, effective, stream, lanes, member, node, watchers, deleted_messages })
     }
 
     /// Its declaration.
@@ -323,6 +326,29 @@ impl AwayQueue {
                 _ => None,
             },
         )
+    }
+
+    /// Has its home delete it. `None` if it can't be reached, or the link to it ended before it answered.
+    pub(crate) fn delete(self: &Arc<Self>, deletion: Deletion) -> NowOrLater<Option<Result<u64, Refused>>> {
+        let queue = self.clone();
+        self.ask(
+            || HomeQuestion::Delete(Box::new(deletion)),
+            || None,
+            move |answer| match answer {
+                HomeAnswer::Deleted(outcome) => {
+                    if let Ok(count) = outcome {
+                        queue.deleted_messages.store(count, Ordering::Relaxed);
+                    }
+                    Some(Some(outcome))
+                }
+                _ => None,
+            },
+        )
+    }
+
+    /// The number of messages that were deleted with it, as its home said if it was asked here.
+    pub(crate) fn deleted_messages(&self) -> u64 {
+        self.deleted_messages.load(Ordering::Relaxed)
     }
 
     /// As [`watch`](Self::watch), for a link that is also told when the queue's node can't be reached any more.

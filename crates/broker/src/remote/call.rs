@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch};
-use leveret_model::QueueId;
+use leveret_model::{DeleteQueue, Permit, QueueId, Refused};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, CreditState, GetOutcome, KeptOffset, NoConsumer, PublishingIds, QueueState, Run,
-    SetAside, StreamFilter, StreamStart, Unsent,
+    ConsumerId, ConsumerOptions, CreditState, DeleteIf, GetOutcome, KeptOffset, NoConsumer, PublishingIds, QueueState,
+    Run, SetAside, StreamFilter, StreamStart, Unsent,
 };
 
 use crate::questions::StreamEnd;
@@ -198,6 +198,19 @@ pub enum HomeQuestion {
     StreamEnds,
     /// The member of this group whose turn it is becomes active.
     ActivateGroup(Arc<str>),
+    /// The queue is deleted.
+    Delete(Box<Deletion>),
+}
+
+/// A deletion, whose condition the queue's home judges.
+#[derive(Debug, Clone)]
+pub struct Deletion {
+    /// The proof that it is allowed, with the name of the asker.
+    pub permit: Permit,
+    /// The queue.
+    pub command: DeleteQueue,
+    /// The condition.
+    pub condition: DeleteIf,
 }
 
 /// The answer to a [`HomeQuestion`].
@@ -222,4 +235,6 @@ pub enum HomeAnswer {
     Found(Option<u64>),
     /// To [`HomeQuestion::StreamEnds`].
     StreamEnds(Option<StreamEnd>),
+    /// To [`HomeQuestion::Delete`]: the number of messages that were deleted with it, or why it wasn't.
+    Deleted(Result<u64, Refused>),
 }

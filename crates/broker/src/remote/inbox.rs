@@ -244,6 +244,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use leveret_message::chunk::SharedChunk;
     use leveret_message::{BatchBuilder, StoredMessage};
     use leveret_queue::AttemptCounts;
 
@@ -318,6 +319,26 @@ mod tests {
         take(&inbox, 1, 1000);
         assert_eq!(bell.0.lock().last(), Some(&drained));
         assert_eq!(inbox.granted(state, true), state);
+    }
+
+    #[test]
+    fn whole_chunks_are_taken_one_at_least() {
+        let (inbox, bell) = inbox();
+        let chunk = Arc::new(SharedChunk::of(&taken(0, 3).batch));
+        let length = chunk.chunk_bytes();
+        for first in [6, 9, 12] {
+            inbox.put_chunk(TakenChunk { first, chunk: chunk.clone(), joins: false }, 20 + first);
+        }
+        assert_eq!(*bell.0.lock(), [Signal::Scheduled(KEY)], "once");
+        let take = |bytes| {
+            let mut out = Vec::new();
+            let (turn, _) = inbox.take_chunks(bytes, &mut out);
+            (out.iter().map(|taken| taken.first).collect::<Vec<_>>(), turn.end == TurnEnd::More, turn.committed)
+        };
+        assert_eq!(take(1), (vec![6], true, 32));
+        inbox.flow(Flow::Room(false));
+        assert_eq!(take(2 * length), (vec![9, 12], false, 32));
+        assert_eq!(take(2 * length), (vec![], false, 32));
     }
 
     #[test]

@@ -16,7 +16,8 @@ use leveret_broker::queue_handle::{
     Acceptance, Audience, KeptOffsetOf, LedgerQueueRef, Numbered, Published, QueueRef, Reason, RefusedPublish,
     RunState, Search, Size, StreamEnds, WriterSequence,
 };
-use leveret_broker::remote::{CallKind, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
+use leveret_broker::registry::{ChangeRequest, Changed};
+use leveret_broker::remote::{CallKind, Deletion, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::Waiter;
 use leveret_broker::streams::waits::{InOrder, Registered, RunsByStream};
@@ -285,6 +286,7 @@ impl HomeSession {
                     HomeAnswer::Found(None)
                 }
                 HomeQuestion::StreamEnds => HomeAnswer::StreamEnds(None),
+                HomeQuestion::Delete(_) => HomeAnswer::Deleted(Ok(0)),
             };
             encode_answer(self.output.buffer(), number, &answer, None);
         }
@@ -393,6 +395,13 @@ impl HomeSession {
                 self.answer(number, found, move |found| HomeAnswer::Found(found.map(offset)));
             }
             HomeQuestion::StreamEnds => self.answer(number, queue.ask(StreamEnds), HomeAnswer::StreamEnds),
+            HomeQuestion::Delete(deletion) => {
+                let Deletion { permit, command, condition } = *deletion;
+                let request = ChangeRequest::delete_queue(permit, command, condition);
+                let count = |changed: Changed| changed.deleted.iter().map(QueueRef::deleted_messages).sum();
+                let asked = self.broker.registry.change(request, now);
+                self.answer(number, asked, move |outcome| HomeAnswer::Deleted(outcome.map(count)));
+            }
         }
     }
 
