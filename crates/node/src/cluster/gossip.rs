@@ -224,10 +224,12 @@ impl ToldByMember {
 /// The words of all members that this node reaches.
 pub(crate) type ToldByAll = BTreeMap<MemberNumber, Arc<ToldByMember>>;
 
-/// Has the broker know the alarms of others, if these stop its publishers, the connections that others have, and their addresses.
+/// Has the broker know the alarms of others, which hold back those who publish to their queues or all its publishers, the connections that others have, and their addresses.
 pub(crate) fn take_effect(told: &ToldByAll, broker: &Broker, alarms_are_shared: bool) {
     let raised = |source| alarms_are_shared && told.values().any(|member| member.has_alarm(source));
     broker.set_alarms_elsewhere(raised);
+    let has_alarm = |member: &ToldByMember| AlarmSource::ALL.into_iter().any(|source| member.has_alarm(source));
+    broker.lanes.hold(told.iter().filter(|(_, told)| has_alarm(told)).map(|(member, _)| *member).collect());
     let mut counts = CountsElsewhere::default();
     for member in told.values() {
         for count in member.words.vhosts.iter().flatten() {
