@@ -38,7 +38,7 @@ use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{ChangeRequest, EndOfQueues, Registry};
-use crate::remote::Lanes;
+use crate::remote::{self, Lanes};
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
@@ -511,6 +511,11 @@ impl Broker {
     /// The slot for a group of a core's connections that stays open over several turns.
     pub(crate) fn group_slot(&self, core: usize) -> &Arc<GroupSlot> {
         &self.group_slots[core % self.group_slots.len()]
+    }
+
+    /// The slot of the core that this thread is.
+    pub fn own_group_slot(&self) -> &Arc<GroupSlot> {
+        self.group_slot(remote::core())
     }
 
     /// Registers a connection that is reached by `outbox`, and returns the counters of its core.

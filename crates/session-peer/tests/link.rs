@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::authenticate::Anybody;
+use leveret_broker::group::Group;
 use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::{Audience, KeptOffsetOf, Numbered, QueueRef, StreamQueueRef, WriterSequence};
+use leveret_broker::queue_handle::{Audience, KeptOffsetOf, Numbered, QueueRef, Size, StreamQueueRef, WriterSequence};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::StoreId;
 use leveret_broker::wait_for::{WaitEnd, WaitFor};
@@ -78,8 +79,11 @@ struct Node {
 
 impl Node {
     fn new(member: MemberNumber, metadata: &[u8], now: Now) -> Self {
+        Self::with(Settings { member, ..Settings::default() }, metadata, now)
+    }
+
+    fn with(settings: Settings, metadata: &[u8], now: Now) -> Self {
         let (disk, counters) = (MemoryDisk::new(), vec![Arc::default()]);
-        let settings = Settings { member, ..Settings::default() };
         let setup = Setup { settings, protocols: Vec::new(), authenticator: Arc::new(Anybody), counters };
         let (broker, _) = Broker::recover(&disk, Options::default(), setup, now).expect("an empty disk");
         let mut this = Self { broker, disk };
@@ -647,5 +651,48 @@ fn offsets_are_kept_at_the_home_of_a_stream() {
     for (name, offset) in [("reader", Some(5)), ("another", None)] {
         let NowOrLater::Later(found) = stream.ask(KeptOffsetOf(name.into())) else { panic!("it comes later") };
         client.until(|_| found.take() == Some(offset));
+    }
+}
+
+#[test]
+fn a_large_transaction_is_carried_out_in_turns() {
+    for is_cut in [false, true] {
+        let mut world = World::new(5);
+        let settings = Settings { member: HOME, turn_work_max: 200, ..Settings::default() };
+        world.home = Node::with(settings, &metadata(), world.now);
+        world.connect();
+        let (queue, now) = (world.client.queue(), world.now);
+        let mut group = Group::new(&queue.stream());
+        for number in 0..300u64 {
+            let mut builder = BatchBuilder::default();
+            builder.push_message(&StoredMessage { body: &number.to_le_bytes(), ..StoredMessage::default() });
+            let batch = Arc::new(builder.finish());
+            let _ = queue.publish_in(&mut group, BatchPart::whole(&batch), true, now.monotonic);
+        }
+        let committed = WaitFor::from(group.close(Wait::Confirm));
+        world.published = 300;
+        world.publish();
+        let Some(Standing { asking, home, there, .. }) = &mut world.link else { panic!("it stands") };
+        while asking.wants_turn() {
+            asking.turn(now);
+            there.send(asking);
+        }
+        there.receive(usize::MAX, home, now);
+        assert!(!home.wants_read() && home.wants_turn(), "it isn't done in one turn");
+        home.turn(now);
+        assert!(!home.wants_read(), "nor in two");
+        if is_cut {
+            world.cut();
+        }
+        for _ in 0..1000 {
+            world.now.monotonic += 1_000_000;
+            world.home.work(world.now);
+            world.link_turn();
+            world.look();
+        }
+        let (ready, _) = world.home.queue().look(Size { used: None });
+        assert_eq!(ready, if is_cut { 300 } else { world.published }, "all of it has come");
+        let end = world.client.broker.streams.end(&committed);
+        assert!(matches!(end, Some(WaitEnd::Reached)) != is_cut && end.is_some());
     }
 }

@@ -23,6 +23,11 @@ pub fn set_core(index: usize) {
     CORE.set(index);
 }
 
+/// The core that this thread is.
+pub(crate) fn core() -> usize {
+    CORE.get()
+}
+
 type ByMember = BTreeMap<MemberNumber, Vec<Option<Arc<Lane>>>>;
 
 /// The lanes that stand. They come and go while others look them up without a lock.

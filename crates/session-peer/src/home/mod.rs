@@ -1,5 +1,6 @@
 //! The side of a data link that has the queues: it carries out the calls of another node's clients as a client's own session would.
 
+mod committing;
 mod consumers;
 mod held;
 
@@ -35,6 +36,7 @@ use leveret_queue::{
 use parking_lot::Mutex;
 use tracing::warn;
 
+use self::committing::Committing;
 use self::consumers::{Consumers, Reading, TakenBuffers};
 use crate::calls::{decode_call, queue_of};
 use crate::frame::{DataFrameError, decode};
@@ -76,6 +78,8 @@ pub struct HomeSession {
     answers: Answers,
     /// Calls of groups that aren't committed.
     groups: BTreeMap<u64, Vec<LaneCall>>,
+    /// The group that is being carried out.
+    committing: Option<Committing>,
     /// Publishes that aren't durable.
     runs: RunsByStream<QueueRef>,
     waits: InOrder<NumberedCall>,
@@ -115,6 +119,7 @@ impl HomeSession {
             reading_gets: Vec::new(),
             answers: Answers::default(),
             groups: BTreeMap::new(),
+            committing: None,
             runs: RunsByStream::default(),
             waits: InOrder::default(),
             registered: Registered::default(),
@@ -292,40 +297,63 @@ impl HomeSession {
         }
     }
 
-    /// Carries out a group at once: its calls have all come.
+    /// Carries out a group, whose calls have all come: in this turn, or if there are many, in several.
     fn commit(&mut self, group: u64, number: Option<u64>, now: Nanos) {
-        let mut open: Vec<Group> = Vec::new();
-        for call in self.groups.remove(&group).unwrap_or_default() {
-            let LaneCall { queue: id, number, what } = call;
-            let Some(queue) = self.queue(id) else {
-                self.refuse(number, what);
-                continue;
-            };
-            let stream = queue.stream().clone();
-            let at = open.iter().position(|group| group.stream().id() == stream.id()).unwrap_or_else(|| {
-                open.push(Group::new(&stream));
-                open.len() - 1
-            });
-            match what {
-                CallKind::Publish { batch, index, count, persistent, .. } => {
-                    let part = BatchPart::of(&batch, index, count);
-                    let published = queue.publish_in(&mut open[at], part, persistent, now);
-                    self.published(number, &queue, published, count, batch.memory() as u64);
-                }
-                CallKind::Settle { consumer, runs, how, .. } => {
-                    let runs = self.consumers.settled(&queue, consumer, &runs);
-                    let departure = match how {
-                        Settlement::Acknowledge => Departure::Settled,
-                        Settlement::Reject { .. } | Settlement::Requeue { .. } => Departure::Dropped,
-                    };
-                    queue.settle_in(&mut open[at], Deliveries::of(consumer, &runs), departure, now);
-                }
-                _ => {}
+        let calls = self.groups.remove(&group).unwrap_or_default();
+        self.committing = Some(Committing::new(number, calls, self.budget.share()));
+        self.go_on_committing(now);
+    }
+
+    /// Goes on with the group that is being carried out, as far as the turn allows. Nothing is read until it is done.
+    fn go_on_committing(&mut self, now: Nanos) {
+        let Some(mut committing) = self.committing.take() else { return };
+        if !committing.is_short && committing.slot.is_none() && !self.has_left {
+            let mut queues = committing.calls.as_slice().iter().filter_map(|call| self.queue(call.queue));
+            let has_room = queues.all(|queue| queue.stream().has_room());
+            committing.slot = if has_room { self.broker.own_group_slot().take() } else { None };
+            if committing.slot.is_none() {
+                self.next_look = Some(now + LOOK_NS);
+                self.committing = Some(committing);
+                return;
             }
         }
-        let waits = open.into_iter().map(|group| WaitFor::from(group.close(Wait::Confirm)));
-        let wait = WaitFor::all(waits);
-        self.number(number, wait, None);
+        while let Some(call) = committing.next(&mut self.budget) {
+            self.carry_out_in(&mut committing.groups, call, now);
+        }
+        if committing.calls.as_slice().is_empty() {
+            let waits = committing.groups.into_iter().map(|group| WaitFor::from(group.close(Wait::Confirm)));
+            let wait = WaitFor::all(waits);
+            self.number(committing.number, wait, None);
+        } else {
+            self.committing = Some(committing);
+        }
+    }
+
+    /// Carries out a call as part of the group of its queue's stream.
+    fn carry_out_in(&mut self, groups: &mut Vec<Group>, call: LaneCall, now: Nanos) {
+        let LaneCall { queue: id, number, what } = call;
+        let Some(queue) = self.queue(id) else { return self.refuse(number, what) };
+        let stream = queue.stream().clone();
+        let at = groups.iter().position(|group| group.stream().id() == stream.id()).unwrap_or_else(|| {
+            groups.push(Group::new(&stream));
+            groups.len() - 1
+        });
+        match what {
+            CallKind::Publish { batch, index, count, persistent, .. } => {
+                let part = BatchPart::of(&batch, index, count);
+                let published = queue.publish_in(&mut groups[at], part, persistent, now);
+                self.published(number, &queue, published, count, batch.memory() as u64);
+            }
+            CallKind::Settle { consumer, runs, how, .. } => {
+                let runs = self.consumers.settled(&queue, consumer, &runs);
+                let departure = match how {
+                    Settlement::Acknowledge => Departure::Settled,
+                    Settlement::Reject { .. } | Settlement::Requeue { .. } => Departure::Dropped,
+                };
+                queue.settle_in(&mut groups[at], Deliveries::of(consumer, &runs), departure, now);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -608,6 +636,9 @@ impl HomeSession {
 
     /// The link is gone: what its consumers hold returns to its queues.
     fn leave(&mut self, now: Now) {
+        // All of it has come.
+        self.budget = TurnBudget::unlimited();
+        self.go_on_committing(now.monotonic);
         let (consumers, held) = self.consumers.take_all();
         for (queue, held) in held {
             let _ = queue.leave(&[], &held, false, now.monotonic);
@@ -627,7 +658,7 @@ impl HomeSession {
 impl Session for HomeSession {
     fn receive(&mut self, input: &[u8], now: Now) -> usize {
         let mut used = 0;
-        while !self.is_finished {
+        while !self.is_finished && self.committing.is_none() {
             let taken = match decode(&input[used..]) {
                 Ok(None) => break,
                 Ok(Some((kind, fields, length))) => {
@@ -652,6 +683,7 @@ impl Session for HomeSession {
         self.budget.renew();
         let waits = |(id, since): (QueueId, Nanos)| now.monotonic < since + BEHIND_NS && self.is_coming(id);
         self.next_look = self.behind.filter(|behind| waits(*behind)).map(|_| now.monotonic + LOOK_NS);
+        self.go_on_committing(now.monotonic);
         self.budget.spend(APPLY);
         self.handle_events(now.monotonic);
         self.tell_done();
@@ -661,11 +693,13 @@ impl Session for HomeSession {
     }
 
     fn wants_turn(&self) -> bool {
-        self.output.len() < OUTPUT_BYTES && self.consumers.has_scheduled() || self.budget.is_spent()
+        self.output.len() < OUTPUT_BYTES && self.consumers.has_scheduled()
+            || self.budget.is_spent()
+            || self.committing.is_some() && self.next_look.is_none()
     }
 
     fn wants_read(&self) -> bool {
-        self.next_look.is_none()
+        self.next_look.is_none() && self.committing.is_none()
     }
 
     fn next_deadline(&self) -> Option<Nanos> {
