@@ -7,6 +7,7 @@ use leveret_amqp10::message::{Properties, write_data};
 use leveret_strict_client::amqp10::{Send, State};
 use leveret_tests::amqp10::Amqp10;
 use leveret_tests::filters::{attach, filter, map_of};
+use leveret_tests::node::Options;
 use leveret_tests::wire::{Frame, Wire, Writer, method, publish};
 
 use serde_json::json;
@@ -15,7 +16,12 @@ use crate::Cluster;
 
 /// Three nodes, and durable queues of the first one that all know.
 fn with_queues(names: &[&str]) -> Cluster {
-    let cluster = Cluster::start(3);
+    with_queues_and(names, |options| options)
+}
+
+/// The same with further options.
+fn with_queues_and(names: &[&str], with: impl Fn(Options) -> Options) -> Cluster {
+    let cluster = Cluster::start_with(3, with);
     let mut wire = Wire::open(cluster.nodes[0].amqp());
     for name in names {
         let _ = wire.declare(1, name, true);
@@ -300,4 +306,38 @@ fn conditions_of_a_deletion_are_judged_at_the_queues_node() {
     assert_eq!(delete(&cluster, 1, "b", 0), Ok(3), "their number comes from there, too");
     assert!(cluster.queues(1).is_empty(), "it is gone where that was asked");
     assert_eq!(delete(&cluster, 1, "b", IF_UNUSED), Ok(0), "one that doesn't exist counts as deleted");
+}
+
+#[test]
+fn an_alarm_holds_those_who_publish_to_its_node() {
+    let cluster = with_queues_and(&["q"], Options::with_alarms);
+    let elsewhere = cluster.nodes[1].http().put("/api/queues/%2F/mine", &json!({"durable": true}));
+    assert_eq!(elsewhere.expect("an answer").status, 201);
+    let mut publisher = Wire::open(cluster.nodes[1].amqp());
+    publisher.confirm_select(1);
+    publisher.send(&publish(1, "", "q", b"before", false, true));
+    publisher.confirms(1);
+    let alarms = |cluster: &Cluster| {
+        let nodes = cluster.nodes[1].http().get("/api/nodes").expect("an answer").json();
+        nodes.as_array().expect("a list").iter().filter(|node| node["mem_alarm"] == true).count()
+    };
+    cluster.nodes[0].raise_alarms("memory");
+    cluster.wait_until("the alarm is known", |cluster| alarms(cluster) == 1);
+    publisher.send(&publish(1, "", "q", b"during", false, true));
+    let shown = |cluster: &Cluster| cluster.nodes[1].http().get("/api/connections").expect("an answer").body;
+    cluster.wait_until("it waits for the link", |cluster| shown(cluster).contains("\"link\""));
+    // Others go on: consumers of that queue, and publishers to other nodes.
+    let mut consumer = Wire::open(cluster.nodes[2].amqp());
+    consumer.consume(1, "q", true);
+    assert_eq!(consumer.delivery().2, b"before");
+    let mut other = Wire::open(cluster.nodes[2].amqp());
+    other.confirm_select(1);
+    for _ in 0..2 {
+        other.send(&publish(1, "", "mine", b"x", false, true));
+        other.confirms(1);
+    }
+    cluster.nodes[0].raise_alarms("");
+    publisher.confirms(1);
+    assert_eq!(consumer.delivery().2, b"during");
+    assert!(!shown(&cluster).contains("\"link\""));
 }
