@@ -193,3 +193,9 @@ pub struct StreamEnd {
     /// Offset of the first message of the last chunk; `None` without chunks.
     pub last_chunk: Option<u64>,
 }
+
+impl From<(u64, u64, Option<u64>)> for StreamEnd {
+    fn from((first, next, last_chunk): (u64, u64, Option<u64>)) -> Self {
+        Self { first, next, last_chunk }
+    }
+}

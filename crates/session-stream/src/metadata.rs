@@ -2,35 +2,14 @@
 
 use std::collections::HashSet;
 
-use leveret_broker::addresses::{ClientAddress, host_of};
 use leveret_broker::queue_handle::{StreamEnd, StreamEnds};
-use leveret_model::{Action, Home, Queue as QueueInfo, QueueType, Resource};
+use leveret_model::{Action, QueueType, Resource};
 use leveret_stream_protocol::{ResponseCode, StreamMetadata, Strings, Versions, answers, key};
 
 use super::questions::{Looked, Looking};
 use super::session::Session;
 
-/// This node among the brokers of an answer. The others follow it.
-const HERE: u16 = 0;
-/// A stream without a leader.
-const NOWHERE: u16 = u16::MAX;
-
 impl Session {
-    /// The address at which clients find this node.
-    pub(crate) fn own_address(&self) -> (String, u16) {
-        let broker = &self.client.broker;
-        let has_members = broker.registry.snapshot().topology.members().nth(1).is_some();
-        let host = has_members.then(|| host_of(&broker.settings.node_name));
-        self.settings.address_for(&self.client.peer, host)
-    }
-
-    /// The address of the node that has a stream, if that is another one and told its address.
-    fn address_of(&self, stream: &QueueInfo) -> Option<ClientAddress> {
-        let Home::Owner(member) = stream.home;
-        let protocol = if self.client.peer.encryption.is_some() { "stream/ssl" } else { "stream" };
-        self.client.broker.addresses.of(member, protocol)
-    }
-
     /// `Metadata`: where streams are: each has one replica, its leader. On one node all are here, at the address that the client used. One
     /// of another node, whose address isn't known, is served here.
     pub(crate) fn metadata(&mut self, correlation: u32, streams: Strings<'_>) {
@@ -50,33 +29,16 @@ impl Session {
         let mut seen = HashSet::new();
         let found: Vec<_> =
             streams.iter().filter(|name| seen.insert(*name)).map(|name| (name, code_of(name))).collect();
-        let mut others: Vec<ClientAddress> = Vec::new();
-        let leaders: Vec<u16> = found
-            .iter()
-            .map(|(stream, code)| {
-                let queue = snapshot.queue(vhost, stream).filter(|_| *code == ResponseCode::Ok);
-                let Some(queue) = queue else { return NOWHERE };
-                let Some(address) = self.address_of(queue.info()).filter(|_| queue.is_away()) else { return HERE };
-                let at = others.iter().position(|known| *known == address).unwrap_or_else(|| {
-                    others.push(address);
-                    others.len() - 1
-                });
-                HERE + 1 + at as u16
-            })
-            .collect();
-        let shown = found.iter().zip(&leaders);
-        let shown = shown.map(|((stream, code), leader)| StreamMetadata {
+        let is_shown = |code: &ResponseCode| *code == ResponseCode::Ok;
+        let queues = found.iter().map(|(stream, code)| snapshot.queue(vhost, stream).filter(|_| is_shown(code)));
+        let (leaders, brokers) = self.leaders(queues);
+        let brokers: Vec<_> = brokers.iter().map(|(at, host, port)| (*at, &**host, *port)).collect();
+        let shown = found.iter().zip(leaders).map(|((stream, code), leader)| StreamMetadata {
             stream,
             code: *code,
-            leader: *leader,
+            leader,
             replicas: &[],
         });
-        let (host, port) = self.own_address();
-        let here = (HERE, &*host, u32::from(port));
-        let mut brokers = Vec::new();
-        brokers.extend(leaders.contains(&HERE).then_some(here));
-        let others = others.iter().zip(HERE + 1..);
-        brokers.extend(others.map(|(address, at)| (at, &*address.host, u32::from(address.port))));
         answers::metadata(self.client.output.buffer(), correlation, &brokers, shown);
     }
 

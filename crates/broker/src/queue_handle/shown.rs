@@ -6,7 +6,7 @@ use leveret_queue::{Count, Peeked, QueueCounts, QueueGauges, QueueState};
 use super::QueueHandle;
 use crate::questions::{
     Aside, ConsumerState, CountOf, Counts, HeadTimestamp, KeptOffsetOf, ParkedEnds, Peek, PeekAside, QueueAnswer,
-    QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, StreamEnd, StreamEnds, WriterSequence,
+    QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, StreamEnds, WriterSequence,
 };
 
 impl QueueHandle {
@@ -95,9 +95,7 @@ impl QueueHandle {
                 QueueAnswer::Search(found.map(|(next, scan)| (next, Box::new(scan))))
             }
             QueueQuestion::StreamEnds(StreamEnds) => {
-                let ends = self.look(|queue| Some(queue.stream()?.ends()));
-                let end = |(first, next, last_chunk)| StreamEnd { first, next, last_chunk };
-                QueueAnswer::StreamEnds(ends.map(end))
+                QueueAnswer::StreamEnds(self.look(|queue| Some(queue.stream()?.ends().into())))
             }
         }
     }

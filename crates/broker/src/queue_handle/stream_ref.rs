@@ -9,7 +9,7 @@ use leveret_queue::{ChunkTurn, ConsumerId, KeptOffset, Link, StreamStart, TakenC
 use super::queue_ref::{QueueRef, pass};
 use super::{Numbered, Published};
 use crate::asked::NowOrLater;
-use crate::remote::{CallKind, HomeQuestion};
+use crate::remote::HomeQuestion;
 use crate::time::Nanos;
 
 /// A queue that is a stream, cheap to clone. Only [`QueueRef::as_stream`] gives it.
@@ -40,9 +40,7 @@ impl StreamQueueRef {
             let published = queue.publish_chunk(chunk, numbered, now);
             queue.taps.put_chunk(&queue.info, chunk, published, now);
             queue.told(published, u32::try_from(chunk.len()).unwrap_or(u32::MAX))
-        }, away => {
-            away.publish_chunk(chunk, numbered.map(|Numbered { name, numbers }| (name, numbers)))
-        })
+        }, away => away.publish_chunk(chunk, numbered.map(|of| (of.name, of.numbers))))
     }
 
     /// See [`leveret_queue::StreamQueue::take_chunks`].
@@ -58,9 +56,7 @@ impl StreamQueueRef {
     /// The client of a member of a group answered that it is active, and where it begins if it said so, or that it isn't active
     /// any more. See [`leveret_queue::StreamQueue::activated`] and [`leveret_queue::StreamQueue::stepped_down`].
     pub fn activity_answered(&self, id: ConsumerId, active: bool, start: Option<StreamStart>, now: Nanos) {
-        pass!(self.0, queue => queue.activity(id, active.then_some(start), now), away => {
-            away.call(|| CallKind::Activity { id, active, start });
-        });
+        pass!(self.0, queue => queue.activity(id, active.then_some(start), now), away => away.activity(id, active, start));
     }
 
     /// Keeps an offset for a name. The answer is false if the stream keeps too many names already.

@@ -11,7 +11,7 @@ use leveret_message::chunk::SharedChunk;
 use leveret_model::{EffectiveQueue, Home, MemberNumber, Queue as QueueInfo, QueueId, Refused, Topology};
 use leveret_queue::{
     ChunkTurn, ConsumerId, ConsumerOptions, CreditState, Deliveries, GetOutcome, Link, NoConsumer, PublishingIds,
-    QueueGauges, QueueState, Run, Scan, Signal, TakenChunk, TurnEnd,
+    QueueGauges, QueueState, Run, Scan, Signal, StreamStart, TakenChunk, TurnEnd,
 };
 use parking_lot::Mutex;
 
@@ -314,6 +314,10 @@ impl AwayQueue {
     pub(crate) fn take_chunks(&self, id: ConsumerId, bytes: u64, out: &mut Vec<TakenChunk>) -> ChunkTurn {
         let nothing = ChunkTurn { end: TurnEnd::Done, committed: 0 };
         self.lane().map_or(nothing, |lane| lane.take_chunks(id, bytes, out))
+    }
+
+    pub(crate) fn activity(&self, id: ConsumerId, active: bool, start: Option<StreamStart>) {
+        self.call(|| CallKind::Activity { id, active, start });
     }
 
     /// Asks for something of a stream that may be refused.
