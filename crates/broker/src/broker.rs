@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use crate::addresses::AddressesElsewhere;
 use crate::alarms::{AlarmSource, Alarms};
 use crate::asked::{AnswerPlace, NowOrLater, later};
 use crate::authenticate::{self, Authenticate};
@@ -37,7 +38,7 @@ use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{ChangeRequest, EndOfQueues, Registry};
-use crate::remote::Lanes;
+use crate::remote::{self, Lanes};
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
@@ -78,6 +79,8 @@ pub struct Broker {
     pub streams: Arc<Streams>,
     /// The ways to queues of other nodes.
     pub lanes: Arc<Lanes>,
+    /// The addresses for clients of other nodes.
+    pub addresses: AddressesElsewhere,
     /// The node's own log, the first of the streams.
     pub commit: Arc<LocalStream>,
     /// The streams that are logs on this disk, in the order of their ids.
@@ -286,6 +289,7 @@ impl Broker {
             registry,
             streams,
             lanes,
+            addresses: AddressesElsewhere::default(),
             commit,
             logs,
             reads,
@@ -507,6 +511,11 @@ impl Broker {
     /// The slot for a group of a core's connections that stays open over several turns.
     pub(crate) fn group_slot(&self, core: usize) -> &Arc<GroupSlot> {
         &self.group_slots[core % self.group_slots.len()]
+    }
+
+    /// The slot of the core that this thread is.
+    pub fn own_group_slot(&self) -> &Arc<GroupSlot> {
+        self.group_slot(remote::core())
     }
 
     /// Registers a connection that is reached by `outbox`, and returns the counters of its core.

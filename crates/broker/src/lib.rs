@@ -7,6 +7,7 @@
 //! This crate must not know threads, sockets, files, clocks or tokio.
 #![forbid(unsafe_code)]
 
+pub mod addresses;
 pub mod alarms;
 pub mod allowance;
 pub mod asked;

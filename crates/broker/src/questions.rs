@@ -84,6 +84,7 @@ questions! {
     KeptOffsetOf => Option<u64>, gone None;
     WriterSequence => (Option<u64>, Awaited), gone (None, Awaited::default());
     Search => Option<(u64, Box<Scan>)>, gone None;
+    StreamEnds => Option<StreamEnd>, gone None;
 }
 
 /// Everything about it, as the view of one queue shows it. `None` if it is gone.
@@ -176,4 +177,25 @@ pub struct Search {
     pub start: StreamStart,
     /// The messages that are looked for, if not all are.
     pub filter: Option<Arc<StreamFilter>>,
+}
+
+/// The ends of a stream. `None` for other queues.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamEnds;
+
+/// The answer to [`StreamEnds`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StreamEnd {
+    /// Offset of the oldest message that is there; of the next one if there is none.
+    pub first: u64,
+    /// Offset of the next message.
+    pub next: u64,
+    /// Offset of the first message of the last chunk; `None` without chunks.
+    pub last_chunk: Option<u64>,
+}
+
+impl From<(u64, u64, Option<u64>)> for StreamEnd {
+    fn from((first, next, last_chunk): (u64, u64, Option<u64>)) -> Self {
+        Self { first, next, last_chunk }
+    }
 }

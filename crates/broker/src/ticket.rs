@@ -11,6 +11,15 @@ pub struct StreamId(pub u32);
 impl StreamId {
     /// The node's own log.
     pub const LOCAL: Self = Self(0);
+    /// The first id of a link's stream, whose places are calls on queues of another node. Logs, and queues that answer late in tests, have
+    /// lower ones.
+    pub(crate) const FIRST_OF_LINKS: Self = Self(1 << 20);
+
+    /// Whether it is the stream of a link to another node.
+    #[inline]
+    pub fn is_of_link(self) -> bool {
+        self >= Self::FIRST_OF_LINKS
+    }
 }
 
 /// A place in a commit stream: the last record of an operation.

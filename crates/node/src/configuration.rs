@@ -16,13 +16,14 @@ use leveret_peer::GossipSetting;
 use crate::alarms::AlarmLimits;
 use crate::authenticate::{LoopbackUsers, Passwords};
 use crate::cluster::discovery::Discovery;
-use crate::cluster::gossip::OwnWords;
+use crate::cluster::gossip::{AdvertisedAddress, OwnWords};
 use crate::clustering::ClusterOptions;
 use crate::cores::SocketOptions;
 use crate::first_user::{self, FirstUser};
+use crate::listener_kind::ListenerKind;
 use crate::memory;
 use crate::node::{NodeOptions, StartError};
-use crate::volume;
+use crate::{listener_kind, volume};
 
 impl NodeOptions {
     /// The options by the configuration, for a node that speaks `protocols`. `fatal` is called with the text of a
@@ -81,14 +82,32 @@ impl ClusterOptions {
             metadata_timeout: Duration::from_millis(cluster.metadata_timeout_ms),
             is_founding,
             release,
-            words: Arc::new(OwnWords::new(shared_settings(config), cluster.alarm_scope == AlarmScope::Cluster)),
+            words: Arc::new(OwnWords::new(
+                shared_settings(config),
+                cluster.alarm_scope == AlarmScope::Cluster,
+                advertised(config),
+            )),
         }
     }
 }
 
+/// The addresses that clients are told of this node's listeners.
+fn advertised(config: &Config) -> Vec<AdvertisedAddress> {
+    let stream = &config.stream;
+    let of = |kind: &ListenerKind, host: &Option<String>, port| AdvertisedAddress {
+        protocol: kind.protocol,
+        host: host.clone(),
+        port,
+    };
+    vec![
+        of(&listener_kind::STREAM, &stream.advertised_host, stream.advertised_port),
+        of(&listener_kind::STREAM_TLS, &stream.advertised_tls_host, stream.advertised_tls_port),
+    ]
+}
+
 /// The parts of keys whose values are a node's own: addresses, names and files.
-const OWN_KEYS: [&str; 10] =
-    ["listener", "port", ".ip", "node_name", "nodename", "node_tags", "file", "directory", "dir", "path"];
+const OWN_KEYS: [&str; 11] =
+    ["advertised", "listener", "port", ".ip", "node_name", "nodename", "node_tags", "file", "directory", "dir", "path"];
 
 /// Digests of the keys that were set, but for those that are a node's own, and those of discovery: to find keys that differ between nodes.
 fn shared_settings(config: &Config) -> Vec<GossipSetting> {

@@ -128,6 +128,33 @@ impl Field for GossipListener {
     }
 }
 
+/// An address at which clients find a node, for protocols that tell clients where something is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct GossipAddress {
+    /// RabbitMQ's name of the protocol.
+    pub protocol: String,
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+}
+
+impl Field for GossipAddress {
+    fn put(&self, to: &mut FieldWriter) {
+        to.text(&self.protocol, WORD_BYTES_MAX);
+        to.text(&self.host, TEXT_BYTES_MAX);
+        to.u16(self.port);
+    }
+
+    fn take(from: &mut FieldReader<'_>) -> Option<Self> {
+        Some(GossipAddress {
+            protocol: from.text(WORD_BYTES_MAX)?,
+            host: from.text(TEXT_BYTES_MAX)?,
+            port: from.u16()?,
+        })
+    }
+}
+
 /// Open connections of a vhost, or connections and channels of a user, on a node.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GossipCount {
@@ -284,6 +311,8 @@ fields! {
     10 settings: Vec<GossipSetting>,
     /// Its replica of the metadata. Told each second.
     11 replica: GossipReplica,
+    /// Its addresses for clients.
+    12 addresses: Vec<GossipAddress>,
 }
 
 #[cfg(test)]
@@ -317,6 +346,7 @@ mod tests {
                 last: 9,
                 ..Default::default()
             }),
+            addresses: Some(vec![GossipAddress { protocol: "stream".into(), host: "b.example".into(), port: 5552 }]),
         }
     }
 

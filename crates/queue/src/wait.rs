@@ -49,11 +49,13 @@ pub enum WaitReason {
     Alarm,
     /// Queue and connection: publishers are paced, since messages stand although consumers take them without pause.
     Pacing,
+    /// Connection: it publishes to queues of another node, which has to take what is on its way, or has an alarm.
+    Link,
 }
 
 impl WaitReason {
     /// All reasons, in their order.
-    pub const ALL: [WaitReason; 22] = [
+    pub const ALL: [WaitReason; 23] = [
         Self::Empty,
         Self::Credit,
         Self::LinkCredit,
@@ -76,7 +78,13 @@ impl WaitReason {
         Self::DiskFull,
         Self::Alarm,
         Self::Pacing,
+        Self::Link,
     ];
+
+    /// Whether a publisher that is held back for this reason goes on as soon as a commit stream has room.
+    pub fn is_for_room(self) -> bool {
+        matches!(self, Self::LogFull | Self::DiskFull | Self::Link)
+    }
 
     /// The code as shown.
     pub fn code(self) -> &'static str {
@@ -103,6 +111,7 @@ impl WaitReason {
             Self::BodyFile => "body_file",
             Self::Alarm => "alarm",
             Self::Pacing => "pacing",
+            Self::Link => "link",
         }
     }
 }

@@ -108,6 +108,16 @@ impl MessageField {
         Self::of_properties(&symbol.replace('-', "_"))
     }
 
+    /// Its place in the properties section; `None` if it is of another one.
+    pub(crate) fn place(&self) -> Option<u8> {
+        PROPERTIES.iter().position(|(_, known)| known == self).map(|at| at as u8)
+    }
+
+    /// The field at a place in the properties section.
+    pub(crate) fn at_place(place: u8) -> Option<Self> {
+        PROPERTIES.get(usize::from(place)).map(|(_, field)| field.clone())
+    }
+
     /// The field behind an identifier of JMS, by the mapping of JMS to AMQP 1.0; the hint for identifiers that JMS
     /// forbids here. Properties that JMS doesn't define are application properties.
     pub(crate) fn of_jms(name: &str) -> Result<Self, &'static str> {

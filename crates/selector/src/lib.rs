@@ -24,6 +24,7 @@ mod lexer;
 mod like;
 mod parser;
 mod properties;
+mod property_bytes;
 mod selector;
 mod value;
 

@@ -69,12 +69,12 @@ pub enum PropertyFilterError {
 /// A compiled property filter.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PropertyFilter {
-    fields: Box<[(MessageField, Test)]>,
+    pub(crate) fields: Box<[(MessageField, Test)]>,
 }
 
 /// A reference as it is compared.
 #[derive(Debug, Clone, PartialEq)]
-enum Test {
+pub(crate) enum Test {
     Anything,
     Never,
     Bool(bool),

@@ -13,6 +13,7 @@ pub const TOKENS_MAX: usize = 200;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selector {
     dialect: Dialect,
+    text: Box<str>,
     root: Expression,
     /// The number of its operators, operands and fields.
     size: u64,
@@ -26,7 +27,17 @@ impl Selector {
     pub fn parse(expression: &str, dialect: Dialect) -> Result<Self, ParseError> {
         let root = parser::parse(expression, dialect)?;
         let size = root.size();
-        Ok(Self { dialect, root, size })
+        Ok(Self { dialect, text: expression.into(), root, size })
+    }
+
+    /// Its dialect.
+    pub fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// The expression as its client wrote it.
+    pub fn text(&self) -> &str {
+        &self.text
     }
 
     /// Evaluates the expression for a message with these fields. `now_ms` is the present time in milliseconds since

@@ -1,7 +1,6 @@
 //! Input that waits for the disk, and goes on.
 
 use leveret_amqp091::ReplyCode;
-use leveret_queue::WaitReason;
 
 use super::error::ProtocolError;
 use super::held::{Answer, InputHold};
@@ -19,7 +18,7 @@ impl Session {
                 let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
                 self.answer_at_end(answer, &end, now);
             }
-            InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
+            InputHold::Publishes { reason } if reason.is_for_room() && !self.publishes_wait() => {
                 self.end_hold();
             }
             InputHold::Upload if self.client.unwritten.is_low() => {

@@ -1,7 +1,7 @@
 //! The steps of a connection: where its frames, signals and wake-ups go.
 
 use leveret_amqp091::{ContentHeader, Frame, FrameKind, Method, ReplyCode, decode_frame, encode_heartbeat};
-use leveret_queue::{Signal, WaitReason};
+use leveret_queue::Signal;
 
 use super::content::Incoming;
 use super::error::{ProtocolError, Result};
@@ -337,7 +337,7 @@ impl Steps for Session {
             // If there is no position yet, the connection is notified when a move of dead letters gets one.
             InputHold::Durable { wait, .. } => (wait.next_awaited(&|stream| streams.reached(stream)), false),
             InputHold::No => (None, self.client.waits_for_log),
-            InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => (None, true),
+            InputHold::Publishes { reason } if reason.is_for_room() => (None, true),
             _ => (None, false),
         };
         self.client.register(awaited, wants_room);

@@ -15,8 +15,7 @@ use leveret_session::driven::Steps;
 impl Connection {
     /// The queues that show this wait of the client's publishes.
     pub(crate) fn queues_that_wait(&self, reason: WaitReason) -> SmallVec<[QueueRef; 2]> {
-        let for_log = matches!(reason, WaitReason::LogFull | WaitReason::DiskFull);
-        match (for_log && !self.client.log_wait().1) || reason == WaitReason::Pacing {
+        match (reason.is_for_room() && !self.client.log_wait().1) || reason == WaitReason::Pacing {
             // This connection's own share is used up, or the queue shows it itself.
             true => SmallVec::new(),
             false => self.published_to(),

@@ -3,8 +3,6 @@
 
 use std::collections::VecDeque;
 
-use leveret_queue::WaitReason;
-
 use super::changing::{CHANGE_KEY, ChangeFor, Changing, Then};
 use super::failure::reason_of;
 use super::input_hold::MqttHold;
@@ -100,7 +98,7 @@ impl Session {
                 self.client.last_input = now.monotonic;
                 self.proceed(waiting.1, now);
             }
-            MqttHold::Publishes(WaitReason::LogFull | WaitReason::DiskFull) if !self.publishes_wait() => {
+            MqttHold::Publishes(reason) if reason.is_for_room() && !self.publishes_wait() => {
                 self.end_hold();
             }
             MqttHold::Body if !self.run_is_pending() => {

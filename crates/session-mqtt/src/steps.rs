@@ -1,7 +1,7 @@
 //! The steps of a connection: where its frames, signals and wake-ups go.
 
 use leveret_mqtt::{AckKind, Packet, PacketKind, ReasonCode, next_packet};
-use leveret_queue::{Signal, WaitReason};
+use leveret_queue::Signal;
 
 use super::changing::CHANGE_KEY;
 use super::client_ids::CLAIM_KEY;
@@ -258,8 +258,8 @@ impl Steps for Session {
                 awaited.extend(waiting.0.next_awaited(&|stream| streams.reached(stream)));
                 false
             }
-            MqttHold::Publishes(WaitReason::LogFull | WaitReason::DiskFull) => true,
-            MqttHold::Publishes(_) | MqttHold::Asked(_) | MqttHold::Claim | MqttHold::Ledger | MqttHold::Body => false,
+            MqttHold::Publishes(reason) => reason.is_for_room(),
+            MqttHold::Asked(_) | MqttHold::Claim | MqttHold::Ledger | MqttHold::Body => false,
             MqttHold::No => self.client.waits_for_log,
         };
         self.client.register(awaited, wants_room);

@@ -3,16 +3,14 @@
 use std::sync::Arc;
 
 use leveret_broker::output::Output;
-use leveret_broker::remote::{CallKind, HomeAnswer, HomeQuestion, Lane};
+use leveret_broker::remote::Lane;
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::{Broker, Session, Wake};
 use leveret_model::MemberNumber;
-use leveret_queue::NoConsumer;
 use tracing::warn;
 
 use crate::calls::encode_call;
 use crate::frame::{DataFrameError, decode};
-use crate::options::unsupported;
 use crate::replies::{Reply, decode_reply};
 
 /// Bytes of output that no more calls are added to.
@@ -46,6 +44,7 @@ impl AskingSession {
             }
             Reply::Answer(number, answer) => self.lane.answered(number, answer),
             Reply::Deliver(queue, id, taken) => self.lane.delivered(queue, id, taken),
+            Reply::DeliverChunk(id, taken, committed) => self.lane.delivered_chunk(id, taken, committed),
             Reply::Signal(id, signal) => self.lane.signalled(id, signal),
         }
         Ok(())
@@ -76,13 +75,6 @@ impl Session for AskingSession {
         while self.output.len() < OUTPUT_BYTES
             && let Some(call) = self.lane.next_call()
         {
-            if let CallKind::Ask(number, HomeQuestion::Consume(_, options)) = &call.what
-                && let Some(text) = unsupported(options)
-            {
-                let refused = NoConsumer::Failed(text.to_owned());
-                self.lane.answered(*number, HomeAnswer::Consumed(Err(refused)));
-                continue;
-            }
             encode_call(self.output.buffer(), &call);
         }
     }

@@ -4,16 +4,20 @@
 
 use std::sync::Arc;
 
-use leveret_broker::remote::{CallKind, HomeQuestion, LaneCall};
+use bytes::Bytes;
+use leveret_broker::remote::{CallKind, Deletion, HomeQuestion, LaneCall};
 use leveret_broker::settlement::Settlement;
 use leveret_message::Added;
+use leveret_message::chunk::SharedChunk;
 use leveret_model::QueueId;
 use leveret_peer::FieldReader;
-use leveret_queue::{ConsumerId, ConsumerOptions, Link, SetAside, Unsent};
+use leveret_queue::{ConsumerId, ConsumerOptions, DeleteIf, KeptOffset, Link, SetAside, Unsent};
 
-use crate::fields::{Get, Put, get_all, get_maybe, put_bytes, put_consumer, put_held, put_messages, put_runs};
+use crate::fields::{
+    Get, Put, get_all, get_maybe, put_bytes, put_chunk, put_consumer, put_held, put_messages, put_numbers, put_runs,
+};
 use crate::frame::{DataFrameError, encode};
-use crate::options::{get_options, put_options};
+use crate::options::{get_options, get_start, get_stream_filter, put_options, put_start, put_stream_filter};
 
 const PUBLISH: u8 = 1;
 const SETTLE: u8 = 2;
@@ -26,6 +30,8 @@ const CLAIM: u8 = 8;
 const ANNOTATE: u8 = 9;
 const WINDOW: u8 = 10;
 const COMMIT: u8 = 11;
+const PUBLISH_CHUNK: u8 = 12;
+const ACTIVITY: u8 = 13;
 /// Questions have their number (8) first.
 const CONSUME: u8 = 32;
 const CANCEL: u8 = 33;
@@ -36,6 +42,13 @@ const PURGE: u8 = 37;
 const DROP_SET_ASIDE: u8 = 38;
 const SIZE: u8 = 39;
 const RUN_STATE: u8 = 40;
+const KEEP_OFFSET: u8 = 41;
+const KEPT_OFFSET: u8 = 42;
+const SEQUENCE: u8 = 43;
+const SEARCH: u8 = 44;
+const STREAM_ENDS: u8 = 45;
+const ACTIVATE_GROUP: u8 = 46;
+const DELETE: u8 = 47;
 
 /// Appends a call.
 pub(crate) fn encode_call(to: &mut Vec<u8>, call: &LaneCall) {
@@ -60,6 +73,8 @@ fn kind(what: &CallKind) -> u8 {
         CallKind::Annotate { .. } => ANNOTATE,
         CallKind::Window { .. } => WINDOW,
         CallKind::Commit(_) => COMMIT,
+        CallKind::PublishChunk { .. } => PUBLISH_CHUNK,
+        CallKind::Activity { .. } => ACTIVITY,
         CallKind::Ask(_, question) => match question {
             HomeQuestion::Consume(..) => CONSUME,
             HomeQuestion::Cancel(..) => CANCEL,
@@ -70,6 +85,13 @@ fn kind(what: &CallKind) -> u8 {
             HomeQuestion::DropSetAside { .. } => DROP_SET_ASIDE,
             HomeQuestion::Size(_) => SIZE,
             HomeQuestion::RunState => RUN_STATE,
+            HomeQuestion::KeepOffset(_) => KEEP_OFFSET,
+            HomeQuestion::KeptOffset(_) => KEPT_OFFSET,
+            HomeQuestion::Sequence(_) => SEQUENCE,
+            HomeQuestion::Search { .. } => SEARCH,
+            HomeQuestion::StreamEnds => STREAM_ENDS,
+            HomeQuestion::ActivateGroup(_) => ACTIVATE_GROUP,
+            HomeQuestion::Delete(_) => DELETE,
         },
     }
 }
@@ -129,6 +151,18 @@ fn put_call(to: &mut Vec<u8>, what: &CallKind) {
             to.u64(*bytes);
         }
         CallKind::Commit(group) => to.u64(*group),
+        CallKind::PublishChunk { chunk, numbered } => {
+            to.maybe(numbered.as_ref(), |to, (name, numbers)| {
+                put_bytes(to, name.as_bytes());
+                put_numbers(to, numbers);
+            });
+            put_chunk(to, 0, chunk);
+        }
+        CallKind::Activity { id, active, start } => {
+            to.u64(id.0);
+            to.flag(*active);
+            to.maybe(*start, put_start);
+        }
         CallKind::Ask(number, question) => {
             to.u64(*number);
             put_question(to, question);
@@ -164,7 +198,24 @@ fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
             to.u64(*last);
         }
         HomeQuestion::Size(used) => to.flag(*used),
-        HomeQuestion::Purge | HomeQuestion::RunState => {}
+        HomeQuestion::KeepOffset(KeptOffset { name, offset }) => {
+            put_bytes(to, name.as_bytes());
+            to.u64(*offset);
+        }
+        HomeQuestion::KeptOffset(name) | HomeQuestion::Sequence(name) | HomeQuestion::ActivateGroup(name) => {
+            put_bytes(to, name.as_bytes());
+        }
+        HomeQuestion::Search { start, filter } => {
+            put_start(to, *start);
+            to.maybe(filter.as_deref(), put_stream_filter);
+        }
+        HomeQuestion::Delete(deletion) => {
+            let Deletion { permit, command, condition: DeleteIf { unused, empty, expired } } = &**deletion;
+            [unused, empty, expired].into_iter().for_each(|is_set| to.flag(*is_set));
+            // Both are plain data, which is serializable in any case.
+            put_bytes(to, &serde_json::to_vec(&(permit, command)).unwrap_or_default());
+        }
+        HomeQuestion::Purge | HomeQuestion::RunState | HomeQuestion::StreamEnds => {}
     }
 }
 
@@ -173,7 +224,7 @@ pub(crate) fn queue_of(fields: &[u8]) -> Option<QueueId> {
     fields.first_chunk().map(|id| QueueId(u64::from_le_bytes(*id)))
 }
 
-/// The call in a frame. `consumer` gives the link and the key of a new consumer.
+/// The call in a frame. `consumer` gives the link and the key of a new consumer, `stream` the name of the queue.
 ///
 /// # Errors
 /// It isn't one of this version.
@@ -181,9 +232,10 @@ pub(crate) fn decode_call<L: Link + 'static>(
     kind: u8,
     fields: &[u8],
     consumer: impl FnOnce() -> (Arc<L>, u64),
+    stream: impl FnOnce() -> Arc<str>,
 ) -> Result<LaneCall, DataFrameError> {
     let mut from = FieldReader(fields);
-    let call = get_call(kind, &mut from, consumer);
+    let call = get_call(kind, &mut from, consumer, stream);
     call.filter(|_| from.0.is_empty()).ok_or(DataFrameError::Malformed(kind))
 }
 
@@ -191,6 +243,7 @@ fn get_call<L: Link + 'static>(
     kind: u8,
     from: &mut FieldReader<'_>,
     consumer: impl FnOnce() -> (Arc<L>, u64),
+    stream: impl FnOnce() -> Arc<str>,
 ) -> Option<LaneCall> {
     let queue = QueueId(from.u64()?);
     let number = get_maybe(from, |from| from.u64())?;
@@ -234,6 +287,17 @@ fn get_call<L: Link + 'static>(
         ANNOTATE => CallKind::Annotate { runs: from.runs()?, added: get_added(from)? },
         WINDOW => CallKind::Window { id: ConsumerId(from.u64()?), messages: from.u32()?, bytes: from.u64()? },
         COMMIT => CallKind::Commit(from.u64()?),
+        PUBLISH_CHUNK => {
+            let numbered = get_maybe(from, |from| Some((from.long_text()?, from.numbers()?)))?;
+            let chunk = Bytes::copy_from_slice(from.behind_length()?);
+            let chunk = Arc::new(SharedChunk::published_elsewhere(chunk, stream()).ok()?);
+            // Each entry has its number.
+            let fits = numbered.as_ref().is_none_or(|(_, numbers)| numbers.len() == u64::from(chunk.header().entries));
+            fits.then_some(CallKind::PublishChunk { chunk, numbered })?
+        }
+        ACTIVITY => {
+            CallKind::Activity { id: ConsumerId(from.u64()?), active: from.flag()?, start: get_maybe(from, get_start)? }
+        }
         _ => {
             let number = from.u64()?;
             CallKind::Ask(number, get_question(kind, from, consumer)?)
@@ -274,6 +338,17 @@ fn get_question<L: Link + 'static>(
             last: from.u64()?,
         },
         SIZE => HomeQuestion::Size(from.flag()?),
+        KEEP_OFFSET => HomeQuestion::KeepOffset(KeptOffset { name: from.long_text()?, offset: from.u64()? }),
+        KEPT_OFFSET => HomeQuestion::KeptOffset(from.long_text()?),
+        SEQUENCE => HomeQuestion::Sequence(from.long_text()?),
+        SEARCH => HomeQuestion::Search { start: get_start(from)?, filter: get_maybe(from, get_stream_filter)? },
+        STREAM_ENDS => HomeQuestion::StreamEnds,
+        ACTIVATE_GROUP => HomeQuestion::ActivateGroup(from.long_text()?),
+        DELETE => {
+            let condition = DeleteIf { unused: from.flag()?, empty: from.flag()?, expired: from.flag()? };
+            let (permit, command) = serde_json::from_slice(from.behind_length()?).ok()?;
+            HomeQuestion::Delete(Box::new(Deletion { permit, command, condition }))
+        }
         RUN_STATE => HomeQuestion::RunState,
         _ => return None,
     })

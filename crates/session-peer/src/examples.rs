@@ -4,20 +4,23 @@ use std::sync::Arc;
 
 use leveret_amqp10::Value;
 use leveret_amqp10::value::EncodedMap;
-use leveret_broker::queue_handle::{RefusalReason, RefusedPublish};
-use leveret_broker::remote::{CallKind, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
+use leveret_broker::queue_handle::{RefusalReason, RefusedPublish, StreamEnd};
+use leveret_broker::remote::{CallKind, Deletion, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
 use leveret_broker::settlement::Settlement;
+use leveret_message::chunk::{ChunkBuilder, ChunkWriter, SharedChunk};
 use leveret_message::{Added, Batch, BatchBuilder, StoredMessage};
-use leveret_model::{Arguments, QueueId};
+use leveret_model::{Arguments, ConnectionId, DeleteQueue, Permit, QueueId, Refused};
 use leveret_queue::{
-    AttemptCounts, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, GetOutcome, GroupMember, Link,
-    MessageFilter, NoConsumer, QueueState, Run, SetAside, Signal, StreamFilter, StreamOptions, StreamStart, Taken,
-    Unsent,
+    AttemptCounts, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, DeleteIf, GetOutcome,
+    GroupMember, KeptOffset, Link, MessageFilter, NoConsumer, PublishingIds, QueueState, Run, SetAside, Signal,
+    StreamFilter, StreamOptions, StreamStart, Taken, TakenChunk, Unsent,
 };
 
 use crate::calls::{decode_call, encode_call};
 use crate::frame::decode;
-use crate::replies::{Reply, decode_reply, encode_answer, encode_deliver, encode_done, encode_signal};
+use crate::replies::{
+    Reply, decode_reply, encode_answer, encode_deliver, encode_deliver_chunk, encode_done, encode_signal,
+};
 
 struct NoLink;
 
@@ -42,6 +45,19 @@ fn taken() -> Taken {
     Taken { batch: batch(3), index: 0, count: 3, first: 70, redelivered: true, attempts, durable: true }
 }
 
+fn chunk() -> Arc<SharedChunk> {
+    let mut builder = ChunkBuilder::new(16);
+    builder.push_all(&batch(3), 0..3).expect("they fit");
+    builder.note_filter(b"value");
+    Arc::new(builder.finish_of(Some(&ChunkWriter { name: "name", sequence: 9 })).into())
+}
+
+fn numbers() -> PublishingIds {
+    let mut numbers = PublishingIds::default();
+    [7, 8, 20].into_iter().for_each(|number| numbers.push(number));
+    numbers
+}
+
 fn runs() -> Vec<Run> {
     vec![Run { first: 5, last: 9, bytes: 50, durable: true }, Run { first: 20, last: 20, bytes: 0, durable: false }]
 }
@@ -62,7 +78,7 @@ fn options(stream: Option<StreamOptions>, flow: ConsumerFlow) -> Box<ConsumerOpt
         priority: -3,
         exclusive: true,
         mode: ConsumerMode::Copy,
-        filter: None,
+        filter: Some(Arc::new(MessageFilter::sql("p.subject = 'x'").expect("an expression"))),
         stream: stream.map(Box::new),
         timeout_ms: Some(1234),
         user: "guest".into(),
@@ -74,7 +90,7 @@ fn stream() -> StreamOptions {
     let filter = StreamFilter {
         values: vec!["a".into(), "b".into()],
         match_unfiltered: true,
-        messages: MessageFilter::default(),
+        messages: MessageFilter::sql("a LIKE 'b%'").expect("an expression"),
     };
     StreamOptions {
         start: StreamStart::Offset(77),
@@ -85,6 +101,13 @@ fn stream() -> StreamOptions {
     }
 }
 
+/// A reader of the stream protocol. Its chunks count as settled.
+fn reader() -> Box<ConsumerOptions> {
+    let stream = StreamOptions { whole_chunks: true, ..stream() };
+    let flow = ConsumerFlow::Credit { delivery_count: 0 };
+    Box::new(ConsumerOptions { automatic_ack: true, ..*options(Some(stream), flow) })
+}
+
 fn calls() -> Vec<CallKind> {
     let consumer = Some(ID);
     let publish = |group| CallKind::Publish { batch: batch(3), index: 1, count: 2, persistent: true, group };
@@ -92,6 +115,23 @@ fn calls() -> Vec<CallKind> {
     let questions = [
         HomeQuestion::Consume(ID, options(Some(stream()), ConsumerFlow::Prefetch(9))),
         HomeQuestion::Consume(ID, options(None, ConsumerFlow::Credit { delivery_count: 5 })),
+        HomeQuestion::Consume(ID, reader()),
+        HomeQuestion::KeepOffset(KeptOffset { name: "name".into(), offset: 8 }),
+        HomeQuestion::KeptOffset("name".into()),
+        HomeQuestion::Sequence("name".into()),
+        HomeQuestion::Search { start: StreamStart::Timestamp(9), filter: stream().filter },
+        HomeQuestion::StreamEnds,
+        HomeQuestion::ActivateGroup("group".into()),
+        HomeQuestion::Delete(Box::new(Deletion {
+            permit: Permit::system(),
+            command: DeleteQueue {
+                vhost: "/".into(),
+                name: "q".into(),
+                connection: Some(ConnectionId(u64::MAX)),
+                id: Some(QueueId(3)),
+            },
+            condition: DeleteIf { unused: true, empty: false, expired: true },
+        })),
         HomeQuestion::Cancel(ID, runs()),
         HomeQuestion::Leave { consumers: vec![ID, ID], held: vec![(consumer, runs()), (None, runs())], failed: true },
         HomeQuestion::Grant { id: ID, delivery_count: 1, link_credit: 2, drain: true },
@@ -116,6 +156,9 @@ fn calls() -> Vec<CallKind> {
         CallKind::Annotate { runs: runs(), added: added() },
         CallKind::Window { id: ID, messages: 128, bytes: 1 << 40 },
         CallKind::Commit(8),
+        CallKind::PublishChunk { chunk: chunk(), numbered: None },
+        CallKind::PublishChunk { chunk: chunk(), numbered: Some(("name".into(), numbers())) },
+        CallKind::Activity { id: ID, active: true, start: Some(StreamStart::LastN(4)) },
     ];
     calls.extend(questions.map(|question| CallKind::Ask(99, question)));
     calls
@@ -142,13 +185,21 @@ fn replies() -> Vec<Vec<u8>> {
         HomeAnswer::RunState(QueueState::Running),
         HomeAnswer::RunState(QueueState::Failed("why".into())),
         HomeAnswer::RunState(QueueState::Deleted),
+        HomeAnswer::Carried(true),
+        HomeAnswer::Deleted(Ok(9)),
+        HomeAnswer::Deleted(Err(Refused::precondition("queue 'q' in vhost '/' in use"))),
+        HomeAnswer::Found(Some(8)),
+        HomeAnswer::Found(None),
+        HomeAnswer::StreamEnds(Some(StreamEnd { first: 1, next: 9, last_chunk: Some(5) })),
+        HomeAnswer::StreamEnds(None),
     ];
     let signals = [
         RemoteSignal::Cancelled,
         RemoteSignal::Activity { active: true, change: 2, available: 3 },
         RemoteSignal::Drained { delivery_count: 4, available: 5 },
     ];
-    let mut frames = vec![Vec::new(), Vec::new()];
+    let mut frames = vec![Vec::new(), Vec::new(), Vec::new()];
+    encode_deliver_chunk(&mut frames[2], ID, (70, &chunk()), 66);
     encode_done(&mut frames[0], 7, &not_taken);
     encode_deliver(&mut frames[1], (QueueId(3), ID), &taken(), None);
     for answer in answers {
@@ -170,6 +221,9 @@ fn again(reply: &Reply) -> Vec<u8> {
         Reply::Done(through, not_taken) => encode_done(&mut frame, *through, not_taken),
         Reply::Answer(number, answer) => encode_answer(&mut frame, *number, answer, None),
         Reply::Deliver(queue, id, taken) => encode_deliver(&mut frame, (*queue, *id), taken, None),
+        Reply::DeliverChunk(id, TakenChunk { first, chunk, .. }, committed) => {
+            encode_deliver_chunk(&mut frame, *id, (*first, chunk), *committed);
+        }
         Reply::Signal(id, signal) => encode_signal(&mut frame, *id, *signal),
     }
     frame
@@ -177,7 +231,7 @@ fn again(reply: &Reply) -> Vec<u8> {
 
 fn call_of(frame: &[u8]) -> Option<LaneCall> {
     let (kind, fields, _) = decode(frame).ok()??;
-    decode_call(kind, fields, || (Arc::new(NoLink), 1)).ok()
+    decode_call(kind, fields, || (Arc::new(NoLink), 1), || "s".into()).ok()
 }
 
 fn reply_of(frame: &[u8]) -> Option<Reply> {

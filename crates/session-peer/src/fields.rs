@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use leveret_message::chunk::{ChunkHeader, SharedChunk};
 use leveret_message::{Batch, BatchBuilder};
 use leveret_peer::FieldReader;
-use leveret_queue::{AttemptCounts, ConsumerId, Run, Taken};
+use leveret_queue::{AttemptCounts, ConsumerId, PublishingIds, Run, Taken};
 
 /// Writes fields.
 pub(crate) trait Put {
@@ -83,6 +84,21 @@ pub(crate) fn put_messages(to: &mut Vec<u8>, batch: &Batch, index: u32, count: u
     }
 }
 
+/// A chunk whose first message has this offset, behind its length.
+pub(crate) fn put_chunk(to: &mut Vec<u8>, first: u64, chunk: &SharedChunk) {
+    to.u32(chunk.chunk_bytes() as u32);
+    to.extend(ChunkHeader { first, ..*chunk.header() }.encode());
+    to.extend_from_slice(chunk.rest());
+}
+
+/// Numbers of messages, as runs: the first one, and how many there are.
+pub(crate) fn put_numbers(to: &mut Vec<u8>, numbers: &PublishingIds) {
+    to.all(numbers.runs().iter(), |to, (first, count)| {
+        to.u64(*first);
+        to.u32(*count);
+    });
+}
+
 /// Messages that were taken; see [`put_messages`].
 pub(crate) fn put_taken(to: &mut Vec<u8>, taken: &Taken, last_body: Option<&Bytes>) {
     let Taken { batch, index, count, first, redelivered, attempts, durable } = taken;
@@ -103,6 +119,7 @@ pub(crate) trait Get {
     fn behind_length(&mut self) -> Option<&[u8]>;
     fn long_text(&mut self) -> Option<Arc<str>>;
     fn messages(&mut self, count: u32) -> Option<Arc<Batch>>;
+    fn numbers(&mut self) -> Option<PublishingIds>;
     fn taken(&mut self) -> Option<Taken>;
 }
 
@@ -162,6 +179,10 @@ impl Get for FieldReader<'_> {
             builder.push_stored(&Bytes::copy_from_slice(stored)).ok()?;
         }
         Some(Arc::new(builder.finish()))
+    }
+
+    fn numbers(&mut self) -> Option<PublishingIds> {
+        get_all(self, 12, |from| Some((from.u64()?, from.u32()?))).map(PublishingIds::from_runs)
     }
 
     fn taken(&mut self) -> Option<Taken> {

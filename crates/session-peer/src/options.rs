@@ -10,21 +10,9 @@ use leveret_queue::{
 
 use crate::fields::{Get, Put, get_all, get_maybe, put_bytes};
 
-/// The reason why a consumer can't be had from here.
-pub(crate) fn unsupported(options: &ConsumerOptions) -> Option<&'static str> {
-    let stream = options.stream.as_deref();
-    let filter = stream.and_then(|stream| stream.filter.as_deref());
-    if options.filter.is_some() || filter.is_some_and(|filter| !filter.messages.is_empty()) {
-        return Some("filters on messages aren't built yet for a queue of another node; consume on that node");
-    }
-    stream
-        .is_some_and(|stream| stream.whole_chunks)
-        .then_some("the stream protocol isn't built yet for a stream of another node; connect to that node")
-}
-
 pub(crate) fn put_options(to: &mut Vec<u8>, options: &ConsumerOptions) {
-    let ConsumerOptions { tag, channel, flow, priority, exclusive, mode, stream, timeout_ms, user, arguments, .. } =
-        options;
+    let ConsumerOptions { tag, channel, flow, priority, exclusive, mode, .. } = options;
+    let ConsumerOptions { filter, stream, timeout_ms, user, arguments, .. } = options;
     put_bytes(to, tag.as_bytes());
     put_bytes(to, channel.as_bytes());
     put_bytes(to, user.as_bytes());
@@ -43,13 +31,14 @@ pub(crate) fn put_options(to: &mut Vec<u8>, options: &ConsumerOptions) {
     to.flag(*exclusive);
     to.flag(*mode == ConsumerMode::Copy);
     to.maybe(*timeout_ms, |to, ms| to.u64(ms));
+    to.maybe(filter.as_deref(), |to, filter| put_bytes(to, &filter.to_bytes()));
     to.maybe(stream.as_deref(), put_stream);
     // They are shown to operators only; a table is serializable in any case.
     put_bytes(to, &serde_json::to_vec(arguments).unwrap_or_default());
 }
 
-fn put_stream(to: &mut Vec<u8>, options: &StreamOptions) {
-    let (kind, number) = match options.start {
+pub(crate) fn put_start(to: &mut Vec<u8>, start: StreamStart) {
+    let (kind, number) = match start {
         StreamStart::First => (0, 0),
         StreamStart::Last => (1, 0),
         StreamStart::Next => (2, 0),
@@ -59,10 +48,18 @@ fn put_stream(to: &mut Vec<u8>, options: &StreamOptions) {
     };
     to.u8(kind);
     to.u64(number);
-    to.maybe(options.filter.as_deref(), |to, filter| {
-        to.all(filter.values.iter(), |to, value| put_bytes(to, value.as_bytes()));
-        to.flag(filter.match_unfiltered);
-    });
+}
+
+pub(crate) fn put_stream_filter(to: &mut Vec<u8>, filter: &StreamFilter) {
+    to.all(filter.values.iter(), |to, value| put_bytes(to, value.as_bytes()));
+    to.flag(filter.match_unfiltered);
+    put_bytes(to, &filter.messages.to_bytes());
+}
+
+fn put_stream(to: &mut Vec<u8>, options: &StreamOptions) {
+    put_start(to, options.start);
+    to.flag(options.whole_chunks);
+    to.maybe(options.filter.as_deref(), put_stream_filter);
     to.maybe(options.tracking.as_deref(), |to, name| put_bytes(to, name.as_bytes()));
     to.maybe(options.group.as_ref(), |to, group| {
         put_bytes(to, group.name.as_bytes());
@@ -82,6 +79,7 @@ pub(crate) fn get_options(from: &mut FieldReader<'_>, link: Arc<dyn Link>, key: 
     let (priority, exclusive) = (from.u32()? as i32, from.flag()?);
     let mode = if from.flag()? { ConsumerMode::Copy } else { ConsumerMode::Move };
     let timeout_ms = get_maybe(from, |from| from.u64())?;
+    let filter = get_maybe(from, |from| MessageFilter::from_bytes(from.behind_length()?))?.map(Arc::new);
     let stream = get_maybe(from, get_stream)?.map(Box::new);
     let arguments = serde_json::from_slice(from.behind_length()?).ok()?;
     Some(ConsumerOptions {
@@ -89,12 +87,13 @@ pub(crate) fn get_options(from: &mut FieldReader<'_>, link: Arc<dyn Link>, key: 
         key,
         tag,
         channel,
-        automatic_ack: false,
+        // Whole chunks are never settled.
+        automatic_ack: stream.as_ref().is_some_and(|stream| stream.whole_chunks),
         flow,
         priority,
         exclusive,
         mode,
-        filter: None,
+        filter,
         stream,
         timeout_ms,
         user,
@@ -102,9 +101,9 @@ pub(crate) fn get_options(from: &mut FieldReader<'_>, link: Arc<dyn Link>, key: 
     })
 }
 
-fn get_stream(from: &mut FieldReader<'_>) -> Option<StreamOptions> {
+pub(crate) fn get_start(from: &mut FieldReader<'_>) -> Option<StreamStart> {
     let (kind, number) = (from.u8()?, from.u64()?);
-    let start = match kind {
+    Some(match kind {
         0 => StreamStart::First,
         1 => StreamStart::Last,
         2 => StreamStart::Next,
@@ -112,15 +111,23 @@ fn get_stream(from: &mut FieldReader<'_>) -> Option<StreamOptions> {
         4 => StreamStart::LastN(number),
         5 => StreamStart::Timestamp(number),
         _ => return None,
-    };
-    let filter = get_maybe(from, |from| {
-        let values = get_all(from, 4, |from| from.long_text().map(|text| Box::from(&*text)))?;
-        let match_unfiltered = from.flag()?;
-        Some(Arc::new(StreamFilter { values, match_unfiltered, messages: MessageFilter::default() }))
-    })?;
+    })
+}
+
+pub(crate) fn get_stream_filter(from: &mut FieldReader<'_>) -> Option<Arc<StreamFilter>> {
+    let values = get_all(from, 4, |from| from.long_text().map(|text| Box::from(&*text)))?;
+    let match_unfiltered = from.flag()?;
+    let messages = MessageFilter::from_bytes(from.behind_length()?)?;
+    Some(Arc::new(StreamFilter { values, match_unfiltered, messages }))
+}
+
+fn get_stream(from: &mut FieldReader<'_>) -> Option<StreamOptions> {
+    let (start, whole_chunks) = (get_start(from)?, from.flag()?);
+    let filter = get_maybe(from, get_stream_filter)?;
     let tracking = get_maybe(from, |from| from.long_text())?;
     let group = get_maybe(from, |from| {
         Some(GroupMember { name: from.long_text()?, partition: get_maybe(from, |from| from.u32())? })
     })?;
-    Some(StreamOptions { start, filter, tracking, whole_chunks: false, chunks_in_files: false, group })
+    // The link encrypts what it sends, and so has to read it.
+    Some(StreamOptions { start, filter, tracking, whole_chunks, chunks_in_files: false, group })
 }

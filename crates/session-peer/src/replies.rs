@@ -1,19 +1,23 @@
 //! Frames of the node that has the queues: outcomes, answers, deliveries, signals.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use leveret_broker::queue_handle::{RefusalReason, RefusedPublish};
+use leveret_broker::queue_handle::{RefusalReason, RefusedPublish, StreamEnd};
 use leveret_broker::remote::{HomeAnswer, NotTaken, RemoteSignal};
+use leveret_message::chunk::SharedChunk;
 use leveret_model::QueueId;
 use leveret_peer::FieldReader;
-use leveret_queue::{ConsumerId, CreditState, GetOutcome, NoConsumer, QueueState, Taken};
+use leveret_queue::{ConsumerId, CreditState, GetOutcome, NoConsumer, QueueState, Taken, TakenChunk};
 
-use crate::fields::{Get, Put, get_all, get_maybe, put_bytes, put_taken};
+use crate::fields::{Get, Put, get_all, get_maybe, put_bytes, put_chunk, put_taken};
 use crate::frame::{DataFrameError, encode};
 
 const DONE: u8 = 128;
 const ANSWER: u8 = 129;
 const DELIVER: u8 = 130;
 const SIGNAL: u8 = 131;
+const DELIVER_CHUNK: u8 = 132;
 
 /// A reply.
 pub(crate) enum Reply {
@@ -23,6 +27,8 @@ pub(crate) enum Reply {
     Answer(u64, HomeAnswer),
     /// Messages for a consumer of a queue.
     Deliver(QueueId, ConsumerId, Taken),
+    /// A chunk for a reader of a stream, and the first offset of the stream's last chunk.
+    DeliverChunk(ConsumerId, TakenChunk, u64),
     /// The queue signals a consumer.
     Signal(ConsumerId, RemoteSignal),
 }
@@ -56,6 +62,19 @@ pub(crate) fn encode_deliver(
         to.u64(queue.0);
         to.u64(id.0);
         put_taken(to, taken, last_body);
+    });
+}
+
+pub(crate) fn encode_deliver_chunk(
+    to: &mut Vec<u8>,
+    id: ConsumerId,
+    (first, chunk): (u64, &SharedChunk),
+    committed: u64,
+) {
+    encode(to, DELIVER_CHUNK, |to| {
+        to.u64(id.0);
+        to.u64(committed);
+        put_chunk(to, first, chunk);
     });
 }
 
@@ -122,6 +141,31 @@ pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, 
                     }
                     QueueState::Deleted => to.u8(2),
                 }
+            }
+            HomeAnswer::Carried(is_done) => {
+                to.u8(8);
+                to.flag(*is_done);
+            }
+            HomeAnswer::Found(found) => {
+                to.u8(9);
+                to.maybe(*found, |to, found| to.u64(found));
+            }
+            HomeAnswer::Deleted(Ok(count)) => {
+                to.u8(11);
+                to.u64(*count);
+            }
+            HomeAnswer::Deleted(Err(refused)) => {
+                to.u8(12);
+                // It is plain data, which is serializable in any case.
+                put_bytes(to, &serde_json::to_vec(refused).unwrap_or_default());
+            }
+            HomeAnswer::StreamEnds(ends) => {
+                to.u8(10);
+                to.maybe(*ends, |to, StreamEnd { first, next, last_chunk }| {
+                    to.u64(first);
+                    to.u64(next);
+                    to.maybe(last_chunk, |to, last_chunk| to.u64(last_chunk));
+                });
             }
         }
     });
@@ -200,6 +244,12 @@ fn get_reply(kind: u8, from: &mut FieldReader<'_>) -> Option<Reply> {
             Reply::Answer(number, get_answer(from)?)
         }
         DELIVER => Reply::Deliver(QueueId(from.u64()?), ConsumerId(from.u64()?), from.taken()?),
+        DELIVER_CHUNK => {
+            let (id, committed) = (ConsumerId(from.u64()?), from.u64()?);
+            let chunk = SharedChunk::decode(Bytes::copy_from_slice(from.behind_length()?)).ok()?;
+            let taken = TakenChunk { first: chunk.header().first, chunk: Arc::new(chunk), joins: false };
+            Reply::DeliverChunk(id, taken, committed)
+        }
         SIGNAL => {
             let id = ConsumerId(from.u64()?);
             let signal = match from.u8()? {
@@ -244,6 +294,14 @@ fn get_answer(from: &mut FieldReader<'_>) -> Option<HomeAnswer> {
             2 => QueueState::Deleted,
             _ => return None,
         }),
+        8 => HomeAnswer::Carried(from.flag()?),
+        11 => HomeAnswer::Deleted(Ok(from.u64()?)),
+        12 => HomeAnswer::Deleted(Err(serde_json::from_slice(from.behind_length()?).ok()?)),
+        9 => HomeAnswer::Found(get_maybe(from, |from| from.u64())?),
+        10 => HomeAnswer::StreamEnds(get_maybe(from, |from| {
+            let (first, next) = (from.u64()?, from.u64()?);
+            Some(StreamEnd { first, next, last_chunk: get_maybe(from, |from| from.u64())? })
+        })?),
         _ => return None,
     })
 }

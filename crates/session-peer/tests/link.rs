@@ -5,17 +5,20 @@ use std::sync::Arc;
 
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::authenticate::Anybody;
+use leveret_broker::group::Group;
 use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::{Audience, QueueRef};
+use leveret_broker::queue_handle::{Audience, KeptOffsetOf, Numbered, QueueRef, Size, StreamQueueRef, WriterSequence};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::StoreId;
 use leveret_broker::wait_for::{WaitEnd, WaitFor};
 use leveret_broker::{Broker, Now, Session, Settings, Setup, Wake};
 use leveret_log::{Lane, MemoryDisk, Next, Options, Wait};
+use leveret_message::chunk::{ChunkBuilder, ChunkWriter, SharedChunk};
 use leveret_message::{BatchBuilder, BatchPart, StoredMessage};
 use leveret_model::{AppliedEntry, Arguments, Command, DeclareQueue, MemberNumber, Model, Permit, PutMember};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Link, NoConsumer, Portion, Run, Signal, Taken,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, KeptOffset, Link, NoConsumer, Portion,
+    PublishingIds, Run, Signal, StreamOptions, StreamStart, Taken,
 };
 use leveret_session_peer::{AskingSession, HomeSession};
 use parking_lot::Mutex;
@@ -62,8 +65,10 @@ fn metadata() -> Vec<u8> {
     }
     submit(&mut model, Command::CreateVhost { name: "/".into() });
     model.set_asker(HOME);
-    let declare = DeclareQueue::durable("/".into(), "q".into(), Arguments::default());
-    submit(&mut model, Command::DeclareQueue(declare));
+    let stream = Arguments::default().with("x-queue-type", "stream".into());
+    for (name, arguments) in [("q", Arguments::default()), ("s", stream)] {
+        submit(&mut model, Command::DeclareQueue(DeclareQueue::durable("/".into(), name.into(), arguments)));
+    }
     model.snapshot()
 }
 
@@ -74,8 +79,11 @@ struct Node {
 
 impl Node {
     fn new(member: MemberNumber, metadata: &[u8], now: Now) -> Self {
+        Self::with(Settings { member, ..Settings::default() }, metadata, now)
+    }
+
+    fn with(settings: Settings, metadata: &[u8], now: Now) -> Self {
         let (disk, counters) = (MemoryDisk::new(), vec![Arc::default()]);
-        let settings = Settings { member, ..Settings::default() };
         let setup = Setup { settings, protocols: Vec::new(), authenticator: Arc::new(Anybody), counters };
         let (broker, _) = Broker::recover(&disk, Options::default(), setup, now).expect("an empty disk");
         let mut this = Self { broker, disk };
@@ -87,6 +95,10 @@ impl Node {
 
     fn queue(&self) -> QueueRef {
         self.broker.registry.snapshot().queue("/", "q").expect("it is known").clone()
+    }
+
+    fn stream(&self) -> StreamQueueRef {
+        self.broker.registry.snapshot().queue("/", "s").and_then(QueueRef::as_stream).expect("it is known")
     }
 
     /// Does all disk work.
@@ -141,6 +153,25 @@ struct Standing {
     home: HomeSession,
     there: Wire,
     back: Wire,
+}
+
+fn options(link: Arc<dyn Link>) -> ConsumerOptions {
+    ConsumerOptions {
+        link,
+        key: 5,
+        tag: "c".into(),
+        channel: "".into(),
+        automatic_ack: false,
+        flow: ConsumerFlow::Prefetch(PREFETCH),
+        priority: 0,
+        exclusive: false,
+        mode: ConsumerMode::Move,
+        filter: None,
+        stream: None,
+        timeout_ms: None,
+        user: "".into(),
+        arguments: Arguments::default(),
+    }
 }
 
 /// A consumer of the client.
@@ -250,22 +281,7 @@ impl World {
     fn consume(&mut self) {
         let bell = Arc::new(Bell::default());
         let id = ConsumerId(self.client.broker.fresh_id());
-        let options = ConsumerOptions {
-            link: bell.clone(),
-            key: 5,
-            tag: "c".into(),
-            channel: "".into(),
-            automatic_ack: false,
-            flow: ConsumerFlow::Prefetch(PREFETCH),
-            priority: 0,
-            exclusive: false,
-            mode: ConsumerMode::Move,
-            filter: None,
-            stream: None,
-            timeout_ms: None,
-            user: "".into(),
-            arguments: Arguments::default(),
-        };
+        let options = options(bell.clone());
         match self.client.queue().consume(id, options, self.now.monotonic) {
             NowOrLater::Now(refused) => assert!(refused.is_err() && self.link.is_none(), "there is no link"),
             NowOrLater::Later(added) => {
@@ -443,4 +459,240 @@ fn a_call_on_a_queue_that_never_comes_is_answered() {
     world.now.monotonic += 11_000_000_000;
     turns(&mut world);
     assert!(world.open.is_empty() && world.confirmed.is_empty(), "its queue counts as deleted");
+}
+
+/// A reader of the client, of the stream protocol.
+struct Reader {
+    id: ConsumerId,
+    added: Option<Later<Result<(), NoConsumer>>>,
+    sent: u32,
+    credit: u32,
+}
+
+/// A client that publishes to a stream by a name, and reads it.
+struct StreamClient {
+    world: World,
+    /// The number of its next message.
+    next: u64,
+    /// Chunks whose end isn't known, by the number of their first message.
+    open: Vec<(u64, u64, WaitFor)>,
+    confirmed: u64,
+    reader: Option<Reader>,
+    /// Messages that it has read: the next offset, too.
+    read: u64,
+    /// The messages of the stream as they were read.
+    bodies: Vec<u64>,
+}
+
+const NAME: &str = "name";
+
+impl StreamClient {
+    fn new(seed: u64) -> Self {
+        let mut world = World::new(seed);
+        world.connect();
+        Self { world, next: 1, open: Vec::new(), confirmed: 0, reader: None, read: 0, bodies: Vec::new() }
+    }
+
+    fn publish(&mut self) {
+        let (mut builder, mut batch, mut numbers) =
+            (ChunkBuilder::new(0), BatchBuilder::default(), PublishingIds::default());
+        let count = 1 + self.world.random.below(3);
+        for number in self.next..self.next + count {
+            batch.push_message(&StoredMessage { body: &number.to_le_bytes(), ..StoredMessage::default() });
+            numbers.push(number);
+        }
+        builder.push_all(&batch.finish(), 0..count as usize).expect("they fit");
+        let writer = ChunkWriter { name: NAME, sequence: self.next + count - 1 };
+        let chunk = Arc::new(SharedChunk::from(builder.finish_of(Some(&writer))));
+        let numbered = Some(Numbered { name: NAME, numbers: &numbers });
+        let published = self.world.client.stream().publish_chunk(&chunk, numbered, self.world.now.monotonic);
+        if self.world.link.is_some() {
+            let mut wait = WaitFor::default();
+            wait.and_publish(published.awaited, &published.acceptance);
+            self.open.push((self.next, self.next + count - 1, wait));
+            self.next += count;
+        }
+    }
+
+    /// Notes what is confirmed, and goes back to what isn't.
+    fn look(&mut self) {
+        let streams = self.world.client.broker.streams.clone();
+        let (confirmed, next) = (&mut self.confirmed, &mut self.next);
+        self.open.retain(|(first, last, wait)| match streams.end(wait) {
+            None => true,
+            Some(WaitEnd::Reached) => {
+                *confirmed = (*confirmed).max(*last);
+                false
+            }
+            Some(_) => {
+                *next = (*next).min(*first);
+                false
+            }
+        });
+    }
+
+    fn subscribe(&mut self) {
+        let id = ConsumerId(self.world.client.broker.fresh_id());
+        let start = StreamStart::Offset(self.read);
+        let stream = StreamOptions { start, whole_chunks: true, ..StreamOptions::default() };
+        let options = ConsumerOptions {
+            automatic_ack: true,
+            flow: ConsumerFlow::Credit { delivery_count: 0 },
+            stream: Some(Box::new(stream)),
+            ..options(Arc::new(Bell::default()))
+        };
+        if let NowOrLater::Later(added) = self.world.client.stream().consume(id, options, self.world.now.monotonic) {
+            self.reader = Some(Reader { id, added: Some(added), sent: 0, credit: 0 });
+        }
+    }
+
+    fn read(&mut self) {
+        let (stream, now) = (self.world.client.stream(), self.world.now.monotonic);
+        let Some(reader) = &mut self.reader else { return };
+        if let Some(answer) = reader.added.as_ref().and_then(Later::take) {
+            answer.expect("a reader is added");
+            reader.added = None;
+        }
+        if reader.added.is_some() {
+            return;
+        }
+        if reader.credit == 0 || self.world.random.below(3) == 0 {
+            reader.credit += 1 + self.world.random.below(3) as u32;
+            let _ = stream.grant(reader.id, reader.sent, reader.credit, false, now);
+        }
+        let mut taken = Vec::new();
+        let turn = stream.take_chunks(reader.id, self.world.random.below(400), now, &mut taken);
+        for chunk in &taken {
+            assert!(reader.credit > 0 && !chunk.joins, "no more than the credit");
+            (reader.credit, reader.sent) = (reader.credit - 1, reader.sent + 1);
+            assert!(chunk.first <= turn.committed || turn.committed == 0);
+            let messages = chunk.chunk.messages().expect("it is whole");
+            assert!(chunk.first <= self.read, "none is left out");
+            for at in (self.read - chunk.first) as usize..messages.len() {
+                let body = messages.message(at).view().body;
+                self.bodies.push(u64::from_le_bytes(*body.last_chunk().expect("it is numbered")));
+                self.read += 1;
+            }
+        }
+    }
+
+    fn step(&mut self) {
+        self.world.now.monotonic += 1_000_000;
+        let now = self.world.now;
+        match self.world.random.below(40) {
+            0..=3 => self.publish(),
+            4..=7 => self.read(),
+            8 if self.reader.is_none() => self.subscribe(),
+            9 if self.world.random.below(6) == 0 => {
+                self.world.cut();
+                self.reader = None;
+            }
+            10 if self.world.link.is_none() => self.world.connect(),
+            11..=14 => self.world.home.work(now),
+            _ => self.world.link_turn(),
+        }
+        self.look();
+    }
+
+    /// Takes turns until something is true.
+    fn until(&mut self, mut holds: impl FnMut(&mut Self) -> bool) {
+        for _ in 0..20_000 {
+            if holds(self) {
+                return;
+            }
+            if self.world.link.is_none() {
+                self.world.connect();
+            }
+            if self.reader.is_none() {
+                self.subscribe();
+            }
+            self.world.now.monotonic += 1_000_000;
+            self.world.home.work(self.world.now);
+            self.world.link_turn();
+            self.read();
+            self.look();
+        }
+        panic!("it never holds: {} read, {} confirmed, {} open", self.read, self.confirmed, self.open.len());
+    }
+}
+
+#[test]
+fn a_stream_has_each_confirmed_message_once_whatever_breaks() {
+    for seed in 1..=40 {
+        let mut client = StreamClient::new(seed);
+        for _ in 0..3000 {
+            client.step();
+        }
+        client.until(|client| client.open.is_empty() && client.world.link.is_some());
+        let stream = client.world.client.stream();
+        let NowOrLater::Later(found) = stream.ask(WriterSequence(NAME.into())) else { panic!("it comes later") };
+        let mut last = None;
+        client.until(|_| {
+            last = last.or_else(|| found.take().and_then(|(sequence, _)| sequence));
+            last.is_some()
+        });
+        // Some may be there whose confirm was lost with its link.
+        let last = last.unwrap_or_default();
+        assert!(last >= client.confirmed && client.confirmed > 20, "seed {seed}: {last}, {}", client.confirmed);
+        client.until(|client| client.read >= last);
+        assert!(client.bodies.iter().copied().eq(1..=last), "seed {seed}: {:?}", client.bodies);
+    }
+}
+
+#[test]
+fn offsets_are_kept_at_the_home_of_a_stream() {
+    let mut client = StreamClient::new(3);
+    let stream = client.world.client.stream();
+    let kept = KeptOffset { name: "reader".into(), offset: 5 };
+    let NowOrLater::Later(is_kept) = stream.keep_offset(kept, client.world.now.monotonic) else {
+        panic!("it comes later")
+    };
+    client.until(|_| is_kept.take() == Some(true));
+    for (name, offset) in [("reader", Some(5)), ("another", None)] {
+        let NowOrLater::Later(found) = stream.ask(KeptOffsetOf(name.into())) else { panic!("it comes later") };
+        client.until(|_| found.take() == Some(offset));
+    }
+}
+
+#[test]
+fn a_large_transaction_is_carried_out_in_turns() {
+    for is_cut in [false, true] {
+        let mut world = World::new(5);
+        let settings = Settings { member: HOME, turn_work_max: 200, ..Settings::default() };
+        world.home = Node::with(settings, &metadata(), world.now);
+        world.connect();
+        let (queue, now) = (world.client.queue(), world.now);
+        let mut group = Group::new(&queue.stream());
+        for number in 0..300u64 {
+            let mut builder = BatchBuilder::default();
+            builder.push_message(&StoredMessage { body: &number.to_le_bytes(), ..StoredMessage::default() });
+            let batch = Arc::new(builder.finish());
+            let _ = queue.publish_in(&mut group, BatchPart::whole(&batch), true, now.monotonic);
+        }
+        let committed = WaitFor::from(group.close(Wait::Confirm));
+        world.published = 300;
+        world.publish();
+        let Some(Standing { asking, home, there, .. }) = &mut world.link else { panic!("it stands") };
+        while asking.wants_turn() {
+            asking.turn(now);
+            there.send(asking);
+        }
+        there.receive(usize::MAX, home, now);
+        assert!(!home.wants_read() && home.wants_turn(), "it isn't done in one turn");
+        home.turn(now);
+        assert!(!home.wants_read(), "nor in two");
+        if is_cut {
+            world.cut();
+        }
+        for _ in 0..1000 {
+            world.now.monotonic += 1_000_000;
+            world.home.work(world.now);
+            world.link_turn();
+            world.look();
+        }
+        let (ready, _) = world.home.queue().look(Size { used: None });
+        assert_eq!(ready, if is_cut { 300 } else { world.published }, "all of it has come");
+        let end = world.client.broker.streams.end(&committed);
+        assert!(matches!(end, Some(WaitEnd::Reached)) != is_cut && end.is_some());
+    }
 }

@@ -22,7 +22,7 @@ impl Session {
             _ => super::refusal::code_of(&refused),
         })?;
         let queue = queue.as_stream().ok_or(ResponseCode::StreamDoesNotExist)?;
-        queue.check_runs_here().map_err(|_| ResponseCode::StreamNotAvailable)?;
+        queue.check_runs().map_err(|_| ResponseCode::StreamNotAvailable)?;
         Ok(queue)
     }
 

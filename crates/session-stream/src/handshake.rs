@@ -147,7 +147,7 @@ impl Session {
         }
         self.phase = StreamPhase::Open;
         self.client.deadline = None;
-        let (host, port) = self.settings.address_for(&self.client.peer);
+        let (host, port) = self.own_address();
         let properties = [("advertised_host", &*host), ("advertised_port", &*port.to_string())];
         answers::opened(self.client.output.buffer(), correlation, ResponseCode::Ok, &properties);
         self.told().opened();

@@ -60,7 +60,7 @@ impl Session {
                 let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
                 self.answer_at_end(answer, end.is_reached());
             }
-            InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } if !self.publishes_wait() => {
+            InputHold::Publishes { reason } if reason.is_for_room() && !self.publishes_wait() => {
                 self.end_hold();
             }
             _ => {}

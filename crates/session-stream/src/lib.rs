@@ -18,6 +18,7 @@ mod held;
 mod input_hold;
 mod log_lines;
 mod metadata;
+mod nodes;
 mod offsets;
 mod open_connections;
 mod protocol;

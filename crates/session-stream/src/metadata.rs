@@ -2,21 +2,16 @@
 
 use std::collections::HashSet;
 
-use leveret_broker::queue_handle::Status;
+use leveret_broker::queue_handle::{StreamEnd, StreamEnds};
 use leveret_model::{Action, QueueType, Resource};
-use leveret_queue::{QueueStatus, StreamStatus};
 use leveret_stream_protocol::{ResponseCode, StreamMetadata, Strings, Versions, answers, key};
 
 use super::questions::{Looked, Looking};
 use super::session::Session;
 
-/// The only broker in an answer: this one.
-const HERE: u16 = 0;
-/// A stream without a leader.
-const NOWHERE: u16 = u16::MAX;
-
 impl Session {
-    /// `Metadata`: where streams are. On one node all are here, at the address that the client used.
+    /// `Metadata`: where streams are: each has one replica, its leader. On one node all are here, at the address that the client used. One
+    /// of another node, whose address isn't known, is served here.
     pub(crate) fn metadata(&mut self, correlation: u32, streams: Strings<'_>) {
         let snapshot = self.client.broker.registry.snapshot_full();
         let vhost = &self.client.vhost;
@@ -26,7 +21,7 @@ impl Session {
                 ResponseCode::AccessRefused
             }
             Some(queue) if queue.queue_type() == QueueType::Stream => match snapshot.queue(vhost, name) {
-                Some(queue) if queue.check_runs_here().is_ok() => ResponseCode::Ok,
+                Some(queue) if queue.check_runs().is_ok() => ResponseCode::Ok,
                 _ => ResponseCode::StreamNotAvailable,
             },
             _ => ResponseCode::StreamDoesNotExist,
@@ -34,44 +29,43 @@ impl Session {
         let mut seen = HashSet::new();
         let found: Vec<_> =
             streams.iter().filter(|name| seen.insert(*name)).map(|name| (name, code_of(name))).collect();
-        let shown = found.iter().map(|(stream, code)| {
-            let is_here = *code == ResponseCode::Ok;
-            StreamMetadata { stream, code: *code, leader: if is_here { HERE } else { NOWHERE }, replicas: &[] }
+        let is_shown = |code: &ResponseCode| *code == ResponseCode::Ok;
+        let queues = found.iter().map(|(stream, code)| snapshot.queue(vhost, stream).filter(|_| is_shown(code)));
+        let (leaders, brokers) = self.leaders(queues);
+        let brokers: Vec<_> = brokers.iter().map(|(at, host, port)| (*at, &**host, *port)).collect();
+        let shown = found.iter().zip(leaders).map(|((stream, code), leader)| StreamMetadata {
+            stream,
+            code: *code,
+            leader,
+            replicas: &[],
         });
-        let (host, port) = self.settings.address_for(&self.client.peer);
-        let here = [(HERE, &*host, u32::from(port))];
-        let any = found.iter().any(|(_, code)| *code == ResponseCode::Ok);
-        let brokers = if any { &here[..] } else { &[] };
-        answers::metadata(self.client.output.buffer(), correlation, brokers, shown);
+        answers::metadata(self.client.output.buffer(), correlation, &brokers, shown);
     }
 
     /// `StreamStats`.
     pub(crate) fn stream_stats(&mut self, correlation: u32, stream: &str) {
         match self.stream(stream, Action::Consume(stream)) {
             Ok(queue) => {
-                let asked = queue.ask(Status);
-                self.look::<Status>(correlation, asked, Looked::Stats, Looking::Stats);
+                let asked = queue.ask(StreamEnds);
+                self.look::<StreamEnds>(correlation, asked, Looked::Stats, Looking::Stats);
             }
             Err(code) => self.answer_stats(correlation, code, None),
         }
     }
 
-    pub(crate) fn stats_found(&mut self, correlation: u32, status: Option<Box<QueueStatus>>) {
-        match status {
-            Some(status) => self.answer_stats(correlation, ResponseCode::Ok, status.stream),
-            None => self.answer_stats(correlation, ResponseCode::StreamDoesNotExist, None),
-        }
+    pub(crate) fn stats_found(&mut self, correlation: u32, ends: Option<StreamEnd>) {
+        let code = if ends.is_some() { ResponseCode::Ok } else { ResponseCode::StreamDoesNotExist };
+        self.answer_stats(correlation, code, ends);
     }
 
-    fn answer_stats(&mut self, correlation: u32, code: ResponseCode, status: Option<StreamStatus>) {
-        let stats = status.map(|status| {
-            let last_chunk = status.last_chunk.map_or(-1, u64::cast_signed);
-            let is_empty = status.first >= status.next;
+    fn answer_stats(&mut self, correlation: u32, code: ResponseCode, ends: Option<StreamEnd>) {
+        let stats = ends.map(|StreamEnd { first, next, last_chunk }| {
+            let last_chunk = last_chunk.map_or(-1, u64::cast_signed);
             [
-                ("first_chunk_id", if is_empty { -1 } else { status.first.cast_signed() }),
+                ("first_chunk_id", if first >= next { -1 } else { first.cast_signed() }),
                 ("committed_chunk_id", last_chunk),
                 ("last_chunk_id", last_chunk),
-                ("committed_offset", status.next.cast_signed() - 1),
+                ("committed_offset", next.cast_signed() - 1),
             ]
         });
         let stats = stats.as_ref().map_or(&[][..], |stats| &stats[..]);

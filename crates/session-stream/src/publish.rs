@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::{Acceptance, Numbered, QueueRef, StreamQueueRef, WriterSequence};
-use leveret_broker::ticket::Awaited;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, MIXED_MESSAGES_MAX, NotAdded, SharedChunk};
@@ -172,9 +171,12 @@ impl Session {
         let name = publisher.reference.clone().filter(|_| !is_planted(Bug::StoreRepeats));
         let queue = publisher.queue.clone();
         if !known.is_empty() {
-            let is_early = is_planted(Bug::ConfirmRepeatEarly);
-            let awaited = if is_early { Awaited::default() } else { queue.awaited() };
-            self.confirming.push(awaited.into(), Confirming { publisher: id, serial, ids: known });
+            let wait = match publisher.last_wait.clone() {
+                _ if is_planted(Bug::ConfirmRepeatEarly) => WaitFor::default(),
+                Some(wait) => wait,
+                None => queue.awaited().into(),
+            };
+            self.confirming.push(wait, Confirming { publisher: id, serial, ids: known });
         }
         if ids.is_empty() {
             return;
@@ -225,6 +227,11 @@ impl Session {
         counters.routed.add(count);
         counters.enqueued.add(chunk.len());
         self.client.undurable.note_published(&published, queue, chunk.chunk_bytes());
+        if queue.is_away()
+            && let Some(publisher) = self.publishers.same(confirming.publisher, confirming.serial)
+        {
+            publisher.last_wait = Some(wait.clone());
+        }
         self.confirming.push(wait.clone(), confirming);
         Some(wait)
     }

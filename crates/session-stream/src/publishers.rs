@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leveret_broker::queue_handle::StreamQueueRef;
+use leveret_broker::wait_for::WaitFor;
 use rustc_hash::FxHashMap;
 
 /// Longest name of a publisher or a consumer, in bytes. RabbitMQ allows 255 characters.
@@ -19,6 +20,8 @@ pub(crate) struct DeclaredPublisher {
     pub serial: u64,
     /// The number of its last message, as far as this connection knows.
     pub last: Option<u64>,
+    /// The condition of its last chunk's confirm, if its stream is on another node, which says later whether it took the chunk.
+    pub last_wait: Option<WaitFor>,
     /// Size of the Bloom filters of its stream's chunks, in bytes.
     pub filter_bytes: u8,
     pub published: u64,
@@ -31,7 +34,8 @@ impl DeclaredPublisher {
     pub(crate) fn new(stream: Arc<str>, queue: StreamQueueRef, reference: Option<Arc<str>>) -> Self {
         let filter_bytes = queue.effective().options(queue.info()).stream_filter_bytes;
         let (published, confirmed, errored) = (0, 0, 0);
-        Self { stream, queue, reference, serial: 0, last: None, filter_bytes, published, confirmed, errored }
+        let (last, last_wait) = (None, None);
+        Self { stream, queue, reference, serial: 0, last, last_wait, filter_bytes, published, confirmed, errored }
     }
 }
 

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use leveret_broker::asked::Later;
-use leveret_broker::queue_handle::{NoConsumer, StreamQueueRef};
+use leveret_broker::queue_handle::{NoConsumer, StreamEnd, StreamQueueRef};
 use leveret_broker::registry::{ChangeOutcome, ChangesOutcome};
 use leveret_broker::ticket::Awaited;
-use leveret_queue::{ConsumerId, QueueStatus, Scan};
+use leveret_queue::{ConsumerId, Scan};
 use leveret_session::early_signals::EarlySignals;
 use leveret_stream_protocol::key;
 
@@ -27,7 +27,7 @@ pub(crate) enum Looking {
     /// `ResolveOffsetSpec`.
     Resolve(Later<Option<(u64, Box<Scan>)>>),
     /// `StreamStats`.
-    Stats(Later<Option<Box<QueueStatus>>>),
+    Stats(Later<Option<StreamEnd>>),
     /// `QueryPublisherSequence`.
     Sequence(Later<(Option<u64>, Awaited)>),
 }
@@ -36,7 +36,7 @@ pub(crate) enum Looking {
 pub(crate) enum Looked {
     Offset(Option<u64>),
     Resolve(Option<(u64, Box<Scan>)>),
-    Stats(Option<Box<QueueStatus>>),
+    Stats(Option<StreamEnd>),
     Sequence((Option<u64>, Awaited)),
 }
 

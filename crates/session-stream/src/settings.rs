@@ -49,11 +49,12 @@ pub struct Advertised {
 
 impl StreamSettings {
     /// The host and port at which a client finds this node again: those that are set, else those that it used already. A client behind
-    /// a load balancer or outside of a container knows another name of this machine than the machine itself, so that is never told.
-    pub(crate) fn address_for(&self, peer: &Peer) -> (String, u16) {
+    /// a load balancer or outside of a container knows another name of this machine than the machine itself, so that is never told: but
+    /// in a cluster, where other members have to tell the same address, it is the `host` in the node's name, as in RabbitMQ.
+    pub(crate) fn address_for(&self, peer: &Peer, host: Option<&str>) -> (String, u16) {
         let set = if peer.encryption.is_some() { &self.advertised_tls } else { &self.advertised };
         let server_name = || peer.encryption.as_ref().and_then(|encryption| encryption.server_name.clone());
-        let host = set.host.clone().or_else(server_name);
+        let host = set.host.clone().or_else(|| host.map(str::to_owned)).or_else(server_name);
         let host = host.unwrap_or_else(|| peer.local.ip().to_canonical().to_string());
         (host, set.port.unwrap_or(peer.local.port()))
     }
@@ -79,15 +80,20 @@ mod tests {
     #[test]
     fn a_client_is_told_the_address_that_it_used() {
         let mut settings = StreamSettings::default();
-        assert_eq!(settings.address_for(&peer("192.0.2.7:5552", None)), ("192.0.2.7".to_owned(), 5552));
-        assert_eq!(settings.address_for(&peer("[::ffff:192.0.2.7]:9", None)), ("192.0.2.7".to_owned(), 9));
+        assert_eq!(settings.address_for(&peer("192.0.2.7:5552", None), None), ("192.0.2.7".to_owned(), 5552));
+        assert_eq!(settings.address_for(&peer("[::ffff:192.0.2.7]:9", None), None), ("192.0.2.7".to_owned(), 9));
         assert_eq!(
-            settings.address_for(&peer("[2001:db8::1]:5551", Some("b.example"))),
+            settings.address_for(&peer("[2001:db8::1]:5551", Some("b.example")), None),
             ("b.example".to_owned(), 5551)
         );
+        let in_cluster = settings.address_for(&peer("[2001:db8::1]:5551", Some("b.example")), Some("c.example"));
+        assert_eq!(in_cluster, ("c.example".to_owned(), 5551), "the name that the other members tell");
         settings.advertised = Advertised { host: Some("outside".to_owned()), port: None };
         settings.advertised_tls = Advertised { host: None, port: Some(443) };
-        assert_eq!(settings.address_for(&peer("192.0.2.7:5552", None)), ("outside".to_owned(), 5552));
-        assert_eq!(settings.address_for(&peer("192.0.2.7:5551", Some("b.example"))), ("b.example".to_owned(), 443));
+        assert_eq!(settings.address_for(&peer("192.0.2.7:5552", None), None), ("outside".to_owned(), 5552));
+        assert_eq!(
+            settings.address_for(&peer("192.0.2.7:5551", Some("b.example")), None),
+            ("b.example".to_owned(), 443)
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The steps of a connection: where its frames, signals and wake-ups go.
 
-use leveret_queue::{Signal, WaitReason};
+use leveret_queue::Signal;
 use leveret_stream_protocol::{FrameError, Request, ResponseCode, answers, key, next_frame};
 
 use super::commands::{CreateSuperStream, Subscribe};
@@ -295,8 +295,8 @@ impl Steps for Session {
                 awaited.extend(wait.next_awaited(&|stream| streams.reached(stream)));
                 false
             }
-            InputHold::Publishes { reason: WaitReason::LogFull | WaitReason::DiskFull } => true,
-            InputHold::Publishes { .. } | InputHold::Asked(_) => false,
+            InputHold::Publishes { reason } => reason.is_for_room(),
+            InputHold::Asked(_) => false,
             InputHold::No => self.client.waits_for_log,
         };
         self.client.register(awaited, wants_room);

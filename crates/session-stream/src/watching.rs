@@ -6,18 +6,18 @@ use leveret_stream_protocol::{ResponseCode, answers};
 
 use super::session::{Session, StreamPhase};
 use super::subscriptions::Subscription;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, StreamQueueRef};
 use leveret_broker::quota::Kind;
 
 impl Session {
-    /// Registers to be told when a stream that this connection publishes to is gone.
-    pub(crate) fn watch(&mut self, stream: &Arc<str>, queue: &QueueRef) {
+    /// Registers to be told when a stream that this connection publishes to is gone, or its node can't be reached.
+    pub(crate) fn watch(&mut self, stream: &Arc<str>, queue: &StreamQueueRef) {
         if self.watched.add(stream) {
             return;
         }
         let key = self.client.broker.fresh_id();
-        queue.watch(key, self.client.outbox.clone());
         self.watched.begin(stream.clone(), key);
+        queue.watch_reached(key, self.client.outbox.clone());
     }
 
     /// The registration isn't needed by one publisher any more.

@@ -9,17 +9,23 @@ use leveret_broker::streams::waits::RunsByStream;
 use leveret_broker::ticket::{Awaited, StreamId};
 use leveret_broker::turn_budget::TurnBudget;
 use leveret_broker::wait_for::{Reached, WaitFor};
+use smallvec::SmallVec;
 
 /// The weight of a message to a queue that is behind, within the limit on a connection's bytes on their way to the
 /// disk. At this weight a publisher sends between an eighth and a quarter of a megabyte between two syncs, which is
 /// more than messages of usual sizes add up to.
 const BEHIND_WEIGHT: u64 = 16;
 
+/// Most streams of links that are remembered.
+const LINKS_MAX: usize = 8;
+
 /// The publishes of one connection that aren't durable yet.
 pub struct Undurable {
     runs: RunsByStream<QueueRef>,
     bytes: u64,
     allowance: Arc<Allowance>,
+    /// Streams of links that it published to lately: the nodes behind them may hold publishers back, also those with nothing on its way.
+    links: SmallVec<[StreamId; 2]>,
 }
 
 impl Drop for Undurable {
@@ -33,7 +39,7 @@ impl Drop for Undurable {
 impl Undurable {
     /// An empty list; `allowance` sets the limit.
     pub fn new(allowance: Arc<Allowance>) -> Self {
-        Self { runs: RunsByStream::default(), bytes: 0, allowance }
+        Self { runs: RunsByStream::default(), bytes: 0, allowance, links: SmallVec::new() }
     }
 
     /// Notes a run of this connection, with this many bytes of memory, that was published to `queue`. If the queue is
@@ -58,6 +64,9 @@ impl Undurable {
             self.allowance.enter();
         }
         self.bytes += bytes;
+        if awaited.stream().is_of_link() {
+            self.note_link(awaited.stream());
+        }
         self.runs.note(awaited, queue, bytes);
     }
 
@@ -97,6 +106,22 @@ impl Undurable {
     pub fn streams(&self) -> impl Iterator<Item = StreamId> {
         let none = self.runs.streams().next().is_none();
         self.runs.streams().chain(none.then_some(StreamId::LOCAL))
+    }
+
+    fn note_link(&mut self, stream: StreamId) {
+        if !self.links.contains(&stream) {
+            if self.links.len() == LINKS_MAX {
+                self.links.remove(0);
+            }
+            self.links.push(stream);
+        }
+    }
+
+    /// The streams that may hold this connection's publishes back: those that it publishes to, and of links also those that it published
+    /// to lately.
+    #[inline]
+    pub fn holding(&self) -> impl Iterator<Item = StreamId> {
+        self.streams().chain(self.links.iter().copied())
     }
 
     /// True while the connection has used up its share of bytes on their way to the disk.

@@ -2,14 +2,26 @@
 
 use std::collections::BTreeSet;
 
+use leveret_amqp10::OwnedValue;
+use leveret_amqp10::message::{Properties, write_data};
+use leveret_strict_client::amqp10::{Send, State};
 use leveret_tests::amqp10::Amqp10;
+use leveret_tests::filters::{attach, filter, map_of};
+use leveret_tests::node::Options;
 use leveret_tests::wire::{Frame, Wire, Writer, method, publish};
+
+use serde_json::json;
 
 use crate::Cluster;
 
 /// Three nodes, and durable queues of the first one that all know.
 fn with_queues(names: &[&str]) -> Cluster {
-    let cluster = Cluster::start(3);
+    with_queues_and(names, |options| options)
+}
+
+/// The same with further options.
+fn with_queues_and(names: &[&str], with: impl Fn(Options) -> Options) -> Cluster {
+    let cluster = Cluster::start_with(3, with);
     let mut wire = Wire::open(cluster.nodes[0].amqp());
     for name in names {
         let _ = wire.declare(1, name, true);
@@ -18,12 +30,15 @@ fn with_queues(names: &[&str]) -> Cluster {
     for at in 0..3 {
         cluster.wait_until("all are known", |cluster| cluster.queues(at).len() == names.len());
         // The links for clients' traffic come last.
-        cluster.wait_until("the queue's node is reached", |cluster| {
-            let mut wire = Wire::open(cluster.nodes[at].amqp());
-            get(&mut wire, names[0]).is_ok()
-        });
+        cluster.wait_until("the queue's node is reached", |cluster| is_reached(cluster, at, names[0]));
     }
     cluster
+}
+
+/// Whether a node reaches the node of a queue, from each core: connections are on different ones.
+fn is_reached(cluster: &Cluster, at: usize, queue: &str) -> bool {
+    let connections: Vec<_> = (0..4).map(|_| Wire::open(cluster.nodes[at].amqp())).collect();
+    connections.into_iter().all(|mut wire| get(&mut wire, queue).is_ok())
 }
 
 fn get(wire: &mut Wire, queue: &str) -> Result<Option<(u64, Vec<u8>)>, Frame> {
@@ -97,8 +112,9 @@ fn a_node_that_dies_and_returns_loses_no_confirmed_message() {
     let expected = format!("home node '{}' of durable queue 'q' in vhost '/' is down or inaccessible", cluster.name(0));
     assert!(code == 404 && text.contains(&expected), "{code} {text}");
     cluster.nodes[0].restart();
-    cluster
-        .wait_until("its node is reached again", |cluster| get(&mut Wire::open(cluster.nodes[2].amqp()), "q").is_ok());
+    for at in [1, 2] {
+        cluster.wait_until("its node is reached again", |cluster| is_reached(cluster, at, "q"));
+    }
     let mut consumer = Wire::open(cluster.nodes[2].amqp());
     consumer.consume(1, "q", false);
     let bodies: BTreeSet<Vec<u8>> = (0..100).map(|_| consumer.delivery().2).collect();
@@ -202,4 +218,126 @@ fn large(body: &[u8]) -> Vec<u8> {
         frames.extend(leveret_tests::wire::frame(3, 1, part));
     }
     frames
+}
+
+#[test]
+fn filters_are_evaluated_at_the_queues_node() {
+    let cluster = with_queues(&["q"]);
+    let body = json!({"durable": true, "arguments": {"x-queue-type": "stream"}});
+    assert_eq!(cluster.nodes[0].http().put("/api/queues/%2F/s", &body).expect("an answer").status, 201);
+    cluster.wait_until("all know it", |cluster| (1..3).all(|at| cluster.queues(at).len() == 2));
+    let mut sender = Amqp10::open(cluster.nodes[1].amqp());
+    let mut receiver = Amqp10::open(cluster.nodes[2].amqp());
+    let text = |text: &str| OwnedValue::String(text.into());
+    let sql = ("sql-filter", filter("amqp:sql-filter", text("p.subject LIKE 'r%' AND h.priority < 9")));
+    let jms = ("jms-selector", filter("apache.org:selector-filter:string", text("JMSType IN ('blue', 'black')")));
+    let fields = map_of(&[("subject", text("&p:gre"))]);
+    let properties = ("properties", filter("amqp:properties-filter", fields));
+    let start = ("rabbitmq:stream-offset-spec", filter("rabbitmq:stream-offset-spec", text("first")));
+    for (at, queue) in [(0, "q"), (1, "s")] {
+        sender.sender(at, &format!("/queues/{queue}"));
+        for colour in ["red", "blue", "green", "rose", "white"] {
+            let mut payload = Vec::new();
+            Properties { subject: Some(colour), ..Properties::default() }.encode(&mut payload);
+            write_data(&mut payload, colour.as_bytes());
+            let id = sender.send(at, &payload, &Send::default());
+            assert_eq!(sender.outcome(id), State::Accepted);
+        }
+        let filters = [(&sql, &["red", "rose"][..]), (&jms, &["blue"]), (&properties, &["green"])];
+        for (handle, (filter, expected)) in (1..).zip(filters) {
+            // Streams have no JMS selectors.
+            if queue == "s" && filter.0 == "jms-selector" {
+                continue;
+            }
+            let handle = handle + 10 * at;
+            let mut filters = vec![(filter.0, filter.1.clone())];
+            filters.extend((queue == "s").then(|| (start.0, start.1.clone())));
+            attach(&mut receiver, handle, queue, &filters);
+            receiver.grant(handle, 10);
+            for colour in expected {
+                assert_eq!(receiver.receive(handle).data(), colour.as_bytes(), "{queue}, {}", filter.0);
+            }
+        }
+        receiver.barrier(0);
+        assert!((0..20).all(|handle| receiver.waiting(0, handle) == 0), "no others");
+    }
+}
+
+/// Deletes a queue: the number of its messages, or the text of the refusal.
+fn delete(cluster: &Cluster, at: usize, queue: &str, conditions: u8) -> Result<u32, String> {
+    let mut wire = Wire::open(cluster.nodes[at].amqp());
+    let mut arguments = Writer::new();
+    arguments.put_short(0).put_short_string(queue).put_octet(conditions);
+    wire.send(&leveret_tests::wire::method_frame(1, method::QUEUE_DELETE, &arguments));
+    loop {
+        let frame = wire.next_frame().expect("a frame");
+        match frame.method() {
+            Some(method::QUEUE_DELETE_OK) => return Ok(frame.arguments().long()),
+            Some(method::CHANNEL_CLOSE) => return Err(frame.reason().expect("a reason").1),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn conditions_of_a_deletion_are_judged_at_the_queues_node() {
+    const IF_UNUSED: u8 = 1;
+    const IF_EMPTY: u8 = 2;
+    let cluster = with_queues(&["a", "b"]);
+    let mut publisher = Wire::open(cluster.nodes[0].amqp());
+    publisher.confirm_select(1);
+    for queue in ["a", "b", "b", "b"] {
+        publisher.send(&publish(1, "", queue, b"x", false, true));
+    }
+    publisher.confirms(4);
+    let refused = delete(&cluster, 1, "a", IF_EMPTY).expect_err("it has a message");
+    assert!(refused.ends_with("queue 'a' in vhost '/' not empty"), "{refused}");
+    let mut consumer = Wire::open(cluster.nodes[2].amqp());
+    consumer.consume(1, "a", true);
+    assert_eq!(consumer.delivery().2, b"x");
+    let refused = delete(&cluster, 1, "a", IF_UNUSED).expect_err("it has a consumer");
+    assert!(refused.ends_with("queue 'a' in vhost '/' in use"), "{refused}");
+    // It goes on as before.
+    publisher.send(&publish(1, "", "a", b"y", false, true));
+    publisher.confirms(1);
+    assert_eq!(consumer.delivery().2, b"y");
+    drop(consumer);
+    cluster.wait_until("nobody uses it", |cluster| delete(cluster, 1, "a", IF_UNUSED | IF_EMPTY) == Ok(0));
+    assert_eq!(delete(&cluster, 1, "b", 0), Ok(3), "their number comes from there, too");
+    assert!(cluster.queues(1).is_empty(), "it is gone where that was asked");
+    assert_eq!(delete(&cluster, 1, "b", IF_UNUSED), Ok(0), "one that doesn't exist counts as deleted");
+}
+
+#[test]
+fn an_alarm_holds_those_who_publish_to_its_node() {
+    let cluster = with_queues_and(&["q"], Options::with_alarms);
+    let elsewhere = cluster.nodes[1].http().put("/api/queues/%2F/mine", &json!({"durable": true}));
+    assert_eq!(elsewhere.expect("an answer").status, 201);
+    let mut publisher = Wire::open(cluster.nodes[1].amqp());
+    publisher.confirm_select(1);
+    publisher.send(&publish(1, "", "q", b"before", false, true));
+    publisher.confirms(1);
+    let alarms = |cluster: &Cluster| {
+        let nodes = cluster.nodes[1].http().get("/api/nodes").expect("an answer").json();
+        nodes.as_array().expect("a list").iter().filter(|node| node["mem_alarm"] == true).count()
+    };
+    cluster.nodes[0].raise_alarms("memory");
+    cluster.wait_until("the alarm is known", |cluster| alarms(cluster) == 1);
+    publisher.send(&publish(1, "", "q", b"during", false, true));
+    let shown = |cluster: &Cluster| cluster.nodes[1].http().get("/api/connections").expect("an answer").body;
+    cluster.wait_until("it waits for the link", |cluster| shown(cluster).contains("\"link\""));
+    // Others go on: consumers of that queue, and publishers to other nodes.
+    let mut consumer = Wire::open(cluster.nodes[2].amqp());
+    consumer.consume(1, "q", true);
+    assert_eq!(consumer.delivery().2, b"before");
+    let mut other = Wire::open(cluster.nodes[2].amqp());
+    other.confirm_select(1);
+    for _ in 0..2 {
+        other.send(&publish(1, "", "mine", b"x", false, true));
+        other.confirms(1);
+    }
+    cluster.nodes[0].raise_alarms("");
+    publisher.confirms(1);
+    assert_eq!(consumer.delivery().2, b"during");
+    assert!(!shown(&cluster).contains("\"link\""));
 }

@@ -2,6 +2,7 @@
 
 mod by_hand;
 mod elsewhere;
+mod elsewhere_streams;
 mod failures;
 mod formed;
 mod operators;

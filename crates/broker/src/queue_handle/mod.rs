@@ -66,7 +66,7 @@ pub use crate::offered_chunk::Numbered;
 pub use crate::published::{Acceptance, Audience, Fate, Published, RefusalReason, RefusedPublish};
 pub use crate::questions::{
     Aside, Ask, ConsumerState, CountOf, Counts, HeadTimestamp, KeptOffsetOf, ParkedEnds, Peek, PeekAside, QueueAnswer,
-    QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, WriterSequence,
+    QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, StreamEnd, StreamEnds, WriterSequence,
 };
 pub(crate) use checkpoint::LiveAnswer;
 pub(crate) use convert::{Successor, Unconverted};

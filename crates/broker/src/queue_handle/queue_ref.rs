@@ -188,6 +188,11 @@ impl QueueRef {
         pass!(self, queue => Some(queue), _away => None)
     }
 
+    /// The queue as one of another node, for calls that are made there.
+    pub(crate) fn as_away(&self) -> Option<&Arc<AwayQueue>> {
+        pass!(self, _queue => None, away => Some(away))
+    }
+
     /// Whether its messages are on another node.
     pub fn is_away(&self) -> bool {
         self.home().is_none()
@@ -446,7 +451,7 @@ impl QueueRef {
 
     /// Number of messages that were deleted with the queue: the ready ones and, of a quorum queue, all.
     pub fn deleted_messages(&self) -> u64 {
-        pass!(self, queue => queue.deleted_messages(), _away => 0)
+        pass!(self, queue => queue.deleted_messages(), away => away.deleted_messages())
     }
 
     /// How it keeps messages.

@@ -6,7 +6,7 @@ use leveret_queue::{Count, Peeked, QueueCounts, QueueGauges, QueueState};
 use super::QueueHandle;
 use crate::questions::{
     Aside, ConsumerState, CountOf, Counts, HeadTimestamp, KeptOffsetOf, ParkedEnds, Peek, PeekAside, QueueAnswer,
-    QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, WriterSequence,
+    QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, StreamEnds, WriterSequence,
 };
 
 impl QueueHandle {
@@ -93,6 +93,9 @@ impl QueueHandle {
             QueueQuestion::Search(Search { start, filter }) => {
                 let found = self.look(|queue| Some(queue.stream()?.search(start, filter)));
                 QueueAnswer::Search(found.map(|(next, scan)| (next, Box::new(scan))))
+            }
+            QueueQuestion::StreamEnds(StreamEnds) => {
+                QueueAnswer::StreamEnds(self.look(|queue| Some(queue.stream()?.ends().into())))
             }
         }
     }

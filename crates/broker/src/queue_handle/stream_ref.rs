@@ -4,12 +4,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use leveret_message::chunk::SharedChunk;
-use leveret_queue::{ChunkTurn, ConsumerId, KeptOffset, StreamStart, TakenChunk, TurnEnd};
+use leveret_queue::{ChunkTurn, ConsumerId, KeptOffset, Link, StreamStart, TakenChunk};
 
 use super::queue_ref::{QueueRef, pass};
 use super::{Numbered, Published};
 use crate::asked::NowOrLater;
-use crate::published::PublishedHere;
+use crate::remote::HomeQuestion;
 use crate::time::Nanos;
 
 /// A queue that is a stream, cheap to clone. Only [`QueueRef::as_stream`] gives it.
@@ -40,7 +40,7 @@ impl StreamQueueRef {
             let published = queue.publish_chunk(chunk, numbered, now);
             queue.taps.put_chunk(&queue.info, chunk, published, now);
             queue.told(published, u32::try_from(chunk.len()).unwrap_or(u32::MAX))
-        }, _away => PublishedHere::none().into())
+        }, away => away.publish_chunk(chunk, numbered.map(|of| (of.name, of.numbers))))
     }
 
     /// See [`leveret_queue::StreamQueue::take_chunks`].
@@ -50,13 +50,13 @@ impl StreamQueueRef {
             let turn = queue.take_chunks(id, bytes, now, out);
             queue.taps.taken_chunks(&queue.info, &out[before..], now);
             turn
-        }, _away => ChunkTurn { end: TurnEnd::Done, committed: 0 })
+        }, away => away.take_chunks(id, bytes, out))
     }
 
     /// The client of a member of a group answered that it is active, and where it begins if it said so, or that it isn't active
     /// any more. See [`leveret_queue::StreamQueue::activated`] and [`leveret_queue::StreamQueue::stepped_down`].
     pub fn activity_answered(&self, id: ConsumerId, active: bool, start: Option<StreamStart>, now: Nanos) {
-        pass!(self.0, queue => queue.activity(id, active.then_some(start), now));
+        pass!(self.0, queue => queue.activity(id, active.then_some(start), now), away => away.activity(id, active, start));
     }
 
     /// Keeps an offset for a name. The answer is false if the stream keeps too many names already.
@@ -64,17 +64,22 @@ impl StreamQueueRef {
         pass!(
             self.0,
             queue => queue.asked(|| false, move |queue| queue.keep_offset(kept, now)),
-            _away => NowOrLater::Now(false)
+            away => away.carry_out(|| HomeQuestion::KeepOffset(kept))
         )
     }
 
     /// Makes the member of a group active whose turn it is. The answer is false if there is no such group.
     pub fn activate_group(&self, name: &str, now: Nanos) -> NowOrLater<bool> {
-        let name = name.to_owned();
+        let name: Arc<str> = name.into();
         pass!(
             self.0,
             queue => queue.asked(|| false, move |queue| queue.activate_group(&name, now)),
-            _away => NowOrLater::Now(false)
+            away => away.carry_out(|| HomeQuestion::ActivateGroup(name))
         )
+    }
+
+    /// As [`QueueRef::watch`], for a link that is also told when the stream's node can't be reached any more, or can't now.
+    pub fn watch_reached(&self, key: u64, link: Arc<dyn Link>) {
+        pass!(self.0, queue => queue.watch(key, link), away => away.watch_reached(key, link));
     }
 }

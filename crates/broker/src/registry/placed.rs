@@ -27,6 +27,7 @@ use crate::log_lines::changes;
 use crate::policy_walk::PolicyNews;
 use crate::queue_handle::QueueRef;
 use crate::records::CONTROL_MODEL_COMMAND;
+use crate::remote::Deletion;
 use crate::streams::{LateStream, Record};
 use crate::ticket::Ticket;
 use crate::time::Nanos;
@@ -279,6 +280,14 @@ impl Registry {
         let ChangeRequest { permit, command, delete_if } = request.clone();
         let snapshot = self.snapshot_full();
         let (mut closed, mut deleted) = (None, Vec::new());
+        if let Command::DeleteQueue(command) = &command
+            && let Some(queue) = meant(&snapshot, command)
+            // The broker's own deletions without a condition needn't find the home.
+            && (delete_if.any() || !is_asked_for_ever)
+            && let Some(asked) = self.delete_at_home(queue, request, is_asked_for_ever)
+        {
+            return Some(asked);
+        }
         let command = match command {
             Command::DeleteQueue(command) => match self.close_placed(placed, &snapshot, command, delete_if, now) {
                 Ok(Closed { command, queue, ticket }) => {
@@ -338,9 +347,9 @@ impl Registry {
         condition: DeleteIf,
         now: Nanos,
     ) -> Result<Closed, Refused> {
-        let is_meant = |queue: &&QueueRef| command.id.is_none_or(|id| id == queue.info().id);
-        let queue = snapshot.queue(&command.vhost, &command.name).filter(is_meant).cloned();
-        let Some(queue) = queue else { return Ok(Closed { command, queue: None, ticket: None }) };
+        let Some(queue) = meant(snapshot, &command).cloned() else {
+            return Ok(Closed { command, queue: None, ticket: None });
+        };
         if !condition.any() {
             return Ok(Closed { command, queue: Some(queue), ticket: None });
         }
@@ -353,6 +362,56 @@ impl Registry {
         }
         command.id = Some(queue.info().id);
         Ok(Closed { command, queue: Some(queue), ticket: Some(ticket) })
+    }
+
+    /// Has the home of a queue on another node delete it, which judges the condition and says how many messages it had. When that is done,
+    /// the leader is asked, too: the answer comes when this node has followed the deletion. `None` if the queue is on this node, or there is
+    /// no condition and its home can't be reached.
+    fn delete_at_home(
+        self: &Arc<Self>,
+        queue: &QueueRef,
+        request: &ChangeRequest,
+        is_asked_for_ever: bool,
+    ) -> Option<NowOrLater<ChangeOutcome>> {
+        let away = queue.as_away()?;
+        let Command::DeleteQueue(command) = &request.command else { return None };
+        let condition = request.delete_if;
+        if let Err(text) = queue.check_runs() {
+            let refused = Refused::new(RefusedKind::NotFound, text);
+            return condition.any().then(|| NowOrLater::Now(Err(refused)));
+        }
+        let command = DeleteQueue { id: Some(queue.info().id), ..command.clone() };
+        let permit = request.permit.clone();
+        let asked = away.delete(Deletion { permit: permit.clone(), command: command.clone(), condition });
+        let (place, later) = later_or(|| Err(not_answered()));
+        let (registry, queue) = (Arc::downgrade(self), queue.clone());
+        asked.then(move |answer| {
+            let is_deleted = match answer {
+                Some(Ok(_)) => true,
+                None if !condition.any() => false,
+                Some(Err(refused)) => return place.answer(Err(refused)),
+                None => {
+                    let text = queue.as_away().map_or_else(String::new, |away| away.text());
+                    return place.answer(Err(Refused::new(RefusedKind::NotFound, text)));
+                }
+            };
+            let Some(registry) = registry.upgrade() else { return };
+            let request = registry.request(permit, vec![Command::DeleteQueue(command)], is_asked_for_ever);
+            let Some(placed) = registry.placed.get() else { return };
+            let answer = move |answer| {
+                place.answer(match answer {
+                    PlacedAnswer::Done { outcomes, .. } => {
+                        let found = outcomes.first().copied().unwrap_or(CommandOutcome::Absent);
+                        let outcome = if is_deleted { CommandOutcome::Deleted } else { found };
+                        Ok(Changed { deleted: vec![queue], ..Changed::new(outcome, Ticket::default()) })
+                    }
+                    PlacedAnswer::Refused(_, refused) => Err(refused),
+                    PlacedAnswer::WouldRefuse(_) => Err(not_answered()),
+                });
+            };
+            placed.leader.ask(request, Box::new(answer));
+        });
+        Some(NowOrLater::Later(later))
     }
 
     /// Asks the leader for several changes as one. `None` if the node is in no cluster.
@@ -439,6 +498,12 @@ impl Registry {
         let asker = self.services.member;
         PlacedRequest { permit, commands, is_new: false, is_dry: false, asker, is_asked_for_ever }
     }
+}
+
+/// The queue that a deletion means.
+fn meant<'a>(snapshot: &'a Snapshot, command: &DeleteQueue) -> Option<&'a QueueRef> {
+    let queue = snapshot.queue(&command.vhost, &command.name);
+    queue.filter(|queue| command.id.is_none_or(|id| id == queue.info().id))
 }
 
 /// A queue that is about to be deleted.

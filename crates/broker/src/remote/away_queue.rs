@@ -3,17 +3,19 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use leveret_log::{LogId, Wait};
 use leveret_message::BatchPart;
-use leveret_model::{EffectiveQueue, Home, MemberNumber, Queue as QueueInfo, QueueId, Topology};
+use leveret_message::chunk::SharedChunk;
+use leveret_model::{EffectiveQueue, Home, MemberNumber, Queue as QueueInfo, QueueId, Refused, Topology};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, CreditState, Deliveries, GetOutcome, Link, NoConsumer, QueueGauges, QueueState, Run,
-    Signal,
+    ChunkTurn, ConsumerId, ConsumerOptions, CreditState, Deliveries, GetOutcome, Link, NoConsumer, PublishingIds,
+    QueueGauges, QueueState, Run, Scan, Signal, StreamStart, TakenChunk, TurnEnd,
 };
 use parking_lot::Mutex;
 
-use super::{CallKind, HomeAnswer, HomeQuestion, Lane, Lanes};
+use super::{CallKind, Deletion, HomeAnswer, HomeQuestion, Lane, Lanes};
 use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
 use crate::published::{Published, PublishedHere};
@@ -35,6 +37,7 @@ pub(crate) struct AwayQueue {
     node: Arc<str>,
     /// Links that publish to the queue by its name, and are told when it is gone.
     watchers: Mutex<BTreeMap<u64, Arc<dyn Link>>>,
+    deleted_messages: AtomicU64,
 }
 
 impl AwayQueue {
@@ -43,7 +46,8 @@ impl AwayQueue {
         let Home::Owner(member) = info.home;
         let node = topology.member(member).map_or_else(|| "?".into(), |member| member.name.clone());
         let effective = topology.effective_queue(&info, &[]).into();
-        Arc::new(Self { info, effective, stream, lanes: lanes.clone(), member, node, watchers: Mutex::default() })
+        let (lanes, watchers, deleted_messages) = (lanes.clone(), Mutex::default(), AtomicU64::new(0));
+        Arc::new(Self { info, effective, stream, lanes, member, node, watchers, deleted_messages })
     }
 
     /// Its declaration.
@@ -91,6 +95,15 @@ impl AwayQueue {
 
     pub(crate) fn publish(&self, part: BatchPart<'_>, persistent: bool) -> Published {
         let published = self.lane().and_then(|lane| lane.publish(self.id(), part, persistent, None));
+        published.unwrap_or_else(|| PublishedHere::none().into())
+    }
+
+    pub(crate) fn publish_chunk(
+        &self,
+        chunk: &Arc<SharedChunk>,
+        numbered: Option<(&str, &PublishingIds)>,
+    ) -> Published {
+        let published = self.lane().and_then(|lane| lane.publish_chunk(self.id(), chunk, numbered));
         published.unwrap_or_else(|| PublishedHere::none().into())
     }
 
@@ -253,7 +266,22 @@ impl AwayQueue {
                 return NowOrLater::Now(of(QueueAnswer::RunState(QueueState::Failed(self.text()))));
             }
             QueueQuestion::RunState(_) => HomeQuestion::RunState,
+            QueueQuestion::KeptOffsetOf(name) => HomeQuestion::KeptOffset(name.0.clone()),
+            QueueQuestion::WriterSequence(name) => HomeQuestion::Sequence(name.0.clone()),
+            QueueQuestion::Search(search) => {
+                HomeQuestion::Search { start: search.start, filter: search.filter.clone() }
+            }
+            QueueQuestion::StreamEnds(_) => HomeQuestion::StreamEnds,
             _ => return NowOrLater::Now(gone()),
+        };
+        let is_of: fn(Option<u64>) -> QueueAnswer = match question {
+            // It is durable when it is answered.
+            HomeQuestion::Sequence(_) => |last| QueueAnswer::WriterSequence((last, Awaited::default())),
+            // The home has searched as far as the stream goes.
+            HomeQuestion::Search { .. } => {
+                |offset| QueueAnswer::Search(offset.map(|offset| (offset, Box::new(Scan::default()))))
+            }
+            _ => QueueAnswer::KeptOffsetOf,
         };
         self.ask(
             || question,
@@ -261,6 +289,8 @@ impl AwayQueue {
             move |answer| match answer {
                 HomeAnswer::Size(ready, consumers) => Some(of(QueueAnswer::Size((ready, consumers)))),
                 HomeAnswer::RunState(state) => Some(of(QueueAnswer::RunState(state))),
+                HomeAnswer::Found(found) => Some(of(is_of(found))),
+                HomeAnswer::StreamEnds(ends) => Some(of(QueueAnswer::StreamEnds(ends))),
                 _ => None,
             },
         )
@@ -281,12 +311,67 @@ impl AwayQueue {
         self.lane().map_or(leveret_queue::TurnEnd::Done, |lane| lane.take(id, most, out))
     }
 
+    pub(crate) fn take_chunks(&self, id: ConsumerId, bytes: u64, out: &mut Vec<TakenChunk>) -> ChunkTurn {
+        let nothing = ChunkTurn { end: TurnEnd::Done, committed: 0 };
+        self.lane().map_or(nothing, |lane| lane.take_chunks(id, bytes, out))
+    }
+
+    pub(crate) fn activity(&self, id: ConsumerId, active: bool, start: Option<StreamStart>) {
+        self.call(|| CallKind::Activity { id, active, start });
+    }
+
+    /// Asks for something of a stream that may be refused.
+    pub(crate) fn carry_out(&self, question: impl FnOnce() -> HomeQuestion) -> NowOrLater<bool> {
+        self.ask(
+            question,
+            || false,
+            |answer| match answer {
+                HomeAnswer::Carried(is_done) => Some(is_done),
+                _ => None,
+            },
+        )
+    }
+
+    /// Has its home delete it. `None` if it can't be reached, or the link to it ended before it answered.
+    pub(crate) fn delete(self: &Arc<Self>, deletion: Deletion) -> NowOrLater<Option<Result<u64, Refused>>> {
+        let queue = self.clone();
+        self.ask(
+            || HomeQuestion::Delete(Box::new(deletion)),
+            || None,
+            move |answer| match answer {
+                HomeAnswer::Deleted(outcome) => {
+                    if let Ok(count) = outcome {
+                        queue.deleted_messages.store(count, Ordering::Relaxed);
+                    }
+                    Some(Some(outcome))
+                }
+                _ => None,
+            },
+        )
+    }
+
+    /// The number of messages that were deleted with it, as its home said if it was asked here.
+    pub(crate) fn deleted_messages(&self) -> u64 {
+        self.deleted_messages.load(Ordering::Relaxed)
+    }
+
+    /// As [`watch`](Self::watch), for a link that is also told when the queue's node can't be reached any more.
+    pub(crate) fn watch_reached(&self, key: u64, link: Arc<dyn Link>) {
+        match self.lane() {
+            Some(lane) if lane.watch(key, &link) => self.watch(key, link),
+            _ => link.signal(Signal::Cancelled(key)),
+        }
+    }
+
     pub(crate) fn watch(&self, key: u64, link: Arc<dyn Link>) {
         self.watchers.lock().insert(key, link);
     }
 
     pub(crate) fn unwatch(&self, key: u64) {
         self.watchers.lock().remove(&key);
+        if let Some(lane) = self.lane() {
+            lane.unwatch(key);
+        }
     }
 
     /// The queue was deleted.

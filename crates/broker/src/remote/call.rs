@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch};
-use leveret_model::QueueId;
+use leveret_model::{DeleteQueue, Permit, QueueId, Refused};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, CreditState, GetOutcome, NoConsumer, QueueState, Run, SetAside, Unsent,
+    ConsumerId, ConsumerOptions, CreditState, DeleteIf, GetOutcome, KeptOffset, NoConsumer, PublishingIds, QueueState,
+    Run, SetAside, StreamFilter, StreamStart, Unsent,
 };
 
+use crate::questions::StreamEnd;
 use crate::settlement::Settlement;
 
 /// Messages that consumers held, by consumer; those of gets have none.
@@ -37,6 +40,13 @@ pub enum CallKind {
         persistent: bool,
         /// The group that they are part of.
         group: Option<u64>,
+    },
+    /// A chunk, which the home takes as a whole or not at all.
+    PublishChunk {
+        /// The chunk.
+        chunk: Arc<SharedChunk>,
+        /// The name of its publisher, and the numbers of its entries, if it has one.
+        numbered: Option<(Arc<str>, PublishingIds)>,
     },
     /// A consumer's decision.
     Settle {
@@ -110,6 +120,15 @@ pub enum CallKind {
         /// of so many bytes.
         bytes: u64,
     },
+    /// The client of a member of a group of readers answered that it is active, or not any more.
+    Activity {
+        /// The consumer.
+        id: ConsumerId,
+        /// Whether it is active.
+        active: bool,
+        /// Its first message, if the client said so.
+        start: Option<StreamStart>,
+    },
     /// All of a group has been said.
     Commit(u64),
     /// A question, and the number of its answer.
@@ -162,6 +181,36 @@ pub enum HomeQuestion {
     Size(bool),
     /// Whether it runs.
     RunState,
+    /// An offset is kept for a name.
+    KeepOffset(KeptOffset),
+    /// The offset that is kept for this name.
+    KeptOffset(Arc<str>),
+    /// The number of the last message that was published by this name, once it is durable.
+    Sequence(Arc<str>),
+    /// The offset at which a reader would begin.
+    Search {
+        /// Where it is to begin.
+        start: StreamStart,
+        /// The messages that are looked for, if not all are.
+        filter: Option<Arc<StreamFilter>>,
+    },
+    /// The ends of a stream.
+    StreamEnds,
+    /// The member of this group whose turn it is becomes active.
+    ActivateGroup(Arc<str>),
+    /// The queue is deleted.
+    Delete(Box<Deletion>),
+}
+
+/// A deletion, whose condition the queue's home judges.
+#[derive(Debug, Clone)]
+pub struct Deletion {
+    /// The proof that it is allowed, with the name of the asker.
+    pub permit: Permit,
+    /// The queue.
+    pub command: DeleteQueue,
+    /// The condition.
+    pub condition: DeleteIf,
 }
 
 /// The answer to a [`HomeQuestion`].
@@ -180,4 +229,12 @@ pub enum HomeAnswer {
     Size(u64, usize),
     /// To [`HomeQuestion::RunState`].
     RunState(QueueState),
+    /// To [`HomeQuestion::KeepOffset`] and [`HomeQuestion::ActivateGroup`]: whether it could be done.
+    Carried(bool),
+    /// To [`HomeQuestion::KeptOffset`], [`HomeQuestion::Sequence`] and [`HomeQuestion::Search`].
+    Found(Option<u64>),
+    /// To [`HomeQuestion::StreamEnds`].
+    StreamEnds(Option<StreamEnd>),
+    /// To [`HomeQuestion::Delete`]: the number of messages that were deleted with it, or why it wasn't.
+    Deleted(Result<u64, Refused>),
 }

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_model::QueueId;
-use leveret_queue::{CreditState, Flow, Link, Portion, Run, Signal, Taken, TurnEnd};
+use leveret_queue::{ChunkTurn, CreditState, Flow, Link, Portion, Run, Signal, Taken, TakenChunk, TurnEnd};
 use parking_lot::Mutex;
 
-/// Messages that an inbox has room for, as its queue's home counts them.
+/// Messages, or whole chunks, that an inbox has room for, as its queue's home counts them.
 pub const WINDOW_MESSAGES: u32 = 256;
 /// Bytes that an inbox has room for; a message may be larger.
 pub const WINDOW_BYTES: u64 = 256 << 10;
@@ -50,6 +50,9 @@ pub(crate) struct Inbox {
 struct State {
     taken: VecDeque<Taken>,
     messages: u32,
+    /// For a reader that takes whole chunks, and the first offset of the last chunk that the stream had when they were sent.
+    chunks: VecDeque<TakenChunk>,
+    committed: u64,
     /// Room that was used and isn't given back.
     used: (u32, u64),
     is_scheduled: bool,
@@ -84,16 +87,41 @@ impl Inbox {
         }
     }
 
+    /// A chunk has come.
+    pub(super) fn put_chunk(&self, taken: TakenChunk, committed: u64) {
+        let is_news = {
+            let mut state = self.state.lock();
+            state.chunks.push_back(taken);
+            state.committed = committed;
+            state.schedule()
+        };
+        if is_news {
+            self.link.signal(Signal::Scheduled(self.key));
+        }
+    }
+
+    /// See [`crate::queue_handle::StreamQueueRef::take_chunks`]. The second value is the room to be given back to the home.
+    pub(super) fn take_chunks(&self, bytes: u64, out: &mut Vec<TakenChunk>) -> (ChunkTurn, Option<(u32, u64)>) {
+        let mut state = self.state.lock();
+        let (mut count, mut sum) = (0, 0);
+        while let Some(next) = state.chunks.front() {
+            let length = next.chunk.chunk_bytes();
+            if count > 0 && sum + length > bytes {
+                break;
+            }
+            (count, sum) = (count + 1, sum + length);
+            out.extend(state.chunks.pop_front());
+        }
+        let (end, freed) = state.taken(count, sum);
+        (ChunkTurn { end, committed: state.committed }, freed)
+    }
+
     /// See [`crate::queue_handle::QueueRef::take`].
     pub(super) fn take(&self, most: Portion, out: &mut Vec<Taken>) -> TakenHere {
         let (taken, drained) = {
             let mut state = self.state.lock();
             let (messages, bytes) = state.take(most, out);
-            state.used = (state.used.0 + messages, state.used.1 + bytes);
-            let is_due = state.used.0 >= WINDOW_MESSAGES / 2 || state.used.1 >= WINDOW_BYTES / 2;
-            let freed = is_due.then(|| std::mem::take(&mut state.used));
-            state.is_scheduled = !state.taken.is_empty() && !state.is_blocked();
-            let end = if state.is_scheduled { TurnEnd::More } else { TurnEnd::Done };
+            let (end, freed) = state.taken(messages, bytes);
             let drained = if state.messages == 0 { state.drained.take() } else { None };
             (TakenHere { end, freed }, drained)
         };
@@ -157,6 +185,7 @@ impl Inbox {
     pub(super) fn unsent(&self) -> Vec<Run> {
         let mut state = self.state.lock();
         state.messages = 0;
+        state.chunks.clear();
         state.taken.drain(..).flat_map(|taken| taken.runs()).collect()
     }
 }
@@ -168,9 +197,22 @@ impl State {
 
     /// Whether the connection has to be told that there is something.
     fn schedule(&mut self) -> bool {
-        let is_news = !self.is_scheduled && !self.is_blocked() && !self.taken.is_empty();
+        let is_news = !self.is_scheduled && !self.is_blocked() && self.has_any();
         self.is_scheduled |= is_news;
         is_news
+    }
+
+    fn has_any(&self) -> bool {
+        !self.taken.is_empty() || !self.chunks.is_empty()
+    }
+
+    /// Notes that so many messages or chunks were taken. Returns the end of the turn, and the room to be given back.
+    fn taken(&mut self, count: u32, bytes: u64) -> (TurnEnd, Option<(u32, u64)>) {
+        self.used = (self.used.0 + count, self.used.1 + bytes);
+        let is_due = self.used.0 >= WINDOW_MESSAGES / 2 || self.used.1 >= WINDOW_BYTES / 2;
+        let freed = is_due.then(|| std::mem::take(&mut self.used));
+        self.is_scheduled = self.has_any() && !self.is_blocked();
+        (if self.is_scheduled { TurnEnd::More } else { TurnEnd::Done }, freed)
     }
 
     /// Takes out messages, one at least if any may be taken. Returns their number and body bytes.
@@ -202,6 +244,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use leveret_message::chunk::SharedChunk;
     use leveret_message::{BatchBuilder, StoredMessage};
     use leveret_queue::AttemptCounts;
 
@@ -276,6 +319,26 @@ mod tests {
         take(&inbox, 1, 1000);
         assert_eq!(bell.0.lock().last(), Some(&drained));
         assert_eq!(inbox.granted(state, true), state);
+    }
+
+    #[test]
+    fn whole_chunks_are_taken_one_at_least() {
+        let (inbox, bell) = inbox();
+        let chunk = Arc::new(SharedChunk::of(&taken(0, 3).batch));
+        let length = chunk.chunk_bytes();
+        for first in [6, 9, 12] {
+            inbox.put_chunk(TakenChunk { first, chunk: chunk.clone(), joins: false }, 20 + first);
+        }
+        assert_eq!(*bell.0.lock(), [Signal::Scheduled(KEY)], "once");
+        let take = |bytes| {
+            let mut out = Vec::new();
+            let (turn, _) = inbox.take_chunks(bytes, &mut out);
+            (out.iter().map(|taken| taken.first).collect::<Vec<_>>(), turn.end == TurnEnd::More, turn.committed)
+        };
+        assert_eq!(take(1), (vec![6], true, 32));
+        inbox.flow(Flow::Room(false));
+        assert_eq!(take(2 * length), (vec![9, 12], false, 32));
+        assert_eq!(take(2 * length), (vec![], false, 32));
     }
 
     #[test]

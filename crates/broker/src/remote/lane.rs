@@ -4,8 +4,12 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
 use leveret_message::BatchPart;
+use leveret_message::chunk::SharedChunk;
 use leveret_model::QueueId;
-use leveret_queue::{ConsumerId, ConsumerOptions, Flow, Place, Portion, Run, Taken, TurnEnd};
+use leveret_queue::{
+    ChunkTurn, ConsumerId, ConsumerOptions, Flow, Link, Place, Portion, PublishingIds, Run, Signal, Taken, TakenChunk,
+    TurnEnd,
+};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -42,6 +46,8 @@ struct State {
     last_question: u64,
     last_group: u64,
     consumers: FxHashMap<ConsumerId, Arc<Inbox>>,
+    /// Links that are told when it ends, by their keys.
+    watchers: FxHashMap<u64, Arc<dyn Link>>,
 }
 
 struct Open {
@@ -109,8 +115,23 @@ impl Lane {
     ) -> Option<Published> {
         let bytes = part.indexes().map(|at| u64::from(part.batch.body_length(at as usize))).sum();
         let (batch, index, count) = (part.batch.clone(), part.index, part.count);
+        self.offer(queue, CallKind::Publish { batch, index, count, persistent, group }, bytes)
+    }
+
+    /// Offers a chunk. `None` if the link has ended.
+    pub(crate) fn publish_chunk(
+        &self,
+        queue: QueueId,
+        chunk: &Arc<SharedChunk>,
+        numbered: Option<(&str, &PublishingIds)>,
+    ) -> Option<Published> {
+        let numbered = numbered.map(|(name, numbers)| (name.into(), numbers.clone()));
+        let what = CallKind::PublishChunk { chunk: chunk.clone(), numbered };
+        self.offer(queue, what, chunk.chunk_bytes())
+    }
+
+    fn offer(&self, queue: QueueId, what: CallKind, bytes: u64) -> Option<Published> {
         let fate = Arc::new(Fate::default());
-        let what = CallKind::Publish { batch, index, count, persistent, group };
         let ticket = self.number(queue, what, bytes, Arc::downgrade(&fate))?;
         Some(Published {
             acceptance: Acceptance::Later(fate),
@@ -206,6 +227,29 @@ impl Lane {
         taken.end
     }
 
+    /// See [`crate::queue_handle::StreamQueueRef::take_chunks`].
+    pub(crate) fn take_chunks(&self, id: ConsumerId, bytes: u64, out: &mut Vec<TakenChunk>) -> ChunkTurn {
+        let Some(inbox) = self.inbox(id) else { return ChunkTurn { end: TurnEnd::Done, committed: 0 } };
+        let (turn, freed) = inbox.take_chunks(bytes, out);
+        if let Some((messages, bytes)) = freed {
+            self.call(inbox.queue, CallKind::Window { id, messages, bytes });
+        }
+        turn
+    }
+
+    /// Registers `link` to be signalled when the lane ends. False if it has.
+    pub(crate) fn watch(&self, key: u64, link: &Arc<dyn Link>) -> bool {
+        let mut state = self.state.lock();
+        if !state.is_over {
+            state.watchers.insert(key, link.clone());
+        }
+        !state.is_over
+    }
+
+    pub(crate) fn unwatch(&self, key: u64) {
+        self.state.lock().watchers.remove(&key);
+    }
+
     /// Changes the flow of a consumer in a way that has no answer.
     pub(crate) fn flow(&self, queue: QueueId, id: ConsumerId, flow: Flow) {
         match flow {
@@ -273,6 +317,13 @@ impl Lane {
         }
     }
 
+    /// A chunk has come for a reader, as part of a stream whose last chunk begins at `committed`.
+    pub fn delivered_chunk(&self, id: ConsumerId, taken: TakenChunk, committed: u64) {
+        if let Some(inbox) = self.inbox(id) {
+            inbox.put_chunk(taken, committed);
+        }
+    }
+
     /// The queue signals a consumer.
     pub fn signalled(&self, id: ConsumerId, signal: RemoteSignal) {
         let inbox = match signal {
@@ -296,10 +347,14 @@ impl Lane {
         drop(asked);
     }
 
-    /// The link is gone, and its consumers are told.
+    /// The link is gone, and its consumers and those who watch it are told.
     pub(super) fn tell_consumers(&self) {
-        let consumers = std::mem::take(&mut self.state.lock().consumers);
+        let (consumers, watchers) = {
+            let mut state = self.state.lock();
+            (std::mem::take(&mut state.consumers), std::mem::take(&mut state.watchers))
+        };
         consumers.values().for_each(|inbox| inbox.signal(RemoteSignal::Cancelled));
+        watchers.iter().for_each(|(key, link)| link.signal(Signal::Cancelled(*key)));
     }
 }
 

@@ -1,7 +1,7 @@
 //! The lanes of a node, by member and core.
 
 use std::cell::Cell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,9 +14,6 @@ use crate::outbox::Wake;
 use crate::streams::Streams;
 use crate::ticket::StreamId;
 
-/// The first id of a lane's commit stream: logs, and queues that answer late in tests, have lower ones.
-const FIRST_STREAM: u32 = 1 << 20;
-
 thread_local! {
     static CORE: Cell<usize> = const { Cell::new(0) };
 }
@@ -26,18 +23,25 @@ pub fn set_core(index: usize) {
     CORE.set(index);
 }
 
+/// The core that this thread is.
+pub(crate) fn core() -> usize {
+    CORE.get()
+}
+
 type ByMember = BTreeMap<MemberNumber, Vec<Option<Arc<Lane>>>>;
 
 /// The lanes that stand. They come and go while others look them up without a lock.
 pub struct Lanes {
     standing: ArcSwap<ByMember>,
-    changing: Mutex<()>,
+    /// The members that take no publishes now.
+    changing: Mutex<BTreeSet<MemberNumber>>,
     next_stream: AtomicU32,
 }
 
 impl Default for Lanes {
     fn default() -> Self {
-        Self { standing: ArcSwap::default(), changing: Mutex::default(), next_stream: AtomicU32::new(FIRST_STREAM) }
+        let next_stream = AtomicU32::new(StreamId::FIRST_OF_LINKS.0);
+        Self { standing: ArcSwap::default(), changing: Mutex::default(), next_stream }
     }
 }
 
@@ -73,8 +77,24 @@ impl Lanes {
         lane.tell_consumers();
     }
 
+    /// Sets the members whose alarms hold back those who publish to their queues.
+    pub fn hold(&self, members: BTreeSet<MemberNumber>) {
+        let mut held = self.changing.lock();
+        if *held == members {
+            return;
+        }
+        *held = members;
+        for (member, lanes) in self.standing.load().iter() {
+            let is_held = held.contains(member);
+            lanes.iter().flatten().for_each(|lane| lane.writer().hold(is_held));
+        }
+    }
+
     fn set(&self, member: MemberNumber, core: usize, lane: Option<Arc<Lane>>) {
-        let _changing = self.changing.lock();
+        let held = self.changing.lock();
+        if let Some(lane) = &lane {
+            lane.writer().hold(held.contains(&member));
+        }
         let mut standing = ByMember::clone(&self.standing.load());
         let lanes = standing.entry(member).or_default();
         if lanes.len() <= core {
@@ -82,5 +102,29 @@ impl Lanes {
         }
         lanes[core] = lane;
         self.standing.store(standing.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::remote::writer::LaneWriter;
+    use crate::streams::{CommitStream, Waiter};
+    use crate::ticket::{Awaited, Ticket};
+    use leveret_queue::Place;
+    use std::sync::atomic::AtomicBool;
+
+    #[test]
+    fn publishers_are_held_while_a_home_has_an_alarm() {
+        let writer = LaneWriter::new(StreamId::FIRST_OF_LINKS);
+        assert!(writer.takes_publishers());
+        writer.hold(true);
+        assert!(!writer.takes_publishers() && writer.has_room(), "the broker's own messages go on");
+        let woken = Arc::new(AtomicBool::new(false));
+        let (next, wakes) = (Ticket::new(StreamId::FIRST_OF_LINKS, Place::new(1)), woken.clone());
+        writer.notify(Awaited::durable(next), Waiter::Call(Box::new(move || wakes.store(true, Ordering::Relaxed))));
+        assert!(!woken.load(Ordering::Relaxed));
+        writer.hold(false);
+        assert!(woken.load(Ordering::Relaxed) && writer.takes_publishers(), "with nothing on its way, too");
     }
 }

@@ -14,8 +14,9 @@ mod lanes;
 mod writer;
 
 pub(crate) use self::away_queue::AwayQueue;
-pub use self::call::{CallKind, HeldRuns, HomeAnswer, HomeQuestion, LaneCall};
+pub use self::call::{CallKind, Deletion, HeldRuns, HomeAnswer, HomeQuestion, LaneCall};
 pub use self::inbox::{RemoteSignal, WINDOW_BYTES, WINDOW_MESSAGES};
 pub use self::lane::Lane;
+pub(crate) use self::lanes::core;
 pub use self::lanes::{Lanes, set_core};
 pub use crate::published::NotTaken;

@@ -1,6 +1,6 @@
 //! The commit stream of a lane: its places are the numbers of calls, and the queue's home says how far it has got.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
 use leveret_queue::{Place, WaitReason, Watermarks};
@@ -19,11 +19,14 @@ pub(crate) struct LaneWriter {
     answered: AnsweredCalls,
     /// Bytes of messages in calls that aren't.
     in_flight: AtomicU64,
+    /// Whether the home takes no publishes now, because it has an alarm.
+    is_held: AtomicBool,
 }
 
 impl LaneWriter {
     pub(super) fn new(id: StreamId) -> Self {
-        Self { id, count: AtomicU64::new(0), answered: AnsweredCalls::default(), in_flight: AtomicU64::new(0) }
+        let (count, in_flight, is_held) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
+        Self { id, count, answered: AnsweredCalls::default(), in_flight, is_held }
     }
 
     /// The next number, of a call with so many bytes of messages. The caller holds the lane's lock.
@@ -46,6 +49,13 @@ impl LaneWriter {
 
     fn ticket(&self, number: u64) -> Ticket {
         Ticket::new(self.id, Place::new(number))
+    }
+
+    /// The home takes publishes, or doesn't, because of an alarm.
+    pub(super) fn hold(&self, is_held: bool) {
+        if self.is_held.swap(is_held, Ordering::AcqRel) && !is_held {
+            self.answered.wake_all();
+        }
     }
 
     /// All calls up to this number are carried out, which had so many bytes of messages.
@@ -81,6 +91,10 @@ impl CommitStream for LaneWriter {
         self.in_flight.load(Ordering::Relaxed) < IN_FLIGHT_MAX
     }
 
+    fn takes_publishers(&self) -> bool {
+        self.has_room() && !self.is_held.load(Ordering::Acquire)
+    }
+
     fn watermarks(&self) -> Watermarks {
         self.answered.watermarks()
     }
@@ -110,7 +124,7 @@ impl CommitStream for LaneWriter {
     fn defer_syncs(&self) {}
 
     fn publish_wait(&self) -> WaitReason {
-        WaitReason::LogFull
+        WaitReason::Link
     }
 
     fn leave(&self) {

@@ -51,6 +51,12 @@ impl AnsweredCalls {
         self.wake();
     }
 
+    /// Notifies all that wait, whatever they wait for: they look again, and wait anew.
+    pub(crate) fn wake_all(&self) {
+        let waiters = std::mem::take(&mut *self.waiters.lock());
+        waiters.into_iter().for_each(|(awaited, waiter)| waiter.notify(awaited));
+    }
+
     /// Notifies those whose place is reached.
     pub(crate) fn wake(&self) {
         let (reached, has_left) = (self.watermarks(), self.has_left.load(Ordering::Acquire));

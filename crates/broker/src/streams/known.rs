@@ -154,6 +154,15 @@ impl Streams {
         self.find(id, |known| known.stream.has_room()).unwrap_or(true)
     }
 
+    /// Whether clients may publish to a stream, see [`CommitStream::takes_publishers`]. One that has left holds nobody back.
+    #[inline]
+    pub fn takes_publishers(&self, id: StreamId) -> bool {
+        if id == StreamId::LOCAL {
+            return self.log.has_room();
+        }
+        self.find(id, |known| known.stream.takes_publishers()).unwrap_or(true)
+    }
+
     /// Whether a ticket is durable.
     pub fn is_durable(&self, ticket: Ticket) -> bool {
         self.reached(ticket.stream()).is_some_and(|reached| reached.have(ticket.place(), false))

@@ -65,6 +65,12 @@ pub trait CommitStream: Send + Sync {
     /// False while publishes have to be held back, because too much is in flight.
     fn has_room(&self) -> bool;
 
+    /// Whether clients may publish: it has room, and no alarm of another node holds them back. Only [`has_room`](Self::has_room) counts for
+    /// the broker's own messages.
+    fn takes_publishers(&self) -> bool {
+        self.has_room()
+    }
+
     /// Its watermarks, which confirms and answers wait for. No record of a group is reached before the group is durable as a
     /// whole, nor is anything that came after it: a message that is behind one of the group's in its queue can't be seen
     /// earlier.

@@ -110,7 +110,7 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "stream.advertised_host",
         "host",
-        "the address that the client used",
+        "the address that the client used, in a cluster the host in the node's name",
         "the host that stream clients without TLS are told",
         |config, _, value| {
             config.stream.advertised_host = Some(value.to_owned());
@@ -130,7 +130,7 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "stream.advertised_tls_host",
         "host",
-        "the name or address that the client used",
+        "the name or address that the client used, in a cluster the host in the node's name",
         "the host that stream clients with TLS are told",
         |config, _, value| {
             config.stream.advertised_tls_host = Some(value.to_owned());

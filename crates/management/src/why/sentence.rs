@@ -342,6 +342,8 @@ fn of_connection(code: &str, cause: &Value) -> Sentence {
             ))
             .advising("It publishes as fast as the disk takes it.")
         }
+        "link" => Sentence::of("It publishes to a queue of another node, which takes no more at the moment.")
+            .advising("The link to that node is full, or the node has an alarm."),
         "body_file" => Sentence::of("It sends large messages, of which more than 1 MiB is not written yet."),
         "room" | "window" | "link_credit" => busy(Sentence::of("Its client"), code, 0, 0),
         _ => of_node(code, cause, "It waits"),

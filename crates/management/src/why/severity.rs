@@ -61,6 +61,7 @@ impl Severity {
                 | "disk"
                 | "body_file"
                 | "log_full"
+                | "link"
                 | "consumers_busy"
                 | "credit"
                 | "room"

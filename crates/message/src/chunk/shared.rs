@@ -86,6 +86,30 @@ impl SharedChunk {
         Ok(Self { header, rest, is_plain: false, stream: None, messages: OnceLock::new() })
     }
 
+    /// A chunk that was published on another node, whose bytes these are. Its checksum isn't compared.
+    ///
+    /// # Errors
+    /// [`ChunkError`] if they aren't exactly one chunk with the entries that its header says.
+    pub fn published_elsewhere(bytes: Bytes, stream: Arc<str>) -> Result<Self, ChunkError> {
+        let chunk = Self::decode(bytes)?;
+        let (mut entries, mut messages, mut is_plain) =
+            (Entries::within(chunk.entries(), chunk.header.entries), 0, true);
+        while let Some(entry) = entries.next_entry()? {
+            messages += match entry {
+                Entry::Message(_) => 1,
+                Entry::SubBatch(sub_batch) => {
+                    is_plain = false;
+                    u32::from(sub_batch.messages)
+                }
+            };
+        }
+        let (need, have) = (u64::from(chunk.header.messages), u64::from(messages));
+        if need != have || need == 0 {
+            return Err(ChunkError::Length { need, have });
+        }
+        Ok(Self { is_plain, ..chunk }.published_to(stream))
+    }
+
     /// A chunk whose stored form, with its checksum, is a part of a file; nothing but its header and its Bloom filter was read. It can
     /// only be sent.
     ///

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use leveret_broker::addresses::{ClientAddress, host_of};
 use leveret_broker::{AlarmSource, Broker, CountsElsewhere};
 use leveret_cluster::{ReplicaRole, ReplicaStatus};
 use leveret_model::MemberNumber;
-use leveret_peer::{Gossip, GossipCount, GossipListener, GossipReplica, GossipSetting};
+use leveret_peer::{Gossip, GossipAddress, GossipCount, GossipListener, GossipReplica, GossipSetting};
 use parking_lot::Mutex;
 
 /// Interval at which clocks and indexes are told.
@@ -21,6 +22,17 @@ const SKEW_PATIENCE: Duration = Duration::from_secs(3);
 /// A function that gives the open listeners.
 type Listeners = Box<dyn Fn() -> Vec<GossipListener> + Send>;
 
+/// The address that clients are told of the listeners of a protocol.
+#[derive(Clone, Debug)]
+pub(crate) struct AdvertisedAddress {
+    /// RabbitMQ's name of the protocol.
+    pub protocol: &'static str,
+    /// The host, instead of that in the node's name.
+    pub host: Option<String>,
+    /// The port, instead of the listener's.
+    pub port: Option<u16>,
+}
+
 /// The words of a node about itself that other threads give.
 #[derive(Default)]
 pub(crate) struct OwnWords {
@@ -28,6 +40,8 @@ pub(crate) struct OwnWords {
     pub settings: Vec<GossipSetting>,
     /// Whether alarms of other nodes stop the publishers of this one.
     pub alarms_are_shared: bool,
+    /// The addresses that clients are told of its listeners.
+    advertised: Vec<AdvertisedAddress>,
     cores: u32,
     listeners: Mutex<Option<Listeners>>,
 }
@@ -39,10 +53,24 @@ impl std::fmt::Debug for OwnWords {
 }
 
 impl OwnWords {
-    pub(crate) fn new(settings: Vec<GossipSetting>, alarms_are_shared: bool) -> Self {
+    pub(crate) fn new(
+        settings: Vec<GossipSetting>,
+        alarms_are_shared: bool,
+        advertised: Vec<AdvertisedAddress>,
+    ) -> Self {
         // It reads files of the system.
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        OwnWords { settings, alarms_are_shared, cores, listeners: Mutex::default() }
+        OwnWords { settings, alarms_are_shared, advertised, cores, listeners: Mutex::default() }
+    }
+
+    /// The addresses for clients, given the open listeners.
+    fn addresses(&self, listeners: &[GossipListener], node_name: &str) -> Vec<GossipAddress> {
+        let of = |AdvertisedAddress { protocol, host, port }: &AdvertisedAddress| {
+            let listener = listeners.iter().find(|listener| listener.protocol == *protocol)?;
+            let host = host.as_deref().unwrap_or(host_of(node_name)).to_owned();
+            Some(GossipAddress { protocol: (*protocol).to_owned(), host, port: port.unwrap_or(listener.port) })
+        };
+        self.advertised.iter().filter_map(of).collect()
     }
 
     /// Sets the function that gives the open listeners.
@@ -52,12 +80,14 @@ impl OwnWords {
 
     /// The node's words that are told at once.
     pub(crate) fn now(&self, broker: &Broker) -> Gossip {
+        let listeners = self.listeners.lock().as_ref().map(|listeners| listeners()).unwrap_or_default();
         Gossip {
+            addresses: Some(self.addresses(&listeners, &broker.settings.node_name)),
             alarms: Some(broker.alarms.raised().map(|source| source.name().to_owned()).collect()),
             is_in_maintenance: Some(broker.is_in_maintenance()),
             cores: Some(self.cores),
             version: Some(broker.settings.version.clone()),
-            listeners: Some(self.listeners.lock().as_ref().map(|listeners| listeners()).unwrap_or_default()),
+            listeners: Some(listeners),
             settings: Some(self.settings.clone()),
             ..Gossip::default()
         }
@@ -166,14 +196,15 @@ pub(crate) struct Heard {
     pub cleared: Vec<AlarmSource>,
     /// Whether its clock began or ceased to differ.
     pub has_skew_changed: bool,
-    /// Whether numbers for limits changed.
+    /// Whether numbers for limits, or addresses for clients, changed.
     pub has_counts: bool,
 }
 
 impl ToldByMember {
     /// The words of a member after it has said this.
     pub(crate) fn hear(&self, news: Gossip, own_wall_ms: u64, now: Instant) -> (ToldByMember, Heard) {
-        let mut heard = Heard { has_counts: news.vhosts.is_some() || news.users.is_some(), ..Heard::default() };
+        let has_counts = news.vhosts.is_some() || news.users.is_some() || news.addresses.is_some();
+        let mut heard = Heard { has_counts, ..Heard::default() };
         let mut after = self.clone();
         if let Some(theirs) = news.wall_ms {
             heard.has_skew_changed = after.clock(theirs, own_wall_ms, now);
@@ -193,10 +224,12 @@ impl ToldByMember {
 /// The words of all members that this node reaches.
 pub(crate) type ToldByAll = BTreeMap<MemberNumber, Arc<ToldByMember>>;
 
-/// Has the broker know the alarms of others, if these stop its publishers, and the connections that others have.
+/// Has the broker know the alarms of others, which hold back those who publish to their queues or all its publishers, the connections that others have, and their addresses.
 pub(crate) fn take_effect(told: &ToldByAll, broker: &Broker, alarms_are_shared: bool) {
     let raised = |source| alarms_are_shared && told.values().any(|member| member.has_alarm(source));
     broker.set_alarms_elsewhere(raised);
+    let has_alarm = |member: &ToldByMember| AlarmSource::ALL.into_iter().any(|source| member.has_alarm(source));
+    broker.lanes.hold(told.iter().filter(|(_, told)| has_alarm(told)).map(|(member, _)| *member).collect());
     let mut counts = CountsElsewhere::default();
     for member in told.values() {
         for count in member.words.vhosts.iter().flatten() {
@@ -207,6 +240,13 @@ pub(crate) fn take_effect(told: &ToldByAll, broker: &Broker, alarms_are_shared: 
         }
     }
     broker.quota.set_elsewhere(counts);
+    let address = |GossipAddress { protocol, host, port }: &GossipAddress| ClientAddress {
+        protocol: protocol.as_str().into(),
+        host: host.as_str().into(),
+        port: *port,
+    };
+    let of = |member: &ToldByMember| member.words.addresses.iter().flatten().map(address).collect();
+    broker.addresses.set(told.iter().map(|(member, told)| (*member, of(told))).collect());
 }
 
 /// This node's replica of the metadata, for the others.
@@ -324,5 +364,27 @@ mod tests {
         assert!(told.has_alarm(AlarmSource::Memory) && !told.has_alarm(AlarmSource::Disk));
         let (_, heard) = told.hear(words(&["disk"], 0), 0, Instant::now());
         assert_eq!((heard.raised, heard.cleared), (vec![AlarmSource::Disk], vec![AlarmSource::Memory]));
+    }
+
+    #[test]
+    fn addresses_for_clients_are_those_of_open_listeners() {
+        let address =
+            |protocol, host: Option<&str>, port| AdvertisedAddress { protocol, host: host.map(str::to_owned), port };
+        let advertised = vec![address("stream", None, None), address("stream/ssl", Some("outside"), Some(443))];
+        let words = OwnWords::new(Vec::new(), false, advertised);
+        let listener = |protocol: &str, port| GossipListener {
+            interface: "[::]".into(),
+            port,
+            protocol: protocol.into(),
+            purpose: protocol.into(),
+        };
+        let told = |listeners: &[GossipListener]| -> Vec<(String, u16)> {
+            let addresses = words.addresses(listeners, "rabbit@inside.example");
+            addresses.into_iter().map(|address| (address.host, address.port)).collect()
+        };
+        assert_eq!(told(&[listener("amqp", 5672)]), []);
+        assert_eq!(told(&[listener("stream", 5552)]), [("inside.example".to_owned(), 5552)]);
+        let both = [listener("stream", 1), listener("stream/ssl", 2)];
+        assert_eq!(told(&both)[1], ("outside".to_owned(), 443));
     }
 }

@@ -16,6 +16,13 @@ use crate::stream::reader::Reader;
 use crate::wait::{QueueWait, WaitReason};
 
 impl StreamQueue {
+    /// Offset of its oldest message, or of the next one if it has none; offset of the next message; and offset of the first message of
+    /// its last chunk, if it has any.
+    pub fn ends(&self) -> (u64, u64, Option<u64>) {
+        let (first, next) = self.offsets();
+        (first, next, self.kept.index.last_chunk())
+    }
+
     /// The stream as a listing shows it.
     pub fn status(&self) -> QueueStatus {
         let mut readers: Vec<_> = self.readers.iter().collect();

@@ -26,6 +26,16 @@ impl PublishingIds {
         self.0.last().map(|(first, count)| first.wrapping_add(u64::from(*count) - 1))
     }
 
+    /// All of them as runs: the first one, and how many there are.
+    pub fn runs(&self) -> &[(u64, u32)] {
+        &self.0
+    }
+
+    /// The ids of these runs; one without any is left out.
+    pub fn from_runs(runs: Vec<(u64, u32)>) -> Self {
+        Self(runs.into_iter().filter(|(_, count)| *count > 0).collect())
+    }
+
     /// Their number.
     pub fn len(&self) -> u64 {
         self.0.iter().map(|(_, count)| u64::from(*count)).sum()

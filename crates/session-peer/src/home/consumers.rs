@@ -3,19 +3,21 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::BytesMut;
 use leveret_broker::Broker;
 use leveret_broker::bodies::{Pieces, WholeBody};
 use leveret_broker::outbox::Outbox;
 use leveret_broker::output::Output;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{QueueRef, StreamQueueRef};
 use leveret_broker::remote::{HeldRuns, WINDOW_BYTES, WINDOW_MESSAGES};
 use leveret_broker::time::Nanos;
+use leveret_message::chunk::Joined;
 use leveret_model::QueueId;
-use leveret_queue::{ConsumerId, ConsumerMode, Flow, Portion, Run, Taken, TurnEnd};
+use leveret_queue::{ConsumerId, ConsumerMode, ConsumerOptions, Flow, Portion, Run, Taken, TakenChunk, TurnEnd};
 use rustc_hash::FxHashMap;
 
 use super::held::Held;
-use crate::replies::encode_deliver;
+use crate::replies::{encode_deliver, encode_deliver_chunk};
 
 /// Messages and bytes that a consumer's inbox takes before it says that it has room again.
 const WINDOW: (u32, u64) = (WINDOW_MESSAGES, WINDOW_BYTES);
@@ -24,6 +26,8 @@ const WINDOW: (u32, u64) = (WINDOW_MESSAGES, WINDOW_BYTES);
 pub(super) struct RemoteConsumer {
     pub id: ConsumerId,
     pub queue: QueueRef,
+    /// The same, if it is a stream that whole chunks are taken from.
+    stream: Option<StreamQueueRef>,
     mode: ConsumerMode,
     /// Room of its inbox.
     window: (u32, u64),
@@ -47,6 +51,13 @@ impl Reading {
         let whole = Pieces::new(&file, &broker.bodies, queue.body_owner(), outbox).whole();
         Self { taken, whole }
     }
+}
+
+/// Messages and chunks while they are sent; empty in between, so that the memory is used again.
+#[derive(Default)]
+pub(super) struct TakenBuffers {
+    messages: Vec<Taken>,
+    chunks: Vec<TakenChunk>,
 }
 
 /// All consumers of a link.
@@ -76,8 +87,11 @@ impl Consumers {
         self.last_key
     }
 
-    pub(super) fn add(&mut self, key: u64, id: ConsumerId, queue: QueueRef, mode: ConsumerMode) {
-        let consumer = RemoteConsumer { id, queue, mode, window: WINDOW, is_blocked: false, reading: None };
+    pub(super) fn add(&mut self, id: ConsumerId, queue: QueueRef, options: &ConsumerOptions) {
+        let (key, mode) = (options.key, options.mode);
+        let takes_chunks = options.stream.as_ref().is_some_and(|stream| stream.whole_chunks);
+        let stream = queue.as_stream().filter(|_| takes_chunks);
+        let consumer = RemoteConsumer { id, queue, stream, mode, window: WINDOW, is_blocked: false, reading: None };
         self.by_key.insert(key, consumer);
         self.keys.insert(id, key);
     }
@@ -160,7 +174,7 @@ impl Consumers {
         key: u64,
         (broker, outbox): (&Broker, &Arc<Outbox>),
         output: &mut Output,
-        buffer: &mut Vec<Taken>,
+        buffers: &mut TakenBuffers,
         now: Nanos,
     ) -> bool {
         let Some(consumer) = self.by_key.get_mut(&key) else { return false };
@@ -169,6 +183,17 @@ impl Consumers {
             consumer.queue.flow(consumer.id, Flow::Window(false), now);
             return false;
         }
+        if let Some(stream) = &consumer.stream {
+            let turn = stream.take_chunks(consumer.id, consumer.window.1, now, &mut buffers.chunks);
+            for taken in buffers.chunks.chunk_by(|_, next| next.joins) {
+                let bytes = send_chunk(output.buffer(), consumer.id, taken, turn.committed);
+                consumer.window.0 = consumer.window.0.saturating_sub(1);
+                consumer.window.1 = consumer.window.1.saturating_sub(bytes);
+            }
+            buffers.chunks.clear();
+            return turn.end == TurnEnd::More;
+        }
+        let buffer = &mut buffers.messages;
         let most = Portion { messages: consumer.window.0, bytes: consumer.window.1 };
         let end = consumer.queue.take(consumer.id, most, now, buffer);
         for taken in buffer.drain(..) {
@@ -205,6 +230,24 @@ impl Consumers {
             consumer.unblock(now);
         }
     }
+}
+
+/// Sends chunks that are one for their reader. Returns its length.
+fn send_chunk(to: &mut Vec<u8>, id: ConsumerId, taken: &[TakenChunk], committed: u64) -> u64 {
+    let [TakenChunk { first, chunk, .. }, rest @ ..] = taken else { return 0 };
+    if rest.is_empty() {
+        encode_deliver_chunk(to, id, (*first, chunk), committed);
+        return chunk.chunk_bytes();
+    }
+    let mut joined = Joined::new(*first, chunk).expect("others were joined to it");
+    for TakenChunk { first, chunk, .. } in rest {
+        assert!(joined.join(*first, chunk), "it was joined when it was taken");
+    }
+    let mut entries = BytesMut::new();
+    taken.iter().for_each(|taken| entries.extend_from_slice(taken.chunk.entries()));
+    let chunk = joined.chunk(entries.freeze());
+    encode_deliver_chunk(to, id, (*first, &chunk), committed);
+    chunk.chunk_bytes()
 }
 
 impl RemoteConsumer {

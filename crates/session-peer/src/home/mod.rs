@@ -1,5 +1,6 @@
 //! The side of a data link that has the queues: it carries out the calls of another node's clients as a client's own session would.
 
+mod committing;
 mod consumers;
 mod held;
 
@@ -13,9 +14,11 @@ use leveret_broker::group::Group;
 use leveret_broker::outbox::{Event, Outbox};
 use leveret_broker::output::Output;
 use leveret_broker::queue_handle::{
-    Acceptance, Audience, LedgerQueueRef, Published, QueueRef, Reason, RefusedPublish, RunState, Size,
+    Acceptance, Audience, KeptOffsetOf, LedgerQueueRef, Numbered, Published, QueueRef, Reason, RefusedPublish,
+    RunState, Search, Size, StreamEnds, WriterSequence,
 };
-use leveret_broker::remote::{CallKind, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
+use leveret_broker::registry::{ChangeRequest, Changed};
+use leveret_broker::remote::{CallKind, Deletion, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::Waiter;
 use leveret_broker::streams::waits::{InOrder, Registered, RunsByStream};
@@ -27,13 +30,14 @@ use leveret_log::Wait;
 use leveret_message::BatchPart;
 use leveret_model::QueueId;
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, Deliveries, Departure, Flow, GetOutcome, Link, NoConsumer, QueueState, Run, Signal,
-    Taken, Watermarks,
+    ConsumerId, ConsumerOptions, Deliveries, Departure, Flow, GetOutcome, Link, NoConsumer, QueueState, Run, Scan,
+    Signal, Watermarks,
 };
 use parking_lot::Mutex;
 use tracing::warn;
 
-use self::consumers::{Consumers, Reading};
+use self::committing::Committing;
+use self::consumers::{Consumers, Reading, TakenBuffers};
 use crate::calls::{decode_call, queue_of};
 use crate::frame::{DataFrameError, decode};
 use crate::replies::{encode_answer, encode_done, encode_signal};
@@ -55,7 +59,7 @@ type Answers = Arc<Mutex<Vec<(u64, HomeAnswer)>>>;
 struct Behind;
 
 /// A call with a number, whose end is waited for.
-type Numbered = (u64, Option<NotTaken>);
+type NumberedCall = (u64, Option<NotTaken>);
 
 /// The session of a data link on the side of the queues.
 pub struct HomeSession {
@@ -66,7 +70,7 @@ pub struct HomeSession {
     output: Output,
     events: Vec<Event>,
     consumers: Consumers,
-    taken: Vec<Taken>,
+    taken: TakenBuffers,
     /// Gets that wait for a message to be read from the disk, by key.
     gets: BTreeMap<u64, WaitingGet>,
     /// Gets whose message's body is being read.
@@ -74,14 +78,16 @@ pub struct HomeSession {
     answers: Answers,
     /// Calls of groups that aren't committed.
     groups: BTreeMap<u64, Vec<LaneCall>>,
+    /// The group that is being carried out.
+    committing: Option<Committing>,
     /// Publishes that aren't durable.
     runs: RunsByStream<QueueRef>,
-    waits: InOrder<Numbered>,
+    waits: InOrder<NumberedCall>,
     registered: Registered,
     /// All calls with numbers up to here have ended, and some beyond.
     through: u64,
     beyond: BTreeSet<u64>,
-    not_taken: Vec<Numbered>,
+    not_taken: Vec<NumberedCall>,
     told_through: u64,
     /// A queue that this node's metadata doesn't know yet, and since when a call on it waits.
     behind: Option<(QueueId, Nanos)>,
@@ -108,11 +114,12 @@ impl HomeSession {
             output: Output::default(),
             events: Vec::new(),
             consumers: Consumers::default(),
-            taken: Vec::new(),
+            taken: TakenBuffers::default(),
             gets: BTreeMap::new(),
             reading_gets: Vec::new(),
             answers: Answers::default(),
             groups: BTreeMap::new(),
+            committing: None,
             runs: RunsByStream::default(),
             waits: InOrder::default(),
             registered: Registered::default(),
@@ -163,7 +170,9 @@ impl HomeSession {
         now: Nanos,
     ) -> Result<(), DataFrameError> {
         let (outbox, consumers) = (&self.outbox, &mut self.consumers);
-        let call = decode_call(kind, fields, || (outbox.clone(), consumers.next_key()))?;
+        let consumer = || (outbox.clone(), consumers.next_key());
+        let name = || queue.as_ref().map_or_else(|| "".into(), |queue| queue.info().name.clone());
+        let call = decode_call(kind, fields, consumer, name)?;
         match &call.what {
             CallKind::Publish { group: Some(group), .. } | CallKind::Settle { group: Some(group), .. } => {
                 self.groups.entry(*group).or_default().push(call);
@@ -189,6 +198,19 @@ impl HomeSession {
                 let part = BatchPart::of(&batch, index, count);
                 let published = queue.publish(part, persistent, Audience::Unpaced(None), now);
                 self.published(number, &queue, published, count, batch.memory() as u64);
+            }
+            CallKind::PublishChunk { chunk, numbered } => {
+                let Some(stream) = queue.as_stream() else {
+                    return self.refuse(number, CallKind::PublishChunk { chunk, numbered });
+                };
+                let numbered = numbered.as_ref().map(|(name, numbers)| Numbered { name, numbers });
+                let published = stream.publish_chunk(&chunk, numbered, now);
+                self.published(number, &queue, published, chunk.len() as u32, chunk.held_bytes());
+            }
+            CallKind::Activity { id, active, start } => {
+                if let Some(stream) = queue.as_stream() {
+                    stream.activity_answered(id, active, start, now);
+                }
             }
             CallKind::Settle { consumer, runs, how, .. } => {
                 let runs = self.consumers.settled(&queue, consumer, &runs);
@@ -252,7 +274,8 @@ impl HomeSession {
 
     /// The queue isn't here, or not any more.
     fn refuse(&mut self, number: Option<u64>, what: CallKind) {
-        let not_taken = matches!(what, CallKind::Publish { .. }).then_some(NotTaken::Gone);
+        let is_publish = matches!(what, CallKind::Publish { .. } | CallKind::PublishChunk { .. });
+        let not_taken = is_publish.then_some(NotTaken::Gone);
         self.number(number, WaitFor::default(), not_taken);
         if let CallKind::Ask(number, question) = what {
             let answer = match question {
@@ -263,45 +286,74 @@ impl HomeSession {
                 HomeQuestion::Purge | HomeQuestion::DropSetAside { .. } => HomeAnswer::Removed(0),
                 HomeQuestion::Size(_) => HomeAnswer::Size(0, 0),
                 HomeQuestion::RunState => HomeAnswer::RunState(QueueState::Deleted),
+                HomeQuestion::KeepOffset(_) | HomeQuestion::ActivateGroup(_) => HomeAnswer::Carried(false),
+                HomeQuestion::KeptOffset(_) | HomeQuestion::Sequence(_) | HomeQuestion::Search { .. } => {
+                    HomeAnswer::Found(None)
+                }
+                HomeQuestion::StreamEnds => HomeAnswer::StreamEnds(None),
+                HomeQuestion::Delete(_) => HomeAnswer::Deleted(Ok(0)),
             };
             encode_answer(self.output.buffer(), number, &answer, None);
         }
     }
 
-    /// Carries out a group at once: its calls have all come.
+    /// Carries out a group, whose calls have all come: in this turn, or if there are many, in several.
     fn commit(&mut self, group: u64, number: Option<u64>, now: Nanos) {
-        let mut open: Vec<Group> = Vec::new();
-        for call in self.groups.remove(&group).unwrap_or_default() {
-            let LaneCall { queue: id, number, what } = call;
-            let Some(queue) = self.queue(id) else {
-                self.refuse(number, what);
-                continue;
-            };
-            let stream = queue.stream().clone();
-            let at = open.iter().position(|group| group.stream().id() == stream.id()).unwrap_or_else(|| {
-                open.push(Group::new(&stream));
-                open.len() - 1
-            });
-            match what {
-                CallKind::Publish { batch, index, count, persistent, .. } => {
-                    let part = BatchPart::of(&batch, index, count);
-                    let published = queue.publish_in(&mut open[at], part, persistent, now);
-                    self.published(number, &queue, published, count, batch.memory() as u64);
-                }
-                CallKind::Settle { consumer, runs, how, .. } => {
-                    let runs = self.consumers.settled(&queue, consumer, &runs);
-                    let departure = match how {
-                        Settlement::Acknowledge => Departure::Settled,
-                        Settlement::Reject { .. } | Settlement::Requeue { .. } => Departure::Dropped,
-                    };
-                    queue.settle_in(&mut open[at], Deliveries::of(consumer, &runs), departure, now);
-                }
-                _ => {}
+        let calls = self.groups.remove(&group).unwrap_or_default();
+        self.committing = Some(Committing::new(number, calls, self.budget.share()));
+        self.go_on_committing(now);
+    }
+
+    /// Goes on with the group that is being carried out, as far as the turn allows. Nothing is read until it is done.
+    fn go_on_committing(&mut self, now: Nanos) {
+        let Some(mut committing) = self.committing.take() else { return };
+        if !committing.is_short && committing.slot.is_none() && !self.has_left {
+            let mut queues = committing.calls.as_slice().iter().filter_map(|call| self.queue(call.queue));
+            let has_room = queues.all(|queue| queue.stream().has_room());
+            committing.slot = if has_room { self.broker.own_group_slot().take() } else { None };
+            if committing.slot.is_none() {
+                self.next_look = Some(now + LOOK_NS);
+                self.committing = Some(committing);
+                return;
             }
         }
-        let waits = open.into_iter().map(|group| WaitFor::from(group.close(Wait::Confirm)));
-        let wait = WaitFor::all(waits);
-        self.number(number, wait, None);
+        while let Some(call) = committing.next(&mut self.budget) {
+            self.carry_out_in(&mut committing.groups, call, now);
+        }
+        if committing.calls.as_slice().is_empty() {
+            let waits = committing.groups.into_iter().map(|group| WaitFor::from(group.close(Wait::Confirm)));
+            let wait = WaitFor::all(waits);
+            self.number(committing.number, wait, None);
+        } else {
+            self.committing = Some(committing);
+        }
+    }
+
+    /// Carries out a call as part of the group of its queue's stream.
+    fn carry_out_in(&mut self, groups: &mut Vec<Group>, call: LaneCall, now: Nanos) {
+        let LaneCall { queue: id, number, what } = call;
+        let Some(queue) = self.queue(id) else { return self.refuse(number, what) };
+        let stream = queue.stream().clone();
+        let at = groups.iter().position(|group| group.stream().id() == stream.id()).unwrap_or_else(|| {
+            groups.push(Group::new(&stream));
+            groups.len() - 1
+        });
+        match what {
+            CallKind::Publish { batch, index, count, persistent, .. } => {
+                let part = BatchPart::of(&batch, index, count);
+                let published = queue.publish_in(&mut groups[at], part, persistent, now);
+                self.published(number, &queue, published, count, batch.memory() as u64);
+            }
+            CallKind::Settle { consumer, runs, how, .. } => {
+                let runs = self.consumers.settled(&queue, consumer, &runs);
+                let departure = match how {
+                    Settlement::Acknowledge => Departure::Settled,
+                    Settlement::Reject { .. } | Settlement::Requeue { .. } => Departure::Dropped,
+                };
+                queue.settle_in(&mut groups[at], Deliveries::of(consumer, &runs), departure, now);
+            }
+            _ => {}
+        }
     }
 }
 
@@ -336,11 +388,13 @@ impl HomeSession {
                 None => self.answer(number, NowOrLater::Now(GetOutcome::Empty), HomeAnswer::Got),
             },
             HomeQuestion::Purge => match queue.as_ledger() {
-                Some(queue) => self.answer_removed(number, queue.purge(now)),
+                Some(queue) => self.answer_durable(number, queue.purge(now), HomeAnswer::Removed),
                 None => self.answer(number, NowOrLater::Now(0), HomeAnswer::Removed),
             },
             HomeQuestion::DropSetAside { which, first, last } => match queue.as_ledger() {
-                Some(queue) => self.answer_removed(number, queue.drop_set_aside(which, first, last)),
+                Some(queue) => {
+                    self.answer_durable(number, queue.drop_set_aside(which, first, last), HomeAnswer::Removed)
+                }
                 None => self.answer(number, NowOrLater::Now(0), HomeAnswer::Removed),
             },
             HomeQuestion::Size(used) => {
@@ -348,11 +402,39 @@ impl HomeSession {
                 self.answer(number, size, |(ready, consumers)| HomeAnswer::Size(ready, consumers));
             }
             HomeQuestion::RunState => self.answer(number, queue.ask(RunState), HomeAnswer::RunState),
+            HomeQuestion::KeepOffset(kept) => match queue.as_stream() {
+                Some(stream) => self.answer(number, stream.keep_offset(kept, now), HomeAnswer::Carried),
+                None => self.answer(number, NowOrLater::Now(false), HomeAnswer::Carried),
+            },
+            HomeQuestion::ActivateGroup(name) => match queue.as_stream() {
+                Some(stream) => self.answer(number, stream.activate_group(&name, now), HomeAnswer::Carried),
+                None => self.answer(number, NowOrLater::Now(false), HomeAnswer::Carried),
+            },
+            HomeQuestion::KeptOffset(name) => {
+                self.answer(number, queue.ask(KeptOffsetOf(name)), HomeAnswer::Found);
+            }
+            HomeQuestion::Sequence(name) => {
+                let found = queue.ask(WriterSequence(name));
+                self.answer_durable(number, found, HomeAnswer::Found);
+            }
+            HomeQuestion::Search { start, filter } => {
+                let offset = |(offset, scan): (u64, Box<Scan>)| scan.end.map_or(offset, |end| offset.min(end));
+                let found = queue.ask(Search { start, filter });
+                self.answer(number, found, move |found| HomeAnswer::Found(found.map(offset)));
+            }
+            HomeQuestion::StreamEnds => self.answer(number, queue.ask(StreamEnds), HomeAnswer::StreamEnds),
+            HomeQuestion::Delete(deletion) => {
+                let Deletion { permit, command, condition } = *deletion;
+                let request = ChangeRequest::delete_queue(permit, command, condition);
+                let count = |changed: Changed| changed.deleted.iter().map(QueueRef::deleted_messages).sum();
+                let asked = self.broker.registry.change(request, now);
+                self.answer(number, asked, move |outcome| HomeAnswer::Deleted(outcome.map(count)));
+            }
         }
     }
 
     fn consume(&mut self, number: u64, queue: &QueueRef, (id, options): (ConsumerId, ConsumerOptions), now: Nanos) {
-        self.consumers.add(options.key, id, queue.clone(), options.mode);
+        self.consumers.add(id, queue.clone(), &options);
         let answer = queue.consume(id, options, now);
         if matches!(answer, NowOrLater::Now(Err(_))) {
             self.consumers.remove(id);
@@ -383,15 +465,20 @@ impl HomeSession {
         });
     }
 
-    /// Sends the answer to a removal once that is durable.
-    fn answer_removed(&self, number: u64, removed: NowOrLater<(u64, leveret_broker::ticket::Ticket)>) {
+    /// Sends an answer once it is durable.
+    fn answer_durable<T: Send + 'static>(
+        &self,
+        number: u64,
+        answer: NowOrLater<(T, impl Into<WaitFor> + Send + 'static)>,
+        of: impl FnOnce(T) -> HomeAnswer + Send + 'static,
+    ) {
         let (answers, outbox, streams) = (self.answers.clone(), self.outbox.clone(), self.broker.streams.clone());
-        removed.then(move |(count, ticket)| {
+        answer.then(move |(answer, wait)| {
             let tell = move |_: WaitEnd| {
-                answers.lock().push((number, HomeAnswer::Removed(count)));
+                answers.lock().push((number, of(answer)));
                 outbox.send(Event::Queue(Signal::Answered(0)));
             };
-            streams.when_over(ticket, Box::new(tell));
+            streams.when_over(wait, Box::new(tell));
         });
     }
 
@@ -549,6 +636,9 @@ impl HomeSession {
 
     /// The link is gone: what its consumers hold returns to its queues.
     fn leave(&mut self, now: Now) {
+        // All of it has come.
+        self.budget = TurnBudget::unlimited();
+        self.go_on_committing(now.monotonic);
         let (consumers, held) = self.consumers.take_all();
         for (queue, held) in held {
             let _ = queue.leave(&[], &held, false, now.monotonic);
@@ -568,7 +658,7 @@ impl HomeSession {
 impl Session for HomeSession {
     fn receive(&mut self, input: &[u8], now: Now) -> usize {
         let mut used = 0;
-        while !self.is_finished {
+        while !self.is_finished && self.committing.is_none() {
             let taken = match decode(&input[used..]) {
                 Ok(None) => break,
                 Ok(Some((kind, fields, length))) => {
@@ -593,6 +683,7 @@ impl Session for HomeSession {
         self.budget.renew();
         let waits = |(id, since): (QueueId, Nanos)| now.monotonic < since + BEHIND_NS && self.is_coming(id);
         self.next_look = self.behind.filter(|behind| waits(*behind)).map(|_| now.monotonic + LOOK_NS);
+        self.go_on_committing(now.monotonic);
         self.budget.spend(APPLY);
         self.handle_events(now.monotonic);
         self.tell_done();
@@ -602,11 +693,13 @@ impl Session for HomeSession {
     }
 
     fn wants_turn(&self) -> bool {
-        self.output.len() < OUTPUT_BYTES && self.consumers.has_scheduled() || self.budget.is_spent()
+        self.output.len() < OUTPUT_BYTES && self.consumers.has_scheduled()
+            || self.budget.is_spent()
+            || self.committing.is_some() && self.next_look.is_none()
     }
 
     fn wants_read(&self) -> bool {
-        self.next_look.is_none()
+        self.next_look.is_none() && self.committing.is_none()
     }
 
     fn next_deadline(&self) -> Option<Nanos> {

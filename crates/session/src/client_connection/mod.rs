@@ -222,14 +222,15 @@ impl ClientConnection {
     /// A stream that takes no publishes at the moment, among the streams that this connection publishes to.
     #[inline]
     fn full_stream(&self) -> Option<StreamId> {
-        self.undurable.streams().find(|stream| !self.broker.streams.has_room(*stream))
+        self.undurable.holding().find(|stream| !self.broker.streams.takes_publishers(*stream))
     }
 
     /// Why this connection's publishes wait, and whether all publishers wait. If not, only its own share on the way to
     /// the disk is used up.
     pub fn log_wait(&self) -> (WaitReason, bool) {
         let full = self.full_stream();
-        let stream = self.broker.streams.get(full.unwrap_or_default());
+        let first = || self.undurable.streams().next().unwrap_or_default();
+        let stream = self.broker.streams.get(full.unwrap_or_else(first));
         (stream.map_or(WaitReason::LogFull, |stream| stream.publish_wait()), full.is_some())
     }
 
@@ -246,7 +247,9 @@ impl ClientConnection {
         let (streams, outbox) = (&self.broker.streams, &self.outbox);
         self.registered.register(|awaited| streams.notify(awaited, Waiter::Connection(outbox.clone())));
         let has_room = match full {
-            Some(stream) => self.broker.streams.has_room(stream),
+            // A commit waits for room alone.
+            Some(stream) if self.waits_for_room.is_some() => self.broker.streams.has_room(stream),
+            Some(stream) => self.broker.streams.takes_publishers(stream),
             None => wants_room && !self.undurable.is_full(),
         };
         if has_room {
