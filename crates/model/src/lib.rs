@@ -21,6 +21,7 @@ mod exchange;
 mod hash_on;
 mod home;
 mod id;
+mod identity;
 mod limits;
 mod line_ends;
 mod member;
@@ -57,6 +58,10 @@ pub use exchange::{Exchange, ExchangeType, HeadersMatch};
 pub use hash_on::{HashOn, HashProperty, hash_weight};
 pub use home::Home;
 pub use id::{ConnectionId, ExchangeId, MemberNumber, QueueId};
+pub use identity::{
+    AskedGrants, Glob, GrantAnswer, GrantQuestion, Grants, IDENTITY_BYTES_MAX, INTERNAL_BACKEND, Identity, Right,
+    ScopeRule, Scopes,
+};
 pub use limits::Limits;
 pub use line_ends::without_line_ends;
 pub use member::{AppliedEntry, Member, PutMember};

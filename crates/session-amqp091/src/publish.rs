@@ -143,7 +143,7 @@ impl Session {
         if flags & FLAG_REPLY_TO != 0 {
             rewritten = self.with_volatile_reply_to(channel, properties)?;
         }
-        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id: None };
+        let publisher = Publisher { who: &self.client.identity, vhost: &self.client.vhost, client_id: None };
         let mut overlay = Vec::new();
         let route = match headers
             .map(FurtherKeys::of)
@@ -180,7 +180,7 @@ impl Session {
                 expiry_ms = Envelope::expiry(now.wall_ms, time_to_live_ms(text.as_bytes()).map_err(precondition)?);
             }
             if let Some(user) = decoded.user_id {
-                let checked = self.client.broker.check_user_id(&self.client.user, user.as_bytes());
+                let checked = self.client.broker.check_user_id(&self.client.identity, user.as_bytes());
                 checked.map_err(precondition)?;
             }
         }

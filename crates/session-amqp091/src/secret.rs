@@ -20,7 +20,8 @@ impl Session {
     pub(crate) fn update_secret(&mut self, reason: &str, now: Now) -> Result<()> {
         self.told().secret_updated(reason);
         if self.authorize(Action::Enter).is_err() {
-            let text = format!("access to vhost '{}' refused for user '{}'", self.client.vhost, self.client.user);
+            let text =
+                format!("access to vhost '{}' refused for user '{}'", self.client.vhost, self.client.identity.name());
             return Err(ProtocolError::new(ReplyCode::NotAllowed, text));
         }
         encode_method(self.out(0), 0, &Method::ConnectionUpdateSecretOk(connection::UpdateSecretOk {}));

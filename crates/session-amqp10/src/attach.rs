@@ -302,7 +302,7 @@ impl Connection {
                     filter: filters.messages,
                     stream: filters.stream,
                     timeout_ms: own_timeout_ms,
-                    user: self.client.user.clone(),
+                    user: self.client.identity.name().clone(),
                     arguments: filters.shown,
                 };
                 match queue.consume(id, options, now.monotonic) {

@@ -299,7 +299,7 @@ impl Steps for Connection {
             InputHold::Again { .. } | InputHold::Change | InputHold::NextTurn | InputHold::Asked { .. } => {
                 driven::Frame::Waits
             }
-            _ if self.client.awaits_publishes() => driven::Frame::Waits,
+            _ if self.client.awaits_publishes() || self.client.is_asking() => driven::Frame::Waits,
             _ => driven::Frame::Used(length),
         }
     }

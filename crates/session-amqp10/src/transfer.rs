@@ -125,7 +125,7 @@ impl Connection {
         let Publisher { assembly, destination, .. } = publisher;
         let Some(payload) = assembly.large(from) else { return Ok(()) };
         let Ok(Some((message, body))) = incoming::amqp10_start(payload) else { return Ok(()) };
-        if !message.durable || message.user_id.is_some_and(|user| user != self.client.user.as_bytes()) {
+        if !message.durable || message.user_id.is_some_and(|user| user != self.client.identity.name().as_bytes()) {
             return Ok(());
         }
         let Ok((exchange, key)) = address_of(destination, &message) else { return Ok(()) };
@@ -316,7 +316,7 @@ impl Connection {
     }
 
     fn route(&mut self, exchange: &[u8], key: &[u8], message: &Incoming<'_>) -> Result<Arc<Route>> {
-        let publisher = route::Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id: None };
+        let publisher = route::Publisher { who: &self.client.identity, vhost: &self.client.vhost, client_id: None };
         let snapshot = self.client.broker.registry.snapshot();
         let headers = MessageHeaders(message.headers);
         let mut further = message.further_keys().peekable();
@@ -358,7 +358,7 @@ impl Connection {
     }
 
     fn check_user_id(&self, claimed: &[u8]) -> Result<()> {
-        let checked = self.client.broker.check_user_id(&self.client.user, claimed);
+        let checked = self.client.broker.check_user_id(&self.client.identity, claimed);
         checked.map_err(|text| Failure::link(condition::UNAUTHORIZED_ACCESS, text))
     }
 }

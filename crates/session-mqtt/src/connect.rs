@@ -25,13 +25,14 @@ impl Session {
     /// CONNECT.
     pub(crate) fn connect(&mut self, connect: &Connect<'_>, now: Now) {
         self.version = connect.version;
-        match self.identify(connect) {
+        match self.identify(connect, now) {
+            Err(_) if self.client.parks(now) => {}
             Ok(()) => self.begin_opening(connect.clean_start, now),
             Err(failure) => self.refuse_connect(&failure, now),
         }
     }
 
-    fn identify(&mut self, connect: &Connect<'_>) -> Result<(), BrokenRule> {
+    fn identify(&mut self, connect: &Connect<'_>, now: Now) -> Result<(), BrokenRule> {
         self.negotiate(connect)?;
         self.client_id = self.check_client_id(connect)?;
         let (name, password) = self.credentials(connect)?;
@@ -41,17 +42,25 @@ impl Session {
             return refused(ReasonCode::BAD_USER_NAME_OR_PASSWORD, format!("vhost '{vhost}' does not exist"));
         }
         let response = [b"\0", user.as_bytes(), b"\0", &password].concat();
-        let user = self.client.check_login("PLAIN", Cow::Owned(response)).map_err(|reason| {
+        if !self.client.is_logged_in() {
+            self.log_in(response, now)?;
+        }
+        self.enter(&snapshot.topology, vhost)?;
+        self.will = connect.will.as_ref().map(|will| Box::new(StoredWill::new(will)));
+        Ok(())
+    }
+
+    fn log_in(&mut self, response: Vec<u8>, now: Now) -> Result<(), BrokenRule> {
+        let outcome = self.client.check_login("PLAIN", Cow::Owned(response), now);
+        let who = outcome.unwrap_or_else(|| Err("the backend hasn't answered yet".to_owned())).map_err(|reason| {
             let code = match reason.contains("localhost") {
                 true => ReasonCode::NOT_AUTHORIZED,
                 false => ReasonCode::BAD_USER_NAME_OR_PASSWORD,
             };
             BrokenRule::new(code, reason)
         })?;
-        self.told().authenticated(&user);
-        self.client.log_in(&user, "PLAIN");
-        self.enter(&snapshot.topology, vhost)?;
-        self.will = connect.will.as_ref().map(|will| Box::new(StoredWill::new(will)));
+        self.told().authenticated(who.name());
+        self.client.log_in(who, "PLAIN", now);
         Ok(())
     }
 
@@ -129,7 +138,7 @@ impl Session {
         let quota = |text: String| BrokenRule::new(ReasonCode::QUOTA_EXCEEDED, text);
         broker.check_connection_limit().map_err(|refused| quota(refused.to_string()))?;
         let counted = self.shared.open.enter(self.shared.settings.max_connections).map_err(quota)?;
-        authorize(topology, &self.client.user, &vhost, Action::Enter)
+        authorize(topology, &self.client.identity, &vhost, Action::Enter)
             .map_err(|refused| BrokenRule::new(ReasonCode::NOT_AUTHORIZED, refused.to_string()))?;
         self.client.enter(topology, vhost).map_err(|reached| quota(reached.to_string()))?;
         self.counted = Some(counted);

@@ -22,7 +22,7 @@ impl BrokenRule {
 /// The reason code of a refusal.
 pub(crate) fn reason_of(refused: &Refused) -> ReasonCode {
     match refused.kind {
-        RefusedKind::AccessRefused | RefusedKind::NotAllowed => ReasonCode::NOT_AUTHORIZED,
+        RefusedKind::AccessRefused | RefusedKind::NotAllowed | RefusedKind::Unanswered => ReasonCode::NOT_AUTHORIZED,
         RefusedKind::LimitReached => ReasonCode::QUOTA_EXCEEDED,
         _ => ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR,
     }

@@ -172,7 +172,7 @@ impl Session {
         }
         let snapshot = self.client.broker.registry.snapshot();
         let client_id = Some(&*self.client_id);
-        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id };
+        let publisher = Publisher { who: &self.client.identity, vhost: &self.client.vhost, client_id };
         self.client.routes.find(&snapshot, &publisher, exchange.as_bytes(), key, &MessageHeaders(headers))
     }
 

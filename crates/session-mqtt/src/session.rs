@@ -137,8 +137,8 @@ impl Session {
     /// Its user lacks the permission.
     pub(crate) fn authorize(&self, action: Action<'_>) -> Result<Permit, Refused> {
         let snapshot = self.client.broker.registry.snapshot();
-        let (user, vhost) = (&self.client.user, &self.client.vhost);
-        authorize_client(&snapshot.topology, user, vhost, Some(&self.client_id), action)
+        let (who, vhost) = (&self.client.identity, &self.client.vhost);
+        authorize_client(&snapshot.topology, who, vhost, Some(&self.client_id), action)
     }
 
     pub(crate) fn told(&self) -> Told<'_> {

@@ -136,7 +136,7 @@ impl Steps for Session {
             self.has_connect = true;
             self.client.budget.spend(CONTROL);
             self.connect(connect, now);
-            return driven::Frame::Used(length);
+            return if self.client.is_asking() { driven::Frame::Waits } else { driven::Frame::Used(length) };
         }
         match self.packet(&packet, now) {
             Ok(true) => driven::Frame::Used(length),

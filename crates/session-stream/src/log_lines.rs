@@ -11,7 +11,8 @@ impl Session {
 
     /// The same, to be said when it turns out that it is so.
     pub(crate) fn refused_line(&self, command: &str, why: &str) -> impl FnOnce() + Send + 'static {
-        let (name, user, vhost) = (self.client.name.clone(), self.client.user.clone(), self.client.vhost.clone());
+        let (name, user, vhost) =
+            (self.client.name.clone(), self.client.identity.name().clone(), self.client.vhost.clone());
         let (pid, command, why) = (self.client.id.counter(), command.to_owned(), why.to_owned());
         move || {
             tracing::warn!(

@@ -173,7 +173,7 @@ impl Steps for Session {
                 let why = format!("{name} came before the connection was open");
                 self.close_for(ResponseCode::UnknownFrame, &why, now);
             }
-            return driven::Frame::Used(length);
+            return if self.client.is_asking() { driven::Frame::Waits } else { driven::Frame::Used(length) };
         }
         if let Request::Publish(publish) = request {
             return match self.publish(publish, now) {
@@ -193,7 +193,7 @@ impl Steps for Session {
         }
         self.client.budget.spend(CONTROL);
         self.command(&request, now);
-        driven::Frame::Used(length)
+        if self.client.is_asking() { driven::Frame::Waits } else { driven::Frame::Used(length) }
     }
 
     fn flush(&mut self, now: Now) {

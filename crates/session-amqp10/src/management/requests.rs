@@ -78,7 +78,7 @@ impl Connection {
     pub(crate) fn tell_failed(&self, what: fmt::Arguments<'_>, refusal: &Refusal) {
         tracing::warn!(
             connection = %self.client.name,
-            user = %self.client.user,
+            user = %self.client.identity.name(),
             "request {what} failed: {}",
             cut(&refusal.to_string()),
         );
