@@ -69,6 +69,9 @@ impl Connection {
         self.forget_declaring(|link| link != (session.channel, handle));
         self.forget_attaching(|link| link != (session.channel, handle), now);
         let attached = check(attach).and_then(|()| self.attach_counted(session, attach, now));
+        if attached.is_err() && self.client.parks(now) {
+            return Ok(());
+        }
         if attached.is_err() || !matches!(self.held, InputHold::Again { .. } | InputHold::Change) {
             // The queue that was declared for this link is none of the next one's.
             self.declaring = None;

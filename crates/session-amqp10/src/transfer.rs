@@ -105,6 +105,14 @@ impl Connection {
         payload: &[u8],
         now: Now,
     ) -> Result<()> {
+        if self.client.identity.asked().is_some()
+            && !transfer.more
+            && self.lacks_answer_to_publish(publisher, payload)
+            && self.client.parks(now)
+        {
+            session.window.take_back_transfer();
+            return Ok(());
+        }
         let size_max = self.client.broker.settings.max_message_size;
         let Some(mut complete) = publisher.receive(transfer, payload, size_max)? else {
             return self.begin_large(publisher);
@@ -115,6 +123,19 @@ impl Connection {
         let published = self.publish(&mut on, &destination, &mut complete, now);
         publisher.destination = destination;
         published
+    }
+
+    /// Whether a backend has to answer before the message that this transfer completes is granted or refused. Nothing of the transfer may
+    /// have been taken in.
+    #[cold]
+    fn lacks_answer_to_publish(&self, publisher: &Publisher, payload: &[u8]) -> bool {
+        let Some(earlier) = publisher.assembly.gathered() else { return false };
+        let whole = [earlier, payload].concat();
+        let Ok(message) = incoming::amqp10(&whole) else { return false };
+        let Ok((exchange, key)) = address_of(&publisher.destination, &message) else { return false };
+        let publishes = |routing_key| Action::PublishWith { exchange: &exchange, routing_key };
+        let mut keys = std::iter::once(key.as_bytes()).chain(message.further_keys());
+        keys.any(|key| self.client.lacks_answer(publishes(key)))
     }
 
     /// Starts to write a large durable message to its file as it comes, if it only goes to durable queues; it is routed

@@ -32,3 +32,8 @@ pub(crate) fn reason_of(refused: &Refused) -> ReasonCode {
 pub(crate) fn is_unauthorized(refused: &Refused) -> bool {
     matches!(refused.kind, RefusedKind::AccessRefused | RefusedKind::NotAllowed)
 }
+
+/// The failure of a packet for which a backend has to answer first. The packet is taken again then.
+pub(crate) fn refused_as_a_whole(refused: &Refused) -> BrokenRule {
+    BrokenRule::new(ReasonCode::NOT_AUTHORIZED, refused.to_string())
+}

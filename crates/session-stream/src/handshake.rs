@@ -112,7 +112,7 @@ impl Session {
     /// The secret was renewed: what the user's permissions don't allow any more ends.
     fn renewed(&mut self, now: Now) {
         self.told().secret_updated("SaslAuthenticate");
-        let may = |session: &Self, action| session.client.authorize(action).is_ok();
+        let may = |session: &Self, action| session.client.no_longer_grants(action).is_none();
         let resource = leveret_model::Resource::Queue;
         let written = self.publishers.values().map(|known| &known.stream);
         let mut ended: Vec<_> = written.filter(|stream| !may(self, Action::Write(resource(stream)))).cloned().collect();
@@ -153,7 +153,11 @@ impl Session {
 
     /// `Open`: enters a vhost.
     pub(crate) fn open(&mut self, correlation: u32, vhost: &str, now: Now) {
-        if let Err(why) = self.enter(vhost) {
+        let entered = self.enter(vhost);
+        if entered.is_err() && self.client.parks(now) {
+            return;
+        }
+        if let Err(why) = entered {
             self.refused.count(ResponseCode::VhostAccessFailure);
             return self.refuse_later(RefusedLogin::Vhost { correlation }, &why, now);
         }

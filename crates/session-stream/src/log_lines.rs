@@ -6,6 +6,10 @@ use leveret_broker::log_lines::category;
 impl Session {
     /// Logs why a command is refused: the client is told a code only.
     pub(crate) fn tell_refused(&self, command: &str, why: &str) {
+        if self.client.awaits_answer() {
+            // Nothing is refused yet.
+            return;
+        }
         self.refused_line(command, why)();
     }
 

@@ -192,8 +192,14 @@ impl Steps for Session {
             }
         }
         self.client.budget.spend(CONTROL);
+        let mark = self.client.output.mark();
         self.command(&request, now);
-        if self.client.is_asking() { driven::Frame::Waits } else { driven::Frame::Used(length) }
+        if self.client.parks(now) {
+            // Whatever was answered was a refusal, and nothing else was done.
+            self.client.output.rewind(mark);
+            return driven::Frame::Waits;
+        }
+        driven::Frame::Used(length)
     }
 
     fn flush(&mut self, now: Now) {

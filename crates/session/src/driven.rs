@@ -198,6 +198,7 @@ impl<S: Steps> Driven<S> {
             // A connection that isn't open yet is refused when it opens.
             Event::Maintenance => {
                 if steps.is_open() && steps.client().broker.is_in_maintenance() {
+                    steps.client_mut().stop_asking();
                     steps.close_for_maintenance(now);
                 }
             }
@@ -206,7 +207,10 @@ impl<S: Steps> Driven<S> {
                     steps.shed(&reason, now);
                 }
             }
-            Event::Close(reason) => steps.close(&reason, now),
+            Event::Close(reason) => {
+                steps.client_mut().stop_asking();
+                steps.close(&reason, now);
+            }
         }
     }
 
@@ -236,6 +240,7 @@ impl<S: Steps> Driven<S> {
             client.end_asking(now);
         }
         if client.credential_due().is_some() && client.credential_ends(now) {
+            client.stop_asking();
             return steps.credential_expired(now);
         }
         if self.input_deadline().is_some_and(|deadline| now.monotonic >= deadline) {

@@ -2,7 +2,7 @@
 //!
 //! Client: `TOY`, `login USER PASSWORD`, `declare QUEUE`, `note NAME VALUE` of the next message, `publish QUEUE BODY`,
 //! `send EXCHANGE BODY`, `consume QUEUE CREDIT`, `ack NUMBER`. Server: `ok`, `error TEXT`, `confirmed COUNT`, `note NAME VALUE` of the
-//! next message, `message NUMBER BODY`, `blocked`, `unblocked`.
+//! next message, `message NUMBER BODY`, `blocked`, `unblocked`, `closed REASON`.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -372,7 +372,8 @@ impl Steps for ToySession {
         self.is_over = true;
     }
 
-    fn close(&mut self, _reason: &str, _now: Now) {
+    fn close(&mut self, reason: &str, _now: Now) {
+        self.say(format_args!("closed {reason}"));
         self.is_over = true;
     }
 

@@ -71,6 +71,8 @@ struct Answers {
     known: FxHashMap<GrantQuestion, bool>,
     wanted: Option<GrantQuestion>,
     failed: Option<GrantQuestion>,
+    /// The name that the server chose for the object of a frame that may be taken again.
+    chosen: Option<String>,
 }
 
 impl AskedGrants {
@@ -121,6 +123,18 @@ impl AskedGrants {
         }
     }
 
+    /// A name that begins with `prefix`, chosen for an object: the same one until it is used, since the answer is about that.
+    pub fn choose(&self, prefix: &str, choose: impl FnOnce() -> String) -> String {
+        let mut answers = self.lock();
+        let kept = answers.chosen.take().filter(|name| name.starts_with(prefix));
+        answers.chosen.insert(kept.unwrap_or_else(choose)).clone()
+    }
+
+    /// The chosen name is used: the next one is another.
+    pub fn use_chosen(&self) {
+        self.lock().chosen = None;
+    }
+
     pub(super) fn all(&self) -> Vec<(GrantQuestion, bool)> {
         self.lock().known.iter().map(|(question, answer)| (question.clone(), *answer)).collect()
     }
@@ -162,6 +176,21 @@ mod tests {
         grants.note(question.clone(), GrantAnswer::Failed);
         assert_eq!(grants.look(question.clone()), Some(false));
         assert_eq!(grants.look(question), None);
+    }
+
+    #[test]
+    fn a_chosen_name_stays_until_it_is_used() {
+        let grants = AskedGrants::default();
+        let mut count = 0;
+        let mut choose = |prefix: &str| {
+            grants.choose(prefix, || {
+                count += 1;
+                format!("{prefix}{count}")
+            })
+        };
+        assert_eq!([choose("a-"), choose("a-"), choose("b-"), choose("b-")], ["a-1", "a-1", "b-2", "b-2"]);
+        grants.use_chosen();
+        assert_eq!(choose("b-"), "b-3");
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Answers of the backend of a client's identity. A frame that needs one is taken again when it is there; until then input is
 //! blocked, and everything else goes on.
 
+use std::sync::Arc;
+
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::authenticate::{LoginOutcome, later_grant};
 use leveret_broker::time::{Nanos, Now, SECOND};
-use leveret_model::{AskedGrants, GrantAnswer, GrantQuestion};
+use leveret_model::{Action, AskedGrants, GrantAnswer, GrantQuestion, Refused, RefusedKind};
 
 use super::ClientConnection;
 
@@ -35,6 +37,11 @@ impl ClientConnection {
         self.asking.as_ref().is_some_and(|asking| !matches!(asking.answer, Expected::LoggedIn(_)))
     }
 
+    /// Whether something was refused only because a backend has to answer first.
+    pub fn awaits_answer(&self) -> bool {
+        self.identity.asked().is_some_and(AskedGrants::wants)
+    }
+
     /// Whether the frame that was just refused waits for a backend's answer instead: then it is taken again later. Asked for each frame
     /// that is refused, before anything is written or changed for it.
     #[must_use]
@@ -54,6 +61,40 @@ impl ClientConnection {
         answer.notify(self.outbox.clone(), BACKEND_KEY);
         self.ask(Expected::Grant(question, answer), now);
         true
+    }
+
+    /// Whether a backend has to answer before this is granted or refused. Then the question is noted.
+    pub fn lacks_answer(&self, action: Action<'_>) -> bool {
+        self.identity.asked().is_some()
+            && self.authorize(action).is_err_and(|refused| refused.kind == RefusedKind::Unanswered)
+    }
+
+    /// Whether something that was granted isn't any more. An answer that isn't there refuses nothing that goes on already, and isn't
+    /// asked for.
+    pub fn no_longer_grants(&self, action: Action<'_>) -> Option<Refused> {
+        let refused = self.authorize(action).err()?;
+        if refused.kind == RefusedKind::Unanswered {
+            self.identity.asked().and_then(AskedGrants::take_wanted);
+            return None;
+        }
+        Some(refused)
+    }
+
+    /// A name for an object that no other object has. A frame that is taken again gets the same one, until
+    /// [`ClientConnection::name_is_used`].
+    pub fn new_name(&self, prefix: &str) -> Arc<str> {
+        let next = || self.broker.names.next(prefix);
+        match self.identity.asked() {
+            Some(asked) => asked.choose(prefix, next).into(),
+            None => next().into(),
+        }
+    }
+
+    /// The object of the new name may be made.
+    pub fn name_is_used(&self) {
+        if let Some(asked) = self.identity.asked() {
+            asked.use_chosen();
+        }
     }
 
     /// Waits for the outcome of a login.
@@ -108,6 +149,11 @@ impl ClientConnection {
             Some(Expected::Grant(..)) => self.granted_later(GrantAnswer::Failed, now),
             Some(Expected::LoggedIn(_)) | None => {}
         }
+    }
+
+    /// Forgets what was asked, since the connection is being closed: input goes on, up to the client's answer.
+    pub(crate) fn stop_asking(&mut self) {
+        self.asking = None;
     }
 
     fn logged_in_later(&mut self, outcome: LoginOutcome, now: Now) {
