@@ -11,6 +11,7 @@
 pub mod amqp091;
 pub mod amqp10;
 pub mod audit;
+pub mod backend;
 mod backlog;
 pub mod body;
 pub mod clock;

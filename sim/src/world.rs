@@ -9,7 +9,6 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use leveret_broker::asked::NowOrLater;
-use leveret_broker::authenticate::Anybody;
 use leveret_broker::streams::StoreId;
 use leveret_broker::streams::{Placing, Streams};
 use leveret_broker::ticket::{StreamId, Ticket};
@@ -22,6 +21,7 @@ use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
 use leveret_session_stream::StreamProtocol;
 
+use crate::backend::Backend;
 use crate::clock::Clock;
 use crate::cores::{Cores, TaskWake};
 use crate::disk::{SimDisk, User};
@@ -84,6 +84,8 @@ pub struct World {
     pub hash: EventHash,
     /// The counters.
     pub tally: Tally,
+    /// The backend of logins.
+    pub backend: Arc<Backend>,
     /// Clients with their tasks.
     pub links: Vec<Link>,
     cores: Arc<Cores>,
@@ -121,6 +123,7 @@ enum Action {
     Read,
     Body,
     Deferred(usize),
+    Backend,
 }
 
 impl World {
@@ -189,10 +192,11 @@ impl World {
         let protocols: Vec<Arc<dyn Protocol>> =
             vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol), Arc::new(StreamProtocol::default())];
         let Logs { options, placing } = log.into();
+        let backend = Arc::<Backend>::default();
         let recovered = Broker::recover_streams(
             &*disk,
             (options, placing),
-            Setup { settings, protocols, authenticator: Arc::new(Anybody), counters },
+            Setup { settings, protocols, authenticator: backend.clone(), counters },
             clock.now(),
         );
         let (broker, report) = recovered.map_err(|error| Failure::new(Check::Starts, error.to_string()))?;
@@ -213,6 +217,7 @@ impl World {
         let mut world = Self {
             disk,
             broker,
+            backend,
             random,
             clock,
             hash: EventHash::default(),
@@ -435,6 +440,9 @@ impl World {
         let now = self.clock.now();
         let has_work = |core: &usize| self.broker.has_deferred_work(*core, now);
         actions.extend((0..CORES).filter(has_work).map(Action::Deferred));
+        if self.backend.waiting() > 0 {
+            actions.push(Action::Backend);
+        }
     }
 
     /// The time of the clock at which something is due; `None` if nothing is, without a client.
@@ -503,6 +511,7 @@ impl World {
                     self.read_failed()?;
                 }
             }
+            Action::Backend => self.backend.answer(self.random.below(1 << 16) as usize),
             Action::Body => match self.bodies.step(&self.broker, &*self.disk) {
                 Ok(written) => self.tally.add("body files written or removed", written.into()),
                 Err(error) => self.stopped = Some(error.to_string()),

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use leveret_model::{Refused, RefusedKind, Topology};
+use leveret_model::{Identity, Refused, RefusedKind, Topology};
 
 use crate::Response;
 use crate::password::verify;
@@ -30,7 +30,7 @@ impl LoginRefused {
     }
 }
 
-/// Authenticates a peer and returns its user. `loopback_users` may only connect from this machine.
+/// Authenticates a peer as a user of the model. `loopback_users` may only connect from this machine.
 ///
 /// # Errors
 /// The response is malformed, the user unknown or without a password, the password wrong, or the peer isn't on this
@@ -40,7 +40,7 @@ pub fn authenticate(
     response: Response<'_>,
     peer_is_loopback: bool,
     loopback_users: &[String],
-) -> Result<Arc<str>, LoginRefused> {
+) -> Result<Identity, LoginRefused> {
     let mechanism = response.mechanism();
     let Some((name, password)) = response.parse() else {
         return Err(LoginRefused::new(mechanism, format_args!("malformed response")));
@@ -63,7 +63,7 @@ pub fn recognise(
     name: &str,
     peer_is_loopback: bool,
     loopback_users: &[String],
-) -> Result<Arc<str>, LoginRefused> {
+) -> Result<Identity, LoginRefused> {
     let user = topology.user(name).ok_or_else(|| {
         LoginRefused::new(mechanism, format_args!("user '{}' - invalid credentials", name.escape_debug()))
     })?;
@@ -75,12 +75,12 @@ fn from_where_it_may(
     mechanism: &str,
     peer_is_loopback: bool,
     loopback_users: &[String],
-) -> Result<Arc<str>, LoginRefused> {
+) -> Result<Identity, LoginRefused> {
     if !peer_is_loopback && loopback_users.iter().any(|only_here| **only_here == **name) {
         let detail = format_args!("user '{name}' can only connect via localhost (setting loopback_users)");
         return Err(LoginRefused::new(mechanism, detail));
     }
-    Ok(name.clone())
+    Ok(Identity::of_model(name.clone()))
 }
 
 #[cfg(test)]
@@ -110,7 +110,7 @@ mod tests {
         let topology = topology();
         let amqplain = Response::AmqPlain { login: b"guest", password: b"guest" };
         for response in [Response::Plain(b"\0guest\0guest"), amqplain] {
-            assert_eq!(authenticate(&topology, response, true, &[]).as_deref(), Ok("guest"));
+            assert_eq!(authenticate(&topology, response, true, &[]), Ok(Identity::of_model("guest")));
         }
     }
 
@@ -145,7 +145,7 @@ mod tests {
     fn a_certificate_names_a_user_allowed_from_its_address() {
         let topology = topology();
         let from = |name, loopback| recognise(&topology, "EXTERNAL", name, loopback, &["guest".to_owned()]);
-        assert_eq!(from("guest", true).as_deref(), Ok("guest"));
+        assert_eq!(from("guest", true), Ok(Identity::of_model("guest")));
         for (name, loopback, detail) in [("nobody", true, "invalid credentials"), ("guest", false, "localhost")] {
             let error = from(name, loopback).unwrap_err();
             assert_eq!(error.refused.reply_text(), TEXT.replace("PLAIN", "EXTERNAL"));

@@ -1,4 +1,4 @@
-//! The answer of a queue, or of the control plane, to a call: at once, or later, as from another node.
+//! The answer of a queue, of the control plane or of a backend of logins to a call: at once, or later, as from another node.
 //!
 //! A caller handles both ways in one function: with an answer at once it calls that function itself, with a later one once it
 //! is signalled. Every question is answered: if whoever was asked is gone, or the way to it is cut, the asker gets the answer that
@@ -21,7 +21,7 @@ pub enum NowOrLater<T> {
 pub struct Later<T>(Arc<Mutex<State<T>>>);
 
 /// The other end of an answer that comes later. If it is dropped without an answer, whoever was asked is gone.
-pub(crate) struct AnswerPlace<T> {
+pub struct AnswerPlace<T> {
     state: Option<Arc<Mutex<State<T>>>>,
     /// The answer of somebody who is gone.
     gone: fn() -> T,
@@ -46,7 +46,7 @@ pub(crate) fn later<T: Default>() -> (AnswerPlace<T>, Later<T>) {
 }
 
 /// Both ends of an answer that comes later; `gone` is the answer of somebody who is gone.
-pub(crate) fn later_or<T>(gone: fn() -> T) -> (AnswerPlace<T>, Later<T>) {
+pub fn later_or<T>(gone: fn() -> T) -> (AnswerPlace<T>, Later<T>) {
     let state = Arc::new(Mutex::new(State::Open));
     (AnswerPlace { state: Some(state.clone()), gone }, Later(state))
 }
@@ -137,7 +137,7 @@ impl<T> Drop for Later<T> {
 
 impl<T> AnswerPlace<T> {
     /// Answers. The caller holds no lock.
-    pub(crate) fn answer(mut self, answer: T) {
+    pub fn answer(mut self, answer: T) {
         if let Some(state) = self.state.take() {
             put(&state, answer);
         }

@@ -2,35 +2,49 @@
 
 use std::borrow::Cow;
 
-use leveret_model::Topology;
+use leveret_model::{GrantAnswer, GrantQuestion, Identity, Topology};
 
+use crate::asked::{AnswerPlace, Later, NowOrLater, later_or};
 use crate::peer::Peer;
 use crate::settings::Settings;
 
 /// The mechanism of clients that present a certificate (RFC 4422, appendix A).
 const EXTERNAL: &str = "EXTERNAL";
 
-/// Checks credentials. Implemented by the node over the `auth` crate; must not block.
+/// The outcome of a login: the identity, or the reason of a refusal for the log. The client only learns that it was refused.
+pub type LoginOutcome = Result<Identity, String>;
+
+/// Checks credentials, and answers what identities may do. Implemented by the node over the `auth` crate. No call blocks: a backend
+/// that has to be asked answers later.
 pub trait Authenticate: Send + Sync {
-    /// Checks credentials, and returns the user's name.
+    /// Checks credentials.
     ///
     /// For every mechanism `response` has PLAIN's form (RFC 4616); AMQPLAIN's table is converted to it.
-    ///
-    /// # Errors
-    /// The reason, for the log; the client only learns that it was refused.
     fn authenticate(
         &self,
         topology: &Topology,
         mechanism: &str,
         response: &[u8],
         peer_is_loopback: bool,
-    ) -> Result<String, String>;
+    ) -> NowOrLater<LoginOutcome>;
 
-    /// Returns the name of the user that the peer's certificate names; the certificate is verified already.
-    ///
-    /// # Errors
-    /// As [`Authenticate::authenticate`].
-    fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> Result<String, String>;
+    /// The identity that the peer's certificate names; the certificate is verified already.
+    fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> NowOrLater<LoginOutcome>;
+
+    /// Asks the backend of an identity whose grants are asked for.
+    fn ask(&self, _who: &Identity, _question: &GrantQuestion) -> NowOrLater<GrantAnswer> {
+        NowOrLater::Now(GrantAnswer::Failed)
+    }
+}
+
+/// Both ends of a login whose outcome comes later. A backend that is gone refuses it.
+pub fn later_login() -> (AnswerPlace<LoginOutcome>, Later<LoginOutcome>) {
+    later_or(|| Err("the backend that was asked is gone".to_owned()))
+}
+
+/// Both ends of a grant that is answered later. A backend that is gone has failed.
+pub fn later_grant() -> (AnswerPlace<GrantAnswer>, Later<GrantAnswer>) {
+    later_or(GrantAnswer::default)
 }
 
 /// Admits anybody under the name that is claimed, without looking at passwords.
@@ -40,13 +54,12 @@ pub struct Anybody;
 
 #[cfg(feature = "testing")]
 impl Authenticate for Anybody {
-    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: bool) -> Result<String, String> {
-        let name = response.split(|byte| *byte == 0).nth(1).unwrap_or_default();
-        String::from_utf8(name.to_vec()).map_err(|error| error.to_string())
+    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: bool) -> NowOrLater<LoginOutcome> {
+        NowOrLater::Now(claimed(response).map(Identity::of_model).ok_or_else(|| "no name is claimed".to_owned()))
     }
 
-    fn recognise(&self, _: &Topology, name: &str, _: bool) -> Result<String, String> {
-        Ok(name.to_owned())
+    fn recognise(&self, _: &Topology, name: &str, _: bool) -> NowOrLater<LoginOutcome> {
+        NowOrLater::Now(Ok(Identity::of_model(name)))
     }
 }
 
@@ -57,7 +70,7 @@ pub fn offered<'a>(settings: &'a Settings, peer: &Peer) -> Vec<&'a str> {
     names.filter(|name| *name != EXTERNAL || shows_certificate).collect()
 }
 
-/// Logs in by an offered mechanism, and returns the user's name.
+/// Logs in by an offered mechanism.
 pub(crate) fn log_in(
     authenticator: &dyn Authenticate,
     topology: &Topology,
@@ -65,19 +78,29 @@ pub(crate) fn log_in(
     peer: &Peer,
     mechanism: &str,
     response: Cow<'_, [u8]>,
-) -> Result<String, String> {
+) -> NowOrLater<LoginOutcome> {
     if mechanism == EXTERNAL {
         // The response is ignored, as in RabbitMQ: the certificate decides on the identity.
-        let certificate = peer.certificate().ok_or("connection peer presented no TLS (x.509) certificate")?;
-        let name = certificate.user.as_deref().ok_or_else(|| {
-            let subject = &certificate.subject;
-            format!("no name found where ssl_cert_login_from says in the certificate of '{subject}'")
-        })?;
-        return authenticator.recognise(topology, name, peer.is_loopback());
+        return match name_in_certificate(peer) {
+            Ok(name) => authenticator.recognise(topology, name, peer.is_loopback()),
+            Err(reason) => NowOrLater::Now(Err(reason)),
+        };
     }
-    let (mechanism, response) = anonymous(settings, mechanism, response)
-        .ok_or("anonymous logins are disabled: set anonymous_login_user to allow them")?;
-    authenticator.authenticate(topology, mechanism, &response, peer.is_loopback())
+    match anonymous(settings, mechanism, response) {
+        Some((mechanism, response)) => authenticator.authenticate(topology, mechanism, &response, peer.is_loopback()),
+        None => {
+            let reason = "anonymous logins are disabled: set anonymous_login_user to allow them";
+            NowOrLater::Now(Err(reason.to_owned()))
+        }
+    }
+}
+
+fn name_in_certificate(peer: &Peer) -> Result<&str, String> {
+    let certificate = peer.certificate().ok_or("connection peer presented no TLS (x.509) certificate")?;
+    certificate.user.as_deref().ok_or_else(|| {
+        let subject = &certificate.subject;
+        format!("no name found where ssl_cert_login_from says in the certificate of '{subject}'")
+    })
 }
 
 /// The user name of a login attempt, from a response in PLAIN's form (RFC 4616).

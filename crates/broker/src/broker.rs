@@ -9,7 +9,7 @@ use leveret_log::{
     StorageError,
 };
 use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
-use leveret_model::{Command, ConnectionId, DeleteQueue, Permit, Queue, QueueId, Refused, RefusedKind};
+use leveret_model::{Command, ConnectionId, DeleteQueue, Identity, Permit, Queue, QueueId, Refused, RefusedKind};
 use leveret_queue::{DeleteIf, MemoryBudget, Place};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -18,7 +18,7 @@ use thiserror::Error;
 use crate::addresses::AddressesElsewhere;
 use crate::alarms::{AlarmSource, Alarms};
 use crate::asked::{AnswerPlace, NowOrLater, later};
-use crate::authenticate::{self, Authenticate};
+use crate::authenticate::{self, Authenticate, LoginOutcome};
 use crate::bodies::{Bodies, BodyJob};
 use crate::clients::Clients;
 use crate::connection_state::ConnectionStatus;
@@ -529,25 +529,21 @@ impl Broker {
         Handshake::new(self.unauthenticated.clone(), ConnectionId(self.fresh_id()), wake)
     }
 
-    /// Logs in by an offered mechanism, and returns the user's name.
-    pub fn log_in(&self, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
+    /// Logs in by an offered mechanism.
+    pub fn log_in(&self, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> NowOrLater<LoginOutcome> {
         let topology = self.registry.snapshot().topology.clone();
         authenticate::log_in(&*self.authenticator, &topology, &self.settings, peer, mechanism, response)
     }
 
-    /// Checks a message's user-id: it must name its publisher, unless that user has the tag `impersonator`.
+    /// Checks a message's user-id: it must name its publisher, unless that has the tag `impersonator`.
     ///
     /// # Errors
     /// The text, in RabbitMQ's words.
-    pub fn check_user_id(&self, user: &str, claimed: &[u8]) -> Result<(), String> {
-        if claimed == user.as_bytes() {
+    pub fn check_user_id(&self, who: &Identity, claimed: &[u8]) -> Result<(), String> {
+        if claimed == who.name().as_bytes() || who.has_tag(&self.registry.snapshot().topology, "impersonator") {
             return Ok(());
         }
-        let snapshot = self.registry.snapshot();
-        if snapshot.topology.user(user).is_some_and(|user| user.has_tag("impersonator")) {
-            return Ok(());
-        }
-        let claimed = String::from_utf8_lossy(claimed);
+        let (claimed, user) = (String::from_utf8_lossy(claimed), who.name());
         Err(format!("user_id property set to '{claimed}' but authenticated user was '{user}'"))
     }
 

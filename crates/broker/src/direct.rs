@@ -8,7 +8,7 @@ use leveret_message::deliver::Delivery;
 use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, Envelope, Overlay, StoredMessage};
 use leveret_metrics::{Sizes, Totals};
-use leveret_model::{Arguments, Refused, RefusedKind};
+use leveret_model::{Arguments, Identity, Refused, RefusedKind};
 use leveret_queue::{Deliveries, GetOutcome, Link, Run, Signal, Taken};
 
 use crate::asked::{Later, NowOrLater};
@@ -33,8 +33,8 @@ const DIRECT_CHANNEL: u16 = 1;
 /// A message that is published without a connection.
 #[derive(Debug)]
 pub struct PlainPublish<'a> {
-    /// The user that publishes it.
-    pub user: &'a str,
+    /// The identity that publishes it.
+    pub who: &'a Identity,
     /// The vhost of the exchange.
     pub vhost: &'a str,
     /// The exchange that it is published to.
@@ -125,7 +125,7 @@ impl Broker {
     /// # Errors
     /// There is no such exchange, the user may not publish to it, or a property is wrong.
     pub fn publish_directly(&self, message: PlainPublish<'_>, now: Now) -> Result<PublishedDirectly, Refused> {
-        let PlainPublish { user, vhost, exchange, routing_key, properties, body } = message;
+        let PlainPublish { who, vhost, exchange, routing_key, properties, body } = message;
         let wrong = |text: String| Refused::new(RefusedKind::PreconditionFailed, text);
         if body.len() as u64 > self.settings.max_message_size {
             let (size, limit) = (body.len(), self.settings.max_message_size);
@@ -142,7 +142,7 @@ impl Broker {
             return Err(Refused::new(RefusedKind::NotImplemented, text.to_owned()));
         };
         let Encoded { encoding, properties, overlay, persistent, priority, expiry_ms } =
-            form.encode(self, user, properties, now)?;
+            form.encode(self, who, properties, now)?;
         let envelope = Envelope {
             durable: persistent,
             priority,
@@ -155,8 +155,8 @@ impl Broker {
         let message = StoredMessage { encoding, envelope, overlay, properties: &properties, body: b"" };
         let snapshot = self.registry.snapshot_full();
         let headers = MessageHeaders(Headers::stored(&message));
-        let client = TracedClient { connection: DIRECT_CONNECTION, channel: DIRECT_CHANNEL, user, vhost };
-        let publisher = Publisher { user, vhost, client_id: None };
+        let client = TracedClient { connection: DIRECT_CONNECTION, channel: DIRECT_CHANNEL, user: who.name(), vhost };
+        let publisher = Publisher { who, vhost, client_id: None };
         let keys = [routing_key.as_bytes()];
         let route = route::extended(&snapshot, &publisher, exchange.as_bytes(), &keys, &headers)?;
         route.check(|| MessageHeaders(Headers::stored(&message)))?;

@@ -52,6 +52,16 @@ impl Output {
         &mut self.bytes
     }
 
+    /// The end of the bytes so far, to which [`Output::rewind`] returns.
+    pub fn mark(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Takes back the bytes that were appended since a mark. None of them may have been offered to the socket, or be a part of a file.
+    pub fn rewind(&mut self, mark: usize) {
+        self.bytes.truncate(mark);
+    }
+
     /// Appends a part of a file. The socket mustn't be one of TLS.
     pub fn push_file(&mut self, part: FilePart) {
         if part.length > 0 {

@@ -7,7 +7,7 @@ use leveret_message::deliver::Delivery;
 use leveret_message::hub::{self, ForeignEncoding};
 use leveret_message::{Encoding, StoredMessage};
 use leveret_metrics::{SizeTotals, Totals};
-use leveret_model::{Arguments, ConnectionId, Refused};
+use leveret_model::{Arguments, ConnectionId, Identity, Refused};
 use thiserror::Error;
 
 use crate::broker::Broker;
@@ -82,11 +82,11 @@ pub struct RefusedCommands {
 
 /// The form in which the HTTP API takes and shows messages: their properties by name, with headers as a table.
 pub trait PlainForm {
-    /// Checks the properties of a message that `user` publishes at `now`, and encodes them.
+    /// Checks the properties of a message that `who` publishes at `now`, and encodes them.
     ///
     /// # Errors
     /// A property is wrong, or `user_id` names another user.
-    fn encode(&self, broker: &Broker, user: &str, properties: &Arguments, now: Now) -> Result<Encoded, Refused>;
+    fn encode(&self, broker: &Broker, who: &Identity, properties: &Arguments, now: Now) -> Result<Encoded, Refused>;
 
     /// The properties of a stored message as this delivery shows them, and its body.
     fn show<'a>(&self, message: &StoredMessage<'a>, delivery: &Delivery) -> (Arguments, Cow<'a, [u8]>);

@@ -6,7 +6,7 @@ use axum::body::HttpBody;
 use axum::http::{HeaderName, Method as HttpMethod, header};
 use axum::response::Response;
 use futures_lite::StreamExt;
-use leveret_model::Member;
+use leveret_model::{Grants, Member};
 use leveret_node::{FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse};
 
 use crate::api::Api;
@@ -29,9 +29,12 @@ pub(crate) struct Original<'a> {
 
 /// A request on behalf of the requester.
 pub(crate) fn request(call: &Call, method: &HttpMethod, target: String) -> ForwardedRequest {
-    let identity = match call.identity.is_local() {
-        true => ForwardedIdentity::Machine,
-        false => ForwardedIdentity::User(call.identity.name().to_owned()),
+    let who = call.identity.who();
+    let identity = match who.grants() {
+        _ if call.identity.is_local() => ForwardedIdentity::Machine,
+        Grants::Model => ForwardedIdentity::User(who.name().to_string()),
+        // One that is too long to be written is nobody elsewhere.
+        Grants::Scopes(_) | Grants::Asked(_) => ForwardedIdentity::Encoded(who.encode().unwrap_or_default()),
     };
     let headers = REQUEST_HEADERS.into_iter().filter_map(|name| {
         let value = call.headers.get(&name)?.to_str().ok()?;

@@ -66,9 +66,9 @@ pub(crate) async fn login(call: Call) -> HandlerResult {
         // As RabbitMQ without OAuth answers, to whose form an access token belongs.
         return Err(Error::WrongPassword);
     };
-    let user = log_in(&call.api, name.as_bytes(), password.as_bytes(), call.arrival.peer)?;
+    let account = log_in(&call.api, name.as_bytes(), password.as_bytes(), call.arrival.peer).await?;
     let minutes = call.api.rules().login_session_timeout_min;
-    let begun = call.api.sessions().begin(user, Duration::from_secs(minutes * 60), Instant::now());
+    let begun = call.api.sessions().begin(account, Duration::from_secs(minutes * 60), Instant::now());
     let token = begun.map_err(|reason| match reason {
         NoSession::TooMany => Error::Unavailable("too many sessions are open".to_owned()),
         NoSession::NoToken(error) => Error::Unavailable(format!("the system gives no randomness: {error}")),

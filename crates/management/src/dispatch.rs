@@ -135,7 +135,7 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
         true => Requester::nobody(),
         false => {
             let only_reads = matches!(parts.method, HttpMethod::GET | HttpMethod::HEAD);
-            Requester::of(&api, &parts.headers, arrival.peer, only_reads)?
+            Requester::of(&api, &parts.headers, arrival.peer, only_reads).await?
         }
     };
     if !is_public && let Some(client) = client {

@@ -49,7 +49,7 @@ impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {
         match refused.kind {
             RefusedKind::NotFound => Error::NotFound,
-            RefusedKind::AccessRefused | RefusedKind::NotAllowed => {
+            RefusedKind::AccessRefused | RefusedKind::NotAllowed | RefusedKind::Unanswered => {
                 Error::Forbidden(format!("Access refused. {}", refused.text))
             }
             RefusedKind::Protected => Error::Of(StatusCode::PRECONDITION_FAILED, "precondition_failed", refused.text),

@@ -5,6 +5,7 @@ use std::time::Duration;
 use axum::body::Bytes;
 use axum::http::{HeaderName, HeaderValue, Uri};
 use axum::response::{IntoResponse, Response};
+use leveret_model::Identity;
 use leveret_node::{ForwardedIdentity, ForwardedRequest, ForwardedResponse};
 
 use crate::api::Api;
@@ -48,7 +49,11 @@ async fn answer(api: Api, request: ForwardedRequest) -> Result<Response, Error> 
     let is_local = identity == ForwardedIdentity::Machine;
     let identity = match identity {
         ForwardedIdentity::Machine => Requester::local_administrator(),
-        ForwardedIdentity::User(name) => Requester::vouched_for(&api, &name)?,
+        ForwardedIdentity::User(name) => Requester::vouched_for(&api, Identity::of_model(name))?,
+        ForwardedIdentity::Encoded(bytes) => {
+            let who = Identity::decode(&bytes);
+            Requester::vouched_for(&api, who.ok_or(Error::WrongPassword)?)?
+        }
     };
     let mut found = matching(routes(is_local), uri.path())?;
     let asked = if method == "HEAD" { "GET" } else { &method };

@@ -6,8 +6,9 @@ use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_broker::category::USER;
-use leveret_model::{Action, Permit, Refused, Topology, User, authorize, authorize_local};
+use leveret_model::{Action, Identity, Permit, Refused, Topology, User, authorize, authorize_local};
 
+use crate::account::Account;
 use crate::api::Api;
 use crate::error::Error;
 use crate::sessions::SessionId;
@@ -28,7 +29,7 @@ pub(crate) const OWN_REQUEST: &str = "x-leveret-request";
 /// socket.
 #[derive(Clone)]
 pub(crate) struct Requester {
-    user: Arc<User>,
+    account: Account,
     /// Whether it is a client of the local socket and no user, whatever its name.
     is_local: bool,
     /// The session of the page, if it is one.
@@ -37,36 +38,41 @@ pub(crate) struct Requester {
 
 impl Requester {
     pub(crate) fn name(&self) -> &str {
-        &self.user.name
+        &self.account.user.name
+    }
+
+    /// The identity.
+    pub(crate) fn who(&self) -> &Identity {
+        &self.account.who
     }
 
     /// The name, shared.
     pub(crate) fn shared_name(&self) -> &Arc<str> {
-        &self.user.name
+        &self.account.user.name
     }
 
     pub(crate) fn tags(&self) -> &[Arc<str>] {
-        &self.user.tags
+        &self.account.user.tags
     }
 
     /// Whether the user has the tag `monitoring` or a higher one.
     pub(crate) fn monitors(&self) -> bool {
-        self.user.has_tag("monitoring") || self.is_administrator()
+        self.account.user.has_tag("monitoring") || self.is_administrator()
     }
 
     /// Whether the user is an administrator.
     pub(crate) fn is_administrator(&self) -> bool {
-        self.user.has_tag("administrator")
+        self.account.user.has_tag("administrator")
     }
 
     /// Whether the user may set policies and parameters.
     pub(crate) fn makes_policies(&self) -> bool {
-        self.user.has_tag("policymaker") || self.is_administrator()
+        self.account.user.has_tag("policymaker") || self.is_administrator()
     }
 
     /// Whether the user can see objects in `vhost`: it has permissions there, or administers the node.
     pub(crate) fn sees(&self, topology: &Topology, vhost: &str) -> bool {
-        self.is_administrator() || topology.permission(self.name(), vhost).is_some()
+        self.is_administrator() || self.who().enters(topology, vhost)
     }
 
     /// The vhosts visible to the user.
@@ -86,19 +92,20 @@ impl Requester {
 impl Requester {
     /// A client of the node's local socket, which may do everything.
     pub(crate) fn local_administrator() -> Self {
-        let tags = vec!["administrator".into()];
-        let user = User { name: LOCAL.into(), password_hash: None, hashing_algorithm: "".into(), tags };
-        Requester { user: Arc::new(user), is_local: true, session: None }
+        let account = Account::without_login(LOCAL, vec!["administrator".into()]);
+        Requester { account, is_local: true, session: None }
     }
 
-    /// A user that another member of the cluster has authenticated.
+    /// An identity that another member of the cluster has authenticated.
     ///
     /// # Errors
-    /// The user is gone, or has no tag that gives access.
-    pub(crate) fn vouched_for(api: &Api, name: &str) -> Result<Self, Error> {
-        let user = api.topology().user(name).cloned().ok_or(Error::WrongPassword)?;
-        check_tags(&user)?;
-        Ok(Requester { user, is_local: false, session: None })
+    /// It is a user who is gone, it has ended, or it has no tag that gives access.
+    pub(crate) fn vouched_for(api: &Api, who: Identity) -> Result<Self, Error> {
+        let topology = api.topology();
+        let account = Account::of(&topology, who).and_then(|account| account.renewed(&topology, wall_ms(api)));
+        let account = account.ok_or(Error::WrongPassword)?;
+        check_tags(&account.user)?;
+        Ok(Requester { account, is_local: false, session: None })
     }
 
     /// Whether it is a client of the local socket rather than a user.
@@ -113,14 +120,13 @@ impl Requester {
     pub(crate) fn permit(&self, topology: &Topology, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
         match self.is_local {
             true => authorize_local(topology, vhost, action),
-            false => authorize(topology, self.name(), vhost, action),
+            false => authorize(topology, self.who(), vhost, action),
         }
     }
 
     /// The requester of a route without authentication.
     pub(crate) fn nobody() -> Self {
-        let user = User { name: "".into(), password_hash: None, hashing_algorithm: "".into(), tags: Vec::new() };
-        Requester { user: Arc::new(user), is_local: false, session: None }
+        Requester { account: Account::without_login("", Vec::new()), is_local: false, session: None }
     }
 
     /// Authenticates a request by its headers and the peer's address. An `Authorization` header wins over the cookie of a session.
@@ -128,7 +134,7 @@ impl Requester {
     /// # Errors
     /// There are no credentials, the password is wrong, the session has ended, or the user has no tag that gives access. A session
     /// changes something only if the request has the header that no form of another page can send.
-    pub(crate) fn of(
+    pub(crate) async fn of(
         api: &Api,
         headers: &HeaderMap,
         peer: Option<SocketAddr>,
@@ -149,8 +155,8 @@ impl Requester {
         let malformed = || Error::BadRequest("the Authorization header is no basic authentication".to_owned());
         let decoded = STANDARD.decode(encoded.ok_or_else(malformed)?).map_err(|_| malformed())?;
         let colon = decoded.iter().position(|byte| *byte == b':').ok_or_else(malformed)?;
-        let user = log_in(api, &decoded[..colon], &decoded[colon + 1..], peer)?;
-        Ok(Requester { user, is_local: false, session: None })
+        let account = log_in(api, &decoded[..colon], &decoded[colon + 1..], peer).await?;
+        Ok(Requester { account, is_local: false, session: None })
     }
 
     fn of_session(api: &Api, id: SessionId, may_change: bool) -> Result<Self, Error> {
@@ -158,17 +164,17 @@ impl Requester {
             true => Error::BasicAuthIsOff("no credentials"),
             false => Error::Unauthenticated,
         };
-        let user = api.sessions().user(id, Instant::now()).ok_or_else(no_session)?;
-        let Some(user) = still(&api.topology(), &user) else {
+        let account = api.sessions().account(id, Instant::now()).ok_or_else(no_session)?;
+        let Some(account) = account.renewed(&api.topology(), wall_ms(api)) else {
             api.sessions().end(id);
             return Err(no_session());
         };
-        check_tags(&user)?;
+        check_tags(&account.user)?;
         if !may_change {
             let reason = format!("a session changes something only by requests with the header {OWN_REQUEST}: 1");
             return Err(Error::Of(StatusCode::FORBIDDEN, "forbidden", reason));
         }
-        Ok(Requester { user, is_local: false, session: Some(id) })
+        Ok(Requester { account, is_local: false, session: Some(id) })
     }
 
     /// The requester as of now, for a response that goes on.
@@ -181,19 +187,16 @@ impl Requester {
         }
         let ended = || Error::Forbidden("the session has ended: log in again".to_owned());
         if let Some(id) = self.session {
-            api.sessions().user(id, Instant::now()).ok_or_else(ended)?;
+            api.sessions().account(id, Instant::now()).ok_or_else(ended)?;
         }
-        let user = still(&api.topology(), &self.user).ok_or_else(ended)?;
-        check_tags(&user)?;
-        Ok(Requester { user, ..self.clone() })
+        let account = self.account.renewed(&api.topology(), wall_ms(api)).ok_or_else(ended)?;
+        check_tags(&account.user)?;
+        Ok(Requester { account, ..self.clone() })
     }
 }
 
-/// The user as it is now, if its password is still the same.
-fn still(topology: &Topology, user: &User) -> Option<Arc<User>> {
-    let now = topology.user(&user.name)?;
-    let same = now.password_hash == user.password_hash && now.hashing_algorithm == user.hashing_algorithm;
-    same.then(|| now.clone())
+fn wall_ms(api: &Api) -> u64 {
+    api.node().clock().now().wall_ms
 }
 
 fn check_tags(user: &User) -> Result<(), Error> {
@@ -214,23 +217,28 @@ pub(crate) fn session_of(headers: &HeaderMap) -> Option<SessionId> {
 ///
 /// # Errors
 /// The password is wrong, or the user has no tag that gives access.
-pub(crate) fn log_in(api: &Api, claimed: &[u8], password: &[u8], peer: Option<SocketAddr>) -> Result<Arc<User>, Error> {
+pub(crate) async fn log_in(
+    api: &Api,
+    claimed: &[u8],
+    password: &[u8],
+    peer: Option<SocketAddr>,
+) -> Result<Account, Error> {
     if claimed.contains(&0) || password.contains(&0) {
         return Err(Error::WrongPassword);
     }
     let response = [&[0], claimed, &[0], password].concat();
     let loopback = peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback());
     let topology = api.topology();
-    let name = api.broker().authenticator.authenticate(&topology, "PLAIN", &response, loopback);
-    api.logins().count(name.is_ok());
-    let name = name.map_err(|reason| {
+    let outcome = api.answer(api.broker().authenticator.authenticate(&topology, "PLAIN", &response, loopback)).await?;
+    api.logins().count(outcome.is_ok());
+    let who = outcome.map_err(|reason| {
         let claimed = String::from_utf8_lossy(claimed);
         tracing::warn!(target: USER, "User '{claimed}' failed to authenticate over HTTP: {reason}");
         Error::WrongPassword
     })?;
     // At a higher level, a dashboard would fill the log.
-    tracing::debug!(target: USER, "User '{name}' authenticated successfully over HTTP");
-    let user = topology.user(&name).cloned().ok_or(Error::WrongPassword)?;
-    check_tags(&user)?;
-    Ok(user)
+    tracing::debug!(target: USER, "User '{}' authenticated successfully over HTTP", who.name());
+    let account = Account::of(&api.topology(), who).ok_or(Error::WrongPassword)?;
+    check_tags(&account.user)?;
+    Ok(account)
 }

@@ -12,6 +12,7 @@
 //! This crate must not know of frames or disks. It uses the broker as clients do, with the same permits.
 
 mod accepted;
+mod account;
 mod api;
 mod asking;
 mod attention;

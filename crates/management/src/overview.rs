@@ -1,7 +1,7 @@
 //! `/api/overview` and other routes about the node as a whole.
 
 use axum::response::IntoResponse;
-use leveret_model::ExchangeType;
+use leveret_model::{ExchangeType, Grants};
 use leveret_node::Listening;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,8 @@ use crate::statistics::{CHURN, Lengths, MESSAGES, numbers};
 /// GET `/api/whoami`.
 pub(crate) async fn whoami(call: Call) -> HandlerResult {
     let identity = &call.identity;
-    json(json!({"name": identity.name(), "tags": identity.tags(), "is_internal_user": true}))
+    let is_internal = matches!(identity.who().grants(), Grants::Model);
+    json(json!({"name": identity.name(), "tags": identity.tags(), "is_internal_user": is_internal}))
 }
 
 /// GET `/api/version`.

@@ -32,8 +32,8 @@ pub(crate) async fn publish(call: Call) -> HandlerResult {
     }
     let properties = properties(&body["properties"])?;
     let now = call.api.node().clock().now();
-    let user = call.identity.name();
-    let message = PlainPublish { user, vhost, exchange, routing_key, properties: &properties, body: payload };
+    let who = call.identity.who();
+    let message = PlainPublish { who, vhost, exchange, routing_key, properties: &properties, body: payload };
     let published = call.api.broker().publish_directly(message, now);
     let published = published.map_err(|refused| match refused.kind {
         RefusedKind::PreconditionFailed => Error::BadRequest(format!("406 PRECONDITION_FAILED - {}", refused.text)),

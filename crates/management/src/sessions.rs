@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use leveret_model::User;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
+
+use crate::account::Account;
 
 /// Most sessions of one user; the oldest ends for a new one.
 const OF_USER_MAX: usize = 64;
@@ -32,7 +32,7 @@ pub(crate) struct Sessions {
 
 struct Session {
     /// The user as it logged in.
-    user: Arc<User>,
+    account: Account,
     began: Instant,
     ends: Instant,
 }
@@ -57,11 +57,11 @@ impl Sessions {
     ///
     /// # Errors
     /// There are too many, or there is no randomness.
-    pub(crate) fn begin(&self, user: Arc<User>, lasts: Duration, now: Instant) -> Result<String, NoSession> {
+    pub(crate) fn begin(&self, account: Account, lasts: Duration, now: Instant) -> Result<String, NoSession> {
         let token = token().map_err(NoSession::NoToken)?;
         let mut open = self.open.lock();
         open.retain(|_, session| session.ends > now);
-        let own = open.iter().filter(|(_, session)| session.user.name == user.name);
+        let own = open.iter().filter(|(_, session)| session.account.user.name == account.user.name);
         let own: Vec<_> = own.map(|(id, session)| (session.began, *id)).collect();
         if own.len() >= OF_USER_MAX
             && let Some((_, oldest)) = own.iter().min_by_key(|(began, _)| *began)
@@ -71,19 +71,19 @@ impl Sessions {
         if open.len() >= ALL_MAX {
             return Err(NoSession::TooMany);
         }
-        open.insert(SessionId::of(&token), Session { user, began: now, ends: now + lasts });
+        open.insert(SessionId::of(&token), Session { account, began: now, ends: now + lasts });
         Ok(token)
     }
 
     /// The user of a session as it logged in; `None` if there is no such session any more.
-    pub(crate) fn user(&self, id: SessionId, now: Instant) -> Option<Arc<User>> {
+    pub(crate) fn account(&self, id: SessionId, now: Instant) -> Option<Account> {
         let mut open = self.open.lock();
         let session = open.get(&id)?;
         if session.ends <= now {
             open.remove(&id);
             return None;
         }
-        Some(session.user.clone())
+        Some(session.account.clone())
     }
 
     /// Ends a session, if it is open.
@@ -109,8 +109,8 @@ fn token() -> io::Result<String> {
 mod tests {
     use super::*;
 
-    fn user(name: &str) -> Arc<User> {
-        Arc::new(User { name: name.into(), password_hash: None, hashing_algorithm: "".into(), tags: Vec::new() })
+    fn user(name: &str) -> Account {
+        Account::without_login(name, Vec::new())
     }
 
     const HOUR: Duration = Duration::from_secs(3600);
@@ -121,13 +121,13 @@ mod tests {
         let token = sessions.begin(user("a"), HOUR, now).expect("begins");
         assert_eq!(token.len(), 64);
         let id = SessionId::of(&token);
-        assert_eq!(sessions.user(id, now + HOUR / 2).expect("is open").name, "a".into());
-        assert!(sessions.user(SessionId::of(&token[1..]), now).is_none());
-        assert!(sessions.user(id, now + HOUR).is_none());
+        assert_eq!(sessions.account(id, now + HOUR / 2).expect("is open").user.name, "a".into());
+        assert!(sessions.account(SessionId::of(&token[1..]), now).is_none());
+        assert!(sessions.account(id, now + HOUR).is_none());
         let other = sessions.begin(user("a"), HOUR, now).expect("begins");
         assert_ne!(token, other);
         sessions.end(SessionId::of(&other));
-        assert!(sessions.user(SessionId::of(&other), now).is_none());
+        assert!(sessions.account(SessionId::of(&other), now).is_none());
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
         };
         let other = begin(0, "b");
         let ids: Vec<_> = (1..=OF_USER_MAX as u64 + 1).map(|at| begin(at, "a")).collect();
-        let open = |id: &SessionId| sessions.user(*id, now + HOUR / 2).is_some();
+        let open = |id: &SessionId| sessions.account(*id, now + HOUR / 2).is_some();
         assert!(open(&other) && !open(&ids[0]) && ids[1..].iter().all(open));
     }
 

@@ -2,7 +2,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ExchangeType, Pattern, PolicyKind, Refused, RefusedKind, Topology};
+use crate::{
+    AskedGrants, ExchangeType, GrantQuestion, Grants, Identity, Pattern, Permission, PolicyKind, Refused, RefusedKind,
+    Right, Scopes, Topology,
+};
 
 /// The default exchange's name in permissions.
 const DEFAULT_EXCHANGE: &str = "amq.default";
@@ -210,13 +213,13 @@ pub fn authorize_local(topology: &Topology, vhost: &str, action: Action<'_>) -> 
     Ok(Permit { scope, actor: "".into() })
 }
 
-/// Grants `user` an `action` in `vhost`, by the table of RabbitMQ's access control.
+/// Grants an identity an `action` in `vhost`, by the table of RabbitMQ's access control.
 ///
 /// # Errors
-/// `AccessRefused` names the first missing permission; `NotAllowed` if the vhost doesn't exist or the user may not
-/// enter it.
-pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
-    authorize_client(topology, user, vhost, None, action)
+/// `AccessRefused` names the first missing permission; `NotAllowed` if the vhost doesn't exist or the identity may not
+/// enter it. `Unanswered` if the identity's grants are asked for, and the answer isn't there yet.
+pub fn authorize(topology: &Topology, who: &Identity, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
+    authorize_client(topology, who, vhost, None, action)
 }
 
 /// As [`authorize`], for a client with an id of its own, for which `{client_id}` in topic permissions stands.
@@ -225,38 +228,37 @@ pub fn authorize(topology: &Topology, user: &str, vhost: &str, action: Action<'_
 /// As [`authorize`].
 pub fn authorize_client(
     topology: &Topology,
-    user: &str,
+    who: &Identity,
     vhost: &str,
     client_id: Option<&str>,
     action: Action<'_>,
 ) -> Result<Permit, Refused> {
+    let user = &**who.name();
+    let is_administrator = || who.has_tag(topology, "administrator");
     if matches!(action, Action::Administer | Action::ImportDefinitions) {
-        let known = topology.user(user).ok_or_else(|| not_administrator(user))?;
-        if !known.has_tag("administrator") {
+        if !is_administrator() {
             return Err(not_administrator(user));
         }
         let scope = match action {
             Action::Administer => Scope::Administer,
-            _ => Scope::Import { user: known.name.clone() },
+            _ => Scope::Import { user: who.name().clone() },
         };
-        return Ok(Permit { scope, actor: user.into() });
+        return Ok(Permit { scope, actor: who.name().clone() });
     }
     if action == Action::SetParameters {
-        let allowed =
-            topology.user(user).is_some_and(|user| user.has_tag("policymaker") || user.has_tag("administrator"));
-        return match allowed {
-            true => Ok(Permit { scope: Scope::Parameters, actor: user.into() }),
+        return match who.has_tag(topology, "policymaker") || is_administrator() {
+            true => Ok(Permit { scope: Scope::Parameters, actor: who.name().clone() }),
             false => Err(Refused::access(format!("user '{user}' lacks the tag 'policymaker'"))),
         };
     }
     if action == Action::SetPolicies {
-        let known = topology.user(user).filter(|user| {
-            let enters = || topology.permission(&user.name, vhost).is_some();
-            user.has_tag("administrator") || user.has_tag("policymaker") && enters()
-        });
-        return match known {
-            Some(_) => Ok(Permit { scope: Scope::Policies { vhost: vhost.into() }, actor: user.into() }),
-            None => Err(Refused::access(format!(
+        let enters = || match Judge::of(topology, who, vhost) {
+            Some(judge) => judge.enters().map(|()| true),
+            None => Ok(false),
+        };
+        return match is_administrator() || who.has_tag(topology, "policymaker") && enters()? {
+            true => Ok(Permit { scope: Scope::Policies { vhost: vhost.into() }, actor: who.name().clone() }),
+            false => Err(Refused::access(format!(
                 "user '{user}' lacks the tag 'policymaker', or has no permissions in vhost '{vhost}'"
             ))),
         };
@@ -264,52 +266,13 @@ pub fn authorize_client(
     let Some(vhost_name) = topology.vhost(vhost) else {
         return Err(Refused::new(RefusedKind::NotAllowed, format!("vhost {vhost} not found")));
     };
-    let entered = topology.user(user).zip(topology.permission(user, vhost));
-    let Some((known, permission)) = entered else {
-        return Err(Refused::new(
-            RefusedKind::NotAllowed,
-            format!("access to vhost '{vhost}' refused for user '{user}'"),
-        ));
+    let Some(judge) = Judge::of(topology, who, vhost) else {
+        return Err(not_entering(user, vhost));
     };
-    let check = |part: &str, resource: Resource<'_>| {
-        let (kind, name) = match resource {
-            Resource::Queue(name) => ("queue", name),
-            Resource::Exchange("") => ("exchange", DEFAULT_EXCHANGE),
-            Resource::Exchange(name) => ("exchange", name),
-        };
-        let pattern = match part {
-            "configure" => &permission.configure,
-            "write" => &permission.write,
-            _ => &permission.read,
-        };
-        match pattern.matches(name) {
-            true => Ok(()),
-            false => Err(Refused::access(format!(
-                "{part} access to {kind} '{name}' in vhost '{vhost}' refused for user '{user}'"
-            ))),
-        }
-    };
-    let check_topic = |part: &str, exchange: &str, routing_key: &[u8]| {
-        let Some(limits) = topology.topic_permission(user, vhost, exchange) else { return Ok(()) };
-        if topology.exchange(vhost, exchange).is_none_or(|found| found.kind != ExchangeType::Topic) {
-            return Ok(());
-        }
-        let pattern = if part == "write" { &limits.write } else { &limits.read };
-        let key = String::from_utf8_lossy(routing_key);
-        let is_allowed = match client_id {
-            Some(id) if pattern.as_str().contains("{client_id}") => {
-                let variables = [("username", user), ("vhost", vhost), ("client_id", id)];
-                Pattern::with_variables(pattern.as_str(), &variables, "the client", part)
-                    .is_ok_and(|pattern| pattern.matches(&key))
-            }
-            _ => pattern.matches(&key),
-        };
-        match is_allowed {
-            true => Ok(()),
-            false => Err(Refused::access(format!(
-                "{part} access to topic '{key}' in exchange '{exchange}' in vhost '{vhost}' refused for user '{user}'"
-            ))),
-        }
+    judge.enters()?;
+    let check = |right: Right, resource: Resource<'_>| judge.check(right, resource);
+    let check_topic = |right: Right, exchange: &str, routing_key: &[u8]| {
+        judge.check_topic(right, exchange, &String::from_utf8_lossy(routing_key), client_id)
     };
     match action {
         Action::Administer
@@ -317,53 +280,192 @@ pub fn authorize_client(
         | Action::SetPolicies
         | Action::ImportDefinitions
         | Action::Enter => {}
-        Action::Configure(resource) => check("configure", resource)?,
-        Action::Write(resource) => check("write", resource)?,
-        Action::Read(resource) => check("read", resource)?,
+        Action::Configure(resource) => check(Right::Configure, resource)?,
+        Action::Write(resource) => check(Right::Write, resource)?,
+        Action::Read(resource) => check(Right::Read, resource)?,
         Action::ReadWith { exchange, routing_key } => {
-            check("read", Resource::Exchange(exchange))?;
-            check_topic("read", exchange, routing_key)?;
+            check(Right::Read, Resource::Exchange(exchange))?;
+            check_topic(Right::Read, exchange, routing_key)?;
         }
         Action::Inspect(resource) => {
-            let configure = check("configure", resource);
-            if configure.is_err() && check("write", resource).is_err() && check("read", resource).is_err() {
-                configure?;
+            let refused = check(Right::Configure, resource).err();
+            if let Some(refused) = refused {
+                for right in [Right::Write, Right::Read] {
+                    match check(right, resource) {
+                        Ok(()) => break,
+                        // The answer decides, whatever the others are.
+                        Err(other) if other.kind == RefusedKind::Unanswered => return Err(other),
+                        Err(_) if right == Right::Read => return Err(refused),
+                        Err(_) => {}
+                    }
+                }
             }
         }
         Action::DeclareQueue { queue, dead_letter_exchange } => {
-            check("configure", Resource::Queue(queue))?;
+            check(Right::Configure, Resource::Queue(queue))?;
             if let Some(exchange) = dead_letter_exchange {
-                check("read", Resource::Queue(queue))?;
-                check("write", Resource::Exchange(exchange))?;
+                check(Right::Read, Resource::Queue(queue))?;
+                check(Right::Write, Resource::Exchange(exchange))?;
             }
         }
-        Action::DeleteQueue(queue) => check("configure", Resource::Queue(queue))?,
-        Action::Consume(queue) => check("read", Resource::Queue(queue))?,
+        Action::DeleteQueue(queue) => check(Right::Configure, Resource::Queue(queue))?,
+        Action::Consume(queue) => check(Right::Read, Resource::Queue(queue))?,
         Action::DeclareExchange { exchange, alternate } => {
-            check("configure", Resource::Exchange(exchange))?;
+            check(Right::Configure, Resource::Exchange(exchange))?;
             if let Some(alternate) = alternate {
-                check("read", Resource::Exchange(exchange))?;
-                check("write", Resource::Exchange(alternate))?;
+                check(Right::Read, Resource::Exchange(exchange))?;
+                check(Right::Write, Resource::Exchange(alternate))?;
             }
         }
         // Actions that are refused for every user get their own error, whatever permissions the user has.
         Action::DeleteExchange(exchange) if exchange.starts_with("amq.") => {
             return Err(Refused::system_exchange(vhost, exchange));
         }
-        Action::DeleteExchange(exchange) => check("configure", Resource::Exchange(exchange))?,
-        Action::Publish(exchange) => check("write", Resource::Exchange(exchange))?,
+        Action::DeleteExchange(exchange) => check(Right::Configure, Resource::Exchange(exchange))?,
+        Action::Publish(exchange) => check(Right::Write, Resource::Exchange(exchange))?,
         Action::PublishWith { exchange, routing_key } => {
-            check("write", Resource::Exchange(exchange))?;
-            check_topic("write", exchange, routing_key)?;
+            check(Right::Write, Resource::Exchange(exchange))?;
+            check_topic(Right::Write, exchange, routing_key)?;
         }
         Action::Bind { source, destination, routing_key } => {
-            check("write", destination)?;
-            check("read", Resource::Exchange(source))?;
-            check_topic("read", source, routing_key)?;
+            check(Right::Write, destination)?;
+            check(Right::Read, Resource::Exchange(source))?;
+            check_topic(Right::Read, source, routing_key)?;
         }
     }
-    let actor = known.name.clone();
-    Ok(Permit { scope: Scope::Vhost { user: known.name.clone(), vhost: vhost_name.clone() }, actor })
+    Ok(Permit {
+        scope: Scope::Vhost { user: who.name().clone(), vhost: vhost_name.clone() },
+        actor: who.name().clone(),
+    })
+}
+
+/// An identity in a vhost, and the source of what it may do there.
+struct Judge<'a> {
+    topology: &'a Topology,
+    user: &'a str,
+    vhost: &'a str,
+    source: Source<'a>,
+}
+
+enum Source<'a> {
+    Permission(&'a Permission),
+    Scopes(&'a Scopes),
+    Asked(&'a AskedGrants),
+}
+
+impl<'a> Judge<'a> {
+    /// `None` if the identity is a user of the model without permissions in the vhost.
+    fn of(topology: &'a Topology, who: &'a Identity, vhost: &'a str) -> Option<Self> {
+        let user = &**who.name();
+        let source = match who.grants() {
+            Grants::Model => {
+                let entered = topology.user(user).zip(topology.permission(user, vhost));
+                Source::Permission(entered?.1)
+            }
+            Grants::Scopes(scopes) => Source::Scopes(scopes),
+            Grants::Asked(asked) => Source::Asked(asked),
+        };
+        Some(Self { topology, user, vhost, source })
+    }
+
+    fn enters(&self) -> Result<(), Refused> {
+        let may = match self.source {
+            Source::Permission(_) => true,
+            Source::Scopes(scopes) => scopes.enter(self.vhost),
+            Source::Asked(asked) => answer(asked, GrantQuestion::enter(self.vhost))?,
+        };
+        if may { Ok(()) } else { Err(not_entering(self.user, self.vhost)) }
+    }
+
+    fn check(&self, right: Right, resource: Resource<'_>) -> Result<(), Refused> {
+        let (kind, name) = match resource {
+            Resource::Queue(name) => ("queue", name),
+            Resource::Exchange("") => ("exchange", DEFAULT_EXCHANGE),
+            Resource::Exchange(name) => ("exchange", name),
+        };
+        let (user, vhost) = (self.user, self.vhost);
+        let may = match self.source {
+            Source::Permission(permission) => {
+                let pattern = match right {
+                    Right::Configure => &permission.configure,
+                    Right::Write => &permission.write,
+                    Right::Read => &permission.read,
+                };
+                pattern.matches(name)
+            }
+            Source::Scopes(scopes) => scopes.allow(right, vhost, name),
+            Source::Asked(asked) => {
+                let is_queue = matches!(resource, Resource::Queue(_));
+                answer(asked, GrantQuestion::Resource { vhost: vhost.into(), is_queue, name: name.into(), right })?
+            }
+        };
+        match may {
+            true => Ok(()),
+            false => Err(Refused::access(format!(
+                "{} access to {kind} '{name}' in vhost '{vhost}' refused for user '{user}'",
+                right.name()
+            ))),
+        }
+    }
+
+    /// Routing keys matter at topic exchanges only.
+    fn check_topic(&self, right: Right, exchange: &str, key: &str, client_id: Option<&str>) -> Result<(), Refused> {
+        let (user, vhost) = (self.user, self.vhost);
+        let is_topic =
+            || self.topology.exchange(vhost, exchange).is_some_and(|found| found.kind == ExchangeType::Topic);
+        let may = match self.source {
+            Source::Permission(_) => self.permits_topic(right, exchange, key, client_id, is_topic),
+            Source::Scopes(scopes) => !is_topic() || scopes.allow_topic(right, vhost, exchange, key),
+            Source::Asked(asked) => {
+                !is_topic() || {
+                    let (vhost, exchange, routing_key) = (vhost.into(), exchange.into(), key.into());
+                    let client_id = client_id.map(Arc::from);
+                    answer(asked, GrantQuestion::Topic { vhost, exchange, routing_key, right, client_id })?
+                }
+            }
+        };
+        match may {
+            true => Ok(()),
+            false => Err(Refused::access(format!(
+                "{} access to topic '{key}' in exchange '{exchange}' in vhost '{vhost}' refused for user '{user}'",
+                right.name()
+            ))),
+        }
+    }
+
+    fn permits_topic(
+        &self,
+        right: Right,
+        exchange: &str,
+        key: &str,
+        client_id: Option<&str>,
+        is_topic: impl FnOnce() -> bool,
+    ) -> bool {
+        let (user, vhost) = (self.user, self.vhost);
+        let Some(limits) = self.topology.topic_permission(user, vhost, exchange) else { return true };
+        if !is_topic() {
+            return true;
+        }
+        let pattern = if right == Right::Write { &limits.write } else { &limits.read };
+        match client_id {
+            Some(id) if pattern.as_str().contains("{client_id}") => {
+                let variables = [("username", user), ("vhost", vhost), ("client_id", id)];
+                Pattern::with_variables(pattern.as_str(), &variables, "the client", right.name())
+                    .is_ok_and(|pattern| pattern.matches(key))
+            }
+            _ => pattern.matches(key),
+        }
+    }
+}
+
+fn answer(asked: &AskedGrants, question: GrantQuestion) -> Result<bool, Refused> {
+    asked.look(question).ok_or_else(|| {
+        Refused::new(RefusedKind::Unanswered, "the backend that knows the permission hasn't answered yet")
+    })
+}
+
+fn not_entering(user: &str, vhost: &str) -> Refused {
+    Refused::new(RefusedKind::NotAllowed, format!("access to vhost '{vhost}' refused for user '{user}'"))
 }
 
 fn not_administrator(user: &str) -> Refused {

@@ -21,6 +21,7 @@ mod exchange;
 mod hash_on;
 mod home;
 mod id;
+mod identity;
 mod leader_locator;
 mod limits;
 mod line_ends;
@@ -58,6 +59,10 @@ pub use exchange::{Exchange, ExchangeType, HeadersMatch};
 pub use hash_on::{HashOn, HashProperty, hash_weight};
 pub use home::Home;
 pub use id::{ConnectionId, ExchangeId, MemberNumber, QueueId};
+pub use identity::{
+    AskedGrants, Glob, GrantAnswer, GrantQuestion, Grants, IDENTITY_BYTES_MAX, INTERNAL_BACKEND, Identity, Right,
+    ScopeRule, Scopes,
+};
 pub use leader_locator::LeaderLocator;
 pub use limits::Limits;
 pub use line_ends::without_line_ends;

@@ -31,13 +31,15 @@ pub enum RefusedKind {
     WrongQueueType,
     /// 541: RabbitMQ's answer to features that it withdrew.
     InternalError,
+    /// 403: the backend that knows the permission hasn't answered yet. A connection takes the frame again when it has.
+    Unanswered,
 }
 
 impl RefusedKind {
     /// The reply code.
     pub fn code(self) -> u16 {
         match self {
-            RefusedKind::AccessRefused => 403,
+            RefusedKind::AccessRefused | RefusedKind::Unanswered => 403,
             RefusedKind::NotFound => 404,
             RefusedKind::ResourceLocked => 405,
             RefusedKind::PreconditionFailed
@@ -55,7 +57,7 @@ impl RefusedKind {
     /// The name of the code, with which a reply text begins.
     pub fn name(self) -> &'static str {
         match self {
-            RefusedKind::AccessRefused => "ACCESS_REFUSED",
+            RefusedKind::AccessRefused | RefusedKind::Unanswered => "ACCESS_REFUSED",
             RefusedKind::NotFound => "NOT_FOUND",
             RefusedKind::ResourceLocked => "RESOURCE_LOCKED",
             RefusedKind::PreconditionFailed

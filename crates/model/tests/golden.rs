@@ -2,7 +2,7 @@
 
 use leveret_model::{
     Action, Arguments, Bind, Command, ConnectionId, DeclareExchange, DeclareQueue, DeleteExchange, DeleteQueue,
-    DestinationName, Model, Permit, PutUser, Refused, RefusedKind, Resource, SetPermissions, authorize,
+    DestinationName, Identity, Model, Permit, PutUser, Refused, RefusedKind, Resource, SetPermissions, authorize,
 };
 use serde_json::Value as Json;
 
@@ -54,7 +54,7 @@ impl Stage {
     }
 
     fn permit(&self, user: &str, action: Action<'_>) -> Result<Permit, Refused> {
-        authorize(self.model.topology(), user, &self.vhost, action)
+        authorize(self.model.topology(), &Identity::of_model(user), &self.vhost, action)
     }
 
     fn call(&mut self, user: &str, connection: u64, name: &str, args: &Json) -> Result<(), Refused> {

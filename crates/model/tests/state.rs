@@ -2,8 +2,8 @@
 
 use leveret_model::{
     Action, Arguments, Bind, Binding, Change, Command, CommandOutcome, ConnectionId, DeclareExchange, DeclareQueue,
-    DeleteExchange, DeleteQueue, DestinationName, JoinedRecords, Model, Permit, PutUser, QueueId, RefusedKind,
-    Resource, SetPermissions, Submitted, Topology, Value, authorize,
+    DeleteExchange, DeleteQueue, DestinationName, Identity, JoinedRecords, Model, Permit, PutUser, QueueId,
+    RefusedKind, Resource, SetPermissions, Submitted, Topology, Value, authorize,
 };
 
 fn submit(model: &mut Model, command: Command) -> Submitted {
@@ -276,18 +276,18 @@ fn a_permit_of_another_vhost_or_without_the_tag_is_refused() {
         }),
     );
     let topology = model.topology().clone();
-    let permit = authorize(&topology, "u", "v", Action::DeleteQueue("q")).unwrap();
+    let permit = authorize(&topology, &Identity::of_model("u"), "v", Action::DeleteQueue("q")).unwrap();
     let elsewhere = model.submit(permit.clone(), Command::DeclareQueue(queue("q", true))).unwrap_err();
     assert_eq!(elsewhere.kind, RefusedKind::NotAllowed);
     let admin = model.submit(permit, Command::CreateVhost { name: "w".into() }).unwrap_err();
     assert_eq!(admin.kind, RefusedKind::AccessRefused);
-    assert!(authorize(&topology, "u", "/", Action::Administer).is_err());
+    assert!(authorize(&topology, &Identity::of_model("u"), "/", Action::Administer).is_err());
     let _ = submit(&mut model, user(&["administrator"]));
-    let permit = authorize(model.topology(), "u", "/", Action::Administer).unwrap();
+    let permit = authorize(model.topology(), &Identity::of_model("u"), "/", Action::Administer).unwrap();
     assert!(model.submit(permit, Command::CreateVhost { name: "w".into() }).is_ok());
-    let elsewhere = authorize(model.topology(), "u", "/", Action::Enter).unwrap_err();
+    let elsewhere = authorize(model.topology(), &Identity::of_model("u"), "/", Action::Enter).unwrap_err();
     assert_eq!(elsewhere.reply_text(), "NOT_ALLOWED - access to vhost '/' refused for user 'u'");
-    let missing = authorize(model.topology(), "u", "none", Action::Enter).unwrap_err();
+    let missing = authorize(model.topology(), &Identity::of_model("u"), "none", Action::Enter).unwrap_err();
     assert_eq!(missing.reply_text(), "NOT_ALLOWED - vhost none not found");
 }
 
@@ -296,7 +296,9 @@ fn any_permission_is_enough_to_inspect_an_object() {
     let mut model = Model::new();
     let _ = submit(&mut model, Command::CreateVhost { name: "v".into() });
     let _ = submit(&mut model, user(&[]));
-    let look = |model: &Model, name| authorize(model.topology(), "u", "v", Action::Inspect(Resource::Queue(name)));
+    let look = |model: &Model, name| {
+        authorize(model.topology(), &Identity::of_model("u"), "v", Action::Inspect(Resource::Queue(name)))
+    };
     for (configure, write, read) in [("q", "", ""), ("", "q", ""), ("", "", "q")] {
         let [configure, write, read] = [configure, write, read].map(|pattern| format!("^{pattern}$"));
         let permissions = SetPermissions { user: "u".into(), vhost: "v".into(), configure, write, read };

@@ -2,6 +2,8 @@ use std::sync::Arc;
 
 use leveret_auth::{Mechanism, Response};
 use leveret_broker::Authenticate;
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::authenticate::LoginOutcome;
 use leveret_model::Topology;
 use parking_lot::RwLock;
 
@@ -42,14 +44,8 @@ impl Passwords {
     }
 }
 
-impl Authenticate for Passwords {
-    fn authenticate(
-        &self,
-        topology: &Topology,
-        mechanism: &str,
-        response: &[u8],
-        peer_is_loopback: bool,
-    ) -> Result<String, String> {
+impl Passwords {
+    fn check(&self, topology: &Topology, mechanism: &str, response: &[u8], peer_is_loopback: bool) -> LoginOutcome {
         let Some(mechanism) = Mechanism::parse(mechanism) else {
             return Err(format!("unknown mechanism {}", mechanism.escape_debug()));
         };
@@ -58,14 +54,26 @@ impl Authenticate for Passwords {
             Mechanism::AmqPlain => amqplain(response).ok_or("malformed AMQPLAIN response")?,
         };
         leveret_auth::authenticate(topology, response, peer_is_loopback, &self.loopback_users.0.read())
-            .map(|user| user.to_string())
             .map_err(|refused| refused.detail)
     }
+}
 
-    fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> Result<String, String> {
-        leveret_auth::recognise(topology, "EXTERNAL", name, peer_is_loopback, &self.loopback_users.0.read())
-            .map(|user| user.to_string())
-            .map_err(|refused| refused.detail)
+/// The node knows its users, so every answer is there at once.
+impl Authenticate for Passwords {
+    fn authenticate(
+        &self,
+        topology: &Topology,
+        mechanism: &str,
+        response: &[u8],
+        peer_is_loopback: bool,
+    ) -> NowOrLater<LoginOutcome> {
+        NowOrLater::Now(self.check(topology, mechanism, response, peer_is_loopback))
+    }
+
+    fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> NowOrLater<LoginOutcome> {
+        let loopback_users = self.loopback_users.0.read();
+        let recognised = leveret_auth::recognise(topology, "EXTERNAL", name, peer_is_loopback, &loopback_users);
+        NowOrLater::Now(recognised.map_err(|refused| refused.detail))
     }
 }
 
@@ -78,7 +86,7 @@ fn amqplain(response: &[u8]) -> Option<Response<'_>> {
 #[cfg(test)]
 mod tests {
     use leveret_auth::{HASHING_SHA256, hash_password};
-    use leveret_model::{Command, Model, Permit, PutUser};
+    use leveret_model::{Command, Identity, Model, Permit, PutUser};
 
     use super::*;
 
@@ -98,19 +106,19 @@ mod tests {
     fn both_mechanisms_check_the_password() {
         let (passwords, topology) = (Passwords::new(LoopbackUsers::default()), topology());
         for mechanism in ["PLAIN", "AMQPLAIN"] {
-            let check = |response: &[u8]| passwords.authenticate(&topology, mechanism, response, true);
-            assert_eq!(check(b"\0guest\0secret").as_deref(), Ok("guest"));
+            let check = |response: &[u8]| passwords.check(&topology, mechanism, response, true);
+            assert_eq!(check(b"\0guest\0secret"), Ok(Identity::of_model("guest")));
             for wrong in [&b"\0guest\0Secret"[..], b"\0guest\0", b"\0nobody\0secret", b"guest", b""] {
                 assert!(check(wrong).is_err(), "{mechanism} {wrong:?}");
             }
         }
-        assert!(passwords.authenticate(&topology, "ANONYMOUS", b"\0guest\0secret", true).is_err());
+        assert!(passwords.check(&topology, "ANONYMOUS", b"\0guest\0secret", true).is_err());
     }
 
     #[test]
     fn a_loopback_user_comes_from_this_machine_only() {
         let (passwords, topology) = (Passwords::new(LoopbackUsers::new(vec!["guest".to_owned()])), topology());
-        let from = |loopback| passwords.authenticate(&topology, "PLAIN", b"\0guest\0secret", loopback);
+        let from = |loopback| passwords.check(&topology, "PLAIN", b"\0guest\0secret", loopback);
         assert!(from(true).is_ok());
         assert!(from(false).expect_err("refused").contains("localhost"));
     }

@@ -6,6 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::authenticate::LoginOutcome;
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
 use leveret_node::offline::{OfflineDirectory, verify};
@@ -20,12 +22,12 @@ const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 struct Nobody;
 
 impl Authenticate for Nobody {
-    fn authenticate(&self, _: &Topology, _: &str, _: &[u8], _: bool) -> Result<String, String> {
-        Err("nobody may".to_owned())
+    fn authenticate(&self, _: &Topology, _: &str, _: &[u8], _: bool) -> NowOrLater<LoginOutcome> {
+        NowOrLater::Now(Err("nobody may".to_owned()))
     }
 
-    fn recognise(&self, _: &Topology, _: &str, _: bool) -> Result<String, String> {
-        Err("nobody may".to_owned())
+    fn recognise(&self, _: &Topology, _: &str, _: bool) -> NowOrLater<LoginOutcome> {
+        NowOrLater::Now(Err("nobody may".to_owned()))
     }
 }
 

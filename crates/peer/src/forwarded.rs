@@ -12,6 +12,8 @@ pub const FORWARDED_BYTES_MAX: usize = 64 << 20;
 const METHOD_BYTES_MAX: usize = 16;
 const TARGET_BYTES_MAX: usize = 48 << 10;
 const USER_BYTES_MAX: usize = 1 << 10;
+/// Room for an identity with all scopes of a long token.
+const IDENTITY_BYTES_MAX: usize = 256 << 10;
 const HEADERS_MAX: usize = 64;
 const HEADER_NAME_BYTES_MAX: usize = 64;
 const HEADER_BYTES_MAX: usize = 8 << 10;
@@ -23,6 +25,8 @@ pub enum ForwardedIdentity {
     Machine,
     /// The user of this name, who has proven its password.
     User(String),
+    /// An identity that is no user of the cluster, in the form that its owner wrote it in.
+    Encoded(Vec<u8>),
 }
 
 /// A request.
@@ -91,6 +95,7 @@ impl ForwardedRequest {
         if self.target.len() > TARGET_BYTES_MAX
             || self.method.len() > METHOD_BYTES_MAX
             || self.body.len() > FORWARDED_BYTES_MAX
+            || matches!(&self.identity, ForwardedIdentity::Encoded(bytes) if bytes.len() > IDENTITY_BYTES_MAX)
         {
             return None;
         }
@@ -100,6 +105,11 @@ impl ForwardedRequest {
             ForwardedIdentity::User(name) => {
                 head.u8(1);
                 head.text(name, USER_BYTES_MAX);
+            }
+            ForwardedIdentity::Encoded(bytes) => {
+                head.u8(2);
+                head.u32(bytes.len() as u32);
+                head.0.extend(bytes);
             }
         }
         head.text(&self.method, METHOD_BYTES_MAX);
@@ -115,6 +125,11 @@ impl ForwardedRequest {
         let identity = match from.u8()? {
             0 => ForwardedIdentity::Machine,
             1 => ForwardedIdentity::User(from.name(USER_BYTES_MAX)?),
+            2 => {
+                let length = from.u32()? as usize;
+                let bytes = from.bytes(length).filter(|bytes| bytes.len() <= IDENTITY_BYTES_MAX)?;
+                ForwardedIdentity::Encoded(bytes.to_vec())
+            }
             _ => return None,
         };
         let (method, target) = (from.text(METHOD_BYTES_MAX)?, from.text(TARGET_BYTES_MAX)?);
@@ -159,7 +174,8 @@ mod tests {
 
     #[test]
     fn requests_and_responses_come_back() {
-        for identity in [ForwardedIdentity::Machine, ForwardedIdentity::User("m\u{1}e".into())] {
+        let encoded = ForwardedIdentity::Encoded(vec![1; 70_000]);
+        for identity in [ForwardedIdentity::Machine, ForwardedIdentity::User("m\u{1}e".into()), encoded] {
             let request = request(identity);
             assert_eq!(ForwardedRequest::decode(&request.encode().expect("fits")), Some(request));
         }
@@ -171,6 +187,8 @@ mod tests {
         assert_eq!(ForwardedResponse::decode(&response.encode()), Some(response));
         let long = ForwardedRequest { target: "x".repeat(TARGET_BYTES_MAX + 1), ..request(ForwardedIdentity::Machine) };
         assert_eq!(long.encode(), None, "a target isn't cut");
+        let long = request(ForwardedIdentity::Encoded(vec![1; IDENTITY_BYTES_MAX + 1]));
+        assert_eq!(long.encode(), None, "an identity isn't cut");
     }
 
     #[test]

@@ -96,7 +96,7 @@ impl Session {
             filter: None,
             stream,
             timeout_ms,
-            user: self.client.user.clone(),
+            user: self.client.identity.name().clone(),
             arguments: options.clone(),
         };
         let asked = queue.consume(id, options, now.monotonic);

@@ -90,3 +90,8 @@ pub(crate) fn precondition(text: impl Into<String>) -> ProtocolError {
 pub(crate) fn not_allowed(text: impl Into<String>) -> ProtocolError {
     ProtocolError::new(ReplyCode::NotAllowed, text)
 }
+
+/// The error of a frame that waits for a backend's answer. No client sees it, since the frame is taken again.
+pub(crate) fn unanswered() -> ProtocolError {
+    ProtocolError::new(ReplyCode::AccessRefused, "the backend hasn't answered yet")
+}

@@ -1,10 +1,10 @@
 //! From the protocol header to `connection.open-ok` (specification 2.2.4).
 
 use leveret_amqp091::{Method, ReplyCode, ShortStr, Value, encode_method, method::connection};
-use leveret_model::{Action, authorize};
+use leveret_model::Action;
 
 use super::arguments;
-use super::error::{ProtocolError, Result, not_allowed, syntax};
+use super::error::{ProtocolError, Result, not_allowed, syntax, unanswered};
 use super::identity;
 use super::session::{Phase, Session};
 use leveret_broker::authenticate::offered;
@@ -49,13 +49,13 @@ impl Session {
             return Err(ProtocolError::new(ReplyCode::NotImplemented, text));
         }
         let response = self.client.plain_response(&mechanism, start_ok.response).map_err(syntax)?;
-        match self.client.check_login(&mechanism, response) {
-            Ok(user) => {
+        match self.client.check_login(&mechanism, response, now).ok_or_else(unanswered)? {
+            Ok(who) => {
                 // A refused client leaves no data here.
                 self.client_properties = start_ok.client_properties.into();
                 self.told().named();
-                self.told().authenticated(&user);
-                self.client.log_in(&user, &mechanism);
+                self.told().authenticated(who.name());
+                self.client.log_in(who, &mechanism, now);
             }
             Err(reason) => {
                 self.told().failed(self.state(), &reason);
@@ -123,7 +123,7 @@ impl Session {
         }
         self.client.broker.check_connection_limit()?;
         let snapshot = self.client.broker.registry.snapshot();
-        authorize(&snapshot.topology, &self.client.user, vhost, Action::Enter)?;
+        self.client.authorize_in(vhost, Action::Enter)?;
         self.client.enter(&snapshot.topology, vhost.into()).map_err(|reached| not_allowed(reached.to_string()))?;
         self.phase = Phase::Running;
         let answer = connection::OpenOk { known_hosts: ShortStr::EMPTY };

@@ -121,7 +121,7 @@ impl Session {
                 "channel number {number} is above the negotiated channel_max ({limit}); raise channel_max"
             )));
         }
-        let own = OwnLimits::of_channels(&self.client.broker.registry.snapshot().topology, &self.client.user);
+        let own = OwnLimits::of_channels(&self.client.broker.registry.snapshot().topology, self.client.identity.name());
         self.client.account.take_within(Kind::Channels, own).map_err(|reached| not_allowed(reached.to_string()))?;
         self.client.channel_opened(number);
         self.channels.insert(number, Box::default());

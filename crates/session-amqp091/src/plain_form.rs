@@ -9,15 +9,15 @@ use leveret_broker::protocol::{Encoded, PlainForm};
 use leveret_broker::{Broker, Now};
 use leveret_message::deliver::{Amqp091, Delivery, to_amqp091};
 use leveret_message::{Encoding, Envelope, StoredMessage};
-use leveret_model::{Arguments, Refused, RefusedKind, Value};
+use leveret_model::{Arguments, Identity, Refused, RefusedKind, Value};
 
 use super::field_tables;
 use super::protocol::Amqp091Protocol;
 use super::run::DELIVERY_MODE_PERSISTENT;
 
 impl PlainForm for Amqp091Protocol {
-    fn encode(&self, broker: &Broker, user: &str, properties: &Arguments, now: Now) -> Result<Encoded, Refused> {
-        let Checked { encoded, persistent, priority, time_to_live_ms } = Checked::of(properties, user, broker)?;
+    fn encode(&self, broker: &Broker, who: &Identity, properties: &Arguments, now: Now) -> Result<Encoded, Refused> {
+        let Checked { encoded, persistent, priority, time_to_live_ms } = Checked::of(properties, who, broker)?;
         // A client would have this frame_max itself.
         let (size, limit) = (encoded.len() + HEADER_OVERHEAD, broker.settings.frame_max);
         if limit != 0 && size > limit as usize {
@@ -84,7 +84,7 @@ struct Checked {
 }
 
 impl Checked {
-    fn of(given: &Arguments, user: &str, broker: &Broker) -> Result<Self, Refused> {
+    fn of(given: &Arguments, who: &Identity, broker: &Broker) -> Result<Self, Refused> {
         let text = |name: &str| match given.get(name) {
             None => Ok(None),
             Some(Value::String(text)) if text.len() <= 255 => Ok(Some(text.clone())),
@@ -108,7 +108,7 @@ impl Checked {
         };
         let user_id = text("user_id")?;
         if let Some(claimed) = &user_id {
-            broker.check_user_id(user, claimed).map_err(wrong)?;
+            broker.check_user_id(who, claimed).map_err(wrong)?;
         }
         let expiration = text("expiration")?;
         let time_to_live_ms = match &expiration {

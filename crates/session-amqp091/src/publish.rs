@@ -12,11 +12,12 @@ use leveret_message::headers::{Headers, PropertiesAt};
 use leveret_message::incoming::{FurtherKeys, without_blind_copies};
 use leveret_message::overlay::{Overlay, encode_keys};
 use leveret_message::{Batch, Encoding, Envelope, StoredMessage};
+use leveret_model::Action;
 use smallvec::SmallVec;
 
 use super::content::{Body, Incoming, Publish, Received, Whole, WholeBody};
 use super::encode::{CLASS_BASIC, short};
-use super::error::{ProtocolError, Result, not_implemented, precondition};
+use super::error::{ProtocolError, Result, not_implemented, precondition, unanswered};
 use super::held::InputHold;
 use super::run::{Arriving, BodyRef, DELIVERY_MODE_PERSISTENT, LateReturn, Prepared, Returned, RunOnItsWay, TakenRun};
 use super::session::{Phase, Session};
@@ -43,6 +44,7 @@ impl Session {
         if publish.immediate {
             return Err(not_implemented("immediate=true"));
         }
+        self.await_grants(publish.exchange.as_bytes(), [publish.routing_key.as_bytes()])?;
         let incoming = Publish {
             exchange: publish.exchange.as_bytes().into(),
             routing_key: publish.routing_key.as_bytes().into(),
@@ -70,6 +72,9 @@ impl Session {
 
     /// Handles a content header on `channel`.
     pub(crate) fn content_header(&mut self, channel: u16, payload: &[u8], now: Now) -> Result<()> {
+        if self.client.identity.asked().is_some() {
+            self.await_grants_of_keys(channel, payload)?;
+        }
         let incoming = std::mem::take(&mut self.channel(channel)?.incoming);
         let Incoming::Header(publish) = incoming else {
             return Err(unexpected("content header", "a method"));
@@ -82,6 +87,31 @@ impl Session {
         let body = self.begin_body(channel, &publish, &header, now)?;
         self.channel(channel)?.incoming = Incoming::Body(publish, body);
         Ok(())
+    }
+
+    /// Refuses a frame of a message for which a backend has to answer first, before anything of it is kept: the frame is taken again.
+    fn await_grants<'k>(&self, exchange: &[u8], keys: impl IntoIterator<Item = &'k [u8]>) -> Result<()> {
+        if self.client.identity.asked().is_none() {
+            return Ok(());
+        }
+        let exchange = &*String::from_utf8_lossy(exchange);
+        let publishes = |routing_key| Action::PublishWith { exchange, routing_key };
+        match keys.into_iter().any(|key| self.client.lacks_answer(publishes(key))) {
+            true => Err(unanswered()),
+            false => Ok(()),
+        }
+    }
+
+    /// The same for the further keys in a content header.
+    #[cold]
+    fn await_grants_of_keys(&mut self, channel: u16, payload: &[u8]) -> Result<()> {
+        let header = ContentHeader::decode(payload)?;
+        let Some(further) = headers(header.properties).map(FurtherKeys::of).transpose().ok().flatten().flatten() else {
+            return Ok(());
+        };
+        let Incoming::Header(publish) = &self.channel(channel)?.incoming else { return Ok(()) };
+        let exchange = publish.exchange.clone();
+        self.await_grants(&exchange, further.seen.into_iter().chain(further.blind))
     }
 
     /// Handles a content body on `channel`.
@@ -143,7 +173,7 @@ impl Session {
         if flags & FLAG_REPLY_TO != 0 {
             rewritten = self.with_volatile_reply_to(channel, properties)?;
         }
-        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id: None };
+        let publisher = Publisher { who: &self.client.identity, vhost: &self.client.vhost, client_id: None };
         let mut overlay = Vec::new();
         let route = match headers
             .map(FurtherKeys::of)
@@ -180,7 +210,7 @@ impl Session {
                 expiry_ms = Envelope::expiry(now.wall_ms, time_to_live_ms(text.as_bytes()).map_err(precondition)?);
             }
             if let Some(user) = decoded.user_id {
-                let checked = self.client.broker.check_user_id(&self.client.user, user.as_bytes());
+                let checked = self.client.broker.check_user_id(&self.client.identity, user.as_bytes());
                 checked.map_err(precondition)?;
             }
         }

@@ -1,7 +1,5 @@
 //! `queue.*`: declare, bind, unbind, purge, delete.
 
-use std::sync::Arc;
-
 use leveret_amqp091::method::queue;
 use leveret_model::{Action, Bind, Command, DeclareQueue, DeleteQueue, DestinationName, Resource};
 use leveret_queue::DeleteIf;
@@ -30,11 +28,11 @@ impl Session {
         if declare.passive {
             return self.queue_declare_passive(channel, declare, given, now);
         }
-        let name: Arc<str> =
-            if given.is_empty() { self.client.broker.names.next("amq.gen-").into() } else { given.into() };
+        let name = if given.is_empty() { self.client.new_name("amq.gen-") } else { given.into() };
         let options = arguments::arguments(declare.arguments)?;
         let dead_letter_exchange = options.get("x-dead-letter-exchange").and_then(|value| value.as_str());
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange })?;
+        self.client.name_is_used();
         // A classic queue that goes with its connection isn't durable, whatever was asked for. Other types refuse to be exclusive.
         let is_classic = options.get("x-queue-type").is_none_or(|given| given.as_str() == Some("classic"));
         let declared = DeclareQueue {

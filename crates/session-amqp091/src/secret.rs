@@ -19,15 +19,16 @@ impl Session {
     /// 530: the user may not enter the vhost any more.
     pub(crate) fn update_secret(&mut self, reason: &str, now: Now) -> Result<()> {
         self.told().secret_updated(reason);
-        if self.authorize(Action::Enter).is_err() {
-            let text = format!("access to vhost '{}' refused for user '{}'", self.client.vhost, self.client.user);
+        if self.client.no_longer_grants(Action::Enter).is_some() {
+            let text =
+                format!("access to vhost '{}' refused for user '{}'", self.client.vhost, self.client.identity.name());
             return Err(ProtocolError::new(ReplyCode::NotAllowed, text));
         }
         encode_method(self.out(0), 0, &Method::ConnectionUpdateSecretOk(connection::UpdateSecretOk {}));
         let keys: BTreeSet<u64> = self.consumers.keys().copied().collect();
         for key in keys {
             let name = self.consumers.get(&key).map(|consumer| consumer.queue.info().name.clone());
-            let is_allowed = name.is_none_or(|name| self.authorize(Action::Consume(&name)).is_ok());
+            let is_allowed = name.is_none_or(|name| self.client.no_longer_grants(Action::Consume(&name)).is_none());
             if !is_allowed && let Some(consumer) = self.forget_consumer(key) {
                 self.client.budget.spend(CONSUMER);
                 let left = consumer.queue.cancel(consumer.id, now.monotonic);

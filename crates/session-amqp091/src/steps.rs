@@ -227,6 +227,7 @@ impl Steps for Session {
         }
         match self.handle(&frame, &input[length..], now) {
             Ok(further) => driven::Frame::Used(length + further),
+            Err(_) if self.client.parks(now) => driven::Frame::Waits,
             Err(error) => {
                 self.fail(frame.channel, error, now);
                 driven::Frame::Used(length)

@@ -189,6 +189,16 @@ impl Assembly {
         Ok(Some(Complete { id, tag: tag.into(), settled, transaction, payload, size }))
     }
 
+    /// The bytes that have come of the message that the next transfer continues, none if it begins one; `None` if they are in a file, so
+    /// that the message was routed already.
+    pub(crate) fn gathered(&self) -> Option<&[u8]> {
+        match self.partial.as_ref().map(|partial| &partial.received) {
+            None => Some(&[]),
+            Some(Received::Memory { bytes, .. }) => Some(bytes.as_slice()),
+            Some(Received::File(_)) => None,
+        }
+    }
+
     /// The bytes that have come of a message that may go to a file. None before another `from` bytes are there, and
     /// from then on only after each doubling.
     pub(crate) fn large(&mut self, from: usize) -> Option<&[u8]> {

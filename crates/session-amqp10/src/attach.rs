@@ -69,6 +69,9 @@ impl Connection {
         self.forget_declaring(|link| link != (session.channel, handle));
         self.forget_attaching(|link| link != (session.channel, handle), now);
         let attached = check(attach).and_then(|()| self.attach_counted(session, attach, now));
+        if attached.is_err() && self.client.parks(now) {
+            return Ok(());
+        }
         if attached.is_err() || !matches!(self.held, InputHold::Again { .. } | InputHold::Change) {
             // The queue that was declared for this link is none of the next one's.
             self.declaring = None;
@@ -302,7 +305,7 @@ impl Connection {
                     filter: filters.messages,
                     stream: filters.stream,
                     timeout_ms: own_timeout_ms,
-                    user: self.client.user.clone(),
+                    user: self.client.identity.name().clone(),
                     arguments: filters.shown,
                 };
                 match queue.consume(id, options, now.monotonic) {

@@ -60,11 +60,12 @@ impl Connection {
             Some(declaring) => declaring.name.clone(),
             None => {
                 let part: String = format!("{}-{}", self.container, attach.name).chars().take(NAME_PART_MAX).collect();
-                self.client.broker.names.next(&format!("amq.dyn-{part}-")).into()
+                self.client.new_name(&format!("amq.dyn-{part}-"))
             }
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
         self.authorize(Action::Consume(&name))?;
+        self.client.name_is_used();
         let link = (channel, attach.handle);
         self.ensure_queue(permit, &Needed { link, name: &name, durable: false, exclusive: true }, now)
     }
@@ -151,9 +152,10 @@ impl Connection {
         }
         let name: Arc<str> = match &self.declaring {
             Some(declaring) => declaring.name.clone(),
-            None => self.client.broker.names.next("amq.gen-").into(),
+            None => self.client.new_name("amq.gen-"),
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
+        self.client.name_is_used();
         if self.ensure_queue(permit, &Needed { link, name: &name, durable, exclusive: false }, now)?.is_none() {
             return Ok(None);
         }

@@ -101,7 +101,7 @@ impl From<LimitReached> for Failure {
 impl From<Refused> for Failure {
     fn from(refused: Refused) -> Self {
         let condition = match refused.kind {
-            RefusedKind::AccessRefused => condition::UNAUTHORIZED_ACCESS,
+            RefusedKind::AccessRefused | RefusedKind::Unanswered => condition::UNAUTHORIZED_ACCESS,
             RefusedKind::NotFound => condition::NOT_FOUND,
             RefusedKind::ResourceLocked => condition::RESOURCE_LOCKED,
             RefusedKind::PreconditionFailed

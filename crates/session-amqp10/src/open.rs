@@ -44,9 +44,10 @@ impl Connection {
         }
         if let Err(refused) = self.authorize(Action::Enter) {
             let condition = match refused.kind {
-                RefusedKind::NotAllowed | RefusedKind::AccessRefused | RefusedKind::NotFound => {
-                    condition::UNAUTHORIZED_ACCESS
-                }
+                RefusedKind::NotAllowed
+                | RefusedKind::AccessRefused
+                | RefusedKind::NotFound
+                | RefusedKind::Unanswered => condition::UNAUTHORIZED_ACCESS,
                 _ => condition::INTERNAL_ERROR,
             };
             return Err(Failure::connection(condition, refused.text));
@@ -149,7 +150,7 @@ impl Connection {
             properties: None,
         };
         encode_performative(self.client.output.buffer(), channel, &Performative::Begin(answer));
-        let own = OwnLimits::of_channels(&self.client.broker.registry.snapshot().topology, &self.client.user);
+        let own = OwnLimits::of_channels(&self.client.broker.registry.snapshot().topology, self.client.identity.name());
         match self.client.account.take_within(Kind::Channels, own) {
             Ok(()) => self.client.channel_opened(channel),
             // Only a session that has begun can be ended with the reason.

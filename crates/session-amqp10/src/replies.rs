@@ -24,6 +24,8 @@ use leveret_broker::time::Now;
 
 /// The capability that a client must ask for to get a volatile address.
 pub(crate) const VOLATILE_QUEUE: &str = "rabbitmq:volatile-queue";
+/// The name that stands for those that the broker chooses, in a question to a backend: RabbitMQ's name of the pseudo-queue.
+const ANY_NAME: &str = "amq.rabbitmq.reply-to";
 const CAPABILITIES: [Symbol<'static>; 1] = [Symbol::new(VOLATILE_QUEUE)];
 
 impl Connection {
@@ -46,8 +48,10 @@ impl Connection {
         }
         let key = self.client.broker.fresh_id();
         let registration = self.client.broker.replies.register(self.client.outbox.clone(), key);
-        // The broker chooses the name; the user needs the permission to read from it.
-        self.authorize(Action::Consume(registration.target().name()))?;
+        // The broker chooses the name; the user needs the permission to read from it. A backend is asked about all these names at once.
+        let name = registration.target().name();
+        let asked_for = if self.client.identity.asked().is_some() { ANY_NAME } else { name };
+        self.authorize(Action::Consume(asked_for))?;
         let address = format!("/queues/{}", percent_encode(registration.target().name()));
         self.links.insert(key, (session.channel, attach.handle));
         let replies = Replies::new(registration, attach.max_message_size.unwrap_or(0));

@@ -49,11 +49,18 @@ impl Connection {
 
     /// Serves the request that waits for all before it, if there is none left.
     fn serve_next(&mut self, now: Now) {
+        if self.client.is_asking() {
+            return;
+        }
         let Some(mut waiting) = self.responses.pop_front() else { return };
         if let Some(message) = waiting.response.take_unserved()
             && let Ok(request) = Request::parse(&message)
         {
-            waiting.response = self.respond(&request, now);
+            waiting.response = self.respond(&request, &message, now);
+            if waiting.response.is_unserved() {
+                // The backend is asked now; the frame of the request isn't taken again, but the request is served again.
+                let _is_asking = self.client.parks(now);
+            }
             waiting.response.notify(&self.client.outbox, waiting.key);
             self.end_question(&mut waiting);
         }
@@ -152,7 +159,7 @@ impl Connection {
 
     /// Ends the sessions with links that the user's permissions don't allow any more, after a token was renewed.
     fn end_forbidden(&mut self, now: Now) {
-        if let Err(refused) = self.authorize(Action::Enter) {
+        if let Some(refused) = self.client.no_longer_grants(Action::Enter) {
             return self.fail(Failure::from(refused).ending(Scope::Connection), now);
         }
         for channel in self.sessions.channels() {
@@ -178,6 +185,6 @@ impl Connection {
             },
             _ => return None,
         };
-        self.authorize(action).err()
+        self.client.no_longer_grants(action)
     }
 }

@@ -41,10 +41,12 @@ impl Connection {
             self.refuse_login(now);
             return Ok(());
         };
-        match self.client.check_login(mechanism, response) {
-            Ok(user) => {
-                self.told().authenticated(&user);
-                self.client.log_in(&user, mechanism);
+        // Without an outcome the frame is taken again.
+        let Some(outcome) = self.client.check_login(mechanism, response, now) else { return Ok(()) };
+        match outcome {
+            Ok(who) => {
+                self.told().authenticated(who.name());
+                self.client.log_in(who, mechanism, now);
                 self.send_sasl(&SaslFrame::Outcome(sasl::Outcome { code: sasl::SaslCode::Ok, additional_data: None }));
                 self.phase = Phase::Header;
             }

@@ -16,7 +16,7 @@ use leveret_broker::ticket::Awaited;
 use leveret_broker::time::{Now, SECOND};
 use leveret_broker::turn_budget::{CONSUMER, CONTROL};
 use leveret_broker::views::ConnectionView;
-use leveret_session::client_connection::ClientConnection;
+use leveret_session::client_connection::{CREDENTIAL_EXPIRED, ClientConnection};
 use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 
 impl Connection {
@@ -188,6 +188,10 @@ impl Connection {
         failure: Failure,
         now: Now,
     ) -> Result<()> {
+        if self.client.parks(now) {
+            self.sessions.put(session);
+            return Ok(());
+        }
         // RabbitMQ 4.3 ends the session if the action isn't permitted.
         let is_strict =
             self.client.broker.settings.strict_compat && failure.condition == condition::UNAUTHORIZED_ACCESS;
@@ -291,7 +295,9 @@ impl Steps for Connection {
                 return driven::Frame::Broken;
             }
         };
-        if let Err(failure) = self.handle(frame.kind, frame.channel, frame.body, now) {
+        if let Err(failure) = self.handle(frame.kind, frame.channel, frame.body, now)
+            && !self.client.parks(now)
+        {
             self.fail(failure, now);
         }
         match self.held {
@@ -299,7 +305,7 @@ impl Steps for Connection {
             InputHold::Again { .. } | InputHold::Change | InputHold::NextTurn | InputHold::Asked { .. } => {
                 driven::Frame::Waits
             }
-            _ if self.client.awaits_publishes() => driven::Frame::Waits,
+            _ if self.client.awaits_publishes() || self.client.is_asking() => driven::Frame::Waits,
             _ => driven::Frame::Used(length),
         }
     }
@@ -362,6 +368,10 @@ impl Steps for Connection {
     fn close(&mut self, reason: &str, now: Now) {
         let text = format!("Connection forced: {reason}");
         self.fail(Failure::connection(condition::CONNECTION_FORCED, text), now);
+    }
+
+    fn credential_expired(&mut self, now: Now) {
+        self.fail(Failure::connection(condition::UNAUTHORIZED_ACCESS, CREDENTIAL_EXPIRED), now);
     }
 
     fn durable(&mut self, now: Now) {

@@ -105,6 +105,14 @@ impl Connection {
         payload: &[u8],
         now: Now,
     ) -> Result<()> {
+        if self.client.identity.asked().is_some()
+            && !transfer.more
+            && self.lacks_answer_to_publish(publisher, payload)
+            && self.client.parks(now)
+        {
+            session.window.take_back_transfer();
+            return Ok(());
+        }
         let size_max = self.client.broker.settings.max_message_size;
         let Some(mut complete) = publisher.receive(transfer, payload, size_max)? else {
             return self.begin_large(publisher);
@@ -117,6 +125,19 @@ impl Connection {
         published
     }
 
+    /// Whether a backend has to answer before the message that this transfer completes is granted or refused. Nothing of the transfer may
+    /// have been taken in.
+    #[cold]
+    fn lacks_answer_to_publish(&self, publisher: &Publisher, payload: &[u8]) -> bool {
+        let Some(earlier) = publisher.assembly.gathered() else { return false };
+        let whole = [earlier, payload].concat();
+        let Ok(message) = incoming::amqp10(&whole) else { return false };
+        let Ok((exchange, key)) = address_of(&publisher.destination, &message) else { return false };
+        let publishes = |routing_key| Action::PublishWith { exchange: &exchange, routing_key };
+        let mut keys = std::iter::once(key.as_bytes()).chain(message.further_keys());
+        keys.any(|key| self.client.lacks_answer(publishes(key)))
+    }
+
     /// Starts to write a large durable message to its file as it comes, if it only goes to durable queues; it is routed
     /// now. It stays in memory until it is complete if a queue keeps it in memory anyway, if its publisher made an
     /// error, or if too little of it is known yet.
@@ -125,7 +146,7 @@ impl Connection {
         let Publisher { assembly, destination, .. } = publisher;
         let Some(payload) = assembly.large(from) else { return Ok(()) };
         let Ok(Some((message, body))) = incoming::amqp10_start(payload) else { return Ok(()) };
-        if !message.durable || message.user_id.is_some_and(|user| user != self.client.user.as_bytes()) {
+        if !message.durable || message.user_id.is_some_and(|user| user != self.client.identity.name().as_bytes()) {
             return Ok(());
         }
         let Ok((exchange, key)) = address_of(destination, &message) else { return Ok(()) };
@@ -316,7 +337,7 @@ impl Connection {
     }
 
     fn route(&mut self, exchange: &[u8], key: &[u8], message: &Incoming<'_>) -> Result<Arc<Route>> {
-        let publisher = route::Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id: None };
+        let publisher = route::Publisher { who: &self.client.identity, vhost: &self.client.vhost, client_id: None };
         let snapshot = self.client.broker.registry.snapshot();
         let headers = MessageHeaders(message.headers);
         let mut further = message.further_keys().peekable();
@@ -358,7 +379,7 @@ impl Connection {
     }
 
     fn check_user_id(&self, claimed: &[u8]) -> Result<()> {
-        let checked = self.client.broker.check_user_id(&self.client.user, claimed);
+        let checked = self.client.broker.check_user_id(&self.client.identity, claimed);
         checked.map_err(|text| Failure::link(condition::UNAUTHORIZED_ACCESS, text))
     }
 }

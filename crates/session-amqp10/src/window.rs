@@ -58,6 +58,12 @@ impl Window {
         Ok(true)
     }
 
+    /// The transfer that was received last is received again later.
+    pub(crate) fn take_back_transfer(&mut self) {
+        self.next_incoming_id = Serial(self.next_incoming_id.0.wrapping_sub(1));
+        self.incoming += 1;
+    }
+
     /// Closes the window in an alarm, or opens it after one. True if the peer has to be sent a flow.
     pub(crate) fn set_shut(&mut self, shut: bool) -> bool {
         if self.shut == shut {

@@ -82,7 +82,10 @@ impl Session {
         // Other packets than CONNECT aren't answered [MQTT-3.1.4-1].
         let is_connect = reason != ReasonCode::MALFORMED_PACKET && reason != ReasonCode::PROTOCOL_ERROR;
         // The others mean that a connection ends which is open.
-        let is_of_connack = !matches!(reason, ReasonCode::SESSION_TAKEN_OVER | ReasonCode::ADMINISTRATIVE_ACTION);
+        let is_of_connack = !matches!(
+            reason,
+            ReasonCode::SESSION_TAKEN_OVER | ReasonCode::ADMINISTRATIVE_ACTION | ReasonCode::MAXIMUM_CONNECT_TIME
+        );
         if is_of_connack && (is_connect || self.version.has_properties() && self.has_connect) {
             let connack = ConnAck { session_present: false, reason, properties: PropertyList::NONE };
             connack.encode(self.version, self.client.output.buffer());

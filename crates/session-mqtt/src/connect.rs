@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use leveret_broker::settings::IN_MAINTENANCE;
 use leveret_broker::time::{Now, SECOND};
-use leveret_model::{Action, Topology, authorize};
+use leveret_message::mqtt::routing_key;
+use leveret_model::{Action, RefusedKind, Topology, authorize, authorize_client};
 use leveret_mqtt::{Connect, PropertyId, ReasonCode, Version};
 
-use super::failure::BrokenRule;
+use super::failure::{BrokenRule, refused_as_a_whole};
 use super::session::{MqttPhase, Session};
-use super::stored_will::StoredWill;
+use super::stored_will::{self, StoredWill};
+use super::subscriptions::Level;
 
 /// Longest client id, in bytes: names of queues have 255, and begin and end with more than the id.
 const CLIENT_ID_BYTES_MAX: usize = 230;
@@ -25,13 +27,14 @@ impl Session {
     /// CONNECT.
     pub(crate) fn connect(&mut self, connect: &Connect<'_>, now: Now) {
         self.version = connect.version;
-        match self.identify(connect) {
+        match self.identify(connect, now) {
+            Err(_) if self.client.parks(now) => {}
             Ok(()) => self.begin_opening(connect.clean_start, now),
             Err(failure) => self.refuse_connect(&failure, now),
         }
     }
 
-    fn identify(&mut self, connect: &Connect<'_>) -> Result<(), BrokenRule> {
+    fn identify(&mut self, connect: &Connect<'_>, now: Now) -> Result<(), BrokenRule> {
         self.negotiate(connect)?;
         self.client_id = self.check_client_id(connect)?;
         let (name, password) = self.credentials(connect)?;
@@ -41,17 +44,57 @@ impl Session {
             return refused(ReasonCode::BAD_USER_NAME_OR_PASSWORD, format!("vhost '{vhost}' does not exist"));
         }
         let response = [b"\0", user.as_bytes(), b"\0", &password].concat();
-        let user = self.client.check_login("PLAIN", Cow::Owned(response)).map_err(|reason| {
+        if !self.client.is_logged_in() {
+            self.log_in(response, now)?;
+        }
+        if self.client.identity.asked().is_some() {
+            self.await_grants(&snapshot.topology, &vhost, connect)?;
+        }
+        self.enter(&snapshot.topology, vhost)?;
+        self.will = connect.will.as_ref().map(|will| Box::new(StoredWill::new(will)));
+        Ok(())
+    }
+
+    fn log_in(&mut self, response: Vec<u8>, now: Now) -> Result<(), BrokenRule> {
+        let outcome = self.client.check_login("PLAIN", Cow::Owned(response), now);
+        let who = outcome.unwrap_or_else(|| Err("the backend hasn't answered yet".to_owned())).map_err(|reason| {
             let code = match reason.contains("localhost") {
                 true => ReasonCode::NOT_AUTHORIZED,
                 false => ReasonCode::BAD_USER_NAME_OR_PASSWORD,
             };
             BrokenRule::new(code, reason)
         })?;
-        self.told().authenticated(&user);
-        self.client.log_in(&user, "PLAIN");
-        self.enter(&snapshot.topology, vhost)?;
-        self.will = connect.will.as_ref().map(|will| Box::new(StoredWill::new(will)));
+        self.told().authenticated(who.name());
+        self.client.log_in(who, "PLAIN", now);
+        Ok(())
+    }
+
+    /// Has a backend asked for everything that the session may need before the next packet, or when the client is gone: its queues of
+    /// before, and its will. A missing answer fails the CONNECT, which is taken again.
+    fn await_grants(&self, topology: &Topology, vhost: &str, connect: &Connect<'_>) -> Result<(), BrokenRule> {
+        let client_id = Some(&*self.client_id);
+        let ask = |action: Action<'_>| match authorize_client(topology, &self.client.identity, vhost, client_id, action)
+        {
+            Err(refused) if refused.kind == RefusedKind::Unanswered => Err(refused_as_a_whole(&refused)),
+            Ok(_) | Err(_) => Ok(()),
+        };
+        ask(Action::Enter)?;
+        let will_queue = stored_will::queue_name(&self.client_id);
+        let exists = |name: &str| topology.usable_queue(vhost, name, Some(self.client.id)).is_ok();
+        for name in Level::BOTH.map(|level| level.queue_name(&self.client_id)) {
+            if exists(&name) {
+                ask(Action::DeleteQueue(&name))?;
+                ask(Action::Consume(&name))?;
+            }
+        }
+        if exists(&will_queue) {
+            ask(Action::DeleteQueue(&will_queue))?;
+        }
+        if let Some(will) = &connect.will {
+            let (exchange, key) = (&*self.shared.settings.exchange, routing_key(will.topic));
+            ask(Action::PublishWith { exchange, routing_key: &key })?;
+            ask(Action::DeclareQueue { queue: &will_queue, dead_letter_exchange: Some(exchange) })?;
+        }
         Ok(())
     }
 
@@ -129,7 +172,7 @@ impl Session {
         let quota = |text: String| BrokenRule::new(ReasonCode::QUOTA_EXCEEDED, text);
         broker.check_connection_limit().map_err(|refused| quota(refused.to_string()))?;
         let counted = self.shared.open.enter(self.shared.settings.max_connections).map_err(quota)?;
-        authorize(topology, &self.client.user, &vhost, Action::Enter)
+        authorize(topology, &self.client.identity, &vhost, Action::Enter)
             .map_err(|refused| BrokenRule::new(ReasonCode::NOT_AUTHORIZED, refused.to_string()))?;
         self.client.enter(topology, vhost).map_err(|reached| quota(reached.to_string()))?;
         self.counted = Some(counted);

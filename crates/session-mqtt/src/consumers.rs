@@ -85,7 +85,7 @@ impl Session {
             filter: None,
             stream: None,
             timeout_ms: None,
-            user: self.client.user.clone(),
+            user: self.client.identity.name().clone(),
             arguments: Arguments::default(),
         };
         let asked = match queue.consume(id, options, now.monotonic) {

@@ -22,7 +22,7 @@ impl BrokenRule {
 /// The reason code of a refusal.
 pub(crate) fn reason_of(refused: &Refused) -> ReasonCode {
     match refused.kind {
-        RefusedKind::AccessRefused | RefusedKind::NotAllowed => ReasonCode::NOT_AUTHORIZED,
+        RefusedKind::AccessRefused | RefusedKind::NotAllowed | RefusedKind::Unanswered => ReasonCode::NOT_AUTHORIZED,
         RefusedKind::LimitReached => ReasonCode::QUOTA_EXCEEDED,
         _ => ReasonCode::IMPLEMENTATION_SPECIFIC_ERROR,
     }
@@ -31,4 +31,9 @@ pub(crate) fn reason_of(refused: &Refused) -> ReasonCode {
 /// Whether a refusal means that the client may not do something.
 pub(crate) fn is_unauthorized(refused: &Refused) -> bool {
     matches!(refused.kind, RefusedKind::AccessRefused | RefusedKind::NotAllowed)
+}
+
+/// The failure of a packet for which a backend has to answer first. The packet is taken again then.
+pub(crate) fn refused_as_a_whole(refused: &Refused) -> BrokenRule {
+    BrokenRule::new(ReasonCode::NOT_AUTHORIZED, refused.to_string())
 }

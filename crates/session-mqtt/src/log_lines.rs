@@ -6,7 +6,12 @@ use leveret_broker::log_lines::category;
 impl Session {
     /// Logs why something is refused: the client is told a code at most.
     pub(crate) fn tell_refused(&self, why: &str) {
-        let (name, id, user, vhost) = (&self.client.name, &self.client_id, &self.client.user, &self.client.vhost);
+        if self.client.awaits_answer() {
+            // Nothing is refused yet.
+            return;
+        }
+        let (name, id, user, vhost) =
+            (&self.client.name, &self.client_id, self.client.identity.name(), &self.client.vhost);
         tracing::warn!(
             target: category::CONNECTION,
             pid = self.client.id.0,

@@ -10,7 +10,7 @@ use leveret_message::headers::Headers;
 use leveret_message::mqtt::{MqttHead, is_told_by_key, routing_key};
 use leveret_message::overlay::Overlay;
 use leveret_message::{Encoding, Envelope, StoredMessage};
-use leveret_model::Refused;
+use leveret_model::{Action, Refused};
 use leveret_mqtt::{PropertyId, Publish, QoS, ReasonCode};
 use leveret_session::driven::Steps as _;
 
@@ -33,6 +33,9 @@ impl Session {
         if self.waits_for_ledgers(publish, now) {
             return Ok(false);
         }
+        if self.client.identity.asked().is_some() && self.lacks_answer_to_publish(topic) && self.client.parks(now) {
+            return Ok(false);
+        }
         let submitted = Submitted {
             topic,
             qos: publish.qos,
@@ -53,6 +56,13 @@ impl Session {
         self.has_published = true;
         self.client.counters.published(publish.payload.len() as u64);
         self.submit(&submitted, now).map(|()| true)
+    }
+
+    /// Whether a backend has to answer before a message to this topic is granted or refused.
+    #[cold]
+    pub(super) fn lacks_answer_to_publish(&self, topic: &str) -> bool {
+        let (exchange, key) = (&*self.shared.settings.exchange, routing_key(topic));
+        self.lacks_answer([Action::PublishWith { exchange, routing_key: &key }])
     }
 
     /// The topic that an alias stands for, if the message has an alias without a topic.
@@ -172,7 +182,7 @@ impl Session {
         }
         let snapshot = self.client.broker.registry.snapshot();
         let client_id = Some(&*self.client_id);
-        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id };
+        let publisher = Publisher { who: &self.client.identity, vhost: &self.client.vhost, client_id };
         self.client.routes.find(&snapshot, &publisher, exchange.as_bytes(), key, &MessageHeaders(headers))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_model::{Action, Permit, Refused, authorize_client};
+use leveret_model::{Action, Permit, Refused, RefusedKind, authorize_client};
 use leveret_mqtt::{ReasonCode, Version};
 
 use super::aliases::Aliases;
@@ -137,8 +137,15 @@ impl Session {
     /// Its user lacks the permission.
     pub(crate) fn authorize(&self, action: Action<'_>) -> Result<Permit, Refused> {
         let snapshot = self.client.broker.registry.snapshot();
-        let (user, vhost) = (&self.client.user, &self.client.vhost);
-        authorize_client(&snapshot.topology, user, vhost, Some(&self.client_id), action)
+        let (who, vhost) = (&self.client.identity, &self.client.vhost);
+        authorize_client(&snapshot.topology, who, vhost, Some(&self.client_id), action)
+    }
+
+    /// Whether a backend has to answer before one of these is granted or refused. Then that question is noted.
+    pub(crate) fn lacks_answer<'a>(&self, actions: impl IntoIterator<Item = Action<'a>>) -> bool {
+        let is_unanswered = |refused: Refused| refused.kind == RefusedKind::Unanswered;
+        self.client.identity.asked().is_some()
+            && actions.into_iter().any(|action| self.authorize(action).is_err_and(is_unanswered))
     }
 
     pub(crate) fn told(&self) -> Told<'_> {

@@ -15,7 +15,7 @@ use leveret_broker::settings::{IN_MAINTENANCE, TURN_BYTES_MAX};
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONTROL;
 use leveret_broker::views::ConnectionView;
-use leveret_session::client_connection::ClientConnection;
+use leveret_session::client_connection::{CREDENTIAL_EXPIRED, ClientConnection};
 use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 
 impl Session {
@@ -136,11 +136,12 @@ impl Steps for Session {
             self.has_connect = true;
             self.client.budget.spend(CONTROL);
             self.connect(connect, now);
-            return driven::Frame::Used(length);
+            return if self.client.is_asking() { driven::Frame::Waits } else { driven::Frame::Used(length) };
         }
         match self.packet(&packet, now) {
             Ok(true) => driven::Frame::Used(length),
             Ok(false) => driven::Frame::Waits,
+            Err(_) if self.client.parks(now) => driven::Frame::Waits,
             Err(failure) => self.broken(&failure, now),
         }
     }
@@ -203,6 +204,14 @@ impl Steps for Session {
 
     fn close(&mut self, reason: &str, now: Now) {
         self.cut(reason, now);
+    }
+
+    fn credential_expired(&mut self, now: Now) {
+        if self.is_over() {
+            return;
+        }
+        self.told().cut(CREDENTIAL_EXPIRED, now);
+        self.end_with(ReasonCode::MAXIMUM_CONNECT_TIME, CREDENTIAL_EXPIRED, now);
     }
 
     fn durable(&mut self, now: Now) {

@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
-use leveret_model::{Action, Arguments, Bind, Command, DestinationName, Permit, Refused, Resource};
+use leveret_model::{Action, Arguments, Bind, Command, DestinationName, Permit, Refused, RefusedKind, Resource};
 use leveret_mqtt::{PropertyId, PropertyList, ReasonCode, RetainHandling, SubAck, Subscribe, topic};
 
 use super::changing::{ChangeFor, Subscribing, Then};
-use super::failure::{BrokenRule, KEY_BYTES_MAX, is_unauthorized, reason_of};
+use super::failure::{BrokenRule, KEY_BYTES_MAX, is_unauthorized, reason_of, refused_as_a_whole};
 use super::search::Search;
 use super::session::Session;
 use super::subscriptions::{Level, Subscription};
@@ -29,6 +29,7 @@ impl Session {
                 continue;
             }
             match self.requests(&subscription, &mut declared) {
+                Err(refused) if refused.kind == RefusedKind::Unanswered => return Err(refused_as_a_whole(&refused)),
                 Ok(all) => {
                     let of = |(is_declare, request): (bool, ChangeRequest)| match is_declare {
                         true => (ChangeFor::Queue(Level::of(subscription.options.qos)), request),

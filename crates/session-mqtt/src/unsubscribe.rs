@@ -5,11 +5,11 @@ use std::collections::VecDeque;
 
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::time::Now;
-use leveret_model::Command;
+use leveret_model::{Command, RefusedKind};
 use leveret_mqtt::{PropertyList, ReasonCode, UnsubAck, Unsubscribe};
 
 use super::changing::{ChangeFor, Then, Unsubscribing};
-use super::failure::{BrokenRule, is_unauthorized, reason_of};
+use super::failure::{BrokenRule, is_unauthorized, reason_of, refused_as_a_whole};
 use super::session::Session;
 use super::subscriptions::Level;
 
@@ -28,6 +28,7 @@ impl Session {
             let queue = Level::of(known.options.qos).queue_name(&self.client_id);
             unsubscribing.codes.push(ReasonCode::SUCCESS.0);
             match self.may_bind(&bind, &queue) {
+                Err(refused) if refused.kind == RefusedKind::Unanswered => return Err(refused_as_a_whole(&refused)),
                 Ok(permit) => {
                     requests.push_back((ChangeFor::Filter(index), ChangeRequest::new(permit, Command::Unbind(bind))));
                     unsubscribing.accepted.push((index, filter.into()));

@@ -19,8 +19,11 @@ impl Session {
     /// Records the will. Returns the condition under which it outlives a crash.
     pub(crate) fn record_will(&mut self, now: Now) -> WaitFor {
         let Some(will) = self.will.as_deref() else { return WaitFor::default() };
-        let recorded =
-            RecordedWill { will: will.clone(), user: self.client.user.clone(), session_expiry_s: self.expiry_s };
+        let recorded = RecordedWill {
+            will: will.clone(),
+            user: self.client.identity.name().clone(),
+            session_expiry_s: self.expiry_s,
+        };
         let noted = self.note(&SessionRecord::Will(Box::new(recorded)), now);
         self.has_recorded_will = noted.is_some();
         noted.unwrap_or_default()

@@ -12,7 +12,7 @@ use leveret_message::headers::Headers;
 use leveret_message::mqtt::{MqttHead, is_told_by_key, routing_key};
 use leveret_message::overlay::Overlay;
 use leveret_message::{Batch, BatchBuilder, Encoding, Envelope, StoredMessage};
-use leveret_model::{Arguments, Command, DeclareQueue, Permit, Value};
+use leveret_model::{Arguments, Command, DeclareQueue, Identity, Permit, Value};
 use leveret_mqtt::{PropertyId, PropertyList};
 
 use super::client_ids::ClientKey;
@@ -41,7 +41,8 @@ pub(crate) fn publish_recorded(
     let routing_key = routing_key(&will.topic);
     let batch = batch_of(&will, &key.client_id, exchange, delay_s > 0, now);
     let snapshot = broker.registry.snapshot_full();
-    let publisher = Publisher { user: &user, vhost: &key.vhost, client_id: Some(&key.client_id) };
+    let who = Identity::of_model(user);
+    let publisher = Publisher { who: &who, vhost: &key.vhost, client_id: Some(&key.client_id) };
     let headers = MessageHeaders(Headers::stored(&batch.message(0).view()));
     match route::extended(&snapshot, &publisher, exchange.as_bytes(), &[&routing_key], &headers) {
         Err(refused) => {

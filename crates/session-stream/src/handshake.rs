@@ -1,6 +1,6 @@
 //! From the first frame to an open connection: `PeerProperties`, `SaslHandshake`, `SaslAuthenticate`, `Tune`, `Open`.
 
-use leveret_model::{Action, authorize};
+use leveret_model::{Action, Identity, RefusedKind, authorize};
 use leveret_stream_protocol::{Pairs, ResponseCode, answers};
 
 use super::refusal::RefusedLogin;
@@ -39,10 +39,13 @@ impl Session {
     /// `SaslAuthenticate`: a login, or a new secret on an open connection.
     pub(crate) fn sasl_authenticate(&mut self, correlation: u32, mechanism: &str, response: &[u8], now: Now) {
         let is_renewal = self.client.is_logged_in();
-        let checked = self.check_secret(mechanism, response);
+        // Without an outcome the command is taken again.
+        let Some(checked) = self.check_secret(mechanism, response, now) else { return };
         let code = match &checked {
-            Ok(user) if is_renewal && **user != *self.client.user => ResponseCode::SaslCannotChangeUsername,
-            Ok(_) if is_renewal && !self.may_enter() => ResponseCode::VhostAccessFailure,
+            Ok(who) if is_renewal && who.name() != self.client.identity.name() => {
+                ResponseCode::SaslCannotChangeUsername
+            }
+            Ok(who) if is_renewal && !self.may_enter(who) => ResponseCode::VhostAccessFailure,
             Ok(_) => ResponseCode::Ok,
             Err(code) => *code,
         };
@@ -51,11 +54,14 @@ impl Session {
             answers::sasl_authenticated(self.client.output.buffer(), correlation, code, None);
         }
         match (code, checked) {
-            (ResponseCode::Ok, Ok(_)) if is_renewal => self.renewed(now),
-            (ResponseCode::Ok, Ok(user)) => {
+            (ResponseCode::Ok, Ok(who)) if is_renewal => {
+                self.client.log_in(who, mechanism, now);
+                self.renewed(now);
+            }
+            (ResponseCode::Ok, Ok(who)) => {
                 self.told().named();
-                self.told().authenticated(&user);
-                self.client.log_in(&user, mechanism);
+                self.told().authenticated(who.name());
+                self.client.log_in(who, mechanism, now);
                 answers::tune(self.client.output.buffer(), self.settings.frame_max, self.settings.heartbeat_s);
                 self.phase = StreamPhase::Authenticated;
             }
@@ -73,34 +79,40 @@ impl Session {
         }
     }
 
-    fn check_secret(&mut self, mechanism: &str, response: &[u8]) -> Result<String, ResponseCode> {
+    /// The identity that a secret proves, or the code of the refusal. `None` if a backend has to answer first.
+    fn check_secret(&mut self, mechanism: &str, response: &[u8], now: Now) -> Option<Result<Identity, ResponseCode>> {
         if self.client.is_logged_in() && *self.client.mechanism != *mechanism {
-            return Err(ResponseCode::SaslCannotChangeMechanism);
+            return Some(Err(ResponseCode::SaslCannotChangeMechanism));
         }
         if !offered(&self.client.broker.settings, &self.client.peer).contains(&mechanism) {
-            return Err(ResponseCode::SaslMechanismNotSupported);
+            return Some(Err(ResponseCode::SaslMechanismNotSupported));
         }
         // An authorization identity, a name and a password (RFC 4616).
         if mechanism == "PLAIN" && response.iter().filter(|byte| **byte == 0).count() != 2 {
-            return Err(ResponseCode::SaslError);
+            return Some(Err(ResponseCode::SaslError));
         }
-        let response = self.client.plain_response(mechanism, response).map_err(|_| ResponseCode::SaslError)?;
-        self.client.check_login(mechanism, response).map_err(|reason| {
+        let Ok(response) = self.client.plain_response(mechanism, response) else {
+            return Some(Err(ResponseCode::SaslError));
+        };
+        let outcome = self.client.check_login(mechanism, response, now)?;
+        Some(outcome.map_err(|reason| {
             let loopback = reason.contains("localhost");
             if loopback { ResponseCode::AuthenticationFailureLoopback } else { ResponseCode::AuthenticationFailure }
-        })
+        }))
     }
 
-    fn may_enter(&self) -> bool {
+    /// Whether an identity may stay in the vhost of this connection. One whose backend hasn't answered may.
+    fn may_enter(&self, who: &Identity) -> bool {
         let snapshot = self.client.broker.registry.snapshot();
         self.client.vhost.is_empty()
-            || authorize(&snapshot.topology, &self.client.user, &self.client.vhost, Action::Enter).is_ok()
+            || authorize(&snapshot.topology, who, &self.client.vhost, Action::Enter)
+                .map_or_else(|refused| refused.kind == RefusedKind::Unanswered, |_| true)
     }
 
     /// The secret was renewed: what the user's permissions don't allow any more ends.
     fn renewed(&mut self, now: Now) {
         self.told().secret_updated("SaslAuthenticate");
-        let may = |session: &Self, action| session.client.authorize(action).is_ok();
+        let may = |session: &Self, action| session.client.no_longer_grants(action).is_none();
         let resource = leveret_model::Resource::Queue;
         let written = self.publishers.values().map(|known| &known.stream);
         let mut ended: Vec<_> = written.filter(|stream| !may(self, Action::Write(resource(stream)))).cloned().collect();
@@ -141,7 +153,11 @@ impl Session {
 
     /// `Open`: enters a vhost.
     pub(crate) fn open(&mut self, correlation: u32, vhost: &str, now: Now) {
-        if let Err(why) = self.enter(vhost) {
+        let entered = self.enter(vhost);
+        if entered.is_err() && self.client.parks(now) {
+            return;
+        }
+        if let Err(why) = entered {
             self.refused.count(ResponseCode::VhostAccessFailure);
             return self.refuse_later(RefusedLogin::Vhost { correlation }, &why, now);
         }
@@ -160,7 +176,7 @@ impl Session {
         self.client.broker.check_connection_limit().map_err(|refused| refused.to_string())?;
         let counted = self.open_connections.enter(self.settings.max_connections)?;
         let snapshot = self.client.broker.registry.snapshot_full();
-        authorize(&snapshot.topology, &self.client.user, vhost, Action::Enter)
+        authorize(&snapshot.topology, &self.client.identity, vhost, Action::Enter)
             .map_err(|refused| refused.to_string())?;
         self.client.enter(&snapshot.topology, vhost.into()).map_err(|reached| reached.to_string())?;
         self.counted = Some(counted);

@@ -8,7 +8,7 @@ pub(crate) fn code_of(refused: &Refused) -> ResponseCode {
     match refused.kind {
         RefusedKind::NotFound => ResponseCode::StreamDoesNotExist,
         RefusedKind::AlreadyExists => ResponseCode::StreamAlreadyExists,
-        RefusedKind::AccessRefused => ResponseCode::AccessRefused,
+        RefusedKind::AccessRefused | RefusedKind::Unanswered => ResponseCode::AccessRefused,
         _ => ResponseCode::PreconditionFailed,
     }
 }

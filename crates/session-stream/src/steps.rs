@@ -173,7 +173,7 @@ impl Steps for Session {
                 let why = format!("{name} came before the connection was open");
                 self.close_for(ResponseCode::UnknownFrame, &why, now);
             }
-            return driven::Frame::Used(length);
+            return if self.client.is_asking() { driven::Frame::Waits } else { driven::Frame::Used(length) };
         }
         if let Request::Publish(publish) = request {
             return match self.publish(publish, now) {
@@ -192,7 +192,13 @@ impl Steps for Session {
             }
         }
         self.client.budget.spend(CONTROL);
+        let mark = self.client.output.mark();
         self.command(&request, now);
+        if self.client.parks(now) {
+            // Whatever was answered was a refusal, and nothing else was done.
+            self.client.output.rewind(mark);
+            return driven::Frame::Waits;
+        }
         driven::Frame::Used(length)
     }
 

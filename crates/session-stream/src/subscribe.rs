@@ -76,7 +76,7 @@ impl Session {
             filter: None,
             stream: Some(Box::new(stream_options)),
             timeout_ms: None,
-            user: self.client.user.clone(),
+            user: self.client.identity.name().clone(),
             arguments: Arguments::from_iter(shown),
         };
         let asked = queue.consume(consumer, options, now.monotonic);

@@ -12,7 +12,7 @@ use leveret_broker::turn_budget::{CONSUMER, EVENT};
 use leveret_broker::views::ConnectionView;
 use leveret_queue::Signal;
 
-use crate::client_connection::ClientConnection;
+use crate::client_connection::{BACKEND_KEY, CREDENTIAL_EXPIRED, ClientConnection};
 
 /// The reason in the log why a connection was cut that wasn't open in time.
 pub const HANDSHAKE_TIMEOUT: &str = "handshake_timeout: the connection was not opened in time";
@@ -118,6 +118,10 @@ pub trait Steps: Send {
     fn expects_input(&self) -> bool {
         true
     }
+    /// The credential of the client's login has ended: closes the connection.
+    fn credential_expired(&mut self, now: Now) {
+        self.close(CREDENTIAL_EXPIRED, now);
+    }
     /// The deadline of the handshake, of the answer to a close or of a refusal has passed.
     fn deadline_passed(&mut self, now: Now);
     /// The client was silent for too long.
@@ -141,7 +145,7 @@ pub trait Steps: Send {
     /// Whether the turn takes more input.
     fn takes_input(&self) -> bool {
         let client = self.client();
-        let is_paused = client.paused || client.pace.holds_input() || client.awaits_publishes();
+        let is_paused = client.paused || client.pace.holds_input() || client.awaits_publishes() || client.is_asking();
         let is_free = !self.is_held() && !is_paused && !self.is_ending() && !self.is_over();
         is_free && !self.has_full_output()
     }
@@ -173,6 +177,7 @@ impl<S: Steps> Driven<S> {
     fn event(&mut self, event: Event, now: Now) {
         let steps = &mut self.0;
         match event {
+            Event::Queue(Signal::Answered(BACKEND_KEY)) => steps.client_mut().backend_answered(now),
             Event::Queue(signal) => steps.signal(signal, now),
             Event::Durable(stream) => steps.client_mut().registered.notified(stream, false),
             Event::Written(stream) => steps.client_mut().registered.notified(stream, true),
@@ -193,6 +198,7 @@ impl<S: Steps> Driven<S> {
             // A connection that isn't open yet is refused when it opens.
             Event::Maintenance => {
                 if steps.is_open() && steps.client().broker.is_in_maintenance() {
+                    steps.client_mut().stop_asking();
                     steps.close_for_maintenance(now);
                 }
             }
@@ -201,7 +207,10 @@ impl<S: Steps> Driven<S> {
                     steps.shed(&reason, now);
                 }
             }
-            Event::Close(reason) => steps.close(&reason, now),
+            Event::Close(reason) => {
+                steps.client_mut().stop_asking();
+                steps.close(&reason, now);
+            }
         }
     }
 
@@ -227,6 +236,13 @@ impl<S: Steps> Driven<S> {
         if client.deadline.is_some_and(|deadline| now.monotonic >= deadline) {
             return steps.deadline_passed(now);
         }
+        if client.answer_due().is_some_and(|due| now.monotonic >= due) {
+            client.end_asking(now);
+        }
+        if client.credential_due().is_some() && client.credential_ends(now) {
+            client.stop_asking();
+            return steps.credential_expired(now);
+        }
         if self.input_deadline().is_some_and(|deadline| now.monotonic >= deadline) {
             return self.0.fell_silent(now);
         }
@@ -241,7 +257,7 @@ impl<S: Steps> Driven<S> {
     /// Time at which the client has been silent for too long.
     fn input_deadline(&self) -> Option<Nanos> {
         let (steps, client) = (&self.0, self.0.client());
-        let counts = client.input_every > 0 && steps.keeps_alive() && steps.expects_input();
+        let counts = client.input_every > 0 && steps.keeps_alive() && steps.expects_input() && !client.is_asking();
         counts.then(|| client.last_input + client.input_every)
     }
 
@@ -353,8 +369,10 @@ impl<S: Steps> Session for Driven<S> {
 
     fn next_deadline(&self) -> Option<Nanos> {
         let look = if self.takes_back() { self.0.client().looks.next() } else { None };
-        let deadlines = [self.0.client().deadline, self.input_deadline(), self.output_deadline(), look];
-        deadlines.into_iter().flatten().min()
+        let client = self.0.client();
+        let backend = [client.answer_due(), client.credential_due()];
+        let deadlines = [client.deadline, self.input_deadline(), self.output_deadline(), look];
+        deadlines.into_iter().chain(backend).flatten().min()
     }
 
     fn next_pace(&self) -> Option<Nanos> {

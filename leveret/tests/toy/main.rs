@@ -2,22 +2,25 @@
 //! publishes with confirms, consumes with credit, acknowledges, is notified of an alarm, and is listed under its own
 //! name. Its messages are stored in an encoding that no crate knows, reach other protocols, and come from them.
 
+mod backend;
 mod encoding;
 mod protocol;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use leveret_broker::AlarmSource;
 use leveret_config::Config;
 use leveret_management::{Api, HttpListener, MetricsOptions, Router, api, metrics, serve};
+use leveret_model::{AskedGrants, GrantAnswer, GrantQuestion, Grants, Identity};
 use leveret_node::listener_kind::AMQP;
 use leveret_node::{DirectoryLock, Listener, ListenerKind, Node, NodeOptions};
 use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
 
+use backend::Backend;
 use protocol::Toy;
 
 /// The row of the toy protocol.
@@ -108,6 +111,8 @@ fn joins(answers_late: bool) {
         vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol), Arc::new(Toy)];
     let mut options = NodeOptions::new(&config, protocols, Arc::new(|text| panic!("{text}")));
     options.broker.answers_late = answers_late;
+    let backend = Backend::new(options.authenticate.clone());
+    options.authenticate = Arc::new(backend.clone());
     let (mut node, _) = Node::start(lock, options).expect("starts");
     let (socket, address) = listen();
     let (old, amqp) = listen();
@@ -157,6 +162,7 @@ fn joins(answers_late: bool) {
         assert!(pages.contains(line), "{line} isn't in {pages}");
     }
     messages_are_converted(&mut client, address, http);
+    identities_come_late(&backend, address, http);
     // Its listener accepts no other protocol, and the other listener doesn't accept it.
     assert_eq!(Client::connect(amqp).hear(), "AMQP\u{3}\u{1}\0\0", "the header of what it speaks");
 }
@@ -189,6 +195,51 @@ fn messages_are_converted(client: &mut Client, address: SocketAddr, http: Socket
     let expected =
         ["message 1 two", "message 2 three", "note colour red", "message 3 four", "note size large", "message 4 five"];
     assert_eq!(heard, expected);
+}
+
+/// A login that comes late, grants that are asked late, a name that is no user's, and a credential that ends.
+fn identities_come_late(backend: &Backend, address: SocketAddr, http: SocketAddr) {
+    let wall_ms = || SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64;
+    let robot = |lasts_ms: u64| {
+        let grants = Grants::Asked(AskedGrants::default());
+        Identity::new("robot", Vec::new(), grants, "toy").ending_at(wall_ms() + lasts_ms)
+    };
+    let mut client = Client::connect(address);
+    // The rest of its input waits with the login.
+    client.send("login robot secret");
+    client.send("declare own");
+    client.send("note colour blue");
+    client.send("publish own one");
+    let mut other = Client::connect(address);
+    assert_eq!(other.ask("login guest guest"), "ok", "nobody else waits");
+    backend.answer_login(Ok(robot(60_000)));
+    assert_eq!(backend.answer(GrantAnswer::Granted), GrantQuestion::enter("/"));
+    assert_eq!(client.hear(), "ok");
+    assert!(get(http, "/api/connections").contains("\"user\":\"robot\""));
+    assert!(get(http, "/api/users/robot").starts_with("HTTP/1.1 404"));
+    for _ in ["configure the queue", "write to the exchange"] {
+        assert!(matches!(backend.answer(GrantAnswer::Granted), GrantQuestion::Resource { .. }));
+    }
+    assert_eq!((client.hear(), client.hear()), ("ok".into(), "confirmed 1".into()));
+    assert_eq!(client.ask("publish own two"), "confirmed 2", "the answer is kept");
+    client.send("consume own 9");
+    backend.answer(GrantAnswer::Granted);
+    let heard = [client.hear(), client.hear(), client.hear(), client.hear()];
+    assert_eq!(heard, ["ok", "note colour blue", "message 0 one", "message 1 two"]);
+    client.send("declare others");
+    backend.answer(GrantAnswer::Refused);
+    let refused = client.hear();
+    assert!(refused.starts_with("error") && refused.contains("refused for user 'robot'"), "{refused}");
+
+    let mut client = Client::connect(address);
+    client.send("login robot secret");
+    backend.answer_login(Err("no".to_owned()));
+    assert_eq!(client.hear(), "error no");
+    let mut client = Client::connect(address);
+    client.send("login robot secret");
+    backend.answer_login(Ok(robot(300)));
+    backend.answer(GrantAnswer::Granted);
+    assert_eq!((client.hear(), client.hear()), ("ok".into(), "closed credential expired".into()));
 }
 
 fn assert_shown(http: SocketAddr) {

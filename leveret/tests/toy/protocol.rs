@@ -2,7 +2,7 @@
 //!
 //! Client: `TOY`, `login USER PASSWORD`, `declare QUEUE`, `note NAME VALUE` of the next message, `publish QUEUE BODY`,
 //! `send EXCHANGE BODY`, `consume QUEUE CREDIT`, `ack NUMBER`. Server: `ok`, `error TEXT`, `confirmed COUNT`, `note NAME VALUE` of the
-//! next message, `message NUMBER BODY`, `blocked`, `unblocked`.
+//! next message, `message NUMBER BODY`, `blocked`, `unblocked`, `closed REASON`.
 
 use std::fmt::Display;
 use std::io::Write;
@@ -112,7 +112,7 @@ impl ToySession {
     fn command(&mut self, line: &str, now: Now) -> Result<(), String> {
         let words: Vec<&str> = line.splitn(3, ' ').collect();
         match words[..] {
-            ["login", user, password] => self.login(user, password),
+            ["login", user, password] => self.login(user, password, now),
             ["declare", queue] => self.declare(queue, now),
             ["note", name, value] => {
                 self.notes.push_str(&format!("{name} {value}\n"));
@@ -126,10 +126,14 @@ impl ToySession {
         }
     }
 
-    fn login(&mut self, user: &str, password: &str) -> Result<(), String> {
-        let response = format!("\0{user}\0{password}").into_bytes();
-        let user = self.client.check_login("PLAIN", response.into())?;
-        self.client.log_in(&user, "PLAIN");
+    fn login(&mut self, user: &str, password: &str, now: Now) -> Result<(), String> {
+        // A frame that is taken again may have logged in already, and have asked for the vhost.
+        if !self.client.is_logged_in() {
+            let response = format!("\0{user}\0{password}").into_bytes();
+            let outcome = self.client.check_login("PLAIN", response.into(), now);
+            self.client.log_in(outcome.ok_or("the backend hasn't answered yet")??, "PLAIN", now);
+        }
+        self.client.authorize_in("/", Action::Enter).map_err(text)?;
         let snapshot = self.client.broker.registry.snapshot();
         self.client.enter(&snapshot.topology, "/".into()).map_err(text)?;
         self.client.deadline = None;
@@ -189,7 +193,7 @@ impl ToySession {
         let notes = std::mem::take(&mut self.notes);
         let headers = MessageHeaders(Headers::foreign(Notes::ID, notes.as_bytes()));
         let snapshot = self.client.broker.registry.snapshot();
-        let publisher = Publisher { user: &self.client.user, vhost: &self.client.vhost, client_id: None };
+        let publisher = Publisher { who: &self.client.identity, vhost: &self.client.vhost, client_id: None };
         let (exchange, routing_key) = (exchange.as_bytes(), key.as_bytes());
         let route = self.client.routes.find(&snapshot, &publisher, exchange, routing_key, &headers).map_err(text)?;
         self.has_published = true;
@@ -222,7 +226,7 @@ impl ToySession {
             filter: None,
             stream: None,
             timeout_ms: None,
-            user: self.client.user.clone(),
+            user: self.client.identity.name().clone(),
             arguments: Arguments::default(),
         };
         let asked = found.consume(id, options, now.monotonic);
@@ -322,7 +326,12 @@ impl Steps for ToySession {
             self.is_held = true;
             return Frame::Waits;
         }
+        let notes = self.notes.clone();
         let done = self.command(&line, now);
+        if done.is_err() && self.client.parks(now) {
+            self.notes = notes;
+            return Frame::Waits;
+        }
         self.end_if_refused(done);
         Frame::Used(length + 1)
     }
@@ -363,7 +372,8 @@ impl Steps for ToySession {
         self.is_over = true;
     }
 
-    fn close(&mut self, _reason: &str, _now: Now) {
+    fn close(&mut self, reason: &str, _now: Now) {
+        self.say(format_args!("closed {reason}"));
         self.is_over = true;
     }
 

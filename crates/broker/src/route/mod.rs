@@ -5,7 +5,7 @@ mod queues;
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use leveret_model::{Action, Refused, authorize_client};
+use leveret_model::{Action, Identity, Refused, authorize_client};
 use leveret_routing::{Headers, RoutedBy, Routes};
 use rustc_hash::{FxHashMap, FxHasher};
 use smallvec::SmallVec;
@@ -202,8 +202,8 @@ pub struct RouteCache {
 
 /// The publisher of a message.
 pub struct Publisher<'a> {
-    /// Its user.
-    pub user: &'a str,
+    /// Its identity.
+    pub who: &'a Identity,
     /// Its vhost.
     pub vhost: &'a str,
     /// Its client id, in a protocol that has one.
@@ -298,7 +298,7 @@ fn resolve(
     let name = String::from_utf8_lossy(exchange);
     for key in keys {
         let action = Action::PublishWith { exchange: &name, routing_key: key };
-        authorize_client(&snapshot.topology, publisher.user, vhost, publisher.client_id, action)?;
+        authorize_client(&snapshot.topology, publisher.who, vhost, publisher.client_id, action)?;
     }
     let Some(found) = snapshot.topology.exchange(vhost, &name) else {
         return Err(Refused::no_exchange(vhost, &name));

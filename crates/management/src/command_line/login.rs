@@ -13,7 +13,8 @@ pub(crate) async fn check(call: Call) -> HandlerResult {
     let authenticated = !user.contains('\0') && !password.contains('\0') && {
         let response = ["", user, password].join("\0");
         let authenticator = &call.api.broker().authenticator;
-        authenticator.authenticate(&call.api.topology(), "PLAIN", response.as_bytes(), true).is_ok()
+        let checked = authenticator.authenticate(&call.api.topology(), "PLAIN", response.as_bytes(), true);
+        call.api.answer(checked).await?.is_ok()
     };
     json(json!({"authenticated": authenticated}))
 }

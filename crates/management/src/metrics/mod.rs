@@ -28,7 +28,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{Method, StatusCode, header};
+use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use leveret_metrics::Text;
 
@@ -90,10 +90,11 @@ async fn found(port: Port, request: Request) -> Response {
         let status = if request.method() == Method::OPTIONS { StatusCode::OK } else { StatusCode::METHOD_NOT_ALLOWED };
         return (status, [(header::ALLOW, "HEAD, GET, OPTIONS")]).into_response();
     }
-    if port.options.authentication
-        && let Err(refused) = check(&port.api, &request)
-    {
-        return refused.into_response();
+    if port.options.authentication {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
+        if let Err(refused) = check(&port.api, request.headers().clone(), peer).await {
+            return refused.into_response();
+        }
     }
     let path = request.uri().path();
     let Some(page) = path.strip_prefix(port.options.path.trim_end_matches('/')) else {
@@ -119,9 +120,8 @@ async fn found(port: Port, request: Request) -> Response {
 }
 
 /// Checks that the requester's tags allow monitoring.
-fn check(api: &Api, request: &Request) -> Result<(), Error> {
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|ConnectInfo(peer)| *peer);
-    match Requester::of(api, request.headers(), peer, true)?.monitors() {
+async fn check(api: &Api, headers: HeaderMap, peer: Option<SocketAddr>) -> Result<(), Error> {
+    match Requester::of(api, &headers, peer, true).await?.monitors() {
         true => Ok(()),
         false => Err(Error::Forbidden("Not monitor user".to_owned())),
     }

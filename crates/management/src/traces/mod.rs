@@ -90,7 +90,7 @@ async fn start(call: &Call, at: usize) -> HandlerResult {
     }
     let asked = asked(vhost, name, &body)?;
     let files = files(&call.api);
-    let opened = match check(&call.api, &asked, &body) {
+    let opened = match check(&call.api, &asked, &body).await {
         Ok(()) => {
             let name = asked.name.clone();
             on_a_thread(move || files.open(&name)).await.map_err(|reason| reason.to_string())
@@ -127,7 +127,7 @@ fn asked(vhost: &str, name: &str, body: &Map<String, Value>) -> Result<TraceRequ
 
 /// Whether a trace may be started. A trace needs no connection, but if it names a user, that user has to be able to log in and to
 /// enter the vhost.
-fn check(api: &Api, asked: &TraceRequest, body: &Map<String, Value>) -> Result<(), String> {
+async fn check(api: &Api, asked: &TraceRequest, body: &Map<String, Value>) -> Result<(), String> {
     api.traces().has_room_for(&asked.name)?;
     if asked.pattern.len() > 255 {
         return Err(format!("a pattern of {} bytes is longer than 255", asked.pattern.len()));
@@ -136,8 +136,9 @@ fn check(api: &Api, asked: &TraceRequest, body: &Map<String, Value>) -> Result<(
     let password = body.get("tracer_connection_password").and_then(Value::as_str).unwrap_or_default();
     let response = [&b"\0"[..], username.as_bytes(), b"\0", password.as_bytes()].concat();
     let topology = api.topology();
-    let user = api.broker().authenticator.authenticate(&topology, "PLAIN", &response, true)?;
-    authorize(&topology, &user, &asked.vhost, Action::Enter).map(drop).map_err(|refused| refused.text)
+    let checked = api.broker().authenticator.authenticate(&topology, "PLAIN", &response, true);
+    let who = api.answer(checked).await.map_err(|_| "the node stops")??;
+    authorize(&topology, &who, &asked.vhost, Action::Enter).map(drop).map_err(|refused| refused.text)
 }
 
 /// DELETE: stops a trace; its file stays.

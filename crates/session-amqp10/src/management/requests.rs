@@ -40,7 +40,7 @@ impl Connection {
             let request = Request::parse(message)?;
             let mut response = match request.looks() && !self.responses.is_empty() {
                 true => Response::unserved(message),
-                false => self.respond(&request, now),
+                false => self.respond(&request, message, now),
             };
             let mut asks = None;
             if !response.is_answered() {
@@ -64,9 +64,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Serves a request.
-    pub(crate) fn respond(&mut self, request: &Request<'_>, now: Now) -> Response {
+    /// Serves a request, of which this is the message. It stays unserved if a backend has to answer first.
+    pub(crate) fn respond(&mut self, request: &Request<'_>, message: &[u8], now: Now) -> Response {
         let served = self.serve_request(request, now);
+        if served.is_err() && self.client.awaits_answer() {
+            return Response::unserved(message);
+        }
         if let Err(refusal) = &served {
             let (method, target) = (request.method.unwrap_or_default(), request.target.unwrap_or_default());
             self.tell_failed(format_args!("{} {}", cut(method), cut(target)), refusal);
@@ -78,7 +81,7 @@ impl Connection {
     pub(crate) fn tell_failed(&self, what: fmt::Arguments<'_>, refusal: &Refusal) {
         tracing::warn!(
             connection = %self.client.name,
-            user = %self.client.user,
+            user = %self.client.identity.name(),
             "request {what} failed: {}",
             cut(&refusal.to_string()),
         );

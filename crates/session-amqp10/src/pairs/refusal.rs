@@ -58,7 +58,7 @@ impl Refusal {
     pub(crate) fn of_model(refused: Refused) -> Self {
         let status = match refused.kind {
             RefusedKind::PreconditionFailed | RefusedKind::Protected | RefusedKind::AlreadyExists => Status::Conflict,
-            RefusedKind::AccessRefused | RefusedKind::LimitReached => Status::Forbidden,
+            RefusedKind::AccessRefused | RefusedKind::LimitReached | RefusedKind::Unanswered => Status::Forbidden,
             RefusedKind::NotImplemented => Status::NotImplemented,
             RefusedKind::NotFound
             | RefusedKind::ResourceLocked

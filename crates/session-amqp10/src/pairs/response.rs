@@ -102,6 +102,11 @@ impl Response {
         Self { wait: WaitFor::default(), id: None, content: Content::Unserved(request.into()) }
     }
 
+    /// Whether the request isn't served.
+    pub(crate) fn is_unserved(&self) -> bool {
+        matches!(self.content, Content::Unserved(_))
+    }
+
     /// The request, if it isn't served.
     pub(crate) fn take_unserved(&mut self) -> Option<Box<[u8]>> {
         match std::mem::replace(&mut self.content, Content::nothing()) {

@@ -1,5 +1,6 @@
 //! Counts and reports what a client opens and closes, and its logins.
 
+use leveret_broker::authenticate::LoginOutcome;
 use leveret_broker::events::{self, ConsumerEvent};
 use leveret_broker::notices::Notices;
 use leveret_broker::views::Client;
@@ -45,13 +46,13 @@ impl ClientConnection {
     }
 
     /// A user logged in by this mechanism, or didn't for this reason.
-    pub(super) fn login_checked(&mut self, result: &Result<String, String>, claimed: Option<&str>, mechanism: &str) {
+    pub(super) fn login_checked(&mut self, result: &LoginOutcome, claimed: Option<&str>, mechanism: &str) {
         let (protocol, peer) = (self.protocol.name, self.peer.clone());
         let by = (&peer, mechanism);
         match result {
-            Ok(user) => {
+            Ok(who) => {
                 self.counters.auth_succeeded.increment();
-                self.report(|notices, client| events::logged_in(notices, user, client, protocol, by));
+                self.report(|notices, client| events::logged_in(notices, who.name(), client, protocol, by));
             }
             Err(reason) => {
                 self.counters.auth_failed.increment();

@@ -1,32 +1,51 @@
-//! A client's login, and its entry into a vhost.
+//! A client's login, its entry into a vhost, and the end of its credential.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use leveret_model::Topology;
+use leveret_model::{Identity, Topology};
 
 use super::ClientConnection;
-use leveret_broker::authenticate::claimed;
+use leveret_broker::asked::NowOrLater;
+use leveret_broker::authenticate::{LoginOutcome, claimed};
 use leveret_broker::quota::{LimitReached, OwnLimits};
-use leveret_broker::time::Now;
+use leveret_broker::route::RouteCache;
+use leveret_broker::time::{Nanos, Now};
+
+/// A time that doesn't come.
+pub(super) const NEVER: Nanos = Nanos::MAX;
+
+/// The reason for closing a connection whose credential has ended.
+pub const CREDENTIAL_EXPIRED: &str = "credential expired";
+
+const NANOS_PER_MS: u64 = 1_000_000;
 
 impl ClientConnection {
     /// Whether a user has proved its identity.
     pub fn is_logged_in(&self) -> bool {
-        !self.user.is_empty()
+        !self.identity.is_nobody()
     }
 
-    /// Checks the response of a mechanism that was offered, and returns the user that it proves the client to be.
-    /// Attempts are counted; refused ones are logged.
-    ///
-    /// # Errors
-    /// The reason, for the log only: the client must not learn it.
-    pub fn check_login(&mut self, mechanism: &str, response: Cow<'_, [u8]>) -> Result<String, String> {
+    /// Checks the response of a mechanism that was offered, and returns the identity that it proves the client to have, or the reason
+    /// of a refusal, for the log only: the client must not learn it. `None` if a backend has to answer first: then the frame is taken
+    /// again later, and nothing of it may have been written or changed. Attempts are counted; refused ones are logged.
+    pub fn check_login(&mut self, mechanism: &str, response: Cow<'_, [u8]>, now: Now) -> Option<LoginOutcome> {
         let claimed = claimed(&response).map(str::to_owned);
-        self.counters.auth_attempts.increment();
-        let result = self.broker.log_in(&self.peer, mechanism, response);
-        self.login_checked(&result, claimed.as_deref(), mechanism);
-        result
+        let outcome = match self.take_login() {
+            Some(outcome) => outcome,
+            None => {
+                self.counters.auth_attempts.increment();
+                match self.broker.log_in(&self.peer, mechanism, response) {
+                    NowOrLater::Now(outcome) => outcome,
+                    NowOrLater::Later(later) => {
+                        self.ask_login(later, now);
+                        return None;
+                    }
+                }
+            }
+        };
+        self.login_checked(&outcome, claimed.as_deref(), mechanism);
+        Some(outcome)
     }
 
     /// The response of a mechanism, converted to PLAIN's form.
@@ -40,15 +59,44 @@ impl ClientConnection {
         }
     }
 
-    /// Makes this user the connection's user.
-    pub fn log_in(&mut self, user: &str, mechanism: &str) {
-        self.user = user.into();
+    /// Gives the connection this identity, also in place of an earlier one.
+    pub fn log_in(&mut self, identity: Identity, mechanism: &str, now: Now) {
+        self.identity = identity;
         self.mechanism = mechanism.into();
+        // Routes hold what the earlier identity might do.
+        self.routes = RouteCache::default();
+        self.set_credential_due(now);
+    }
+
+    fn set_credential_due(&mut self, now: Now) {
+        self.credential_due = self.identity.ends_ms().map_or(NEVER, |ends_ms| {
+            let left = ends_ms.saturating_sub(now.wall_ms).saturating_mul(NANOS_PER_MS);
+            now.monotonic.saturating_add(left)
+        });
+    }
+
+    /// Monotonic time at which the credential may have ended.
+    pub(crate) fn credential_due(&self) -> Option<Nanos> {
+        (self.credential_due != NEVER).then_some(self.credential_due)
+    }
+
+    /// Whether the credential has ended. It has once only.
+    pub(crate) fn credential_ends(&mut self, now: Now) -> bool {
+        if now.monotonic < self.credential_due {
+            return false;
+        }
+        // Wall time may have been set back since the login.
+        self.set_credential_due(now);
+        let has_ended = now.monotonic >= self.credential_due;
+        if has_ended {
+            self.credential_due = NEVER;
+        }
+        has_ended
     }
 
     /// Delays the answer to a refused login, so that passwords can't be tried in quick succession.
     pub fn delay_refusal(&mut self, now: Now) {
-        self.deadline = Some(now.monotonic + self.broker.settings.auth_failure_delay_ms * 1_000_000);
+        self.deadline = Some(now.monotonic + self.broker.settings.auth_failure_delay_ms * NANOS_PER_MS);
     }
 
     /// Enters a vhost of this topology. From now on the connection is listed and counted as open.
@@ -56,8 +104,8 @@ impl ClientConnection {
     /// # Errors
     /// A limit on the connections of the vhost, the user or the node is reached.
     pub fn enter(&mut self, topology: &Topology, vhost: Arc<str>) -> Result<(), LimitReached> {
-        let own = OwnLimits::of_connections(topology, &vhost, &self.user);
-        self.account = self.broker.quota.open(&vhost, &self.user, own)?;
+        let own = OwnLimits::of_connections(topology, &vhost, self.identity.name());
+        self.account = self.broker.quota.open(&vhost, self.identity.name(), own)?;
         self.vhost = vhost;
         self.counters.enter(self.broker.vhost_counters(&self.vhost));
         self.broker.opened(self.shown());

@@ -1,6 +1,7 @@
 //! The part of a client's connection that is the same in every protocol: identity, output, flow control, and the budget
 //! that is left of a turn. Each protocol's connection holds one and adds its own states.
 
+mod asking;
 mod events;
 mod login;
 mod shown_wait;
@@ -11,11 +12,16 @@ mod view;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leveret_model::{ConnectionId, QueueId};
+use leveret_model::{ConnectionId, Identity, QueueId};
 use leveret_queue::{Taken, WaitReason, Watermarks};
 use smallvec::SmallVec;
 
+pub use self::asking::ANSWER_WITHIN;
+use self::asking::Asking;
+pub(crate) use self::asking::BACKEND_KEY;
 pub use self::events::ConsumerUse;
+pub use self::login::CREDENTIAL_EXPIRED;
+use self::login::NEVER;
 use self::shown_wait::ShownWait;
 pub use self::shown_wait::WAIT_SHOWN_MAX;
 use crate::gone::GoneAt;
@@ -67,8 +73,12 @@ pub struct ClientConnection {
     pub mechanism: Arc<str>,
     /// Bytes to be written to the socket.
     pub output: Output,
-    /// The user's name; empty until the login.
-    pub user: Arc<str>,
+    /// The client's identity; nobody until the login.
+    pub identity: Identity,
+    /// Monotonic time, in nanoseconds, at which its identity may have ended; `NEVER` if it doesn't end.
+    credential_due: Nanos,
+    /// An answer of the identity's backend that a frame needs. In a box, since few connections wait.
+    asking: Option<Box<Asking>>,
     /// The vhost; empty until the connection is opened.
     pub vhost: Arc<str>,
     /// The highest channel number that both sides agreed on.
@@ -156,7 +166,9 @@ impl ClientConnection {
             connected: now.monotonic,
             mechanism: "".into(),
             output: Output::default(),
-            user: "".into(),
+            identity: Identity::nobody(),
+            credential_due: NEVER,
+            asking: None,
             vhost: "".into(),
             channel_max: 0,
             has_exclusive_queues: false,
@@ -197,7 +209,7 @@ impl ClientConnection {
             name: &self.name,
             client_name,
             vhost: &self.vhost,
-            user: &self.user,
+            user: self.identity.name(),
             connected: self.connected,
         }
     }
@@ -207,7 +219,7 @@ impl ClientConnection {
         Client {
             id: self.id,
             name: self.name.clone(),
-            user: self.user.clone(),
+            user: self.identity.name().clone(),
             vhost: self.vhost.clone(),
             protocol: self.protocol,
         }

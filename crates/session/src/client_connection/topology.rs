@@ -10,13 +10,21 @@ use super::ClientConnection;
 use crate::gone::GoneAt;
 
 impl ClientConnection {
-    /// The permit for an action of this connection's user in its vhost.
+    /// The permit for an action of this connection's client in its vhost.
     ///
     /// # Errors
-    /// The user lacks the permission.
+    /// The client lacks the permission, or its backend hasn't answered yet: see [`ClientConnection::parks`].
     pub fn authorize(&self, action: Action<'_>) -> Result<Permit, Refused> {
+        self.authorize_in(&self.vhost, action)
+    }
+
+    /// The permit for an action of this connection's client in a vhost.
+    ///
+    /// # Errors
+    /// As [`ClientConnection::authorize`].
+    pub fn authorize_in(&self, vhost: &str, action: Action<'_>) -> Result<Permit, Refused> {
         let snapshot = self.broker.registry.snapshot();
-        authorize(&snapshot.topology, &self.user, &self.vhost, action)
+        authorize(&snapshot.topology, &self.identity, vhost, action)
     }
 
     /// A queue that this connection may use for `action`.
@@ -25,7 +33,7 @@ impl ClientConnection {
     /// The user lacks the permission, there is no such queue, or it is exclusive to another connection.
     pub fn known_queue(&self, name: &str, action: Action<'_>) -> Result<QueueRef, Refused> {
         let snapshot = self.broker.registry.snapshot();
-        authorize(&snapshot.topology, &self.user, &self.vhost, action)?;
+        authorize(&snapshot.topology, &self.identity, &self.vhost, action)?;
         let info = snapshot.topology.usable_queue(&self.vhost, name, Some(self.id))?;
         Ok(snapshot.queues.get(&info.id).expect("every queue of the topology is there").newest())
     }
@@ -56,7 +64,7 @@ impl ClientConnection {
     fn note_change(&self, outcome: &ChangeOutcome, now: Now) {
         let Ok(changed) = outcome else { return };
         if let Some(mismatch) = &changed.mismatch {
-            self.broker.redeclared.write(mismatch, &self.user, &self.name, now.monotonic);
+            self.broker.redeclared.write(mismatch, self.identity.name(), &self.name, now.monotonic);
         }
     }
 

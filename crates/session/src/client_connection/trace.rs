@@ -50,6 +50,6 @@ impl ClientConnection {
     }
 
     fn traced(&self, channel: u16) -> TracedClient<'_> {
-        TracedClient { connection: &self.name, channel, user: &self.user, vhost: &self.vhost }
+        TracedClient { connection: &self.name, channel, user: self.identity.name(), vhost: &self.vhost }
     }
 }

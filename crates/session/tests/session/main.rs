@@ -1,6 +1,7 @@
 //! Sessions of a broker without threads, sockets or a clock: strict clients on one side, a disk in memory on the
 //! other, and time that passes when a test says so.
 
+mod backend;
 mod client_amqp10;
 mod shared_prefetch;
 mod stage;
@@ -17,6 +18,8 @@ mod firehose;
 mod frame_max;
 mod gone_askers;
 mod headers;
+mod identities;
+mod identities_amqp10;
 mod inquiries;
 mod late_answers;
 mod late_answers_amqp10;

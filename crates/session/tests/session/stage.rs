@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::streams::StoreId;
-use leveret_broker::{Broker, Connection, Now, Peer, Protocol, Settings, Setup, Wake};
+use leveret_broker::{Authenticate, Broker, Connection, Now, Peer, Protocol, Settings, Setup, Wake};
 use leveret_log::{Disk, Lane, MemoryDisk, Next, Options};
 use leveret_metrics::Counters;
 use leveret_model::{Command, PutUser, SetPermissions};
@@ -118,17 +118,18 @@ impl Stage {
     }
 
     pub(crate) fn with(settings: Settings) -> Self {
+        Self::with_backend(settings, Arc::new(Anybody))
+    }
+
+    /// A broker whose logins this backend checks.
+    pub(crate) fn with_backend(settings: Settings, authenticator: Arc<dyn Authenticate>) -> Self {
         let disk = MemoryDisk::new();
         let now = Now { monotonic: 1_000_000_000, wall_ms: 1_700_000_000_000 };
         let counters = vec![Arc::new(Counters::default())];
         let protocols: Vec<Arc<dyn Protocol>> = vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol)];
-        let (broker, _) = Broker::recover(
-            &disk,
-            Options::default(),
-            Setup { settings, protocols, authenticator: Arc::new(Anybody), counters },
-            now,
-        )
-        .expect("an empty disk");
+        let (broker, _) =
+            Broker::recover(&disk, Options::default(), Setup { settings, protocols, authenticator, counters }, now)
+                .expect("an empty disk");
         let mut stage = Self { broker, now, links: Vec::new(), reads: 0, holds_answers: false, disk, peers: 0 };
         stage.command(Command::CreateVhost { name: "/".into() });
         stage.user("guest");
