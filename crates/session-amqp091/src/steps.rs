@@ -226,8 +226,12 @@ impl Steps for Session {
             }
         }
         match self.handle(&frame, &input[length..], now) {
-            Ok(further) => driven::Frame::Used(length + further),
+            Ok(further) => {
+                self.client.has_found();
+                driven::Frame::Used(length + further)
+            }
             Err(_) if self.client.parks(now) => driven::Frame::Waits,
+            Err(error) if finds_nothing(&frame, &error) && self.client.catches_up(now) => driven::Frame::Waits,
             Err(error) => {
                 self.fail(frame.channel, error, now);
                 driven::Frame::Used(length)
@@ -353,4 +357,9 @@ impl Steps for Session {
         self.phase = Phase::Finished;
         self.end_hold();
     }
+}
+
+/// Whether a frame is refused because something doesn't exist. The frames of content can't be taken again: their message is complete.
+fn finds_nothing(frame: &Frame<'_>, error: &ProtocolError) -> bool {
+    frame.kind == FrameKind::Method && error.code == ReplyCode::NotFound
 }

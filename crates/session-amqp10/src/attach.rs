@@ -69,7 +69,10 @@ impl Connection {
         self.forget_declaring(|link| link != (session.channel, handle));
         self.forget_attaching(|link| link != (session.channel, handle), now);
         let attached = check(attach).and_then(|()| self.attach_counted(session, attach, now));
-        if attached.is_err() && self.client.parks(now) {
+        let finds_nothing = |failure: &Failure| failure.condition == condition::NOT_FOUND;
+        if attached.is_err() && self.client.parks(now)
+            || attached.as_ref().is_err_and(finds_nothing) && self.client.catches_up(now)
+        {
             return Ok(());
         }
         if attached.is_err() || !matches!(self.held, InputHold::Again { .. } | InputHold::Change) {

@@ -306,7 +306,10 @@ impl Steps for Connection {
                 driven::Frame::Waits
             }
             _ if self.client.awaits_publishes() || self.client.is_asking() => driven::Frame::Waits,
-            _ => driven::Frame::Used(length),
+            _ => {
+                self.client.has_found();
+                driven::Frame::Used(length)
+            }
         }
     }
 

@@ -41,7 +41,7 @@ fn is_reached(cluster: &Cluster, at: usize, queue: &str) -> bool {
     connections.into_iter().all(|mut wire| get(&mut wire, queue).is_ok())
 }
 
-fn get(wire: &mut Wire, queue: &str) -> Result<Option<(u64, Vec<u8>)>, Frame> {
+pub(crate) fn get(wire: &mut Wire, queue: &str) -> Result<Option<(u64, Vec<u8>)>, Frame> {
     let mut arguments = Writer::new();
     arguments.put_short(0).put_short_string(queue).put_octet(0);
     wire.send(&leveret_tests::wire::method_frame(1, method::BASIC_GET, &arguments));

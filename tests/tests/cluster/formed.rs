@@ -1,9 +1,11 @@
 //! A cluster of three nodes.
 
-use leveret_tests::wire::Wire;
+use leveret_tests::amqp10::Amqp10;
+use leveret_tests::wire::{Wire, publish};
 use serde_json::json;
 
 use crate::Cluster;
+use crate::elsewhere::get;
 
 #[test]
 fn an_object_declared_anywhere_is_everywhere_and_survives() {
@@ -53,4 +55,47 @@ fn a_lookup_on_another_node_finds_what_was_just_declared() {
     }
     let missing = cluster.nodes[1].http().get("/api/queues/%2F/none").expect("an answer");
     assert_eq!(missing.status, 404);
+
+    let mut wires: Vec<_> = cluster.nodes.iter().map(|node| Wire::open(node.amqp())).collect();
+    let mut senders: Vec<_> = cluster.nodes.iter().map(|node| Amqp10::open(node.amqp())).collect();
+    for number in 0..60 {
+        let (at, other) = (number % 3, (number + 1) % 3);
+        let name = format!("of-amqp-{number}");
+        let _ = wires[at].declare(1, &name, true);
+        let handle = 1 + number as u32;
+        if number % 2 == 0 {
+            assert_eq!(wires[other].message_count(1, &name), 0);
+        } else {
+            senders[other].sender(handle, &format!("/queues/{name}"));
+        }
+    }
+    let refused = get(&mut wires[0], "none").expect_err("there is none");
+    assert_eq!(refused.reason().map(|(code, _)| code), Some(404));
+}
+
+#[test]
+fn balanced_queues_are_used_from_any_node() {
+    let cluster = Cluster::start_with(3, |options| options.set("queue_leader_locator", "balanced"));
+    let mut wires: Vec<_> = cluster.nodes.iter().map(|node| Wire::open(node.amqp())).collect();
+    for number in 0..9 {
+        let _ = wires[0].declare(1, &format!("q-{number}"), true);
+    }
+    let listed = cluster.nodes[0].http().get("/api/queues?columns=name,node").expect("an answer").json();
+    let mut nodes: Vec<_> = listed.as_array().expect("a list").iter().map(|row| row["node"].clone()).collect();
+    nodes.sort_by_key(|node| node.as_str().map(str::to_owned));
+    let expected: Vec<_> = (0..9).map(|at| json!(cluster.name(at / 3))).collect();
+    assert_eq!(nodes, expected, "three on each");
+    for (number, wire) in (0..9).map(|number| (number, number % 3)) {
+        let (publisher, name) = (&mut wires[wire], format!("q-{number}"));
+        if number < 3 {
+            publisher.confirm_select(1);
+        }
+        publisher.send(&publish(1, "", &name, name.as_bytes(), false, true));
+        publisher.confirms(1);
+        let mut consumer = Wire::open(cluster.nodes[(wire + 1) % 3].amqp());
+        consumer.consume(1, &name, false);
+        let (tag, _, body) = consumer.delivery();
+        assert_eq!(body, name.as_bytes());
+        consumer.ack(1, tag, false);
+    }
 }

@@ -1,5 +1,5 @@
-//! Answers of the backend of a client's identity. A frame that needs one is taken again when it is there; until then input is
-//! blocked, and everything else goes on.
+//! Answers from outside of the node: of the backend of a client's identity, and of the leader of a cluster's metadata. A frame that needs
+//! one is taken again when it is there; until then input is blocked, and everything else goes on.
 
 use std::sync::Arc;
 
@@ -28,13 +28,17 @@ enum Expected {
     /// The outcome is there, and the frame that logs in hasn't been taken again.
     LoggedIn(LoginOutcome),
     Grant(GrantQuestion, Later<GrantAnswer>),
+    /// What was decided on other nodes comes here.
+    CatchUp(Later<bool>),
+    /// It is here, as far as it could be found out, and the frame that looked something up hasn't been taken again.
+    CaughtUp,
 }
 
 impl ClientConnection {
     /// Whether input is blocked until a backend answers.
     #[inline]
     pub fn is_asking(&self) -> bool {
-        self.asking.as_ref().is_some_and(|asking| !matches!(asking.answer, Expected::LoggedIn(_)))
+        self.asking.as_ref().is_some_and(|asking| !matches!(asking.answer, Expected::LoggedIn(_) | Expected::CaughtUp))
     }
 
     /// Whether something was refused only because a backend has to answer first.
@@ -61,6 +65,31 @@ impl ClientConnection {
         answer.notify(self.outbox.clone(), BACKEND_KEY);
         self.ask(Expected::Grant(question, answer), now);
         true
+    }
+
+    /// Whether a frame that looked up something that isn't there waits until this node has caught up with the other ones of its cluster,
+    /// and is taken again then: an earlier answer of another node may have said that the object exists. Asked for each frame that is
+    /// refused for that reason, before anything is written or changed for it.
+    #[must_use]
+    pub fn catches_up(&mut self, now: Now) -> bool {
+        if self.is_asking() {
+            return true;
+        }
+        if self.asking.take_if(|asking| matches!(asking.answer, Expected::CaughtUp)).is_some() {
+            return false;
+        }
+        let NowOrLater::Later(later) = self.broker.registry.catch_up() else { return false };
+        later.notify(self.outbox.clone(), BACKEND_KEY);
+        self.ask(Expected::CatchUp(later), now);
+        true
+    }
+
+    /// A frame was taken: the next one that finds nothing asks anew.
+    #[inline]
+    pub fn has_found(&mut self) {
+        if self.asking.is_some() {
+            self.asking.take_if(|asking| matches!(asking.answer, Expected::CaughtUp));
+        }
     }
 
     /// Whether a backend has to answer before this is granted or refused. Then the question is noted.
@@ -108,7 +137,7 @@ impl ClientConnection {
         let asking = self.asking.take_if(|asking| matches!(asking.answer, Expected::LoggedIn(_)))?;
         match asking.answer {
             Expected::LoggedIn(outcome) => Some(outcome),
-            Expected::Login(_) | Expected::Grant(..) => None,
+            Expected::Login(_) | Expected::Grant(..) | Expected::CatchUp(_) | Expected::CaughtUp => None,
         }
     }
 
@@ -130,7 +159,12 @@ impl ClientConnection {
                     self.granted_later(answer, now);
                 }
             }
-            Expected::LoggedIn(_) => {}
+            Expected::CatchUp(later) => {
+                if later.take().is_some() {
+                    self.caught_up(now);
+                }
+            }
+            Expected::LoggedIn(_) | Expected::CaughtUp => {}
         }
     }
 
@@ -147,7 +181,8 @@ impl ClientConnection {
                 self.logged_in_later(Err(reason), now);
             }
             Some(Expected::Grant(..)) => self.granted_later(GrantAnswer::Failed, now),
-            Some(Expected::LoggedIn(_)) | None => {}
+            Some(Expected::CatchUp(_)) => self.caught_up(now),
+            Some(Expected::LoggedIn(_) | Expected::CaughtUp) | None => {}
         }
     }
 
@@ -159,6 +194,11 @@ impl ClientConnection {
     fn logged_in_later(&mut self, outcome: LoginOutcome, now: Now) {
         self.ask(Expected::LoggedIn(outcome), now);
         // The client isn't to blame for the silence.
+        self.last_input = now.monotonic;
+    }
+
+    fn caught_up(&mut self, now: Now) {
+        self.ask(Expected::CaughtUp, now);
         self.last_input = now.monotonic;
     }
 
