@@ -27,7 +27,7 @@ pub struct Authority {
 
 /// A certificate with its key, both in PEM.
 #[derive(Debug, Clone)]
-pub struct Identity {
+pub struct TlsIdentity {
     /// The certificate.
     pub certificate: String,
     /// Its key.
@@ -50,18 +50,18 @@ impl Authority {
     }
 
     /// A certificate for `localhost` that is valid until the end of a year.
-    pub fn issue(&self, name: &str, year: i32) -> Identity {
+    pub fn issue(&self, name: &str, year: i32) -> TlsIdentity {
         let key = KeyPair::generate().expect("a key");
         let mut params = CertificateParams::new(vec![HOST.to_owned()]).expect("a name");
         params.distinguished_name.push(DnType::CommonName, name);
         params.not_after = date_time_ymd(year, 12, 31);
         let certificate = params.signed_by(&key, &self.certificate, &self.key).expect("a certificate");
-        Identity { certificate: certificate.pem(), key: key.serialize_pem() }
+        TlsIdentity { certificate: certificate.pem(), key: key.serialize_pem() }
     }
 
     /// The TLS configuration of a client that trusts this authority, with a certificate of its own if `identity` is
     /// given.
-    pub fn client(&self, identity: Option<&Identity>) -> Arc<ClientConfig> {
+    pub fn client(&self, identity: Option<&TlsIdentity>) -> Arc<ClientConfig> {
         let mut roots = RootCertStore::empty();
         roots.add(self.certificate.der().clone()).expect("a root");
         let builder = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
@@ -79,7 +79,7 @@ impl Authority {
     }
 }
 
-impl Identity {
+impl TlsIdentity {
     /// Writes `NAME.pem` and `NAME.key` into a directory, each in one step.
     pub fn write(&self, directory: &Path, name: &str) -> (PathBuf, PathBuf) {
         let write = |ending: &str, text: &str| {

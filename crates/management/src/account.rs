@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_of_the_model_is_as_it_is_now_until_its_password_changes() {
+    fn a_user_of_the_model_is_as_now_until_its_password_changes() {
         let mut model = Model::new();
         assert!(Account::of(model.topology(), Identity::of_model("u")).is_none());
         put(&mut model, "1", &["management"]);

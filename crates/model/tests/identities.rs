@@ -67,7 +67,7 @@ fn tags_of_a_token_are_its_own() {
 }
 
 #[test]
-fn asked_grants_are_refused_as_unanswered_until_all_answers_are_there() {
+fn asked_grants_are_unanswered_until_all_answers_are_there() {
     let topology = topology();
     let asked = AskedGrants::default();
     let who = Identity::new("u", Vec::new(), Grants::Asked(asked.clone()), "ldap");

@@ -195,7 +195,7 @@ impl Steps for Session {
         let mark = self.client.output.mark();
         self.command(&request, now);
         if self.client.parks(now) {
-            // Whatever was answered was a refusal, and nothing else was done.
+            // The answer was a refusal, and nothing else was done.
             self.client.output.rewind(mark);
             return driven::Frame::Waits;
         }

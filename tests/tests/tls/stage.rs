@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use leveret_tests::node::{Node, Options};
-use leveret_tests::tls::{Authority, Identity};
+use leveret_tests::tls::{Authority, TlsIdentity};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -14,7 +14,7 @@ pub(crate) const LATE: i32 = 2199;
 pub(crate) struct TlsStage {
     pub(crate) node: Node,
     pub(crate) authority: Authority,
-    pub(crate) identity: Identity,
+    pub(crate) identity: TlsIdentity,
     /// The folder of the node's files.
     pub(crate) files: TempDir,
 }

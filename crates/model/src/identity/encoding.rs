@@ -76,7 +76,7 @@ fn text(out: &mut Vec<u8>, text: &str) {
 }
 
 fn count(out: &mut Vec<u8>, count: usize) {
-    // What has more isn't encoded: it is over the limit of the whole.
+    // A greater count is over the limit of the whole, which isn't encoded.
     out.extend_from_slice(&u32::try_from(count).unwrap_or(u32::MAX).to_be_bytes());
 }
 
