@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn an_argument_comes_before_a_policy_and_that_before_the_configuration() {
+    fn an_argument_comes_before_a_policy_and_before_the_key() {
         let mut model = cluster();
         assert_eq!(declare(&mut model, "a", None), 1);
         model.set_limits(Limits { leader_locator: LeaderLocator::Balanced, ..Limits::default() });

@@ -28,9 +28,9 @@ enum Expected {
     /// The outcome is there, and the frame that logs in hasn't been taken again.
     LoggedIn(LoginOutcome),
     Grant(GrantQuestion, Later<GrantAnswer>),
-    /// What was decided on other nodes comes here.
+    /// Decisions that other nodes know of come here.
     CatchUp(Later<bool>),
-    /// It is here, as far as it could be found out, and the frame that looked something up hasn't been taken again.
+    /// They are here, as far as that could be found out, and the frame that looked something up hasn't been taken again.
     CaughtUp,
 }
 
