@@ -371,8 +371,8 @@ fn defaults_in_the_table_are_those_of_the_config() {
             "default_vhost",
             "`traces` in the data directory",
             "amqp_0_9_1",
-            "the address that the client used",
-            "the name or address that the client used",
+            "the address that the client used, in a cluster the host in the node's name",
+            "the name or address that the client used, in a cluster the host in the node's name",
             "the port that the client used",
             "25672, or a free one",
         ];
