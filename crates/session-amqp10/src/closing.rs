@@ -6,6 +6,7 @@ use super::connection::{Connection, Phase};
 use super::error::{Failure, Result, Scope};
 use super::held::InputHold;
 use super::link::Link;
+use super::pairs::{Changing, Waiting};
 use super::session::Session;
 use leveret_broker::time::Now;
 
@@ -81,6 +82,12 @@ impl Connection {
 
     /// Handles the end of a queue that a link consumes from or publishes to.
     pub(crate) fn queue_gone(&mut self, key: u64, now: Now) {
+        // A client that deletes a queue hears of the deletion first, on whichever node the queue was. Clients take the end of a link that
+        // comes before for a failure.
+        let deletes = |waiting: &&mut Waiting| matches!(waiting.response.asked(), Some((Changing::DeleteQueue, _)));
+        if let Some(waiting) = self.responses.iter_mut().find(deletes) {
+            return waiting.gone.push(key);
+        }
         let Some((channel, handle)) = self.links.get(&key).copied() else { return };
         let Some(mut session) = self.sessions.take(channel) else { return };
         if session.leaving {

@@ -83,16 +83,22 @@ impl Connection {
                 self.client.broker.registry.publish();
             }
             renews_token |= waiting.renews_token;
-            let Some(&(channel, handle)) = self.links.get(&waiting.key) else { continue };
-            let Some(mut session) = self.sessions.take(channel) else { continue };
-            if !session.ending {
-                self.answer_request(&mut session, handle, waiting.response, now);
-            }
-            self.sessions.put(session);
+            let gone = std::mem::take(&mut waiting.gone);
+            self.send_response(waiting, now);
+            gone.into_iter().for_each(|key| self.queue_gone(key, now));
         }
         if renews_token {
             self.end_forbidden(now);
         }
+    }
+
+    fn send_response(&mut self, waiting: Waiting, now: Now) {
+        let Some(&(channel, handle)) = self.links.get(&waiting.key) else { return };
+        let Some(mut session) = self.sessions.take(channel) else { return };
+        if !session.ending {
+            self.answer_request(&mut session, handle, waiting.response, now);
+        }
+        self.sessions.put(session);
     }
 
     fn answer_request(&mut self, session: &mut Session, handle: u32, response: Response, now: Now) {

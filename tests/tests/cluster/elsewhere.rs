@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use leveret_amqp10::OwnedValue;
 use leveret_amqp10::message::{Properties, write_data};
-use leveret_strict_client::amqp10::{Send, State};
+use leveret_strict_client::amqp10::{Event, ManagementRequest, Send, State};
 use leveret_tests::amqp10::Amqp10;
 use leveret_tests::filters::{attach, filter, map_of};
 use leveret_tests::node::Options;
@@ -340,4 +340,22 @@ fn an_alarm_holds_those_who_publish_to_its_node() {
     publisher.confirms(1);
     assert_eq!(consumer.delivery().2, b"during");
     assert!(!shown(&cluster).contains("\"link\""));
+}
+
+/// Clients take the end of a link that comes before the response for a failure.
+#[test]
+fn a_sender_to_a_deleted_queue_ends_after_the_response() {
+    const MANAGEMENT: u32 = 5;
+    let cluster = with_queues(&["q"]);
+    let mut client = Amqp10::open(cluster.nodes[1].amqp());
+    client.sender(0, "/queues/q");
+    client.client.attach_management(0, MANAGEMENT);
+    client.flush();
+    client.wait_credit(0, MANAGEMENT);
+    let body = OwnedValue::Null;
+    let request = ManagementRequest { id: 1, method: "DELETE", path: "/queues/q", body: &body };
+    assert!(client.client.request(0, MANAGEMENT, &request).is_some(), "there is credit");
+    client.flush();
+    client.wait("the response", |event| matches!(event, Event::Delivered(_)));
+    client.wait_any("the end of the sender", |event| matches!(event, Event::Detached { handle: 0, .. }));
 }

@@ -50,7 +50,7 @@ impl Connection {
             }
             let renews_token = std::mem::take(&mut self.renews_token);
             let removes = request.removes();
-            let waiting = Waiting { key, asks, response, removes, renews_token };
+            let waiting = Waiting { key, asks, response, removes, renews_token, gone: Vec::new() };
             if removes && waiting.end(&self.client.broker.streams).is_none() {
                 self.held = InputHold::Removal;
             }

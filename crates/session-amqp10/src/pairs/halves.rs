@@ -134,6 +134,8 @@ pub(crate) struct Waiting {
     pub removes: bool,
     /// Whether the links of the connection have to be checked when it has been sent.
     pub renews_token: bool,
+    /// Keys of links whose queue ended before the deletion that the request asks for was answered: they end when the response was sent.
+    pub gone: Vec<u64>,
 }
 
 impl Waiting {
