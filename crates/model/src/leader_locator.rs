@@ -1,7 +1,3 @@
-use std::sync::Arc;
-
-use crate::{MemberNumber, Topology};
-
 /// Where a new queue of a cluster is (`queue_leader_locator`, `x-queue-leader-locator`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LeaderLocator {
@@ -21,26 +17,6 @@ impl LeaderLocator {
             _ => None,
         }
     }
-
-    /// The member that gets a new queue of a client of `asker`. `can_have` are the members that can be given one; if it is empty, all can.
-    pub(crate) fn choose(
-        self,
-        topology: &Topology,
-        asker: MemberNumber,
-        can_have: &Arc<[MemberNumber]>,
-    ) -> MemberNumber {
-        match self {
-            LeaderLocator::ClientLocal => asker,
-            LeaderLocator::Balanced => topology
-                .members
-                .keys()
-                .copied()
-                .filter(|member| can_have.is_empty() || can_have.contains(member))
-                // Of several with as few, the client's own node spares a link.
-                .min_by_key(|member| (topology.queues_of_member(*member), *member != asker, *member))
-                .unwrap_or(asker),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -49,7 +25,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Arguments, Command, DeclareQueue, DeleteQueue, Home, Limits, Model, Permit, PolicyKind, PutMember, SetPolicy,
+        Arguments, Command, DeclareQueue, DeleteQueue, Home, Limits, MemberNumber, Model, Permit, PolicyKind,
+        PutMember, SetPolicy,
     };
 
     fn submit(model: &mut Model, command: Command) {

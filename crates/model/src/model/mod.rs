@@ -671,7 +671,18 @@ impl Model {
         let name =
             queue.arguments.get("x-queue-leader-locator").and_then(Value::as_str).or_else(|| of_policy?.as_str());
         let locator = name.and_then(LeaderLocator::parse).unwrap_or(self.limits.leader_locator);
-        Home::Owner(locator.choose(&self.topology, self.asker, &self.can_have))
+        Home::Owner(match locator {
+            LeaderLocator::ClientLocal => self.asker,
+            LeaderLocator::Balanced => self.emptiest_member(),
+        })
+    }
+
+    /// The member with the fewest queues, of those that can be given one. Of several with as few, the asker spares a link.
+    fn emptiest_member(&self) -> MemberNumber {
+        let can_have = |member: &MemberNumber| self.can_have.is_empty() || self.can_have.contains(member);
+        let members = self.topology.members.keys().copied().filter(can_have);
+        let order = |member: &MemberNumber| (self.topology.queues_of_member(*member), *member != self.asker, *member);
+        members.min_by_key(order).unwrap_or(self.asker)
     }
 
     fn delete_queue(

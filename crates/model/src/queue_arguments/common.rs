@@ -1,7 +1,7 @@
 //! Every argument that RabbitMQ 4.3 knows for queues of any type, and the checks of their values.
 
 use super::stream::duration_ms;
-use crate::{Deduplication, Durability, Overflow, QueueType, Refused, Value};
+use crate::{Deduplication, Durability, LeaderLocator, Overflow, QueueType, Refused, Value};
 
 /// An argument, and the check of its value for supported queue types that take it.
 pub(super) struct Known {
@@ -210,10 +210,9 @@ pub(super) fn durability(value: &Value) -> Result<(), Wrong> {
 
 pub(super) fn locator(value: &Value) -> Result<(), Wrong> {
     string(value)?;
-    match value.as_str() {
-        // The last three are older names of "balanced".
-        Some("client-local" | "balanced" | "random" | "least-leaders" | "min-masters") => Ok(()),
-        _ => Err(Wrong::Reason("invalid_queue_locator_arg".to_owned())),
+    match value.as_str().and_then(LeaderLocator::parse) {
+        Some(_) => Ok(()),
+        None => Err(Wrong::Reason("invalid_queue_locator_arg".to_owned())),
     }
 }
 
