@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Binding, BindingsBetween, BindingsOfSource, Exchange, LimitOwner, LimitValues, Member, Permission, Policy, Queue,
-    Refused, TopicPermission, User, VhostSettings,
+    QueuePlacement, Refused, TopicPermission, User, VhostSettings,
 };
 
 /// One change that a command made; the changes of a command come in order.
@@ -56,6 +56,8 @@ pub enum Change {
     MemberPut(Arc<Member>),
     /// A member was struck.
     MemberForgotten(Arc<Member>),
+    /// A placement was made, or has other members.
+    PlacementPut(Arc<QueuePlacement>),
     /// Policies give an exchange another alternate exchange, or none any more. Follows from the change before, and is never logged.
     AlternateChanged(Arc<Exchange>, Option<Arc<str>>),
 }

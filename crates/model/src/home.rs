@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::MemberNumber;
+use crate::{MemberNumber, PlacementNumber};
 
 /// The place of a queue's messages, which decides how they are handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -8,6 +8,28 @@ use crate::MemberNumber;
 pub enum Home {
     /// One node, whose log holds them.
     Owner(MemberNumber),
+    /// The members of a placement, whose logs all hold them.
+    Placement(PlacementNumber),
+}
+
+impl Home {
+    /// The one node that has the messages; `None` if several have them.
+    #[must_use]
+    pub fn owner(self) -> Option<MemberNumber> {
+        match self {
+            Home::Owner(member) => Some(member),
+            Home::Placement(_) => None,
+        }
+    }
+
+    /// The placement of a replicated queue.
+    #[must_use]
+    pub fn placement(self) -> Option<PlacementNumber> {
+        match self {
+            Home::Owner(_) => None,
+            Home::Placement(placement) => Some(placement),
+        }
+    }
 }
 
 impl Default for Home {

@@ -25,8 +25,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Arguments, Command, DeclareQueue, DeleteQueue, Home, Limits, MemberNumber, Model, Permit, PolicyKind,
-        PutMember, SetPolicy,
+        Arguments, Command, DeclareQueue, DeleteQueue, Limits, MemberNumber, Model, Permit, PolicyKind, PutMember,
+        SetPolicy,
     };
 
     fn submit(model: &mut Model, command: Command) {
@@ -63,7 +63,8 @@ mod tests {
             arguments,
         };
         submit(model, Command::DeclareQueue(declare));
-        let Home::Owner(member) = model.topology().queue("/", name).expect("it is declared").home;
+        let home = model.topology().queue("/", name).expect("it is declared").home;
+        let member = home.owner().expect("it is a classic queue");
         member.0
     }
 

@@ -28,6 +28,7 @@ mod line_ends;
 mod member;
 mod model;
 mod permission;
+mod placement;
 mod policy;
 mod queue;
 mod queue_arguments;
@@ -69,6 +70,7 @@ pub use line_ends::without_line_ends;
 pub use member::{AppliedEntry, Member, PutMember};
 pub use model::Model;
 pub use permission::{Pattern, Permission};
+pub use placement::{PlacementNumber, QueuePlacement};
 pub use policy::{
     ApplyTo, EffectiveArgument, EffectiveQueue, MatchedPolicies, NamePattern, OBSOLETE_KEYS, Policy, PolicyKind,
     SetPolicy, ValueSource,

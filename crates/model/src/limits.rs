@@ -35,6 +35,11 @@ pub struct Limits {
     pub deprecated: DeprecatedFeatures,
     /// Where new queues of a cluster are, unless an argument or a policy says otherwise (`queue_leader_locator`).
     pub leader_locator: LeaderLocator,
+    /// Members of a new quorum queue of a cluster, unless an argument says otherwise (`quorum_queue.initial_cluster_size`). 1 is a queue
+    /// that isn't replicated.
+    pub quorum_group_size: usize,
+    /// Placements that each member of a cluster is to lead (`cluster.placements_per_node`).
+    pub placements_per_node: u32,
 }
 
 impl Default for Limits {
@@ -53,6 +58,8 @@ impl Default for Limits {
             relaxed_quorum_redeclaration: false,
             deprecated: DeprecatedFeatures::default(),
             leader_locator: LeaderLocator::default(),
+            quorum_group_size: 3,
+            placements_per_node: 8,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     AppliedEntry, Binding, Change, Exchange, ExchangeId, LimitOwner, LimitValues, Member, MemberNumber, Permission,
-    Policy, PolicyKind, Queue, QueueId, QueueOptions, TopicPermission, Topology, User, VhostSettings,
+    Policy, PolicyKind, Queue, QueueId, QueueOptions, QueuePlacement, TopicPermission, Topology, User, VhostSettings,
 };
 
 /// The first byte of a record and of a snapshot.
@@ -78,6 +78,7 @@ pub(crate) enum Effect {
     DropBinding(Arc<Binding>),
     Member(Arc<Member>),
     DropMember(MemberNumber),
+    Placement(Arc<QueuePlacement>),
     /// The entries of placement 0 up to this one are in the metadata.
     Applied(AppliedEntry),
     /// Everything before is replaced by what follows: the state of a cluster that this node joined, or is behind of.
@@ -85,6 +86,8 @@ pub(crate) enum Effect {
         next_queue: u64,
         next_exchange: u64,
         next_member: u16,
+        #[serde(default)]
+        next_placement: u32,
     },
 }
 
@@ -95,11 +98,17 @@ pub(crate) struct Snapshot {
     pub(crate) next_exchange: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) next_member: u16,
+    #[serde(default, skip_serializing_if = "is_none_made")]
+    pub(crate) next_placement: u32,
     pub(crate) effects: Vec<Effect>,
 }
 
 fn is_zero(number: &u16) -> bool {
     *number == 0
+}
+
+fn is_none_made(next: &u32) -> bool {
+    *next <= 1
 }
 
 pub(crate) fn encode<T: Serialize>(body: &T) -> Vec<u8> {
@@ -236,6 +245,7 @@ fn effect_of(change: &Change, recorded: Recorded) -> Option<Effect> {
         }
         Change::MemberPut(member) => Effect::Member(member.clone()),
         Change::MemberForgotten(member) => Effect::DropMember(member.number),
+        Change::PlacementPut(placement) => Effect::Placement(placement.clone()),
         Change::AlternateChanged(..)
         | Change::QueueDeclared(_)
         | Change::QueueConverted(_)
@@ -264,6 +274,7 @@ fn drops_object(all: &[Change], recorded: Recorded) -> bool {
 pub(crate) fn effects_of(topology: &Topology) -> Vec<Effect> {
     let recorded = if topology.members.is_empty() { Recorded::Logged } else { Recorded::All };
     let mut effects: Vec<Effect> = topology.members().map(|member| Effect::Member(member.clone())).collect();
+    effects.extend(topology.placements().map(|placement| Effect::Placement(placement.clone())));
     effects.extend(topology.users().map(|user| Effect::User(user.clone())));
     for vhost in topology.vhosts() {
         effects.push(Effect::Vhost(vhost.clone()));
@@ -330,6 +341,7 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         Effect::DropBinding(binding) => topology.remove_binding(&binding),
         Effect::Member(member) => _ = topology.members.insert(member.number, member),
         Effect::DropMember(number) => _ = topology.members.remove(&number),
+        Effect::Placement(placement) => _ = topology.placements.insert(placement.number, placement),
         // The model has these.
         Effect::Applied(_) | Effect::Anew { .. } => {}
     }

@@ -100,6 +100,7 @@ impl Model {
             Effect::TopicPermission(permission) => Change::TopicPermissionSet(permission.clone()),
             Effect::Member(member) => Change::MemberPut(member.clone()),
             Effect::DropMember(number) => Change::MemberForgotten(self.topology.member(*number)?.clone()),
+            Effect::Placement(placement) => Change::PlacementPut(placement.clone()),
             _ => return None,
         })
     }

@@ -6,9 +6,9 @@ use crate::queue_arguments::{self, Properties};
 use crate::record::{self, Effect, RecordError, Recorded, Snapshot};
 use crate::{
     AppliedEntry, Arguments, Change, Command, CommandOutcome, DeclareExchange, DeclareQueue, DeleteExchange,
-    DeleteQueue, DeprecatedFeatures, Exchange, ExchangeId, ExchangeType, Home, LeaderLocator, LimitOwner, Limits,
-    MemberNumber, Permit, PutUser, Queue, QueueId, QueueOptions, QueueType, Refused, RefusedKind, SetPermissions,
-    Submitted, Topology, User, Value,
+    DeleteQueue, DeprecatedFeatures, Exchange, ExchangeId, ExchangeType, Home, LimitOwner, Limits, MemberNumber,
+    Permit, PutUser, Queue, QueueId, QueueOptions, QueueType, Refused, RefusedKind, SetPermissions, Submitted,
+    Topology, User,
 };
 use crate::{Pattern, Permission};
 
@@ -17,6 +17,7 @@ mod bindings;
 mod convert;
 mod follow;
 mod members;
+mod placing;
 mod policies;
 mod redeclare;
 mod settings;
@@ -32,6 +33,8 @@ pub struct Model {
     next_queue: u64,
     next_exchange: u64,
     next_member: u16,
+    /// The number of the next placement.
+    next_placement: u32,
     limits: Limits,
     /// The member at which commands are given: it has the queues that they declare.
     asker: MemberNumber,
@@ -60,6 +63,7 @@ impl Model {
             next_queue: 1,
             next_exchange: 1,
             next_member: 0,
+            next_placement: 1,
             limits: Limits::default(),
             asker: MemberNumber::default(),
             can_have: Arc::default(),
@@ -97,6 +101,7 @@ impl Model {
         self.next_queue = self.next_queue.max(other.next_queue);
         self.next_exchange = self.next_exchange.max(other.next_exchange);
         self.next_member = self.next_member.max(other.next_member);
+        self.next_placement = self.next_placement.max(other.next_placement);
     }
 
     /// Whether this id was given to a queue. If there is no such queue any more, it was deleted, or it wasn't logged and ended with an earlier
@@ -236,8 +241,8 @@ impl Model {
 
     /// A record that replaces everything before it by this state.
     pub fn record_anew(&self) -> Vec<u8> {
-        let Model { next_queue, next_exchange, next_member, .. } = *self;
-        let mut effects = vec![Effect::Anew { next_queue, next_exchange, next_member }];
+        let Model { next_queue, next_exchange, next_member, next_placement, .. } = *self;
+        let mut effects = vec![Effect::Anew { next_queue, next_exchange, next_member, next_placement }];
         effects.extend(self.effects());
         record::encode(&effects)
     }
@@ -248,6 +253,7 @@ impl Model {
             next_queue: self.next_queue,
             next_exchange: self.next_exchange,
             next_member: self.next_member,
+            next_placement: self.next_placement,
             effects: self.effects(),
         })
     }
@@ -265,6 +271,7 @@ impl Model {
         model.next_queue = model.next_queue.max(snapshot.next_queue);
         model.next_exchange = model.next_exchange.max(snapshot.next_exchange);
         model.next_member = model.next_member.max(snapshot.next_member);
+        model.next_placement = model.next_placement.max(snapshot.next_placement);
         Ok(model)
     }
 
@@ -282,12 +289,14 @@ impl Model {
                 self.next_exchange = self.next_exchange.max(exchange.id.0 + 1);
             }
             Effect::Member(member) => self.next_member = self.next_member.max(member.number.0 + 1),
+            Effect::Placement(placement) => self.next_placement = self.next_placement.max(placement.number.0 + 1),
             Effect::Applied(applied) => self.set_applied(applied.clone()),
-            Effect::Anew { next_queue, next_exchange, next_member } => {
+            Effect::Anew { next_queue, next_exchange, next_member, next_placement } => {
                 let generation = self.topology.generation;
                 self.topology = Topology { generation, ..Topology::default() };
                 (self.next_queue, self.next_exchange) = (*next_queue, *next_exchange);
                 self.next_member = *next_member;
+                self.next_placement = (*next_placement).max(1);
             }
             _ => {}
         }
@@ -655,34 +664,12 @@ impl Model {
             home: Home::Owner(self.asker),
             ..Queue::durable(id, vhost, name, arguments, options)
         };
-        queue.home = self.home_of(&queue);
+        let mut changes = Vec::new();
+        queue.home = self.place(&queue, &mut changes);
         let queue = Arc::new(queue);
         self.topology.insert_queue(queue.clone());
-        Ok((CommandOutcome::Created, vec![Change::QueueDeclared(queue)]))
-    }
-
-    /// The home of a new queue. A queue that goes with its connection, or with the node that it is on, is where its client is.
-    fn home_of(&self, queue: &Queue) -> Home {
-        if self.topology.members.is_empty() || !queue.durable || queue.exclusive_owner.is_some() {
-            return queue.home;
-        }
-        let matched = self.topology.effective_queue(queue, &[]).matched.policy;
-        let of_policy = matched.as_ref().and_then(|policy| policy.definition.get("queue-leader-locator"));
-        let name =
-            queue.arguments.get("x-queue-leader-locator").and_then(Value::as_str).or_else(|| of_policy?.as_str());
-        let locator = name.and_then(LeaderLocator::parse).unwrap_or(self.limits.leader_locator);
-        Home::Owner(match locator {
-            LeaderLocator::ClientLocal => self.asker,
-            LeaderLocator::Balanced => self.emptiest_member(),
-        })
-    }
-
-    /// The member with the fewest queues, of those that can be given one. Of several with as few, the asker spares a link.
-    fn emptiest_member(&self) -> MemberNumber {
-        let can_have = |member: &MemberNumber| self.can_have.is_empty() || self.can_have.contains(member);
-        let members = self.topology.members.keys().copied().filter(can_have);
-        let order = |member: &MemberNumber| (self.topology.queues_of_member(*member), *member != self.asker, *member);
-        members.min_by_key(order).unwrap_or(self.asker)
+        changes.push(Change::QueueDeclared(queue));
+        Ok((CommandOutcome::Created, changes))
     }
 
     fn delete_queue(

@@ -7,7 +7,19 @@ use imbl::OrdMap;
 use super::bindings::{Bindings, BindingsBetween, BindingsOfSource, count};
 use super::{Topology, Vhost};
 use crate::policy::VhostPolicies;
-use crate::{Binding, Destination, Exchange, Home, Permission, Queue, QueueId, TopicPermission, User};
+use crate::{
+    Binding, Destination, Exchange, Home, MemberNumber, Permission, PlacementNumber, Queue, QueueId, TopicPermission,
+    User,
+};
+
+fn one_less<K: Ord + Clone>(counts: &mut OrdMap<K, u64>, key: K) {
+    if let Some(count) = counts.get_mut(&key) {
+        *count -= 1;
+        if *count == 0 {
+            counts.remove(&key);
+        }
+    }
+}
 
 impl Topology {
     pub(crate) fn insert_vhost(&mut self, name: &Arc<str>) {
@@ -57,11 +69,15 @@ impl Topology {
         if let Some(owner) = queue.exclusive_owner {
             self.exclusive_queues.entry(owner).or_default().insert(queue.id, queue.clone());
         }
-        let Home::Owner(member) = queue.home;
+        let home = queue.home;
         if let Some(former) = self.queues.insert(queue.id, queue) {
             self.count_less(&former);
         }
+        let (member, placement) = self.counted_at(home);
         *self.queues_by_member.entry(member).or_default() += 1;
+        if let Some(placement) = placement {
+            *self.queues_by_placement.entry(placement).or_default() += 1;
+        }
     }
 
     fn take_queue(&mut self, id: QueueId) {
@@ -71,11 +87,20 @@ impl Topology {
     }
 
     fn count_less(&mut self, queue: &Queue) {
-        let Home::Owner(member) = queue.home;
-        if let Some(count) = self.queues_by_member.get_mut(&member) {
-            *count -= 1;
-            if *count == 0 {
-                self.queues_by_member.remove(&member);
+        let (member, placement) = self.counted_at(queue.home);
+        one_less(&mut self.queues_by_member, member);
+        if let Some(placement) = placement {
+            one_less(&mut self.queues_by_placement, placement);
+        }
+    }
+
+    /// The member, and the placement if there is one, that queues with this home are counted at.
+    fn counted_at(&self, home: Home) -> (MemberNumber, Option<PlacementNumber>) {
+        match home {
+            Home::Owner(member) => (member, None),
+            Home::Placement(number) => {
+                let preferred = self.placement(number).map(|placement| placement.preferred());
+                (preferred.unwrap_or_default(), Some(number))
             }
         }
     }

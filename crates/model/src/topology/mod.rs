@@ -5,8 +5,8 @@ use imbl::OrdMap;
 use crate::policy::VhostPolicies;
 use crate::vhost::{LimitValues, VhostSettings};
 use crate::{
-    Binding, ConnectionId, Destination, Exchange, Member, MemberNumber, Permission, Queue, QueueId, Refused,
-    TopicPermission, User,
+    Binding, ConnectionId, Destination, Exchange, Member, MemberNumber, Permission, PlacementNumber, Queue, QueueId,
+    QueuePlacement, Refused, TopicPermission, User,
 };
 
 mod bindings;
@@ -32,6 +32,8 @@ pub struct Topology {
     pub(crate) queues: OrdMap<QueueId, Arc<Queue>>,
     /// Number of queues of each member that has some.
     pub(crate) queues_by_member: OrdMap<MemberNumber, u64>,
+    /// Number of queues in each placement that has some.
+    pub(crate) queues_by_placement: OrdMap<PlacementNumber, u64>,
     /// Number of exchanges in all vhosts.
     pub(crate) exchanges: u64,
     pub(crate) bindings: u64,
@@ -46,6 +48,8 @@ pub struct Topology {
     pub(crate) global_parameters: ByName<Arc<serde_json::Value>>,
     /// The nodes of the cluster; none if the node is alone.
     pub(crate) members: OrdMap<MemberNumber, Arc<Member>>,
+    /// The placements of replicated queues.
+    pub(crate) placements: OrdMap<PlacementNumber, Arc<QueuePlacement>>,
 }
 
 /// The objects of one vhost.
@@ -95,9 +99,24 @@ impl Topology {
         self.vhosts.get(vhost).map_or(0, |vhost| vhost.queues.len())
     }
 
-    /// Number of queues that are on a member.
+    /// Number of queues that are on a member, or that it is to lead.
     pub fn queues_of_member(&self, member: MemberNumber) -> u64 {
         self.queues_by_member.get(&member).copied().unwrap_or(0)
+    }
+
+    /// The placements of replicated queues, by number.
+    pub fn placements(&self) -> impl Iterator<Item = &Arc<QueuePlacement>> {
+        self.placements.values()
+    }
+
+    /// A placement of replicated queues.
+    pub fn placement(&self, number: PlacementNumber) -> Option<&Arc<QueuePlacement>> {
+        self.placements.get(&number)
+    }
+
+    /// Number of queues in a placement.
+    pub fn queues_in(&self, placement: PlacementNumber) -> u64 {
+        self.queues_by_placement.get(&placement).copied().unwrap_or(0)
     }
 
     /// Number of queues in all vhosts.
