@@ -4,12 +4,16 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use leveret_log::{
-    BodyFiles, Damage, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Report,
-    StorageError,
+    BodyFiles, Damage, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position,
+    Report, StorageError,
 };
 use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
-use leveret_model::{Command, ConnectionId, DeleteQueue, Identity, Permit, Queue, QueueId, Refused, RefusedKind};
+use leveret_model::{
+    Command, ConnectionId, DeleteQueue, Identity, MemberNumber, Model, Permit, PlacementNumber, Queue, QueueId, Refused,
+    RefusedKind,
+};
 use leveret_queue::{DeleteIf, MemoryBudget, Place};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -31,6 +35,7 @@ use crate::names::Names;
 use crate::notices::Notices;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
+use crate::placed::{AppliedHere, PlacedReplicas, PlacedState, PlacedStream, Placements};
 use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
 use crate::queue_handle::{LiveAnswer, QueueRef};
 use crate::queue_metrics::QueueMetrics;
@@ -79,6 +84,8 @@ pub struct Broker {
     pub streams: Arc<Streams>,
     /// The ways to queues of other nodes.
     pub lanes: Arc<Lanes>,
+    /// The placements of replicated queues.
+    pub placements: Arc<Placements>,
     /// The addresses for clients of other nodes.
     pub addresses: AddressesElsewhere,
     /// The node's own log, the first of the streams.
@@ -228,6 +235,9 @@ impl Broker {
         let queue_metrics = Arc::new(QueueMetrics::default());
         let taps = Arc::new(Taps::default());
         let lanes = Arc::new(Lanes::default());
+        let replicas = Arc::new(PlacedReplicas::new(commit.clone()));
+        take_replicas(&mut states[0], &model, &replicas, reports[0].position);
+        let placements = Placements::new(replicas);
         let registry = Arc::new(Registry::new(
             model,
             |queue| {
@@ -246,6 +256,7 @@ impl Broker {
                 taps: taps.clone(),
                 durability: settings.durability,
                 lanes: lanes.clone(),
+                placements: placements.clone(),
                 member: settings.member,
                 first_number: settings.first_number,
                 strict_compat: settings.strict_compat,
@@ -289,6 +300,7 @@ impl Broker {
             registry,
             streams,
             lanes,
+            placements,
             addresses: AddressesElsewhere::default(),
             commit,
             logs,
@@ -806,6 +818,9 @@ impl Broker {
             if *log == LogId::SHARED && is_local {
                 return Ok(Some(self.shared.live_state()));
             }
+            if is_local && let Some(state) = self.placements.replicas().live_state(*log, durable.number()) {
+                return Ok(Some(state));
+            }
             let id = QueueId(log.0);
             let queue = staged.queues.get(&id).or_else(|| published.queues.get(&id));
             match queue.and_then(QueueRef::home).filter(|home| home.store().id() == store.store_id()) {
@@ -818,6 +833,56 @@ impl Broker {
             }
         };
         logs.iter().filter_map(|log| state_of(log).transpose()).collect()
+    }
+
+    /// This node leads a placement from this term on, and its replicas have everything that was committed before. Returns the proposals of its
+    /// queues, which come after calls of `wake`.
+    pub fn lead(
+        &self,
+        placement: PlacementNumber,
+        term: u64,
+        now: Nanos,
+        wake: Box<dyn Fn() + Send + Sync>,
+    ) -> Arc<PlacedStream> {
+        let topology = self.registry.snapshot().topology.clone();
+        self.placements.lead((placement, term), (self.registry.services(), &topology), now, wake)
+    }
+
+    /// Another member leads a placement, or nobody does as far as this node knows.
+    pub fn follow_leader(&self, placement: PlacementNumber, leader: Option<MemberNumber>, now: Nanos) {
+        self.placements.follow(placement, leader, self.registry.services(), now);
+    }
+
+    /// Registers consumers of replicated queues again that couldn't be registered when the leader changed. Called now and then.
+    pub fn register_consumers(&self, now: Nanos) {
+        self.placements.register(now);
+    }
+
+    /// Opens the lane of a core to a member, whose calls `wake` is woken for. Consumers of replicated queues that the member leads are
+    /// registered there.
+    pub fn open_lane(&self, member: MemberNumber, core: usize, wake: Arc<dyn Wake>, now: Nanos) -> Arc<remote::Lane> {
+        let lane = self.lanes.open(member, core, &self.streams, wake);
+        self.placements.reached(member, core, now);
+        lane
+    }
+
+    /// Applies a committed entry of a placement, see [`crate::placed::PlacedReplicas::apply`].
+    ///
+    /// # Errors
+    /// The entry can't be read.
+    pub fn apply_placed(
+        &self,
+        placement: PlacementNumber,
+        state: PlacedState,
+        entry: Option<&Bytes>,
+    ) -> Result<AppliedHere, String> {
+        let is_dropped = |log: LogId| {
+            let id = QueueId(log.0);
+            self.registry.has_given(id) && !self.registry.staged_snapshot().queues.contains_key(&id)
+        };
+        let applied = self.placements.replicas().apply(placement, state, entry, &is_dropped);
+        self.streams.local().announce();
+        applied
     }
 
     /// Sets the wake-up for writers of body files.
@@ -844,13 +909,31 @@ impl Broker {
     pub fn stop(&self, now: Now) {
         self.logs.iter().for_each(|log| log.set_time(now.monotonic));
         for queue in self.registry.staged_snapshot().queues.values() {
-            if let Some(home) = queue.home() {
+            // The replicas of a replicated queue take nothing any more.
+            if let Some(home) = queue.home().filter(|_| queue.as_placed().is_none()) {
                 home.record_delivered();
             }
         }
         self.logs.iter().for_each(|log| log.close());
         self.streams.announce();
     }
+}
+
+/// Takes the queues of placements out of what a start recovered. Queues whose id this node's metadata hasn't given yet may be declared in an
+/// entry that it hasn't followed: if the node has placements, they belong to one.
+fn take_replicas(state: &mut Recovered, model: &Model, replicas: &PlacedReplicas, position: Position) {
+    let marks = state.take_marks();
+    let is_replicated = |log: &LogId| match model.topology().queue_by_id(QueueId(log.0)) {
+        Some(queue) => queue.home.placement().is_some(),
+        None => !marks.is_empty() && !model.has_given(QueueId(log.0)),
+    };
+    let logs: Vec<LogId> = state.orphans().into_iter().filter(is_replicated).collect();
+    for log in logs {
+        if let Some(replica) = state.take_replicated(log) {
+            replicas.restore(log, replica, position);
+        }
+    }
+    marks.into_iter().for_each(|(placement, mark)| replicas.restore_mark(placement, mark, position));
 }
 
 /// Fails the queues that lost messages because their log was damaged.

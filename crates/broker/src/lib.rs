@@ -49,6 +49,7 @@ mod own_exchanges;
 mod own_messages;
 pub mod partial;
 pub mod peer;
+pub mod placed;
 pub mod planted;
 mod policies;
 mod policy_walk;

@@ -58,6 +58,9 @@ impl Broker {
             {
                 events::queue_policy_changed(&self.notices, queue.info(), news);
             }
+            if let Some(placed) = queue.as_placed() {
+                placed.set_effective(effective.clone());
+            }
             let Some(home) = queue.home() else { continue };
             let before = home.gauges().messages();
             home.configure(effective, now.monotonic);

@@ -1,12 +1,15 @@
 //! Recovery: routes the records of a log to those who own them, and they build the model and the queues.
 
+use std::collections::BTreeMap;
+
 use leveret_log::{JointRecord, LiveState, LogId, Replay, RoaringTreemap, SettleRange, SettleReason};
 use leveret_message::stored::StoredError;
-use leveret_model::{EarlierPriorities, Model, QueueId};
+use leveret_model::{EarlierPriorities, Model, PlacementNumber, QueueId};
 use leveret_queue::{QueueRecord, Replica, ReplicaError};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use crate::placed::{self, AppliedMark, CONTROL_APPLIED};
 use crate::records::{CONTROL_MODEL_COMMAND, checkpoint_of, departure_of};
 use crate::recovered_shared::RecoveredShared;
 
@@ -53,6 +56,8 @@ pub enum RecoveryError {
 enum Owner {
     Metadata,
     Shared,
+    /// The marks of a placement.
+    Placement(PlacementNumber),
     Queue,
 }
 
@@ -61,7 +66,7 @@ impl Owner {
         match log {
             LogId::METADATA => Self::Metadata,
             LogId::SHARED => Self::Shared,
-            _ => Self::Queue,
+            _ => placed::placement_of(log).map_or(Self::Queue, Self::Placement),
         }
     }
 }
@@ -74,6 +79,8 @@ pub struct Recovered {
     /// The shared log.
     pub shared: RecoveredShared,
     queues: FxHashMap<LogId, Replica>,
+    /// The last marks of placements.
+    marks: BTreeMap<PlacementNumber, AppliedMark>,
     error: Option<RecoveryError>,
 }
 
@@ -96,6 +103,16 @@ impl Recovered {
         let Some(mut replica) = self.queues.remove(&LogId(id.0)) else { return Replica::default() };
         replica.end_replay(earlier, clean);
         replica
+    }
+
+    /// Removes and returns the replica of a queue of a placement.
+    pub(crate) fn take_replicated(&mut self, log: LogId) -> Option<Replica> {
+        self.queues.remove(&log)
+    }
+
+    /// The last marks of placements.
+    pub(crate) fn take_marks(&mut self) -> BTreeMap<PlacementNumber, AppliedMark> {
+        std::mem::take(&mut self.marks)
     }
 
     /// The queue with this log.
@@ -137,7 +154,10 @@ impl Recovered {
             (Owner::Shared, QueueRecord::Message { number, payload }) => {
                 self.shared.message(number, payload).map_err(|error| RecoveryError::SharedMessage { number, error })
             }
-            (Owner::Metadata | Owner::Shared, other) => {
+            (Owner::Placement(placement), QueueRecord::Control { kind: CONTROL_APPLIED, payload }) => {
+                self.mark(log, placement, payload)
+            }
+            (Owner::Metadata | Owner::Shared | Owner::Placement(_), other) => {
                 let what = match other {
                     QueueRecord::Message { number, .. } => format!("message {number}"),
                     QueueRecord::References { first, .. } => format!("a record of shared messages from {first} on"),
@@ -149,6 +169,13 @@ impl Recovered {
             }
         };
         outcome.unwrap_or_else(|error| self.fail(error));
+    }
+
+    fn mark(&mut self, log: LogId, placement: PlacementNumber, payload: &[u8]) -> Result<(), RecoveryError> {
+        let what = || format!("a mark of {} bytes that isn't one of this version", payload.len());
+        let mark = AppliedMark::decode(payload).ok_or_else(|| RecoveryError::Misplaced { log, what: what() })?;
+        self.marks.insert(placement, mark);
+        Ok(())
     }
 
     /// Takes back a record of messages whose group was never committed.
@@ -175,6 +202,7 @@ impl Replay for Recovered {
             Owner::Shared => RecoveredShared::decode(&state)
                 .map(|shared| self.shared = shared)
                 .map_err(|length| RecoveryError::Shared { length }),
+            Owner::Placement(placement) => self.mark(log, placement, &state.state),
             Owner::Queue => Replica::restore(&checkpoint_of(state))
                 .map(|replica| _ = self.queues.insert(log, replica))
                 .map_err(|error| RecoveryError::Queue { log, error }),

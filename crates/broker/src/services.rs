@@ -7,6 +7,7 @@ use leveret_model::{Durability, MemberNumber};
 use leveret_queue::{Epoch, MemoryBudget};
 
 use crate::deferred::Deferred;
+use crate::placed::Placements;
 use crate::queue_metrics::QueueMetrics;
 use crate::reads::Reads;
 use crate::remote::Lanes;
@@ -41,6 +42,8 @@ pub struct Services {
     pub durability: Durability,
     /// The ways to queues of other nodes.
     pub lanes: Arc<Lanes>,
+    /// The placements of replicated queues.
+    pub placements: Arc<Placements>,
     /// This node's number in its cluster.
     pub member: MemberNumber,
     /// Number of the first message of a new queue.

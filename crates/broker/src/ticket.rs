@@ -11,9 +11,10 @@ pub struct StreamId(pub u32);
 impl StreamId {
     /// The node's own log.
     pub const LOCAL: Self = Self(0);
-    /// The first id of a link's stream, whose places are calls on queues of another node. Logs, and queues that answer late in tests, have
-    /// lower ones.
-    pub(crate) const FIRST_OF_LINKS: Self = Self(1 << 20);
+    /// The first id of the streams of placements. Logs, and queues that answer late in tests, have lower ones.
+    pub(crate) const FIRST_OF_PLACEMENTS: Self = Self(1 << 20);
+    /// The first id of a link's stream, whose places are calls on queues of another node.
+    pub(crate) const FIRST_OF_LINKS: Self = Self(1 << 31);
 
     /// Whether it is the stream of a link to another node.
     #[inline]

@@ -8,7 +8,8 @@
 //! that stops the placement with a text, and nothing of it is done. Frames are checked before the engine sees them ([`vetting`]), and a
 //! replica that may have lost its vote doesn't start ([`start`]).
 //!
-//! Placement 0 is the metadata ([`metadata`]): its entries are changes of the broker's control plane.
+//! Placement 0 is the metadata ([`metadata`]): its entries are changes of the broker's control plane. The others have replicated queues
+//! ([`queues`]).
 //!
 //! It must not know: sockets, files, threads, clocks, clients' protocols. Everything is in one thread.
 
@@ -27,6 +28,8 @@ mod answers;
 #[cfg(feature = "bare-engine")]
 pub mod bare;
 mod entry_codec;
+#[cfg(feature = "metadata")]
+mod event;
 mod flushes;
 pub mod forming;
 mod frame;
@@ -36,6 +39,8 @@ mod members;
 pub mod metadata;
 mod network;
 mod placement;
+#[cfg(feature = "metadata")]
+pub mod queues;
 mod settings;
 mod shared;
 mod start;
@@ -89,6 +94,6 @@ pub mod runtime {
 pub use flushes::NodeLog;
 pub use machine::{Applied, Machine};
 pub use network::Host;
-pub use placement::{Placement, PlacementState, Proposed, ReplicaRole, ReplicaStatus};
+pub use placement::{LeadershipSeen, Placement, PlacementState, Proposed, ReplicaRole, ReplicaStatus};
 pub use settings::{Settings, StartError};
 pub use types::{Commands, MemberInfo, ReplicaId};

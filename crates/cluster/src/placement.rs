@@ -10,7 +10,8 @@ use leveret_log::PlacementId;
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
 use openraft::raft::ReadPolicy;
-use openraft::type_config::alias::LogIdOf;
+use openraft::metrics::RaftServerMetrics;
+use openraft::type_config::alias::{LogIdOf, WatchReceiverOf};
 use openraft::{AsyncRuntime, ChangeMembers, Raft, ServerState};
 
 use crate::flushes::NodeLog;
@@ -114,6 +115,15 @@ pub enum ReadIndex {
     NotLeader(Option<ReplicaId>),
     /// No majority has answered, or the placement has stopped.
     Unknown,
+}
+
+/// What a caller of [`Placement::leadership_changed`] has seen.
+pub struct LeadershipSeen<R: AsyncRuntime>(Option<WatchReceiverOf<Types<R>, RaftServerMetrics<Types<R>>>>);
+
+impl<R: AsyncRuntime> Default for LeadershipSeen<R> {
+    fn default() -> Self {
+        LeadershipSeen(None)
+    }
 }
 
 /// A replica of a placement.
@@ -220,6 +230,30 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
     /// The placement has stopped.
     pub async fn transfer(&self, to: ReplicaId) -> Result<(), StartError> {
         self.raft.trigger().transfer_leader(to).await.map_err(|error| StartError(error.to_string()))
+    }
+
+    /// Waits until the leader, the role or the term has changed, as this replica sees it, since the last call with these.
+    pub async fn leadership_changed(&self, seen: &mut LeadershipSeen<R>) {
+        let metrics = seen.0.get_or_insert_with(|| self.raft.server_metrics());
+        // The sender is only gone with the engine, whose end its state says.
+        let _ = metrics.changed().await;
+    }
+
+    /// The term, the replica that leads, and whether that is this one: as of the last change that [`Self::leadership_changed`] tells.
+    #[must_use]
+    pub fn leadership(&self) -> (u64, Option<ReplicaId>, bool) {
+        let metrics = self.raft.server_metrics();
+        let metrics = metrics.borrow_watched();
+        (metrics.vote.leader_id.term, metrics.current_leader, metrics.state == ServerState::Leader)
+    }
+
+    /// Whether nothing was ever written here: neither a vote nor an entry.
+    #[must_use]
+    pub fn is_blank(&self) -> bool {
+        let (has_vote, end) = self.shared.node.with(|log| {
+            (log.vote(self.shared.placement).is_some(), log.bounds(self.shared.placement).end)
+        });
+        !has_vote && end == 0 && self.shared.state.borrow().applied.is_none()
     }
 
     /// Purges the entries below this index, which are durably applied. The engine keeps those that a follower is being sent.

@@ -45,6 +45,10 @@ pub struct ClusterConfig {
     pub alarm_scope: AlarmScope,
     /// `queue_leader_locator`.
     pub leader_locator: LeaderLocator,
+    /// `quorum_queue.initial_cluster_size`.
+    pub quorum_group_size: u32,
+    /// `cluster.placements_per_node`.
+    pub placements_per_node: u32,
     /// `RABBITMQ_ERLANG_COOKIE`: the secret that nodes of a cluster share; `None` for the one in a file.
     pub cookie: Option<String>,
 }
@@ -107,6 +111,8 @@ impl Default for ClusterConfig {
             metadata_timeout_ms: 10_000,
             alarm_scope: AlarmScope::Store,
             leader_locator: LeaderLocator::ClientLocal,
+            quorum_group_size: 3,
+            placements_per_node: 8,
             cookie: None,
         }
     }

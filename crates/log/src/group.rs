@@ -22,6 +22,14 @@ pub struct GroupId {
     serial: u64,
 }
 
+impl GroupId {
+    /// The id of a group of a stream that is no log, and that tells its groups apart by such numbers.
+    #[must_use]
+    pub const fn of_stream(number: u64) -> GroupId {
+        GroupId { slot: u16::MAX, serial: number }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Open {
     serial: u64,

@@ -8,7 +8,7 @@ use crate::builder::{Builder, Memory};
 use crate::commit::Commit;
 use crate::error::StorageError;
 use crate::format::SECTOR;
-use crate::format::batch::{FLAG_CLOSING, FLAG_RESTART};
+use crate::format::batch::{FLAG_CLOSING, FLAG_RESTART, RUN_BYTES};
 use crate::format::file_header::FILE_HEADER_BYTES;
 use crate::format::record::{Head, RECORD_HEADER_BYTES, RecordKind, encode_range};
 use crate::group::Groups;
@@ -139,6 +139,15 @@ impl Log {
         };
         log.continue_metadata(start.metadata, now);
         log
+    }
+
+    /// Closes the batch unless records with so many bytes fit into it: what is appended until the caller releases the log is then in one
+    /// batch, which is durable as a whole or not at all. More than an empty batch takes isn't.
+    pub fn keep_together(&mut self, records: usize, bytes: usize) {
+        let bytes = bytes + records * (RECORD_HEADER_BYTES + RUN_BYTES);
+        if !self.active.fits(bytes, self.batch_bytes_max()) && !self.active.is_empty() {
+            self.close_batch();
+        }
     }
 
     /// Appends messages of a log, numbered from `first` on. Returns the position of the last one.

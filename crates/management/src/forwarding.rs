@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::Response;
-use leveret_model::{Home, Member};
+use leveret_model::Member;
 
 use crate::api::Api;
 use crate::asking::{Original, ask, request};
@@ -76,8 +76,7 @@ fn home(call: &Call, route: &Route) -> Option<Arc<Member>> {
     let (vhost, queue) = (route.parameter("vhost", &call.path)?, route.parameter("queue", &call.path)?);
     let snapshot = call.api.broker().registry.snapshot();
     let queue = snapshot.queue(vhost, queue).filter(|queue| queue.is_away())?;
-    let Home::Owner(member) = queue.info().home;
-    snapshot.topology.member(member).cloned()
+    snapshot.topology.member(queue.member()?).cloned()
 }
 
 /// Answers a request, or has the members answer it that it concerns.

@@ -287,6 +287,8 @@ fn settings(config: &Config) -> Settings {
                 transient_queues: config.deprecated.transient_queues,
                 master_locator: config.deprecated.master_locator,
             },
+            quorum_group_size: config.cluster.quorum_group_size as usize,
+            placements_per_node: config.cluster.placements_per_node,
             leader_locator: match config.cluster.leader_locator {
                 leveret_config::LeaderLocator::ClientLocal => LeaderLocator::ClientLocal,
                 leveret_config::LeaderLocator::Balanced => LeaderLocator::Balanced,

@@ -51,11 +51,15 @@ pub enum WaitReason {
     Pacing,
     /// Connection: it publishes to queues of another node, which has to take what is on its way, or has an alarm.
     Link,
+    /// Queue and connection: publishers are held back, since too much waits for a majority of the queue's members.
+    Replication,
+    /// Queue and connection: publishers are held back, since no majority of the queue's members has a leader.
+    NoQuorum,
 }
 
 impl WaitReason {
     /// All reasons, in their order.
-    pub const ALL: [WaitReason; 23] = [
+    pub const ALL: [WaitReason; 25] = [
         Self::Empty,
         Self::Credit,
         Self::LinkCredit,
@@ -79,11 +83,13 @@ impl WaitReason {
         Self::Alarm,
         Self::Pacing,
         Self::Link,
+        Self::Replication,
+        Self::NoQuorum,
     ];
 
     /// Whether a publisher that is held back for this reason goes on as soon as a commit stream has room.
     pub fn is_for_room(self) -> bool {
-        matches!(self, Self::LogFull | Self::DiskFull | Self::Link)
+        matches!(self, Self::LogFull | Self::DiskFull | Self::Link | Self::Replication | Self::NoQuorum)
     }
 
     /// The code as shown.
@@ -112,6 +118,8 @@ impl WaitReason {
             Self::Alarm => "alarm",
             Self::Pacing => "pacing",
             Self::Link => "link",
+            Self::Replication => "replication",
+            Self::NoQuorum => "no_quorum",
         }
     }
 }

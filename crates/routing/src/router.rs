@@ -215,7 +215,8 @@ impl Router {
             | Change::QueueConverted(_)
             | Change::GlobalParameter(..)
             | Change::MemberPut(_)
-            | Change::MemberForgotten(_) => {}
+            | Change::MemberForgotten(_)
+            | Change::PlacementPut(_) => {}
         }
     }
 

@@ -29,8 +29,8 @@ pub struct AskingSession {
 
 impl AskingSession {
     /// The session of a link that this core dialled to a member; `wake` wakes its task. Its lane is open from now on.
-    pub fn new(broker: &Arc<Broker>, member: MemberNumber, core: usize, wake: Arc<dyn Wake>) -> Self {
-        let lane = broker.lanes.open(member, core, &broker.streams, wake);
+    pub fn new(broker: &Arc<Broker>, member: MemberNumber, core: usize, wake: Arc<dyn Wake>, now: Nanos) -> Self {
+        let lane = broker.open_lane(member, core, wake, now);
         let broker = broker.clone();
         Self { broker, member, core, lane, output: Output::default(), is_finished: false, has_left: false }
     }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use leveret_broker::addresses::{ClientAddress, host_of};
 use leveret_broker::queue_handle::QueueRef;
-use leveret_model::Home;
 
 use super::session::Session;
 
@@ -54,7 +53,7 @@ impl Session {
         if !stream.is_away() {
             return None;
         }
-        let Home::Owner(member) = stream.info().home;
+        let member = stream.member()?;
         let protocol = if self.client.peer.encryption.is_some() { "stream/ssl" } else { "stream" };
         self.client.broker.addresses.of(member, protocol)
     }

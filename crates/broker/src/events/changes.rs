@@ -120,7 +120,10 @@ impl Told<'_> {
                     None => self.event("parameter.cleared", event),
                 }
             }
-            Change::AlternateChanged(..) | Change::MemberPut(_) | Change::MemberForgotten(_) => {}
+            Change::AlternateChanged(..)
+            | Change::MemberPut(_)
+            | Change::MemberForgotten(_)
+            | Change::PlacementPut(_) => {}
         }
     }
 

@@ -65,7 +65,13 @@ impl LedgerQueueRef {
     /// more calls [`LedgerQueueRef::give_back`].
     pub fn get(&self, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> NowOrLater<GetOutcome> {
         pass!(self.0, queue => match queue.answers_late() {
-            false => NowOrLater::Now(queue.taps.got(&queue.info, queue.get(automatic_ack, link, key, now), now)),
+            false => {
+                let outcome = queue.taps.got(&queue.info, queue.get(automatic_ack, link, key, now), now);
+                if let (GetOutcome::Message(taken, _), Some(placed), false) = (&outcome, self.0.as_placed(), automatic_ack) {
+                    placed.hands_out(std::slice::from_ref(taken));
+                }
+                NowOrLater::Now(outcome)
+            }
             true => {
                 let link = link.clone();
                 queue.answer_late(move |queue| queue.taps.got(&queue.info, queue.get(automatic_ack, &link, key, now), now))
@@ -96,6 +102,8 @@ impl LedgerQueueRef {
 
     /// Adds annotations to messages that a consumer holds, see [`leveret_queue::LedgerQueue::annotate`].
     pub fn annotate(&self, runs: &[Run], added: &Arc<Added>) {
+        let held = self.0.held(runs);
+        let runs = &*held;
         pass!(self.0, queue => queue.annotate(runs, added), away => {
             away.call(|| CallKind::Annotate { runs: runs.to_vec(), added: added.clone() });
         });

@@ -136,7 +136,22 @@ impl QueueHandle {
         let is_logged = info.durability(services.durability) != Durability::Memory || !replica.ledger.is_empty();
         let surroundings = Self::surroundings(services);
         let queue = Queue::new(effective.options(&info).clone(), is_logged, replica, surroundings, now);
-        Self::with_machine(info, effective, queue, services)
+        let at = services.streams.of(&info);
+        Self::with_machine(info, effective, queue, services, at)
+    }
+
+    /// The machine of a replicated queue, whose records are appended to this stream, and whose messages are in this store.
+    pub(crate) fn open_in(
+        info: Arc<QueueInfo>,
+        effective: EffectiveQueue,
+        replica: Replica,
+        services: &Services,
+        at: (StreamRef, StoreRef),
+        now: Nanos,
+    ) -> LocalQueue {
+        let surroundings = Self::surroundings(services);
+        let queue = Queue::new(effective.options(&info).clone(), true, replica, surroundings, now);
+        Self::with_machine(info, effective, queue, services, at)
     }
 
     fn surroundings(services: &Services) -> Surroundings {
@@ -148,10 +163,15 @@ impl QueueHandle {
         }
     }
 
-    fn with_machine(info: Arc<QueueInfo>, effective: EffectiveQueue, queue: Queue, services: &Services) -> LocalQueue {
+    fn with_machine(
+        info: Arc<QueueInfo>,
+        effective: EffectiveQueue,
+        queue: Queue,
+        services: &Services,
+        (stream, store): (StreamRef, StoreRef),
+    ) -> LocalQueue {
         let log_id = LogId(info.id.0);
         let Services { reads, deferred, shared, taps, .. } = services.clone();
-        let (stream, store) = services.streams.of(&info);
         let late = services.late.get(usize::from(store.id().0)).cloned();
         let durability = info.durability(services.durability);
         if durability == Durability::Os {
@@ -816,6 +836,20 @@ impl QueueHandle {
         if self.info.is_logged() {
             self.store.forget(self.log_id);
         }
+    }
+
+    /// The node doesn't lead the queue's placement any more: the machine is over, and nobody is told. The messages are in the replicas, and
+    /// the consumers are registered at the next leader.
+    pub(crate) fn step_down(self: &Arc<Self>) {
+        {
+            let mut queue = self.inner.lock();
+            // Its effects are dropped: nobody hears of it.
+            queue.fail("another node leads the queue".to_owned(), &mut Effects::default());
+        }
+        self.place.vacate();
+        self.deferred.forget(self);
+        self.reads.dead_letters_left();
+        self.fail_moves();
     }
 
     /// Number of messages that were deleted with the queue: the ready ones and, of a quorum queue, all.

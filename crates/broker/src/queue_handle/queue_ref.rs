@@ -1,6 +1,7 @@
 //! A queue as everything outside this module refers to it, wherever it is: the narrow waist between clients and queues.
 //!
-//! Callers make calls and know no lock. A queue on another node is the variant `Away` of [`Where`], whose calls go to that node. No call
+//! Callers make calls and know no lock. A queue on another node is the variant `Away` of [`Where`], whose calls go to that node, and those of
+//! a replicated queue (`Placed`) go to wherever its leader is. No call
 //! takes a function, and those that need an answer return [`NowOrLater`], since only a queue on this node can give one at once:
 //!
 //! * messages in: `publish`, `publish_in`; the commit stream says later what became of them, and has `apply` called;
@@ -25,13 +26,14 @@
 //! nothing is applied; nothing is settled, returned, dead-lettered, purged or paced; nobody consumes or watches it, for its only
 //! reader is its owner; and no list asks it anything, since its connection shows it.
 
+use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::Wait;
 use leveret_message::{Added, BatchPart};
-use leveret_model::{Durability, EffectiveQueue, Queue as QueueInfo, QueueType, Topology};
+use leveret_model::{Durability, EffectiveQueue, Home, MemberNumber, Queue as QueueInfo, QueueType, Topology};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, Deliveries, Departure, Flow, Link, Portion, QueueGauges, QueueState, Run,
     Taken, TurnEnd, Unsent, WaitReason,
@@ -42,6 +44,7 @@ use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
+use crate::placed::PlacedQueue;
 use crate::published::PublishedHere;
 use crate::questions::Ask;
 use crate::reads::Purpose;
@@ -76,6 +79,8 @@ pub(super) enum Where {
     Here(LocalQueue),
     /// On another member of the cluster.
     Away(Arc<AwayQueue>),
+    /// On several members, of which one leads.
+    Placed(Arc<PlacedQueue>),
 }
 
 /// The commit stream that a queue belongs to.
@@ -112,6 +117,16 @@ macro_rules! pass {
         match &$queue.place {
             $crate::queue_handle::queue_ref::Where::Here($here) => $call,
             $crate::queue_handle::queue_ref::Where::Away($away) => $refused,
+            $crate::queue_handle::queue_ref::Where::Placed(placed) => match &*placed.machine() {
+                Some(machine) => {
+                    let $here = &machine.queue;
+                    $call
+                }
+                None => {
+                    let $away = placed.away();
+                    $refused
+                }
+            },
         }
     };
 }
@@ -134,11 +149,63 @@ impl From<Arc<AwayQueue>> for QueueRef {
     }
 }
 
+impl From<Arc<PlacedQueue>> for QueueRef {
+    fn from(queue: Arc<PlacedQueue>) -> Self {
+        Self { place: Where::Placed(queue), kept: Kept { log_stream: None, bodies_in_memory: true } }
+    }
+}
+
+/// The handle of a queue at its home.
+pub(crate) enum HomeHandle<'a> {
+    /// The reference keeps it.
+    Kept(&'a LocalQueue),
+    /// The machine of a replicated queue, until the leader changes.
+    Machine(LocalQueue),
+}
+
+impl Deref for HomeHandle<'_> {
+    type Target = LocalQueue;
+
+    #[inline]
+    fn deref(&self) -> &LocalQueue {
+        match self {
+            Self::Kept(queue) => queue,
+            Self::Machine(queue) => queue,
+        }
+    }
+}
+
 impl QueueRef {
-    /// A queue of another member of the cluster.
-    pub(crate) fn elsewhere(info: Arc<QueueInfo>, topology: &Topology, services: &Services) -> Self {
-        let (stream, _) = services.streams.of(&info);
-        AwayQueue::new(info, topology, &services.lanes, stream).into()
+    /// A queue that isn't on this node alone; `None` if it is.
+    pub(crate) fn elsewhere(
+        info: &Arc<QueueInfo>,
+        topology: &Topology,
+        services: &Arc<Services>,
+        now: Nanos,
+    ) -> Option<Self> {
+        match info.home {
+            Home::Placement(_) => Some(services.placements.queue(info, topology, services, now).into()),
+            Home::Owner(member) if member != services.member && topology.members().next().is_some() => {
+                let (stream, _) = services.streams.of(info);
+                Some(AwayQueue::new(info.clone(), member, topology, &services.lanes, stream).into())
+            }
+            Home::Owner(_) => None,
+        }
+    }
+
+    /// Whether it is a replicated queue that this node may lead in a moment: nobody else does, as far as it knows.
+    pub fn may_be_led_here(&self) -> bool {
+        self.as_placed().is_some_and(|placed| placed.machine().is_none() && placed.member().is_none())
+    }
+
+    /// The queue as the machine that this node has of it now, if it has one: what refers to a replicated queue in this way refers to nothing
+    /// once the leader has changed.
+    pub fn at_home(&self) -> Option<Self> {
+        match &self.place {
+            Where::Here(_) => Some(self.clone()),
+            Where::Away(_) => None,
+            Where::Placed(placed) => placed.machine().as_ref().map(|machine| machine.queue.clone().into()),
+        }
     }
 
     /// Whether both are the same queue. A queue that was deleted and declared again is another one.
@@ -147,50 +214,93 @@ impl QueueRef {
         match (&self.place, &other.place) {
             (Where::Here(one), Where::Here(other)) => Arc::ptr_eq(one, other),
             (Where::Away(one), Where::Away(other)) => Arc::ptr_eq(one, other),
-            (Where::Here(_), Where::Away(_)) | (Where::Away(_), Where::Here(_)) => false,
+            (Where::Placed(one), Where::Placed(other)) => Arc::ptr_eq(one, other),
+            _ => false,
         }
     }
 
     /// Its key in maps.
     #[inline]
     pub fn key(&self) -> QueueKey {
-        pass!(self, queue => QueueKey(Arc::as_ptr(queue).addr()), away => QueueKey(Arc::as_ptr(away).addr()))
+        QueueKey(match &self.place {
+            Where::Here(queue) => Arc::as_ptr(queue).addr(),
+            Where::Away(away) => Arc::as_ptr(away).addr(),
+            Where::Placed(placed) => Arc::as_ptr(placed).addr(),
+        })
     }
 
     /// Its declaration.
     #[inline]
     pub fn info(&self) -> &Arc<QueueInfo> {
-        pass!(self, queue => queue.info(), away => away.info())
+        match &self.place {
+            Where::Here(queue) => queue.info(),
+            Where::Away(away) => away.info(),
+            Where::Placed(placed) => placed.info(),
+        }
     }
 
     /// Its effective arguments, by its declaration and the policies that apply.
     pub fn effective(&self) -> Arc<EffectiveQueue> {
-        pass!(self, queue => queue.effective(), away => away.effective())
+        match &self.place {
+            Where::Here(queue) => queue.effective(),
+            Where::Away(away) => away.effective(),
+            Where::Placed(placed) => placed.effective(),
+        }
     }
 
     /// The queue that it was converted to, or itself.
     pub fn newest(&self) -> Self {
-        pass!(
-            self,
-            queue => queue.successor().map_or_else(|| self.clone(), |next| Self::from(next.clone()).newest()),
-            _away => self.clone()
-        )
+        match &self.place {
+            Where::Here(queue) => {
+                queue.successor().map_or_else(|| self.clone(), |next| Self::from(next.clone()).newest())
+            }
+            Where::Away(_) | Where::Placed(_) => self.clone(),
+        }
     }
 
     /// Its deletion is durable: who waits for it is told, and at its home its memory and its log are freed.
     pub(crate) fn delete(&self) {
-        pass!(self, queue => queue.delete(), away => away.deleted());
+        match &self.place {
+            Where::Here(queue) => queue.delete(),
+            Where::Away(away) => away.deleted(),
+            Where::Placed(placed) => placed.delete(),
+        }
     }
 
     /// Its handle at its home, for calls that only its home makes. A queue on another node has none here.
     #[inline]
-    pub(crate) fn home(&self) -> Option<&LocalQueue> {
-        pass!(self, queue => Some(queue), _away => None)
+    pub(crate) fn home(&self) -> Option<HomeHandle<'_>> {
+        match &self.place {
+            Where::Here(queue) => Some(HomeHandle::Kept(queue)),
+            Where::Away(_) => None,
+            Where::Placed(placed) => placed.machine().as_ref().map(|machine| HomeHandle::Machine(machine.queue.clone())),
+        }
+    }
+
+    /// The queue as a replicated one, if it is.
+    pub(crate) fn as_placed(&self) -> Option<&Arc<PlacedQueue>> {
+        match &self.place {
+            Where::Placed(placed) => Some(placed),
+            Where::Here(_) | Where::Away(_) => None,
+        }
     }
 
     /// The queue as one of another node, for calls that are made there.
     pub(crate) fn as_away(&self) -> Option<&Arc<AwayQueue>> {
-        pass!(self, _queue => None, away => Some(away))
+        match &self.place {
+            Where::Here(_) => None,
+            Where::Away(away) => Some(away),
+            Where::Placed(placed) => placed.machine().is_none().then(|| placed.away()),
+        }
+    }
+
+    /// The member whose node serves it now; `None` for a replicated queue without a leader that this node knows of.
+    pub fn member(&self) -> Option<MemberNumber> {
+        match &self.place {
+            Where::Here(queue) => queue.info().home.owner(),
+            Where::Away(away) => away.info().home.owner(),
+            Where::Placed(placed) => placed.member(),
+        }
     }
 
     /// Whether its messages are on another node.
@@ -200,13 +310,20 @@ impl QueueRef {
 
     /// A reference that knows how the queue keeps messages now.
     pub(crate) fn renewed(&self) -> Self {
-        pass!(self, queue => Self::from(queue.clone()), _away => self.clone())
+        match &self.place {
+            Where::Here(queue) => Self::from(queue.clone()),
+            Where::Away(_) | Where::Placed(_) => self.clone(),
+        }
     }
 
     /// The commit stream of what is submitted to it now.
     #[inline]
     pub fn stream(&self) -> StreamOf<'_> {
-        pass!(self, queue => StreamOf::Queue(queue.stream()), away => StreamOf::Lane(away.stream()))
+        match &self.place {
+            Where::Here(queue) => StreamOf::Queue(queue.stream()),
+            Where::Away(away) => StreamOf::Lane(away.stream()),
+            Where::Placed(placed) => StreamOf::Lane(placed.stream()),
+        }
     }
 
     /// The meaning of a confirm.
@@ -254,7 +371,11 @@ impl QueueRef {
 
     /// Has a commit stream apply the queue, in place of a publisher that is gone.
     pub fn waiter(&self) -> Waiter {
-        pass!(self, queue => Waiter::Queue(queue.clone()), away => Waiter::Queue(away.clone()))
+        match &self.place {
+            Where::Here(queue) => Waiter::Queue(queue.clone()),
+            Where::Away(away) => Waiter::Queue(away.clone()),
+            Where::Placed(placed) => Waiter::Queue(placed.clone()),
+        }
     }
 
     /// See [`leveret_queue::Queue::take`].
@@ -264,14 +385,49 @@ impl QueueRef {
             let before = out.len();
             let end = queue.take(id, most, now, out);
             queue.taps.taken(&queue.info, &out[before..], now);
+            self.took(id, &out[before..]);
             end
-        }, away => away.take(id, most, out))
+        }, away => {
+            let before = out.len();
+            let end = away.take(id, most, out);
+            self.took(id, &out[before..]);
+            end
+        })
+    }
+
+    /// The same of several consumers; `None` if all are.
+    fn all_held(&self, settled: &[(Option<ConsumerId>, Vec<Run>)]) -> Option<Vec<(Option<ConsumerId>, Vec<Run>)>> {
+        let Where::Placed(placed) = &self.place else { return None };
+        let machine = placed.machine();
+        let machine = machine.as_ref()?;
+        Some(settled.iter().map(|(id, runs)| (*id, machine.its(runs).into_owned())).collect())
+    }
+
+    #[inline]
+    fn took(&self, id: ConsumerId, taken: &[Taken]) {
+        if let Where::Placed(placed) = &self.place {
+            placed.took(id, taken);
+        }
+    }
+
+    /// The messages of these that the queue, where its calls go now, has handed out.
+    #[inline]
+    pub(super) fn held<'a>(&self, runs: &'a [Run]) -> Cow<'a, [Run]> {
+        match &self.place {
+            Where::Here(_) | Where::Away(_) => Cow::Borrowed(runs),
+            Where::Placed(placed) => match &*placed.machine() {
+                Some(machine) => machine.its(runs),
+                None => Cow::Borrowed(runs),
+            },
+        }
     }
 
     /// Carries out a consumer's decision on messages. This takes effect at once, and becomes durable with the log's lazy flush or
     /// as soon as possible. Rejected messages go to the dead-letter exchange, if the queue has one; if the queue failed, after a
     /// restart. Returns the ticket to wait for; `None` if nothing was logged.
     pub fn settle(&self, deliveries: Deliveries<'_>, how: Settlement, wait: Wait, now: Nanos) -> Option<Ticket> {
+        let held = self.held(deliveries.runs);
+        let deliveries = Deliveries::of(deliveries.consumer, &held);
         pass!(self, queue => match how {
             Settlement::Acknowledge => queue.settle(deliveries, Departure::Settled, wait, now),
             Settlement::Reject { failed } => queue.dismiss(deliveries, failed, wait, now),
@@ -288,6 +444,8 @@ impl QueueRef {
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
     /// dead-lettered: moves of dead letters are groups of their own.
     pub fn settle_in(&self, group: &mut Group, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos) {
+        let held = self.held(deliveries.runs);
+        let deliveries = Deliveries::of(deliveries.consumer, &held);
         pass!(self, queue => queue.settle_in(group, deliveries, outcome, now), away => {
             let how = match outcome {
                 Departure::Settled => Settlement::Acknowledge,
@@ -301,6 +459,8 @@ impl QueueRef {
     /// one scheduling of consumers.
     #[inline]
     pub fn acknowledge(&self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
+        let held = self.all_held(settled);
+        let settled = held.as_deref().unwrap_or(settled);
         pass!(self, queue => queue.acknowledge(settled, now), away => {
             away.call(|| CallKind::Acknowledge(settled.to_vec()));
         });
@@ -317,6 +477,8 @@ impl QueueRef {
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
+        let held = self.held(deliveries.runs);
+        let deliveries = Deliveries::of(deliveries.consumer, &held);
         pass!(self, queue => queue.reject(deliveries, failed, outbox, reason, now), away => {
             let rejected = away.call_and_wait(Wait::Confirm, || {
                 let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
@@ -348,6 +510,8 @@ impl QueueRef {
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
+        let held = self.held(deliveries.runs);
+        let deliveries = Deliveries::of(deliveries.consumer, &held);
         pass!(self, queue => queue.modify(deliveries, failed, added, wait, now), away => {
             away.call_and_wait(wait, || {
                 let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
@@ -359,6 +523,11 @@ impl QueueRef {
     /// Takes messages back from a consumer and requeues them. It is overdue from now on: see [`Flow::Overdue`]. With `unsent`, the
     /// last of them weren't sent on its link.
     pub fn take_back(&self, id: ConsumerId, runs: &[Run], unsent: Option<Unsent>, now: Nanos) {
+        let held = self.held(runs);
+        let runs = &*held;
+        if let Where::Placed(placed) = &self.place {
+            placed.took_back(id, unsent);
+        }
         pass!(self, queue => queue.take_back(id, runs, unsent, now), away => {
             away.call(|| CallKind::TakeBack { id, runs: runs.to_vec(), unsent });
         });
@@ -367,6 +536,9 @@ impl QueueRef {
     /// Adds a consumer. The answer is whether it was added, or [`NoConsumer`], the reason why it wasn't. Messages may be scheduled for
     /// it before the answer is there. An asker that doesn't want it any more [cancels](Self::cancel) it: that comes behind.
     pub fn consume(&self, id: ConsumerId, options: ConsumerOptions, now: Nanos) -> NowOrLater<Result<(), NoConsumer>> {
+        if let Where::Placed(placed) = &self.place {
+            return placed.consume(id, options, now);
+        }
         pass!(
             self,
             queue => queue.asked(|| Err(NoConsumer::Gone), move |queue| queue.add_consumer(id, options, now)),
@@ -376,6 +548,9 @@ impl QueueRef {
 
     /// Removes a consumer. The answer is how many are left; `None` if it didn't exist.
     pub fn cancel(&self, id: ConsumerId, now: Nanos) -> NowOrLater<Option<usize>> {
+        if let Where::Placed(placed) = &self.place {
+            placed.leaves(&[id]);
+        }
         pass!(self, queue => queue.asked(|| None, move |queue| queue.cancel(id, now)), away => away.cancel(id))
     }
 
@@ -390,6 +565,11 @@ impl QueueRef {
         now: Nanos,
     ) -> NowOrLater<Option<usize>> {
         let is_asked = !consumers.is_empty() && self.info().auto_delete;
+        if let Where::Placed(placed) = &self.place {
+            placed.leaves(consumers);
+        }
+        let of_machine = self.all_held(held);
+        let held = of_machine.as_deref().unwrap_or(held);
         // Also without a question it comes behind the call that added these consumers.
         pass!(self, queue => match queue.answers_late() && !consumers.is_empty() {
             false => NowOrLater::Now(queue.leave(consumers, held, failed, now).filter(|_| is_asked)),
@@ -419,6 +599,9 @@ impl QueueRef {
         now: Nanos,
     ) -> NowOrLater<Option<CreditState>> {
         let flow = Flow::Credit { delivery_count, link_credit, drain };
+        if let Where::Placed(placed) = &self.place {
+            return placed.grant(id, delivery_count, link_credit, drain, now);
+        }
         pass!(self, queue => queue.asked(|| None, move |queue| queue.grant(id, flow, now)), away => {
             away.grant(id, delivery_count, link_credit, drain)
         })
@@ -426,12 +609,21 @@ impl QueueRef {
 
     /// Registers `link` to be signalled with `key` when the queue is gone.
     pub fn watch(&self, key: u64, link: Arc<dyn Link>) {
-        pass!(self, queue => queue.watch(key, link), away => away.watch(key, link));
+        match &self.place {
+            Where::Here(queue) => queue.watch(key, link),
+            Where::Away(away) => away.watch(key, link),
+            // Whoever leads: it is told here when the queue is gone.
+            Where::Placed(placed) => placed.away().watch(key, link),
+        }
     }
 
     /// Removes that registration.
     pub fn unwatch(&self, key: u64) {
-        pass!(self, queue => queue.unwatch(key), away => away.unwatch(key));
+        match &self.place {
+            Where::Here(queue) => queue.unwatch(key),
+            Where::Away(away) => away.unwatch(key),
+            Where::Placed(placed) => placed.away().unwatch(key),
+        }
     }
 
     /// Notes that a publisher is held back for this reason.
@@ -446,7 +638,14 @@ impl QueueRef {
 
     /// The queue to a reader of its messages' bodies.
     pub fn body_owner(&self) -> Arc<dyn BodyOwner> {
-        pass!(self, queue => queue.clone(), away => away.clone())
+        match &self.place {
+            Where::Here(queue) => queue.clone(),
+            Where::Away(away) => away.clone(),
+            Where::Placed(placed) => match &*placed.machine() {
+                Some(machine) => machine.queue.clone(),
+                None => placed.away().clone(),
+            },
+        }
     }
 
     /// Number of messages that were deleted with the queue: the ready ones and, of a quorum queue, all.

@@ -19,6 +19,7 @@ use crate::bodies::Bodies;
 use crate::deferred::Deferred;
 use crate::group::{Group, GroupSlot};
 use crate::outbox::{Event, Outbox, Wake};
+use crate::placed::{PlacedReplicas, Placements};
 use crate::queue_handle::Audience;
 use crate::queue_metrics::QueueSums;
 use crate::reads::Reads;
@@ -90,6 +91,7 @@ impl Fixture {
             taps: Arc::default(),
             durability: Durability::Synced,
             lanes: Arc::default(),
+            placements: Placements::new(Arc::new(PlacedReplicas::new(commit.clone()))),
             member: leveret_model::MemberNumber::default(),
             first_number: 0,
             strict_compat: false,

@@ -29,7 +29,7 @@ use crate::stopping_panic::whole;
 use crate::ticket::Ticket;
 use crate::time::Now;
 use crate::turn_budget::DELETED_QUEUES;
-use staged::{Next, Staged, Unpublished, is_away};
+use staged::{Next, Staged, Unpublished};
 
 pub(crate) use change_request::EndOfQueues;
 pub use change_request::{
@@ -52,7 +52,7 @@ pub struct Registry {
     has_traced: AtomicBool,
     /// Objects removed by large changes, to be freed.
     retired: Mutex<Vec<Box<dyn Any + Send>>>,
-    services: Services,
+    services: Arc<Services>,
     /// Events that are to be published.
     notices: Arc<Notices>,
     /// The way to the leader of the metadata, if the node is in a cluster.
@@ -69,12 +69,12 @@ impl Registry {
         notices: Arc<Notices>,
         now: Now,
     ) -> Self {
-        let now = now.monotonic;
+        let (now, services) = (now.monotonic, Arc::new(services));
         let topology = model.topology().clone();
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
-            if is_away(info, &topology, services.member) {
-                queues.insert(info.id, QueueRef::elsewhere(info.clone(), &topology, &services));
+            if let Some(queue) = QueueRef::elsewhere(info, &topology, &services, now) {
+                queues.insert(info.id, queue);
                 continue;
             }
             let effective = topology.effective_queue(info, &[]);
@@ -304,6 +304,11 @@ impl Registry {
     /// The snapshot with all staged changes: for the store, which has records of queues that nobody else sees yet.
     pub(crate) fn staged_snapshot(&self) -> Arc<Snapshot> {
         self.staged.lock().latest.clone()
+    }
+
+    /// The parts that its queues use.
+    pub(crate) fn services(&self) -> &Arc<Services> {
+        &self.services
     }
 
     /// The ticket after which everything that was changed so far is published.

@@ -243,7 +243,10 @@ impl Registry {
         };
         let (mut declared, mut gone) = (Vec::new(), latest.queues.clone());
         for info in next.topology.vhosts().flat_map(|vhost| next.topology.queues(vhost)) {
-            let kept = gone.remove(&info.id).filter(|queue| queue.home().is_some() && queue.info() == info);
+            let kept = gone.remove(&info.id).filter(|queue| {
+                let stays = queue.home().is_some() || queue.as_placed().is_some();
+                stays && queue.info() == info
+            });
             let queue = kept.unwrap_or_else(|| {
                 let queue = self.open(info, &next.topology, now);
                 declared.push(queue.clone());
@@ -486,7 +489,12 @@ impl Registry {
     fn tell_of_one_member(&self, queue: &QueueRef, outcome: CommandOutcome) {
         let info = queue.info();
         let is_alone = self.snapshot().topology.members().nth(1).is_none();
-        if outcome == CommandOutcome::Created && info.queue_type() != QueueType::Classic && !is_alone {
+        let is_replicated = info.home.placement().is_some();
+        if outcome == CommandOutcome::Created
+            && info.queue_type() != QueueType::Classic
+            && !is_alone
+            && !is_replicated
+        {
             let (kind, name, vhost) = (info.queue_type().name(), &info.name, &info.vhost);
             tracing::warn!(
                 "{kind} queue '{name}' in vhost '{vhost}' has one member, this node: its messages aren't replicated yet"

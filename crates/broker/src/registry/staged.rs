@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_log::{LogId, Wait};
-use leveret_model::{Change, CommandOutcome, Home, MemberNumber, Model, Queue, QueueType, Topology};
+use leveret_model::{Change, CommandOutcome, Model, Queue, QueueType, Topology};
 use leveret_queue::{Place, Replica};
 use parking_lot::MutexGuard;
 
@@ -110,11 +110,6 @@ fn history_of(topology: &Topology, change: &Change) -> Option<HistoryCopy> {
     Some(HistoryCopy::new(binding.clone(), queue))
 }
 
-/// Whether a queue's messages are on another node. A node that is alone has all of its queues, whatever number it had when they were declared.
-pub(super) fn is_away(queue: &Queue, topology: &Topology, member: MemberNumber) -> bool {
-    queue.home != Home::Owner(member) && topology.members().next().is_some()
-}
-
 impl Registry {
     /// Logs the record of a change, if it has one. Returns the ticket that its answer waits for.
     pub(super) fn log(&self, staged: &mut Staged, record: Option<&[u8]>) -> Ticket {
@@ -191,8 +186,8 @@ impl Registry {
 
     /// A queue without messages, at its home or as other nodes see it.
     pub(super) fn open(&self, info: &Arc<Queue>, topology: &Topology, now: Nanos) -> QueueRef {
-        if is_away(info, topology, self.services.member) {
-            return QueueRef::elsewhere(info.clone(), topology, &self.services);
+        if let Some(queue) = QueueRef::elsewhere(info, topology, &self.services, now) {
+            return queue;
         }
         // The first message of a stream has the offset 0.
         let first = if info.queue_type() == QueueType::Stream { 0 } else { self.services.first_number };

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use leveret_log::{LogId, Wait};
 use leveret_message::BatchPart;
 use leveret_message::chunk::SharedChunk;
-use leveret_model::{EffectiveQueue, Home, MemberNumber, Queue as QueueInfo, QueueId, Refused, Topology};
+use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo, QueueId, Refused, Topology};
 use leveret_queue::{
     ChunkTurn, ConsumerId, ConsumerOptions, CreditState, Deliveries, GetOutcome, Link, NoConsumer, PublishingIds,
     QueueGauges, QueueState, Run, Scan, Signal, StreamStart, TakenChunk, TurnEnd,
@@ -24,17 +24,29 @@ use crate::settlement::Settlement;
 use crate::streams::{Apply, StreamRef};
 use crate::ticket::{Awaited, Ticket};
 
+/// The home of queues that moves: that of a replicated queue is where its leader is.
+pub(crate) trait MovingHome: Send + Sync {
+    /// The member that is the home now, if it is another one, and known.
+    fn member(&self) -> Option<MemberNumber>;
+    /// The stream of the queues while no home is known.
+    fn stream_without(&self) -> StreamRef;
+}
+
+/// The node of a queue.
+enum AwayHome {
+    /// This member, with its name.
+    Member(MemberNumber, Arc<str>),
+    Moving(Arc<dyn MovingHome>),
+}
+
 /// A queue on another node.
 pub(crate) struct AwayQueue {
     info: Arc<QueueInfo>,
     effective: Arc<EffectiveQueue>,
-    /// This node's own log: a caller that waits for what it did while there was no lane, which was nothing, waits for nothing.
+    /// That of a caller who waits for what it did while there was no lane, which was nothing: it waits for nothing.
     stream: StreamRef,
     lanes: Arc<Lanes>,
-    /// The number of its node.
-    member: MemberNumber,
-    /// The name of its node.
-    node: Arc<str>,
+    home: AwayHome,
     /// Links that publish to the queue by its name, and are told when it is gone.
     watchers: Mutex<BTreeMap<u64, Arc<dyn Link>>>,
     deleted_messages: AtomicU64,
@@ -42,12 +54,38 @@ pub(crate) struct AwayQueue {
 
 impl AwayQueue {
     /// A queue with this home, as seen by the other members. `stream` is this node's own.
-    pub(crate) fn new(info: Arc<QueueInfo>, topology: &Topology, lanes: &Arc<Lanes>, stream: StreamRef) -> Arc<Self> {
-        let Home::Owner(member) = info.home;
+    pub(crate) fn new(
+        info: Arc<QueueInfo>,
+        member: MemberNumber,
+        topology: &Topology,
+        lanes: &Arc<Lanes>,
+        stream: StreamRef,
+    ) -> Arc<Self> {
         let node = topology.member(member).map_or_else(|| "?".into(), |member| member.name.clone());
+        Self::with_home(info, AwayHome::Member(member, node), topology, lanes, stream)
+    }
+
+    /// A queue whose home moves.
+    pub(crate) fn moving(
+        info: Arc<QueueInfo>,
+        home: Arc<dyn MovingHome>,
+        topology: &Topology,
+        lanes: &Arc<Lanes>,
+    ) -> Arc<Self> {
+        let stream = home.stream_without();
+        Self::with_home(info, AwayHome::Moving(home), topology, lanes, stream)
+    }
+
+    fn with_home(
+        info: Arc<QueueInfo>,
+        home: AwayHome,
+        topology: &Topology,
+        lanes: &Arc<Lanes>,
+        stream: StreamRef,
+    ) -> Arc<Self> {
         let effective = topology.effective_queue(&info, &[]).into();
         let (lanes, watchers, deleted_messages) = (lanes.clone(), Mutex::default(), AtomicU64::new(0));
-        Arc::new(Self { info, effective, stream, lanes, member, node, watchers, deleted_messages })
+        Arc::new(Self { info, effective, stream, lanes, home, watchers, deleted_messages })
     }
 
     /// Its declaration.
@@ -64,12 +102,22 @@ impl AwayQueue {
     pub(crate) fn text(&self) -> String {
         let QueueInfo { name, vhost, durable, .. } = &*self.info;
         let durable = if *durable { "durable " } else { "" };
-        format!("home node '{}' of {durable}queue '{name}' in vhost '{vhost}' is down or inaccessible", self.node)
+        match &self.home {
+            AwayHome::Member(_, node) => {
+                format!("home node '{node}' of {durable}queue '{name}' in vhost '{vhost}' is down or inaccessible")
+            }
+            AwayHome::Moving(_) => format!(
+                "quorum queue '{name}' in vhost '{vhost}' has no leader that this node reaches; a majority of its members has to run"
+            ),
+        }
     }
 
     /// The lane of this thread's core to its node.
     fn lane(&self) -> Option<Arc<Lane>> {
-        self.lanes.to(self.member)
+        match &self.home {
+            AwayHome::Member(member, _) => self.lanes.to(*member),
+            AwayHome::Moving(home) => self.lanes.to(home.member()?),
+        }
     }
 
     fn id(&self) -> QueueId {
@@ -169,8 +217,20 @@ impl AwayQueue {
     }
 
     pub(crate) fn consume(&self, id: ConsumerId, options: ConsumerOptions) -> NowOrLater<Result<(), NoConsumer>> {
-        let Some(lane) = self.lane() else { return NowOrLater::Now(Err(NoConsumer::Failed(self.text()))) };
-        lane.add(self.id(), id, &options);
+        match self.lane() {
+            Some(lane) => self.consume_on(&lane, id, options),
+            None => NowOrLater::Now(Err(NoConsumer::Failed(self.text()))),
+        }
+    }
+
+    /// Adds a consumer on this lane. If the queue's home moves, it outlives the lane, and is added on another one.
+    pub(crate) fn consume_on(
+        &self,
+        lane: &Arc<Lane>,
+        id: ConsumerId,
+        options: ConsumerOptions,
+    ) -> NowOrLater<Result<(), NoConsumer>> {
+        lane.add(self.id(), id, &options, matches!(self.home, AwayHome::Moving(_)));
         let asked = lane.clone();
         let question = HomeQuestion::Consume(id, Box::new(options));
         lane.ask(
@@ -217,7 +277,21 @@ impl AwayQueue {
         link_credit: u32,
         drain: bool,
     ) -> NowOrLater<Option<CreditState>> {
-        let Some(lane) = self.lane() else { return NowOrLater::Now(None) };
+        match self.lane() {
+            Some(lane) => self.grant_on(&lane, id, delivery_count, link_credit, drain),
+            None => NowOrLater::Now(None),
+        }
+    }
+
+    /// The same on this lane.
+    pub(crate) fn grant_on(
+        &self,
+        lane: &Arc<Lane>,
+        id: ConsumerId,
+        delivery_count: u32,
+        link_credit: u32,
+        drain: bool,
+    ) -> NowOrLater<Option<CreditState>> {
         let inbox = lane.inbox(id);
         let question = HomeQuestion::Grant { id, delivery_count, link_credit, drain };
         lane.ask(
@@ -348,6 +422,11 @@ impl AwayQueue {
                 _ => None,
             },
         )
+    }
+
+    /// Notes how many messages were deleted with it.
+    pub(crate) fn note_deleted(&self, count: u64) {
+        self.deleted_messages.store(count, Ordering::Relaxed);
     }
 
     /// The number of messages that were deleted with it, as its home said if it was asked here.

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_model::QueueId;
-use leveret_queue::{ChunkTurn, CreditState, Flow, Link, Portion, Run, Signal, Taken, TakenChunk, TurnEnd};
+use leveret_queue::{ChunkTurn, ConsumerOptions, CreditState, Flow, Link, Portion, Run, Signal, Taken, TakenChunk, TurnEnd};
 use parking_lot::Mutex;
 
 /// Messages, or whole chunks, that an inbox has room for, as its queue's home counts them.
@@ -43,6 +43,8 @@ pub(crate) struct Inbox {
     /// Whether messages count as settled when they are taken. At the queue's home they never do before: one that is on its way when the
     /// consumer goes isn't lost.
     pub(super) settles_itself: bool,
+    /// Whether the consumer outlives the lane.
+    pub(super) outlives_lane: bool,
     state: Mutex<State>,
 }
 
@@ -70,8 +72,9 @@ pub(super) struct TakenHere {
 }
 
 impl Inbox {
-    pub(super) fn new(queue: QueueId, link: Arc<dyn Link>, key: u64, settles_itself: bool) -> Self {
-        Self { queue, link, key, settles_itself, state: Mutex::default() }
+    pub(super) fn new(queue: QueueId, options: &ConsumerOptions, outlives_lane: bool) -> Self {
+        let (link, key, settles_itself) = (options.link.clone(), options.key, options.automatic_ack);
+        Self { queue, link, key, settles_itself, outlives_lane, state: Mutex::default() }
     }
 
     /// Messages have come.

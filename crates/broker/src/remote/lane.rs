@@ -72,6 +72,11 @@ impl Lane {
         &self.writer
     }
 
+    /// The id of its commit stream, which no other lane has.
+    pub(crate) fn stream_id(&self) -> StreamId {
+        self.writer.stream_id()
+    }
+
     /// Makes a call without an answer. Nothing happens if the link has ended.
     pub(crate) fn call(&self, queue: QueueId, what: CallKind) {
         let wakes = {
@@ -197,8 +202,9 @@ impl Lane {
 /// Consumers.
 impl Lane {
     /// A consumer is about to be added.
-    pub(crate) fn add(&self, queue: QueueId, id: ConsumerId, options: &ConsumerOptions) {
-        let inbox = Inbox::new(queue, options.link.clone(), options.key, options.automatic_ack);
+    /// `outlives` says that it is added on another lane when this one ends, so that it needn't know.
+    pub(crate) fn add(&self, queue: QueueId, id: ConsumerId, options: &ConsumerOptions, outlives: bool) {
+        let inbox = Inbox::new(queue, options, outlives);
         self.state.lock().consumers.insert(id, Arc::new(inbox));
     }
 
@@ -353,7 +359,8 @@ impl Lane {
             let mut state = self.state.lock();
             (std::mem::take(&mut state.consumers), std::mem::take(&mut state.watchers))
         };
-        consumers.values().for_each(|inbox| inbox.signal(RemoteSignal::Cancelled));
+        let ending = consumers.values().filter(|inbox| !inbox.outlives_lane);
+        ending.for_each(|inbox| inbox.signal(RemoteSignal::Cancelled));
         watchers.iter().for_each(|(key, link)| link.signal(Signal::Cancelled(*key)));
     }
 }

@@ -52,6 +52,11 @@ impl Lanes {
         self.standing.load().get(&member)?.get(CORE.get())?.clone()
     }
 
+    /// The lane of a core to a member; `None` while there is no link.
+    pub(crate) fn of_core(&self, member: MemberNumber, core: usize) -> Option<Arc<Lane>> {
+        self.standing.load().get(&member)?.get(core)?.clone()
+    }
+
     /// Opens the lane of a core to a member, whose calls `wake` is woken for.
     pub fn open(&self, member: MemberNumber, core: usize, streams: &Streams, wake: Arc<dyn Wake>) -> Arc<Lane> {
         let stream = StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed));

@@ -66,7 +66,8 @@ impl Streams {
     /// The placing of a node on its own: its queues are in its log.
     pub fn by_home(queue: &Queue) -> StreamId {
         match queue.home {
-            Home::Owner(_) => StreamId::LOCAL,
+            // Replicated queues have their messages there, too.
+            Home::Owner(_) | Home::Placement(_) => StreamId::LOCAL,
         }
     }
 

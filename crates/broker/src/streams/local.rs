@@ -165,8 +165,29 @@ impl LocalStream {
         call(&self.log.lock())
     }
 
+    /// Appends records with so many bytes that become durable together, if they fit into a batch. Nobody waits for them.
+    pub(crate) fn append_together(
+        &self,
+        records: usize,
+        bytes: usize,
+        append: impl FnOnce(&mut Log, Nanos) -> Position,
+    ) -> Ticket {
+        self.ticket(self.with_log(|log, now| {
+            log.keep_together(records, bytes);
+            append(log, now)
+        }))
+    }
+
+    /// As [`CommitStream::notify`], for a place that nobody waited for when it was appended.
+    pub(crate) fn notify_soon(&self, awaited: Awaited, waiter: Waiter) {
+        CommitStream::notify(self, awaited, waiter);
+        if !awaited.is_reached(self.watermarks()) {
+            self.hurry(awaited.place());
+        }
+    }
+
     /// Has the log synced up to `place`, which may have been appended only to be written.
-    fn hurry(&self, place: Place) {
+    pub(crate) fn hurry(&self, place: Place) {
         let mut log = self.log.lock();
         log.hurry(place.number());
         let is_due = log.commit_waiting();

@@ -11,7 +11,7 @@ use openraft::AsyncRuntime;
 use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, DecidedRequest, Origin};
-use super::event::Happening;
+use crate::event::Happening;
 use super::read::READ;
 use super::{Metadata, MetadataHost};
 use crate::placement::Proposed;

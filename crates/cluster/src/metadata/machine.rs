@@ -12,7 +12,7 @@ use leveret_broker::ticket::Ticket;
 use leveret_model::{AppliedEntry, MemberNumber};
 
 use super::batch::{Batch, Origin};
-use super::event::Happening;
+use crate::event::Happening;
 use super::{MetadataHost, PLACEMENT};
 use crate::machine::{Applied, Machine};
 use crate::placement::PlacementState;

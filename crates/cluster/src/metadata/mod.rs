@@ -6,7 +6,6 @@
 //! answers are remembered by every member.
 
 mod batch;
-mod event;
 mod leader;
 mod machine;
 mod members;
@@ -27,7 +26,7 @@ use leveret_log::PlacementId;
 use leveret_model::MemberNumber;
 use openraft::AsyncRuntime;
 
-use self::event::Happening;
+use crate::event::Happening;
 use self::leader::Inbox;
 use self::machine::{MetadataMachine, MetadataShared};
 use self::members::VOTERS_MAX;

@@ -29,6 +29,11 @@ fn interval(value: &str, unit_ms: u64, min: u64) -> Result<u64, String> {
 }
 
 /// Every key that takes effect.
+/// Most members of a queue.
+const GROUP_SIZE_MAX: u32 = 5;
+/// Most placements that a node is to lead.
+const PLACEMENTS_MAX: u32 = 32;
+
 pub(super) const KEYS: &[Key] = &[
     key(
         "cluster_formation.peer_discovery_backend",
@@ -212,6 +217,30 @@ pub(super) const KEYS: &[Key] = &[
                 "balanced" | "random" | "least-leaders" | "min-masters" => LeaderLocator::Balanced,
                 _ => return Err(format!("expected client-local or balanced, got '{value}'")),
             };
+            Ok(())
+        },
+    ),
+    key(
+        "quorum_queue.initial_cluster_size",
+        "integer",
+        "3",
+        "members of a new quorum queue of a cluster, unless an argument says otherwise; 1 isn't replicated",
+        |config, _, value| {
+            let size = value.parse().ok().filter(|size| (1..=GROUP_SIZE_MAX).contains(size));
+            config.cluster.quorum_group_size =
+                size.ok_or_else(|| format!("expected a number from 1 to {GROUP_SIZE_MAX}, got '{value}'"))?;
+            Ok(())
+        },
+    ),
+    key(
+        "cluster.placements_per_node",
+        "integer",
+        "8",
+        "groups of replicated queues that each node of a cluster is to lead; the queues of a group have their leader together",
+        |config, _, value| {
+            let count = value.parse().ok().filter(|count| (1..=PLACEMENTS_MAX).contains(count));
+            config.cluster.placements_per_node =
+                count.ok_or_else(|| format!("expected a number from 1 to {PLACEMENTS_MAX}, got '{value}'"))?;
             Ok(())
         },
     ),

@@ -3,7 +3,7 @@
 use leveret_broker::queue_handle::{Counts, QueueRef};
 use leveret_broker::registry::Snapshot;
 use leveret_broker::{QueueCount, QueueCounts, QueueGauges};
-use leveret_model::{Home, QueueType};
+use leveret_model::QueueType;
 
 use super::view;
 use crate::api::Api;
@@ -198,8 +198,8 @@ pub(crate) async fn list_of_user(call: Call) -> HandlerResult {
 
 /// Whether this node shows a queue. Another member that merges lists gets the queues of each from itself.
 fn is_shown(call: &Call, queue: &QueueRef) -> bool {
-    let Home::Owner(member) = queue.info().home;
-    !call.arrival.is_forwarded || !queue.is_away() || call.absent.contains(&member)
+    let is_of_absent = || queue.member().is_some_and(|member| call.absent.contains(&member));
+    !call.arrival.is_forwarded || !queue.is_away() || is_of_absent()
 }
 
 fn listed(call: &Call, depth: Depth) -> Listed {

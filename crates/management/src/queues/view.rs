@@ -8,7 +8,7 @@ use leveret_broker::queue_handle::{HeadTimestamp, QueueRef, Status};
 use leveret_broker::{
     Activity, ConsumerStatus, Now, QueueCount, QueueState, QueueStatus, QueueWait, QuorumStatus, StreamStatus,
 };
-use leveret_model::{DelayedRetry, Home, QueueOptions, QueueType};
+use leveret_model::{DelayedRetry, MemberNumber, QueueOptions, QueueType};
 use serde_json::{Value, json};
 
 use crate::api::Api;
@@ -115,17 +115,41 @@ const DOWN: &str = "down";
 
 /// The name of the node that has a queue.
 pub(super) fn node_of(api: &Api, queue: &QueueRef) -> Arc<str> {
-    let Home::Owner(member) = queue.info().home;
-    let away = || api.topology().member(member).map(|member| member.name.clone());
-    queue.is_away().then(away).flatten().unwrap_or_else(|| api.name().into())
+    let member = queue.member().filter(|_| queue.is_away());
+    let away = member.and_then(|member| api.topology().member(member).map(|member| member.name.clone()));
+    away.unwrap_or_else(|| api.name().into())
+}
+
+/// The name of the node that leads a queue; empty without one, as in RabbitMQ.
+fn leader_of(api: &Api, queue: &QueueRef) -> Arc<str> {
+    if queue.member().is_some() { node_of(api, queue) } else { "".into() }
+}
+
+/// The names of the members of a queue, and of those of them that run.
+pub(super) fn members(api: &Api, queue: &QueueRef) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
+    let topology = api.topology();
+    let Some(placement) = queue.info().home.placement().and_then(|number| topology.placement(number)) else {
+        let node = node_of(api, queue);
+        let online = if state(api, queue) == DOWN { Vec::new() } else { vec![node.clone()] };
+        return (vec![node], online);
+    };
+    let cluster = api.node().cluster();
+    let own = cluster.as_ref().and_then(|cluster| cluster.seen().member);
+    let is_online = |number: MemberNumber| {
+        Some(number) == own || cluster.as_ref().is_some_and(|cluster| cluster.reaches(number))
+    };
+    let names = |only_online: bool| {
+        let shown = placement.members.iter().filter(|number| !only_online || is_online(**number));
+        shown.filter_map(|number| topology.member(*number)).map(|member| member.name.clone()).collect()
+    };
+    (names(false), names(true))
 }
 
 /// RabbitMQ's word for the state of a queue.
 pub(super) fn state(api: &Api, queue: &QueueRef) -> &'static str {
-    let Home::Owner(member) = queue.info().home;
     let reaches = |member| api.node().cluster().is_some_and(|cluster| cluster.reaches(member));
     match queue.is_away() {
-        true if !reaches(member) => DOWN,
+        true if !queue.member().is_some_and(reaches) => DOWN,
         false if queue.has_failed() => CRASHED,
         _ => RUNNING,
     }
@@ -147,9 +171,9 @@ pub(super) fn declared_cell(api: &Api, queue: &QueueRef, column: &str) -> Cell {
         "state" => state(api, queue).into(),
         "policy" => queue.effective().matched.policy.as_ref().map_or(Cell::Absent, |policy| (&*policy.name).into()),
         "leader" if is_classic => Cell::Absent,
-        "leader" => (&*node_of(api, queue)).into(),
+        "leader" => json!(leader_of(api, queue)).into(),
         "members" if is_classic => Cell::Absent,
-        "members" => json!([node_of(api, queue)]).into(),
+        "members" => json!(members(api, queue).0).into(),
         _ => Cell::Costly,
     }
 }
@@ -175,9 +199,9 @@ fn declared(api: &Api, queue: &QueueRef) -> Row {
         body.add("policy", json!(policy.name));
     }
     if info.queue_type() != QueueType::Classic {
-        let node = node_of(api, queue);
-        let online = if state(api, queue) == DOWN { json!([]) } else { json!([node]) };
-        body.extend([("leader", json!(node)), ("members", json!([node])), ("online", online)]);
+        let (members, online) = members(api, queue);
+        let leader = leader_of(api, queue);
+        body.extend([("leader", json!(leader)), ("members", json!(members)), ("online", json!(online))]);
     }
     body
 }

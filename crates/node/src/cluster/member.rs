@@ -31,6 +31,7 @@ use super::gossip::{self, OwnWords, Telling};
 use super::host::{NodeHost, RAFT, Replicas};
 use super::links::{Answering, AskError, Links, LinksSetup, Peer, Service};
 use super::log_driver::LogDriver;
+use super::placements::QueuePlacements;
 use super::runtime::NodeRuntime;
 use super::thread::{ClusterRemote, ClusterThread, spawn};
 use super::tls::ClusterTls;
@@ -98,7 +99,7 @@ enum Place {
 
 /// The node as its metadata sees it. Clones share it.
 #[derive(Clone)]
-pub(crate) struct MemberHost {
+pub(super) struct MemberHost {
     host: NodeHost,
     broker: Arc<Broker>,
     links: Links,
@@ -172,7 +173,9 @@ struct State {
     links: OnceCell<Links>,
     metadata: OnceCell<Metadata<NodeRuntime, MemberHost>>,
     driver: OnceCell<LogDriver>,
-    replicas: OnceCell<Replicas>,
+    replicas: OnceCell<Rc<Replicas>>,
+    /// The replicas of placements of queues.
+    placements: OnceCell<Rc<QueuePlacements>>,
     port: OnceCell<Arc<MetadataPort>>,
     broker: OnceCell<Arc<Broker>>,
     seats: OnceCell<Arc<dyn DataSeats>>,
@@ -543,6 +546,10 @@ impl ClusterNode {
     /// Hands leaderships over, says goodbye, and ends everything.
     pub(crate) fn stop(mut self) {
         let _ = self.call(|state| async move {
+            if let Some(placements) = state.placements.get() {
+                placements.transfer().await;
+                placements.shutdown().await;
+            }
             if let Some(metadata) = state.metadata.get() {
                 metadata.transfer().await;
                 metadata.shutdown().await;
@@ -619,6 +626,7 @@ fn begin(setup: ClusterSetup, view: Arc<ClusterView>) -> Result<(), String> {
         metadata: OnceCell::new(),
         driver: OnceCell::new(),
         replicas: OnceCell::new(),
+        placements: OnceCell::new(),
         port: OnceCell::new(),
         broker: OnceCell::new(),
         seats: OnceCell::new(),
@@ -779,16 +787,18 @@ async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String>
     let _ = state.port.set(port.clone());
     let (member, boot) = (membership.member, state.own.boot);
     let is_known = broker.registry.snapshot().topology.members().next().is_some();
+    let placements = QueuePlacements::new(broker.clone(), host.clone(), log.clone(), member);
     let node = MetadataNode { broker: broker.clone(), member, boot, log, port: port.clone(), patience };
     let metadata = Metadata::start(&Settings::default(), node, host).await.map_err(|error| error.to_string())?;
     broker.registry.join(port.clone());
     let _ = state.metadata.set(metadata.clone());
-    let (replicas, answering) = (Replicas::new(driver), metadata.clone());
+    let (replicas, answering) = (Rc::new(Replicas::new(driver)), metadata.clone());
     replicas.insert((PLACEMENT, replica_of(member)), move |frame| {
         let metadata = answering.clone();
         async move { metadata.answer(&frame).await }
     });
     let _ = state.replicas.set(replicas);
+    let _ = state.placements.set(placements);
     spawn(metadata.clone().run());
     spawn(metadata.clone().tend());
     let taking = metadata.clone();
@@ -841,6 +851,12 @@ async fn follow(state: Rc<State>, broker: Arc<Broker>, metadata: Metadata<NodeRu
                 })
                 .collect();
             links.set_peers(peers);
+            if let Some((placements, replicas)) = state.placements.get().zip(state.replicas.get()) {
+                placements.follow(replicas);
+            }
+        }
+        if let Some(clock) = state.clock.get() {
+            broker.register_consumers(clock.monotonic());
         }
         let (term, leader) = metadata.leader();
         {
@@ -848,6 +864,7 @@ async fn follow(state: Rc<State>, broker: Arc<Broker>, metadata: Metadata<NodeRu
             (seen.term, seen.leader) = (term, leader);
             (seen.applied, seen.voters) = (metadata.applied(), metadata.voters());
             (seen.replica, seen.in_flight) = (metadata.status(), metadata.in_flight());
+            seen.placements = state.placements.get().map(|placements| placements.seen()).unwrap_or_default();
             let others = snapshot.topology.members().map(|member| member.number);
             let unreached = others.filter(|member| !seen.reached.contains_key(member));
             seen.failures = unreached.filter_map(|member| Some((member, links.failure(member.0)?))).collect();

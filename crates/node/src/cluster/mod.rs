@@ -12,6 +12,7 @@ pub(crate) mod host;
 pub(crate) mod links;
 pub(crate) mod log_driver;
 pub(crate) mod member;
+mod placements;
 pub(crate) mod runtime;
 pub(crate) mod thread;
 pub(crate) mod tls;

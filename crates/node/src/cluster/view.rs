@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use leveret_cluster::ReplicaStatus;
-use leveret_model::MemberNumber;
+use leveret_model::{MemberNumber, PlacementNumber};
 use leveret_peer::{GossipReplica, LinkKind};
 use parking_lot::Mutex;
 
@@ -76,6 +76,19 @@ pub struct ClusterSeen {
     pub replica: ReplicaStatus,
     /// Number of this node's changes that the metadata hasn't answered.
     pub in_flight: usize,
+    /// This node's replicas of placements of queues.
+    pub placements: BTreeMap<PlacementNumber, PlacementSeen>,
+}
+
+/// A replica of a placement of queues.
+#[derive(Clone, Debug, Default)]
+pub struct PlacementSeen {
+    /// The member that leads.
+    pub leader: Option<MemberNumber>,
+    /// The replica of this node.
+    pub replica: ReplicaStatus,
+    /// The last entry that each other member is known to have, at the leader.
+    pub matched: Vec<(MemberNumber, u64)>,
 }
 
 impl ClusterSeen {

@@ -59,8 +59,9 @@ impl LinkGuest {
         let wake = ConnectionTask::wake(&core).await;
         let outbox = Arc::new(Outbox::new(wake.clone()));
         end.begins(outbox.clone());
+        let now = core.clock.monotonic();
         let session: Box<dyn Session> = match dialled_by {
-            Some(core) => Box::new(AskingSession::new(&broker, MemberNumber(member), core, wake)),
+            Some(of_core) => Box::new(AskingSession::new(&broker, MemberNumber(member), of_core, wake, now)),
             None => Box::new(HomeSession::new(&broker, node_name.into(), outbox.clone())),
         };
         let connection = Connection::of_session(outbox, session);

@@ -13,10 +13,9 @@ use leveret_broker::remote::{HeldRuns, WINDOW_BYTES, WINDOW_MESSAGES};
 use leveret_broker::time::Nanos;
 use leveret_message::chunk::Joined;
 use leveret_model::QueueId;
-use leveret_queue::{ConsumerId, ConsumerMode, ConsumerOptions, Flow, Portion, Run, Taken, TakenChunk, TurnEnd};
+use leveret_queue::{ConsumerId, ConsumerMode, ConsumerOptions, Flow, HeldSet, Portion, Run, Taken, TakenChunk, TurnEnd};
 use rustc_hash::FxHashMap;
 
-use super::held::Held;
 use crate::replies::{encode_deliver, encode_deliver_chunk};
 
 /// Messages and bytes that a consumer's inbox takes before it says that it has room again.
@@ -73,11 +72,16 @@ pub(super) struct Consumers {
 }
 
 /// The messages that are held, by queue and consumer.
-type HeldByAll = FxHashMap<(QueueId, Option<ConsumerId>), (QueueRef, Held)>;
+type HeldByAll = FxHashMap<(QueueId, Option<ConsumerId>), (QueueRef, HeldSet)>;
 
 fn hold(held: &mut HeldByAll, queue: &QueueRef, consumer: Option<ConsumerId>, taken: &Taken) {
     let key = (queue.info().id, consumer);
-    held.entry(key).or_insert_with(|| (queue.clone(), Held::default())).1.add(taken.runs());
+    let (of, set) = held.entry(key).or_insert_with(|| (queue.clone(), HeldSet::default()));
+    if !of.is_same(queue) {
+        // The machine of an earlier leadership handed these out.
+        (*of, *set) = (queue.clone(), HeldSet::default());
+    }
+    set.add(taken.runs());
 }
 
 impl Consumers {
@@ -92,6 +96,8 @@ impl Consumers {
         let takes_chunks = options.stream.as_ref().is_some_and(|stream| stream.whole_chunks);
         let stream = queue.as_stream().filter(|_| takes_chunks);
         let consumer = RemoteConsumer { id, queue, stream, mode, window: WINDOW, is_blocked: false, reading: None };
+        // One of an earlier leadership of this node.
+        let _ = self.remove(id);
         self.by_key.insert(key, consumer);
         self.keys.insert(id, key);
     }
@@ -109,7 +115,11 @@ impl Consumers {
     /// Messages that the consumer held and doesn't any more: those of these runs that it had.
     pub(super) fn settled(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>, runs: &[Run]) -> Vec<Run> {
         let key = (queue.info().id, consumer);
-        let Some((_, held)) = self.held.get_mut(&key) else { return Vec::new() };
+        let Some((of, held)) = self.held.get_mut(&key) else { return Vec::new() };
+        if !of.is_same(queue) {
+            self.held.remove(&key);
+            return Vec::new();
+        }
         let removed = held.remove(runs);
         if held.is_empty() && consumer.is_none_or(|id| !self.keys.contains_key(&id)) {
             self.held.remove(&key);
@@ -133,7 +143,7 @@ impl Consumers {
     /// All that a consumer holds.
     pub(super) fn all_of(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>) -> Vec<Run> {
         let held = self.held.remove(&(queue.info().id, consumer));
-        held.map_or_else(Vec::new, |(_, mut held)| held.take_all())
+        held.filter(|(of, _)| of.is_same(queue)).map_or_else(Vec::new, |(_, mut held)| held.take_all())
     }
 
     /// The consumers, and all that they and others hold, by queue.

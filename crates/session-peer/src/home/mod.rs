@@ -2,7 +2,6 @@
 
 mod committing;
 mod consumers;
-mod held;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,6 +48,8 @@ const OUTPUT_BYTES: usize = 256 << 10;
 const NO_QUEUE: QueueId = QueueId(0);
 /// Longest time for which a call waits until this node's metadata knows its queue; then the queue counts as deleted.
 const BEHIND_NS: Nanos = 10_000_000_000;
+/// Longest time for which a call waits until this node leads its queue; then it is lost.
+const LEAD_NS: Nanos = 1_000_000_000;
 /// Interval at which it is looked for.
 const LOOK_NS: Nanos = 5_000_000;
 
@@ -137,7 +138,7 @@ impl HomeSession {
 
     fn queue(&self, id: QueueId) -> Option<QueueRef> {
         let snapshot = self.broker.registry.snapshot();
-        snapshot.queues.get(&id).filter(|queue| !queue.is_away()).cloned()
+        snapshot.queues.get(&id)?.at_home()
     }
 
     fn link(&self) -> Arc<dyn Link> {
@@ -147,9 +148,11 @@ impl HomeSession {
     /// The queue of a call, if it is here. `Err` if the call has to wait, since the other node knows more of the metadata.
     fn queue_of_call(&mut self, id: QueueId, now: Nanos) -> Result<Option<QueueRef>, Behind> {
         let queue = self.queue(id);
-        if queue.is_none() && self.is_coming(id) {
+        if queue.is_none()
+            && let Some(patience) = self.patience_for(id)
+        {
             let (_, since) = *self.behind.get_or_insert((id, now));
-            if now < since + BEHIND_NS {
+            if now < since + patience {
                 self.next_look = Some(now + LOOK_NS);
                 return Err(Behind);
             }
@@ -158,9 +161,13 @@ impl HomeSession {
         Ok(queue)
     }
 
-    fn is_coming(&self, id: QueueId) -> bool {
+    /// How long a call waits for a queue that isn't here; `None` if it isn't expected.
+    fn patience_for(&self, id: QueueId) -> Option<Nanos> {
         let registry = &self.broker.registry;
-        id != NO_QUEUE && !registry.snapshot().queues.contains_key(&id) && registry.is_coming(id)
+        match registry.snapshot().queues.get(&id) {
+            Some(queue) => queue.may_be_led_here().then_some(LEAD_NS),
+            None => (id != NO_QUEUE && registry.is_coming(id)).then_some(BEHIND_NS),
+        }
     }
 
     fn take_call(
@@ -191,8 +198,8 @@ impl HomeSession {
     }
 
     fn carry_out(&mut self, call: LaneCall, queue: Option<QueueRef>, now: Nanos) {
-        let LaneCall { number, what, .. } = call;
-        let Some(queue) = queue else { return self.refuse(number, what) };
+        let LaneCall { number, what, queue: id } = call;
+        let Some(queue) = queue else { return self.refuse(number, id, what) };
         match what {
             CallKind::Publish { batch, index, count, persistent, .. } => {
                 let part = BatchPart::of(&batch, index, count);
@@ -201,7 +208,7 @@ impl HomeSession {
             }
             CallKind::PublishChunk { chunk, numbered } => {
                 let Some(stream) = queue.as_stream() else {
-                    return self.refuse(number, CallKind::PublishChunk { chunk, numbered });
+                    return self.refuse(number, id, CallKind::PublishChunk { chunk, numbered });
                 };
                 let numbered = numbered.as_ref().map(|(name, numbers)| Numbered { name, numbers });
                 let published = stream.publish_chunk(&chunk, numbered, now);
@@ -272,10 +279,11 @@ impl HomeSession {
         self.number(number, wait, not_taken);
     }
 
-    /// The queue isn't here, or not any more.
-    fn refuse(&mut self, number: Option<u64>, what: CallKind) {
+    /// The queue isn't here, or not any more. A replicated one may be led by another node: nothing of it is carried out here.
+    fn refuse(&mut self, number: Option<u64>, id: QueueId, what: CallKind) {
         let is_publish = matches!(what, CallKind::Publish { .. } | CallKind::PublishChunk { .. });
-        let not_taken = is_publish.then_some(NotTaken::Gone);
+        let is_elsewhere = self.broker.registry.snapshot().queues.contains_key(&id);
+        let not_taken = is_publish.then_some(if is_elsewhere { NotTaken::Lost } else { NotTaken::Gone });
         self.number(number, WaitFor::default(), not_taken);
         if let CallKind::Ask(number, question) = what {
             let answer = match question {
@@ -332,7 +340,7 @@ impl HomeSession {
     /// Carries out a call as part of the group of its queue's stream.
     fn carry_out_in(&mut self, groups: &mut Vec<Group>, call: LaneCall, now: Nanos) {
         let LaneCall { queue: id, number, what } = call;
-        let Some(queue) = self.queue(id) else { return self.refuse(number, what) };
+        let Some(queue) = self.queue(id) else { return self.refuse(number, id, what) };
         let stream = queue.stream().clone();
         let at = groups.iter().position(|group| group.stream().id() == stream.id()).unwrap_or_else(|| {
             groups.push(Group::new(&stream));
@@ -681,7 +689,9 @@ impl Session for HomeSession {
 
     fn turn(&mut self, now: Now) {
         self.budget.renew();
-        let waits = |(id, since): (QueueId, Nanos)| now.monotonic < since + BEHIND_NS && self.is_coming(id);
+        let waits = |(id, since): (QueueId, Nanos)| {
+            self.queue(id).is_none() && self.patience_for(id).is_some_and(|patience| now.monotonic < since + patience)
+        };
         self.next_look = self.behind.filter(|behind| waits(*behind)).map(|_| now.monotonic + LOOK_NS);
         self.go_on_committing(now.monotonic);
         self.budget.spend(APPLY);

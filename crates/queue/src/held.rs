@@ -1,24 +1,25 @@
-//! The messages that consumers of another node hold.
+//! Messages that consumers hold who are away from their queue.
 //!
-//! If the link ends, they return to their queues. And only what a consumer holds can be settled by it: a settlement that comes on a new
-//! link is about a message that has returned, and perhaps gone to somebody else.
+//! If the way to them ends, they return to their queues. And only what a consumer holds can be settled by it: a settlement that comes on a new
+//! way is about a message that has returned, and perhaps gone to somebody else.
 
 use std::collections::BTreeMap;
 
-use leveret_queue::{Run, push_sized};
+use crate::records::{Run, push_sized};
 
 /// Messages that are held, as runs of messages of one size, by their first number.
 #[derive(Debug, Default)]
-pub(super) struct Held(BTreeMap<u64, Run>);
+pub struct HeldSet(BTreeMap<u64, Run>);
 
-impl Held {
+impl HeldSet {
     /// Adds messages.
-    pub(super) fn add(&mut self, runs: Vec<Run>) {
+    pub fn add(&mut self, runs: Vec<Run>) {
         self.0.extend(runs.into_iter().map(|run| (run.first, run)));
     }
 
     /// Removes those of these messages that are held, and returns them.
-    pub(super) fn remove(&mut self, runs: &[Run]) -> Vec<Run> {
+    #[must_use]
+    pub fn remove(&mut self, runs: &[Run]) -> Vec<Run> {
         let mut removed = Vec::new();
         for run in runs {
             self.remove_range(run.first, run.last, &mut removed);
@@ -43,12 +44,14 @@ impl Held {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// Whether none are held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Takes out all.
-    pub(super) fn take_all(&mut self) -> Vec<Run> {
+    pub fn take_all(&mut self) -> Vec<Run> {
         std::mem::take(&mut self.0).into_values().collect()
     }
 }
@@ -73,7 +76,7 @@ mod tests {
 
     #[test]
     fn a_part_of_a_run_is_removed_and_its_ends_stay() {
-        let mut held = Held::default();
+        let mut held = HeldSet::default();
         held.add(vec![run(10, 19), run(30, 39)]);
         assert_eq!(ends(&held.remove(&[run(12, 13)])), [(12, 13, 20)]);
         assert_eq!(ends(&held.remove(&[run(13, 31)])), [(14, 19, 60), (30, 31, 20)]);
@@ -84,7 +87,7 @@ mod tests {
 
     #[test]
     fn messages_that_come_again_are_held_again() {
-        let mut held = Held::default();
+        let mut held = HeldSet::default();
         held.add(vec![run(1, 4)]);
         held.remove(&[run(2, 2)]);
         held.add(vec![run(2, 2)]);

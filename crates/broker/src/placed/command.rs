@@ -1,0 +1,194 @@
+//! The commands in an entry of a placement.
+//!
+//! Version 1 (1), the number of the entry among those of its leader's term (8), the index below which every member has all entries (8), then
+//! the commands. Each begins with its kind (1) and its log (8):
+//!
+//! | kind | then |
+//! |---|---|
+//! | 1 message | its number (8), length (4), the stored message |
+//! | 2 settle | reason (1), number of ranges (4), and of each: first (8), last (8), bytes (8) |
+//! | 3 control | kind (1), length (4), content |
+//!
+//! All integers are little endian.
+
+use bytes::{Buf, BufMut, Bytes};
+use leveret_log::{LogId, SettleRange, SettleReason};
+
+use crate::streams::Record;
+
+const VERSION: u8 = 1;
+const HEADER_BYTES: usize = 17;
+const RANGE_BYTES: usize = 24;
+
+/// The header of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EntryHeader {
+    /// Its number among the entries of its leader's term.
+    pub sequence: u64,
+    /// Every member has all entries below this index.
+    pub held_below: u64,
+}
+
+/// A command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Command {
+    pub log: LogId,
+    pub what: CommandKind,
+}
+
+/// What a command says of its log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CommandKind {
+    /// It has this message.
+    Message { number: u64, payload: Bytes },
+    /// These messages left it.
+    Settle { reason: SettleReason, ranges: Vec<SettleRange> },
+    /// A control record.
+    Control { kind: u8, payload: Bytes },
+}
+
+impl CommandKind {
+    /// Bytes that a record of the store has, apart from its own header.
+    pub(super) fn record_bytes(&self) -> usize {
+        match self {
+            Self::Message { payload, .. } | Self::Control { payload, .. } => payload.len(),
+            Self::Settle { ranges, .. } => ranges.len() * RANGE_BYTES,
+        }
+    }
+}
+
+/// Begins an entry.
+pub(super) fn put_header(header: EntryHeader, to: &mut Vec<u8>) {
+    to.put_u8(VERSION);
+    to.put_u64_le(header.sequence);
+    to.put_u64_le(header.held_below);
+}
+
+/// Adds the commands of a record. Calls `ends` after each.
+///
+/// # Panics
+/// If the record is one that replicated queues don't make: chunks, and references to messages in the shared log.
+pub(super) fn put_record(record: Record<'_>, to: &mut Vec<u8>, mut ends: impl FnMut(&mut Vec<u8>)) {
+    match record {
+        Record::Messages { log, first, part, instead } => {
+            for (at, number) in part.indexes().zip(first..) {
+                let message = part.batch.message(at as usize);
+                let body = instead.or(message.large).map_or(&[][..], |body| body);
+                to.put_u8(1);
+                to.put_u64_le(log.0);
+                to.put_u64_le(number);
+                put_length(message.head.len() + body.len(), to);
+                to.put_slice(message.head);
+                to.put_slice(body);
+                ends(to);
+            }
+        }
+        Record::Settle { log, reason, ranges } => {
+            to.put_u8(2);
+            to.put_u64_le(log.0);
+            to.put_u8(reason as u8);
+            put_length(ranges.len(), to);
+            for SettleRange { first, last, bytes } in ranges {
+                [first, last, bytes].into_iter().for_each(|number| to.put_u64_le(*number));
+            }
+            ends(to);
+        }
+        Record::Control { log, kind, payload } => {
+            to.put_u8(3);
+            to.put_u64_le(log.0);
+            to.put_u8(kind);
+            put_length(payload.len(), to);
+            to.put_slice(payload);
+            ends(to);
+        }
+        Record::References(_) | Record::Chunk(_) => unreachable!("replicated queues have messages of their own"),
+    }
+}
+
+fn put_length(length: usize, to: &mut Vec<u8>) {
+    to.put_u32_le(u32::try_from(length).expect("a record is shorter than 4 GiB"));
+}
+
+/// The header of an entry, and its commands; `None` if it isn't one of this version.
+pub(super) fn decode(entry: &Bytes) -> Option<(EntryHeader, Vec<Command>)> {
+    let mut rest = entry.clone();
+    if rest.len() < HEADER_BYTES || rest.get_u8() != VERSION {
+        return None;
+    }
+    let header = EntryHeader { sequence: rest.get_u64_le(), held_below: rest.get_u64_le() };
+    let mut commands = Vec::new();
+    while rest.has_remaining() {
+        commands.push(command(&mut rest)?);
+    }
+    Some((header, commands))
+}
+
+fn command(from: &mut Bytes) -> Option<Command> {
+    let kind = from.try_get_u8().ok()?;
+    let log = LogId(from.try_get_u64_le().ok()?);
+    let what = match kind {
+        1 => CommandKind::Message { number: from.try_get_u64_le().ok()?, payload: bytes(from)? },
+        2 => {
+            let reason = SettleReason::from_code(from.try_get_u8().ok()?)?;
+            let count = from.try_get_u32_le().ok()? as usize;
+            if from.remaining() / RANGE_BYTES < count {
+                return None;
+            }
+            let range =
+                |_| SettleRange { first: from.get_u64_le(), last: from.get_u64_le(), bytes: from.get_u64_le() };
+            CommandKind::Settle { reason, ranges: (0..count).map(range).collect() }
+        }
+        3 => CommandKind::Control { kind: from.try_get_u8().ok()?, payload: bytes(from)? },
+        _ => return None,
+    };
+    Some(Command { log, what })
+}
+
+fn bytes(from: &mut Bytes) -> Option<Bytes> {
+    let length = from.try_get_u32_le().ok()? as usize;
+    (length <= from.len()).then(|| from.split_to(length))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use leveret_message::{Batch, BatchBuilder, BatchPart, StoredMessage};
+
+    use super::*;
+
+    #[test]
+    fn commands_are_found_again_and_cut_ones_are_refused() {
+        let mut builder = BatchBuilder::default();
+        [&b"one"[..], b"two"].into_iter().for_each(|body| {
+            builder.push_message(&StoredMessage { body, ..StoredMessage::default() });
+        });
+        let batch: Arc<Batch> = builder.finish().into();
+        let log = LogId(7);
+        let range = |first| SettleRange { first, last: first + 2, bytes: 30 };
+        let (mut entry, mut ends) = (Vec::new(), Vec::new());
+        let header = EntryHeader { sequence: 4, held_below: 99 };
+        put_header(header, &mut entry);
+        let records = [
+            Record::Messages { log, first: 5, part: BatchPart::whole(&batch), instead: None },
+            Record::Settle { log, reason: SettleReason::Purged, ranges: &[range(1), range(9)] },
+            Record::Control { log, kind: 2, payload: b"runs" },
+        ];
+        for record in records {
+            put_record(record, &mut entry, |to| ends.push(to.len()));
+        }
+        let entry = Bytes::from(entry);
+        let (found, commands) = decode(&entry).expect("it is whole");
+        assert_eq!((found, commands.len(), ends.len(), ends.last()), (header, 4, 4, Some(&entry.len())));
+        let CommandKind::Message { number: 6, payload } = &commands[1].what else { panic!("{:?}", commands[1]) };
+        assert!(payload.ends_with(b"two"));
+        let ranges = vec![range(1), range(9)];
+        assert_eq!(commands[2].what, CommandKind::Settle { reason: SettleReason::Purged, ranges });
+        let payload = Bytes::from_static(b"runs");
+        assert_eq!(commands[3], Command { log, what: CommandKind::Control { kind: 2, payload } });
+        for length in 0..entry.len() {
+            let is_whole = length == HEADER_BYTES || ends.contains(&length);
+            assert_eq!(decode(&entry.slice(..length)).is_some(), is_whole, "{length}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The placements of a cluster as a node sees them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+
+use leveret_model::{Home, MemberNumber, PlacementNumber, Queue, Topology};
+use parking_lot::Mutex;
+
+use super::leaderless::LeaderlessStream;
+use super::placement::{Leading, PlacementHere};
+use super::queue::PlacedQueue;
+use super::replicas::PlacedReplicas;
+use super::store::PlacedStore;
+use super::stream::PlacedStream;
+use crate::remote::{MovingHome as _, core};
+use crate::services::Services;
+use crate::streams::{CommitStream as _, StoreRef};
+use crate::ticket::StreamId;
+use crate::time::Nanos;
+
+/// The placements of a cluster, by number.
+pub struct Placements {
+    replicas: Arc<PlacedReplicas>,
+    store: StoreRef,
+    known: Mutex<BTreeMap<PlacementNumber, Arc<PlacementHere>>>,
+    next_stream: AtomicU32,
+}
+
+impl Placements {
+    /// None yet. Their replicas are these.
+    pub(crate) fn new(replicas: Arc<PlacedReplicas>) -> Arc<Self> {
+        let store = Arc::new(PlacedStore::new(replicas.clone()));
+        let next_stream = AtomicU32::new(StreamId::FIRST_OF_PLACEMENTS.0);
+        Arc::new(Self { replicas, store, known: Mutex::default(), next_stream })
+    }
+
+    /// This node's replicas.
+    pub fn replicas(&self) -> &Arc<PlacedReplicas> {
+        &self.replicas
+    }
+
+    fn stream_id(&self) -> StreamId {
+        StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A placement.
+    pub(crate) fn get(&self, number: PlacementNumber, services: &Services) -> Arc<PlacementHere> {
+        let mut known = self.known.lock();
+        let make = || {
+            let leaderless = LeaderlessStream::new(self.stream_id(), services.streams.local().clone());
+            services.streams.join(leaderless.clone(), self.store.clone());
+            PlacementHere::new(number, leaderless)
+        };
+        known.entry(number).or_insert_with(make).clone()
+    }
+
+    /// A replicated queue.
+    ///
+    /// # Panics
+    /// If it isn't one.
+    pub(crate) fn queue(
+        &self,
+        info: &Arc<Queue>,
+        topology: &Topology,
+        services: &Arc<Services>,
+        now: Nanos,
+    ) -> Arc<PlacedQueue> {
+        let Home::Placement(number) = info.home else { panic!("queue '{}' isn't replicated", info.name) };
+        let placement = self.get(number, services);
+        let queue = PlacedQueue::new(info.clone(), topology, placement.clone(), services.clone());
+        placement.add(&queue, |stream| queue.open(stream, &self.replicas, &self.store, now));
+        queue
+    }
+
+    /// This node leads a placement from this term on, and the replicas of its queues are whole. What they append is proposed after a call of
+    /// `wake`.
+    pub(crate) fn lead(
+        &self,
+        (number, term): (PlacementNumber, u64),
+        (services, topology): (&Services, &Topology),
+        now: Nanos,
+        wake: Box<dyn Fn() + Send + Sync>,
+    ) -> Arc<PlacedStream> {
+        let placement = self.get(number, services);
+        let stream = Arc::new(PlacedStream::new(self.stream_id(), term, self.replicas.store().clone(), wake));
+        services.streams.join(stream.clone(), self.store.clone());
+        let queues = placement.lead(Leading::Here(stream.clone()), |queue| {
+            queue.renew_effective(topology);
+            queue.open(&stream, &self.replicas, &self.store, now);
+        });
+        queues.iter().for_each(|queue| queue.register(None, now));
+        stream
+    }
+
+    /// Another member leads a placement, or nobody does as far as this node knows.
+    pub(crate) fn follow(
+        &self,
+        number: PlacementNumber,
+        leader: Option<MemberNumber>,
+        services: &Services,
+        now: Nanos,
+    ) {
+        let placement = self.get(number, services);
+        let before = placement.leading();
+        let leading = match leader {
+            Some(member) => Leading::There(member),
+            None => Leading::Nobody,
+        };
+        match (&*before, &leading) {
+            (Leading::There(before), Leading::There(now)) if before == now => return,
+            (Leading::Nobody, Leading::Nobody) => return,
+            _ => {}
+        }
+        let queues = placement.lead(leading, |queue| queue.close());
+        if let Leading::Here(stream) = &*before {
+            services.streams.leave(stream.id());
+        }
+        queues.iter().for_each(|queue| queue.register(None, now));
+    }
+
+    /// A core can reach a member again: its consumers are registered there.
+    pub(crate) fn reached(&self, member: MemberNumber, of_core: usize, now: Nanos) {
+        let known: Vec<_> = self.known.lock().values().cloned().collect();
+        for placement in known.iter().filter(|placement| placement.member() == Some(member)) {
+            placement.queues().iter().for_each(|queue| queue.register(Some(of_core), now));
+        }
+    }
+
+    /// Registers consumers again that a leader didn't take. Called now and then.
+    pub(crate) fn register(&self, now: Nanos) {
+        let known: Vec<_> = self.known.lock().values().cloned().collect();
+        for placement in known.iter().filter(|placement| placement.take_unregistered()) {
+            placement.queues().iter().for_each(|queue| queue.register(None, now));
+        }
+    }
+
+    /// The core that this thread is.
+    pub(super) fn this_core() -> usize {
+        core()
+    }
+}

@@ -1,0 +1,297 @@
+//! The replicas of a node: what replay builds of each queue in its placements, and how far their entries are in the node's store.
+//!
+//! A committed entry is appended to the store at once, in one batch with a mark, and lazily synced: the entry log has it until then. A replica
+//! takes it when the store has it for good, since the state of a checkpoint must not have a message whose bytes a crash could take. So what a
+//! crash loses is the same part of the records, of the marks and of the replicas, and is applied again from the entry log.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use leveret_log::{LiveState, Log, LogId, Nanos, Payload, Position, Wait};
+use leveret_model::PlacementNumber;
+use leveret_queue::{Place, QueueRecord, Replica};
+use parking_lot::Mutex;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::command::{Command, CommandKind, decode};
+use super::mark::{AppliedMark, CONTROL_APPLIED, PlacedState, log_of, placement_of};
+use crate::records::{departure_of, live_state_of};
+use crate::streams::{LocalStream, Store as _};
+use crate::ticket::Ticket;
+
+/// The replicas of a node.
+pub struct PlacedReplicas {
+    store: Arc<LocalStream>,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    queues: FxHashMap<LogId, Kept>,
+    placements: BTreeMap<PlacementNumber, Applied>,
+    /// Queues that were deleted while entries with their records waited.
+    dropped: FxHashSet<LogId>,
+}
+
+/// A queue's replica.
+struct Kept {
+    replica: Replica,
+    /// Position of the last record in it.
+    position: Position,
+}
+
+/// A placement as far as its entries are applied.
+#[derive(Default)]
+struct Applied {
+    /// The mark that the replicas have.
+    kept: AppliedMark,
+    /// Its position.
+    position: Position,
+    /// The mark of the last entry in the store.
+    latest: AppliedMark,
+    /// Its ticket.
+    last: Ticket,
+    /// Entries in the store that the replicas don't have.
+    pending: VecDeque<Pending>,
+    /// Every member has all entries below this index, as far as the leader has said.
+    held_below: u64,
+}
+
+struct Pending {
+    position: Position,
+    mark: AppliedMark,
+    commands: Vec<Command>,
+}
+
+/// The result of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AppliedHere {
+    /// The number of the entry among those of its leader's term; `None` for an entry without commands, and for one that is refused: see
+    /// [`AppliedMark::accepts`].
+    pub sequence: Option<u64>,
+    /// The ticket after which the store has it for good.
+    pub ticket: Ticket,
+}
+
+impl PlacedReplicas {
+    /// Replicas with this store.
+    pub(crate) fn new(store: Arc<LocalStream>) -> Self {
+        Self { store, inner: Mutex::default() }
+    }
+
+    /// Takes a queue that a start found; `position` is that of the last record.
+    pub(crate) fn restore(&self, log: LogId, replica: Replica, position: Position) {
+        self.inner.lock().queues.insert(log, Kept { replica, position });
+    }
+
+    /// Takes a mark that a start found.
+    pub(crate) fn restore_mark(&self, placement: PlacementNumber, mark: AppliedMark, position: Position) {
+        let applied = Applied { kept: mark.clone(), latest: mark, position, ..Applied::default() };
+        self.inner.lock().placements.insert(placement, applied);
+    }
+
+    /// The log that has their bytes.
+    pub(crate) fn store(&self) -> &Arc<LocalStream> {
+        &self.store
+    }
+
+    /// A placement as far as its entries are in the store.
+    pub fn state(&self, placement: PlacementNumber) -> PlacedState {
+        let inner = self.inner.lock();
+        inner.placements.get(&placement).map(|applied| applied.latest.state.clone()).unwrap_or_default()
+    }
+
+    /// The index behind the last entry that the store has for good.
+    pub fn durable_below(&self, placement: PlacementNumber) -> u64 {
+        let durable = self.store.inspect(Log::durable);
+        let mut inner = self.inner.lock();
+        inner.drain(durable);
+        let applied = inner.placements.get(&placement).and_then(|applied| applied.kept.state.applied);
+        applied.map_or(0, |(_, index)| index + 1)
+    }
+
+    /// The index below which every member has all entries, as far as the leader has said.
+    pub fn held_below(&self, placement: PlacementNumber) -> u64 {
+        self.inner.lock().placements.get(&placement).map_or(0, |applied| applied.held_below)
+    }
+
+    /// The ticket after which the store has all entries of a placement so far for good.
+    pub fn last(&self, placement: PlacementNumber) -> Ticket {
+        self.inner.lock().placements.get(&placement).map(|applied| applied.last).unwrap_or_default()
+    }
+
+    /// Has the store sync what was applied up to this ticket.
+    pub fn hurry(&self, last: Ticket) {
+        if !last.is_nothing() {
+            self.store.hurry(last.place());
+        }
+    }
+
+    /// The same of all placements.
+    pub(crate) fn last_of_all(&self) -> Ticket {
+        let inner = self.inner.lock();
+        inner.placements.values().fold(Ticket::default(), |last, applied| last.or_later(applied.last))
+    }
+
+    /// Applies a committed entry, after which the placement is in this state. `is_dropped` says whether a queue without a replica was
+    /// deleted: then it gets none.
+    ///
+    /// # Errors
+    /// The entry isn't one of this version. Nothing was applied.
+    pub fn apply(
+        &self,
+        placement: PlacementNumber,
+        state: PlacedState,
+        entry: Option<&Bytes>,
+        is_dropped: &dyn Fn(LogId) -> bool,
+    ) -> Result<AppliedHere, String> {
+        let index = state.applied.map_or(0, |(_, index)| index);
+        let unreadable = || {
+            format!("entry {index} of placement {placement} isn't one of this version; start the release that its leader runs")
+        };
+        let found = entry.map(|entry| decode(entry).ok_or_else(unreadable)).transpose()?;
+        let term = state.applied.map_or(0, |(term, _)| term);
+        let mut inner = self.inner.lock();
+        let inner = &mut *inner;
+        let applied = inner.placements.entry(placement).or_default();
+        let mut mark = AppliedMark { state, next: applied.latest.next };
+        let (mut commands, mut sequence) = (Vec::new(), None);
+        if let Some((header, found)) = found {
+            applied.held_below = applied.held_below.max(header.held_below);
+            if applied.latest.accepts(term, header.sequence) {
+                mark.next = (term, header.sequence + 1);
+                (commands, sequence) = (found, Some(header.sequence));
+            }
+        }
+        commands.retain(|command| match inner.queues.get(&command.log) {
+            // One that was too large for a batch with its mark may be in the store already.
+            Some(kept) => !matches!(command.what, CommandKind::Message { number, .. } if number < kept.replica.ledger.next()),
+            None => !inner.dropped.contains(&command.log) && !is_dropped(command.log),
+        });
+        let ticket = self.append(placement, &commands, &mark);
+        let pending = Pending { position: ticket.place().number(), mark: mark.clone(), commands };
+        applied.pending.push_back(pending);
+        (applied.latest, applied.last) = (mark, ticket);
+        Ok(AppliedHere { sequence, ticket })
+    }
+
+    /// Appends an entry to the store, with its mark.
+    fn append(&self, placement: PlacementNumber, commands: &[Command], mark: &AppliedMark) -> Ticket {
+        let mark = mark.encode();
+        let bytes = commands.iter().map(|command| command.what.record_bytes()).sum::<usize>() + mark.len();
+        self.store.append_together(commands.len() + 1, bytes, |log, now| {
+            let is_run = |one: &Command, next: &Command| match (&one.what, &next.what) {
+                (CommandKind::Message { number, .. }, CommandKind::Message { number: next_number, .. }) => {
+                    one.log == next.log && number + 1 == *next_number
+                }
+                _ => false,
+            };
+            commands.chunk_by(is_run).for_each(|run| append_run(run, log, now));
+            log.append_control(log_of(placement), CONTROL_APPLIED, &mark, Wait::Lazy, now)
+        })
+    }
+
+    /// The state of a log for a checkpoint, if it is one of these. All records up to `durable` are in it.
+    pub(crate) fn live_state(&self, log: LogId, durable: Position) -> Option<LiveState> {
+        let mut inner = self.inner.lock();
+        inner.drain(durable);
+        if let Some(placement) = placement_of(log) {
+            let Applied { kept, position, .. } = inner.placements.get(&placement)?;
+            return Some(LiveState { log, position: *position, state: kept.encode(), ..LiveState::default() });
+        }
+        let Kept { replica, position } = inner.queues.get_mut(&log)?;
+        Some(live_state_of(log, *position, replica.checkpoint()))
+    }
+
+    /// A queue is deleted.
+    pub(crate) fn forget(&self, log: LogId) {
+        {
+            let mut inner = self.inner.lock();
+            inner.queues.remove(&log);
+            if inner.placements.values().any(|applied| !applied.pending.is_empty()) {
+                inner.dropped.insert(log);
+            }
+        }
+        self.store.forget(log);
+    }
+
+    /// A copy of a queue's replica for a machine, once the store has everything for good; `first` is the number of the first message of a
+    /// queue without one.
+    pub(crate) fn copy(&self, log: LogId, first: u64) -> Result<Replica, String> {
+        let durable = self.store.inspect(Log::durable);
+        let mut inner = self.inner.lock();
+        inner.drain(durable);
+        let Some(kept) = inner.queues.get_mut(&log) else { return Ok(Replica::none(first)) };
+        let mut copy = Replica::restore(&kept.replica.checkpoint()).map_err(|error| error.to_string())?;
+        copy.end_replay(&[], false);
+        Ok(copy)
+    }
+
+    /// The messages of a queue and their bytes, as far as its replica knows.
+    pub(crate) fn size(&self, log: LogId) -> (u64, u64) {
+        let inner = self.inner.lock();
+        inner.queues.get(&log).map_or((0, 0), |kept| (kept.replica.ledger.len(), kept.replica.ledger.bytes()))
+    }
+
+}
+
+/// Appends commands to a log: one, or messages with consecutive numbers.
+fn append_run(run: &[Command], log: &mut Log, now: Nanos) {
+    let [Command { log: of, what }, ..] = run else { return };
+    match what {
+        CommandKind::Message { number, .. } => {
+            let payload = |command: &Command| match &command.what {
+                CommandKind::Message { payload, .. } => payload.clone(),
+                _ => Bytes::new(),
+            };
+            let payloads: Vec<Bytes> = run.iter().map(payload).collect();
+            let payloads = payloads.iter().map(|payload| Payload { head: &[], body: Some(payload) });
+            log.append_messages(*of, *number, payloads, Wait::Lazy, now);
+        }
+        CommandKind::Settle { reason, ranges } => _ = log.append_settle(*of, *reason, ranges, Wait::Lazy, now),
+        CommandKind::Control { kind, payload } => _ = log.append_control(*of, *kind, payload, Wait::Lazy, now),
+    }
+}
+
+impl Inner {
+    /// Has the replicas take what is durable by now.
+    fn drain(&mut self, durable: Position) {
+        for applied in self.placements.values_mut() {
+            while let Some(next) = applied.pending.pop_front_if(|next| next.position <= durable) {
+                for Command { log, what } in next.commands.iter().filter(|command| !self.dropped.contains(&command.log)) {
+                    let kept = self.queues.entry(*log).or_insert_with(|| Kept { replica: Replica::default(), position: 0 });
+                    kept.take(*log, what);
+                    kept.position = next.position;
+                }
+                (applied.kept, applied.position) = (next.mark, next.position);
+            }
+        }
+        if !self.dropped.is_empty() && self.placements.values().all(|applied| applied.pending.is_empty()) {
+            self.dropped.clear();
+        }
+    }
+}
+
+impl Kept {
+    fn take(&mut self, log: LogId, what: &CommandKind) {
+        let mut apply = |record: QueueRecord<'_>| {
+            if let Err(error) = self.replica.apply(record) {
+                tracing::error!(log = log.0, %error, "a record of a replicated queue can't be read; its replica goes on without it");
+            }
+        };
+        match what {
+            CommandKind::Message { number, payload } => apply(QueueRecord::Message { number: *number, payload }),
+            CommandKind::Settle { reason, ranges } => ranges.iter().for_each(|range| {
+                let departure = departure_of(*reason);
+                apply(QueueRecord::Settled { first: range.first, last: range.last, bytes: range.bytes, departure });
+            }),
+            CommandKind::Control { kind, payload } => apply(QueueRecord::Control { kind: *kind, payload }),
+        }
+    }
+}
+
+/// Whether a ticket of the store is nothing or durable by `durable`.
+pub(super) fn is_durable(ticket: Ticket, durable: Position) -> bool {
+    ticket.place() == Place::NOTHING || ticket.place().number() <= durable
+}

@@ -1,0 +1,231 @@
+//! The commit stream of a placement that this node leads: what its queues append are proposals. A stream lasts as long as the leadership.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use bytes::Bytes;
+use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
+use leveret_queue::{Place, WaitReason, Watermarks};
+use parking_lot::Mutex;
+
+use super::command::{EntryHeader, put_header, put_record};
+use crate::streams::{AnsweredCalls, CommitStream, LocalStream, Record, Waiter};
+use crate::ticket::{Awaited, StreamId, Ticket};
+
+/// Bytes of an entry at which it gets no further command.
+const ENTRY_BYTES: usize = 1 << 20;
+/// Bytes that are proposed or are to be, above which publishers wait.
+const IN_FLIGHT_MAX: u64 = 4 << 20;
+
+/// The commit stream of a placement that this node leads.
+pub struct PlacedStream {
+    id: StreamId,
+    /// The term of the leadership.
+    term: u64,
+    open: Mutex<Open>,
+    answered: AnsweredCalls,
+    /// Bytes of commands that aren't applied.
+    in_flight: AtomicU64,
+    /// The node's log, which takes what is applied: while it has no room, nothing is proposed.
+    store: Arc<LocalStream>,
+    /// Wakes whoever proposes.
+    wake: Box<dyn Fn() + Send + Sync>,
+    is_unannounced: AtomicBool,
+}
+
+#[derive(Default)]
+struct Open {
+    /// Number of commands so far.
+    count: u64,
+    /// Commands that wait to be proposed, in parts of one entry each.
+    parts: VecDeque<Part>,
+    /// Entries that are proposed: their numbers, the places of their last commands, and their bytes.
+    proposed: VecDeque<(u64, u64, u64)>,
+    /// The number of the next entry.
+    sequence: u64,
+    /// Whether a publisher or an answer waits for some of them.
+    is_urgent: bool,
+    has_ended: bool,
+}
+
+#[derive(Default)]
+struct Part {
+    commands: Vec<u8>,
+    /// Place of the last command.
+    last: u64,
+}
+
+impl Open {
+    fn add(&mut self, record: Record<'_>) -> usize {
+        if self.has_ended {
+            self.count += 1;
+            return 0;
+        }
+        let Self { count, parts, .. } = self;
+        let is_open = |part: &mut Part| part.commands.len() < ENTRY_BYTES;
+        let (mut all, mut buffer) = (0, parts.pop_back_if(is_open).unwrap_or_default());
+        let mut before = buffer.commands.len();
+        put_record(record, &mut buffer.commands, |commands| {
+            *count += 1;
+            buffer.last = *count;
+            all += commands.len() - before;
+            before = commands.len();
+            if commands.len() >= ENTRY_BYTES {
+                parts.push_back(Part { commands: std::mem::take(commands), last: *count });
+                before = 0;
+            }
+        });
+        if !buffer.commands.is_empty() {
+            parts.push_back(buffer);
+        }
+        all
+    }
+}
+
+impl PlacedStream {
+    pub(crate) fn new(
+        id: StreamId,
+        term: u64,
+        store: Arc<LocalStream>,
+        wake: Box<dyn Fn() + Send + Sync>,
+    ) -> Self {
+        let (in_flight, is_unannounced) = (AtomicU64::new(0), AtomicBool::new(false));
+        let (open, answered) = (Mutex::default(), AnsweredCalls::default());
+        Self { id, term, open, answered, in_flight, store, wake, is_unannounced }
+    }
+
+    /// The term of the leadership.
+    pub fn term(&self) -> u64 {
+        self.term
+    }
+
+    /// Whether something waits to be proposed; with true, somebody waits for it.
+    pub fn waiting(&self) -> Option<bool> {
+        let open = self.open.lock();
+        (!open.parts.is_empty()).then_some(open.is_urgent)
+    }
+
+    /// The next entry to be proposed. `held_below` is the index below which every member has all entries.
+    pub fn take_entry(&self, held_below: u64) -> Option<Bytes> {
+        let mut open = self.open.lock();
+        let Part { commands, last } = open.parts.pop_front()?;
+        open.is_urgent &= !open.parts.is_empty();
+        let sequence = open.sequence;
+        open.sequence += 1;
+        open.proposed.push_back((sequence, last, commands.len() as u64));
+        let mut entry = Vec::with_capacity(32 + commands.len());
+        put_header(EntryHeader { sequence, held_below }, &mut entry);
+        entry.extend_from_slice(&commands);
+        Some(entry.into())
+    }
+
+    /// The entry with this number is applied.
+    pub fn applied(&self, sequence: u64) {
+        let mut reached = None;
+        {
+            let mut open = self.open.lock();
+            while let Some((_, last, bytes)) = open.proposed.pop_front_if(|(number, ..)| *number <= sequence) {
+                reached = Some(last);
+                self.in_flight.fetch_sub(bytes, Ordering::Relaxed);
+            }
+        }
+        if let Some(last) = reached {
+            self.answered.advance(Place::new(last));
+            self.answered.wake();
+        }
+    }
+
+    fn appended_place(&self) -> Place {
+        Place::new(self.open.lock().count)
+    }
+
+    fn put(&self, record: Record<'_>, wait: Wait) -> Ticket {
+        let place = {
+            let mut open = self.open.lock();
+            let bytes = open.add(record);
+            open.is_urgent |= wait != Wait::Lazy;
+            self.in_flight.fetch_add(bytes as u64, Ordering::Relaxed);
+            open.count
+        };
+        self.is_unannounced.store(true, Ordering::Release);
+        Ticket::new(self.id, Place::new(place))
+    }
+}
+
+impl CommitStream for PlacedStream {
+    fn id(&self) -> StreamId {
+        self.id
+    }
+
+    fn append(&self, record: Record<'_>, wait: Wait) -> Ticket {
+        self.put(record, wait)
+    }
+
+    fn append_joining(&self, _: NewChunk<'_>, _: &'static dyn JoinChunks, _: Wait) -> (Ticket, bool) {
+        unreachable!("streams have one member")
+    }
+
+    fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket {
+        let ticket = self.put(record, Wait::Lazy);
+        group.get_or_insert(GroupId::of_stream(ticket.place().number()));
+        ticket
+    }
+
+    fn commit_group(&self, _: GroupId, wait: Wait) -> Option<Ticket> {
+        let mut open = self.open.lock();
+        open.is_urgent |= wait != Wait::Lazy;
+        Some(Ticket::new(self.id, Place::new(open.count)))
+    }
+
+    fn has_room(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) < IN_FLIGHT_MAX && self.store.has_room()
+    }
+
+    fn watermarks(&self) -> Watermarks {
+        self.answered.watermarks()
+    }
+
+    fn progress(&self) -> Watermarks {
+        self.answered.watermarks()
+    }
+
+    fn appended(&self) -> Place {
+        self.appended_place()
+    }
+
+    fn notify(&self, awaited: Awaited, waiter: Waiter) {
+        self.answered.notify(awaited, waiter);
+    }
+
+    fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
+        self.answered.notify_later(awaited, waiter);
+    }
+
+    fn give_up(&self) {
+        self.store.give_up();
+    }
+
+    fn announce(&self) {
+        if self.is_unannounced.swap(false, Ordering::AcqRel) {
+            (self.wake)();
+        }
+    }
+
+    fn defer_syncs(&self) {}
+
+    fn publish_wait(&self) -> WaitReason {
+        if self.store.has_room() { WaitReason::Replication } else { self.store.publish_wait() }
+    }
+
+    /// Waits of its places end as of a stream that is gone.
+    fn leave(&self) {
+        {
+            let mut open = self.open.lock();
+            open.has_ended = true;
+            open.parts.clear();
+            open.proposed.clear();
+        }
+        self.answered.leave();
+    }
+}

@@ -1,0 +1,195 @@
+//! Leading a placement of queues: taking and losing the leadership, and proposing.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use leveret_broker::placed::PlacedStream;
+use leveret_log::Nanos;
+use openraft::AsyncRuntime;
+
+use super::QueueReplica;
+use crate::metadata::{MetadataHost, member_of};
+use crate::placement::{LeadershipSeen, Proposed};
+
+/// Most entries that are proposed and not applied.
+const IN_FLIGHT: usize = 4;
+/// Longest time that records wait to be proposed for which nobody waits.
+const LAZY_NS: Nanos = 10_000_000;
+/// Interval at which it is looked whether a new leader can begin.
+const LOOK: Duration = Duration::from_millis(1);
+
+type Proposing = Pin<Box<dyn Future<Output = Proposed>>>;
+
+/// The proposals that are on their way, the oldest first.
+#[derive(Default)]
+struct InFlight(Vec<Proposing>);
+
+impl InFlight {
+    /// Makes a proposal in the order of these calls: the engine gets it in this one.
+    async fn push(&mut self, mut proposing: Proposing) -> Option<Proposed> {
+        let first = std::future::poll_fn(|context| Poll::Ready(proposing.as_mut().poll(context))).await;
+        match first {
+            Poll::Ready(proposed) => Some(proposed),
+            Poll::Pending => {
+                self.0.push(proposing);
+                None
+            }
+        }
+    }
+
+    /// The result of one that is over.
+    fn poll_over(&mut self, context: &mut Context<'_>) -> Poll<Proposed> {
+        for at in 0..self.0.len() {
+            if let Poll::Ready(proposed) = self.0[at].as_mut().poll(context) {
+                drop(self.0.remove(at));
+                return Poll::Ready(proposed);
+            }
+        }
+        Poll::Pending
+    }
+}
+
+impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
+    /// Follows the leadership while the placement runs: opens the queues' machines when this member leads, and drops them when it doesn't.
+    pub async fn lead(self) {
+        let inner = &self.0;
+        let mut seen = LeadershipSeen::default();
+        while inner.placement.stopped().is_none() {
+            let (term, leader, leads) = inner.placement.leadership();
+            let has_given_up = inner.shared.given_up.get() >= term;
+            let now = inner.shared.host.now();
+            if leads && !has_given_up {
+                if self.stream().is_none_or(|stream| stream.term() != term) {
+                    self.lose();
+                    if !self.take(term).await {
+                        R::sleep(LOOK).await;
+                        continue;
+                    }
+                }
+            } else {
+                self.lose();
+                let leader = leader.map(member_of).filter(|member| *member != inner.member);
+                inner.shared.broker.follow_leader(inner.shared.number, leader, now);
+                if leads {
+                    // Its queues lack something of what they proposed.
+                    self.transfer().await;
+                    R::sleep(LOOK * 50).await;
+                    continue;
+                }
+            }
+            inner.placement.leadership_changed(&mut seen).await;
+        }
+        self.lose();
+        inner.shared.broker.follow_leader(inner.shared.number, None, inner.shared.host.now());
+    }
+
+    fn stream(&self) -> Option<Arc<PlacedStream>> {
+        self.0.shared.stream.borrow().clone()
+    }
+
+    /// Takes the leadership of this term, if everything from before it is applied, and in the store for good. Returns whether it has.
+    async fn take(&self, term: u64) -> bool {
+        let inner = &self.0;
+        let applied = inner.placement.state().applied;
+        if applied.is_none_or(|(of, _)| of != term) {
+            return false;
+        }
+        let replicas = inner.shared.broker.placements.replicas().clone();
+        let last = replicas.last(inner.shared.number);
+        replicas.hurry(last);
+        while !inner.shared.host.is_durable(last) {
+            R::sleep(LOOK).await;
+        }
+        let (now, _, leads) = inner.placement.leadership();
+        if now != term || !leads {
+            return false;
+        }
+        let wake = inner.wake.clone();
+        let (number, now) = (inner.shared.number, inner.shared.host.now());
+        let stream = inner.shared.broker.lead(number, term, now, Box::new(move || wake()));
+        *inner.shared.stream.borrow_mut() = Some(stream);
+        inner.shared.arrivals.happen();
+        true
+    }
+
+    /// Drops the queues' machines, if there are some.
+    fn lose(&self) {
+        let lost = self.0.shared.stream.borrow_mut().take();
+        if lost.is_some() {
+            let now = self.0.shared.host.now();
+            self.0.shared.broker.follow_leader(self.0.shared.number, None, now);
+            self.0.shared.arrivals.happen();
+        }
+    }
+
+    /// Proposes what the queues append, while the placement runs.
+    pub async fn propose(self) {
+        let shared = &self.0.shared;
+        let (mut in_flight, mut lazy_since) = (InFlight::default(), None);
+        while self.0.placement.stopped().is_none() {
+            let count = shared.arrivals.count();
+            let stream = self.stream();
+            let mut until = None;
+            if let Some(stream) = &stream {
+                while in_flight.0.len() < IN_FLIGHT
+                    && let Some(is_urgent) = stream.waiting()
+                {
+                    let now = shared.host.now();
+                    let due = *lazy_since.get_or_insert(now) + LAZY_NS;
+                    if !is_urgent && now < due {
+                        until = Some(Duration::from_nanos(due - now));
+                        break;
+                    }
+                    lazy_since = None;
+                    let Some(entry) = stream.take_entry(self.held_below()) else { break };
+                    let placement = self.0.placement.clone();
+                    let term = stream.term();
+                    let over = in_flight.push(Box::pin(async move { placement.propose(entry).await })).await;
+                    if let Some(proposed) = over {
+                        self.proposed(&proposed, term);
+                    }
+                }
+            }
+            let next = std::future::poll_fn(|context| in_flight.poll_over(context));
+            let arrival = shared.arrivals.more_than(count);
+            let term = stream.map_or(0, |stream| stream.term());
+            let wait = first_of(next, arrival);
+            let over = match until {
+                Some(until) => R::timeout(until, wait).await.ok().flatten(),
+                None => wait.await,
+            };
+            if let Some(proposed) = over {
+                self.proposed(&proposed, term);
+            }
+        }
+    }
+
+    /// A proposal is over. One that wasn't committed, or may not have been, ends the leadership: later ones would lack it.
+    fn proposed(&self, proposed: &Proposed, term: u64) {
+        let text = match proposed {
+            Proposed::Applied { .. } => return,
+            Proposed::NotLeader(_) => "another member leads".to_owned(),
+            Proposed::Refused(reason) | Proposed::Unknown(reason) => reason.clone(),
+        };
+        if self.stream().is_some_and(|stream| stream.term() == term) {
+            tracing::warn!("placement {}: an entry of its queues wasn't taken: {text}", self.0.shared.number);
+            self.0.shared.given_up.set(term);
+            self.lose();
+        }
+    }
+}
+
+/// The result of `one`, or nothing once `other` is over.
+async fn first_of<T>(one: impl Future<Output = T>, other: impl Future<Output = ()>) -> Option<T> {
+    let (mut one, mut other) = (std::pin::pin!(one), std::pin::pin!(other));
+    std::future::poll_fn(move |context| {
+        if let Poll::Ready(result) = one.as_mut().poll(context) {
+            return Poll::Ready(Some(result));
+        }
+        other.as_mut().poll(context).map(|()| None)
+    })
+    .await
+}

@@ -1,0 +1,179 @@
+//! Placements of replicated queues.
+//!
+//! Each member's broker has the replicas of a placement's queues and applies its entries to them. The member that leads has the queues'
+//! machines, whose records are the commands of the next entries.
+
+mod leading;
+mod machine;
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use leveret_broker::Broker;
+use leveret_log::{Nanos, PlacementId};
+use leveret_model::{MemberNumber, QueuePlacement};
+use openraft::AsyncRuntime;
+
+use self::machine::{QueueMachine, QueuesShared};
+use crate::event::Happening;
+use crate::flushes::NodeLog;
+use crate::metadata::{MetadataHost, member_of, replica_of};
+use crate::placement::{Placement, ReplicaStatus};
+use crate::settings::{Settings, StartError};
+use crate::types::ReplicaId;
+
+/// Time after which a member makes a new placement that the one which is to lead it hasn't made.
+const FOUND_AFTER: Duration = Duration::from_millis(1500);
+/// Interval at which a replica notes what is durable, and purges what all members have.
+const TEND: Duration = Duration::from_millis(200);
+/// Entries that are purged together, unless they wait for long.
+const PURGED_TOGETHER: u64 = 64;
+/// Longest time that fewer wait.
+const PURGE_WAIT_NS: Nanos = 5_000_000_000;
+
+/// A replica of a placement of queues. Clones share it.
+pub struct QueueReplica<R: AsyncRuntime, H: MetadataHost>(Rc<Inner<R, H>>);
+
+struct Inner<R: AsyncRuntime, H: MetadataHost> {
+    placement: Placement<R, H, QueueMachine<H>>,
+    shared: Rc<QueuesShared<H>>,
+    member: MemberNumber,
+    /// The placement as the metadata has it.
+    made: Arc<QueuePlacement>,
+    /// Wakes the task that proposes, from any thread.
+    wake: Arc<dyn Fn() + Send + Sync>,
+}
+
+impl<R: AsyncRuntime, H: MetadataHost> Clone for QueueReplica<R, H> {
+    fn clone(&self) -> Self {
+        QueueReplica(self.0.clone())
+    }
+}
+
+impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
+    /// Starts the replica of a member. Then [`found`](Self::found), [`lead`](Self::lead), [`propose`](Self::propose) and
+    /// [`tend`](Self::tend) have to be spawned. `wake` has the thread of the placements call [`arrived`](Self::arrived).
+    ///
+    /// # Errors
+    /// As [`Placement::start`].
+    pub async fn start(
+        settings: &Settings,
+        (broker, log, host): (Arc<Broker>, NodeLog, H),
+        member: MemberNumber,
+        made: Arc<QueuePlacement>,
+        wake: Arc<dyn Fn() + Send + Sync>,
+    ) -> Result<Self, StartError> {
+        let shared = Rc::new(QueuesShared {
+            host: host.clone(),
+            broker,
+            number: made.number,
+            stream: RefCell::default(),
+            entries: Happening::default(),
+            arrivals: Happening::default(),
+            given_up: Cell::new(0),
+        });
+        let id = (shared.id(), replica_of(member));
+        let placement = Placement::start(settings, id, log, host, QueueMachine(shared.clone())).await?;
+        Ok(QueueReplica(Rc::new(Inner { placement, shared, member, made, wake })))
+    }
+
+    /// The placement and the replica.
+    #[must_use]
+    pub fn id(&self) -> (PlacementId, ReplicaId) {
+        (self.0.shared.id(), replica_of(self.0.member))
+    }
+
+    /// Answers a frame of another member's replica; `None` if it is one for another placement.
+    pub async fn answer(&self, frame: &Bytes) -> Option<Bytes> {
+        self.0.placement.answer(frame).await
+    }
+
+    /// The replica as its engine sees it.
+    #[must_use]
+    pub fn status(&self) -> ReplicaStatus {
+        self.0.placement.status()
+    }
+
+    /// The member that leads, as far as this one knows.
+    #[must_use]
+    pub fn leader(&self) -> Option<MemberNumber> {
+        self.0.placement.leader().1.map(member_of)
+    }
+
+    /// The last entry that each other member is known to have, at the leader.
+    #[must_use]
+    pub fn matched(&self) -> Vec<(MemberNumber, u64)> {
+        let others = self.0.made.members.iter().filter(|member| **member != self.0.member);
+        others.map(|member| (*member, self.0.placement.matched(replica_of(*member)).unwrap_or(0))).collect()
+    }
+
+    /// Makes a new placement: at once where it is to be led, later elsewhere if nobody has. Every member makes the same one.
+    pub async fn found(self) {
+        let members: BTreeSet<ReplicaId> = self.0.made.members.iter().map(|member| replica_of(*member)).collect();
+        if self.0.made.preferred() != self.0.member {
+            R::sleep(FOUND_AFTER).await;
+        }
+        if self.0.placement.is_blank()
+            && let Err(error) = self.0.placement.initialize(&members).await
+            && self.0.placement.is_blank()
+        {
+            tracing::error!("placement {} can't be made: {error}", self.0.made.number);
+        }
+    }
+
+    /// Something may have to be proposed.
+    pub fn arrived(&self) {
+        self.0.shared.arrivals.happen();
+    }
+
+    /// Notes what the store has for good, and purges entries that all members have, while the placement runs.
+    pub async fn tend(self) {
+        let (placement, shared) = (&self.0.placement, &self.0.shared);
+        let replicas = shared.broker.placements.replicas().clone();
+        let mut last_purge = shared.host.now();
+        while placement.stopped().is_none() {
+            R::sleep(TEND).await;
+            let durable = replicas.durable_below(shared.number);
+            if durable > placement.durably_applied()
+                && let Err(error) = placement.applied_durably(durable)
+            {
+                tracing::error!("placement {}: {error}", shared.number);
+            }
+            let held = if shared.stream.borrow().is_some() { self.held_below() } else { replicas.held_below(shared.number) };
+            let (below, first) = (held.min(placement.durably_applied()), placement.first_index());
+            let now = shared.host.now();
+            let is_due = below >= first + PURGED_TOGETHER || below > first && now >= last_purge + PURGE_WAIT_NS;
+            if is_due {
+                last_purge = now;
+                if let Err(error) = placement.purge(below).await {
+                    tracing::warn!("entries of placement {} can't be purged yet: {error}", shared.number);
+                }
+            }
+        }
+    }
+
+    /// The index below which every member is known to have all entries, at the leader.
+    fn held_below(&self) -> u64 {
+        let matched = self.matched().into_iter().map(|(_, index)| index);
+        matched.min().map_or(0, |index| index + 1)
+    }
+
+    /// Hands the leadership over, if this member has it.
+    pub async fn transfer(&self) {
+        let other = self.matched().into_iter().max_by_key(|(_, index)| *index).map(|(member, _)| member);
+        if self.leader() == Some(self.0.member)
+            && let Some(other) = other
+        {
+            let _ = self.0.placement.transfer(replica_of(other)).await;
+        }
+    }
+
+    /// Stops the replica's tasks.
+    pub async fn shutdown(&self) {
+        self.0.placement.shutdown().await;
+    }
+}

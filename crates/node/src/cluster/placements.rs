@@ -1,0 +1,101 @@
+//! The node's replicas of placements of queues: started when the metadata has a placement with this member, and shown.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use leveret_broker::Broker;
+use leveret_cluster::queues::QueueReplica;
+use leveret_cluster::{NodeLog, Settings};
+use leveret_model::{MemberNumber, PlacementNumber, QueuePlacement};
+use tracing::error;
+
+use super::host::Replicas;
+use super::member::MemberHost;
+use super::runtime::NodeRuntime;
+use super::thread::spawn;
+use super::view::PlacementSeen;
+
+type Replica = QueueReplica<NodeRuntime, MemberHost>;
+
+/// The replicas of a node.
+pub(super) struct QueuePlacements {
+    broker: Arc<Broker>,
+    host: MemberHost,
+    log: NodeLog,
+    member: MemberNumber,
+    started: RefCell<BTreeMap<PlacementNumber, Option<Replica>>>,
+}
+
+impl QueuePlacements {
+    pub(super) fn new(broker: Arc<Broker>, host: MemberHost, log: NodeLog, member: MemberNumber) -> Rc<QueuePlacements> {
+        Rc::new(QueuePlacements { broker, host, log, member, started: RefCell::default() })
+    }
+
+    /// Starts the replicas of placements that this member has, and that aren't started.
+    pub(super) fn follow(self: &Rc<Self>, replicas: &Rc<Replicas>) {
+        let topology = self.broker.registry.snapshot().topology.clone();
+        for made in topology.placements().filter(|placement| placement.has(self.member)) {
+            if !self.started.borrow().contains_key(&made.number) {
+                self.started.borrow_mut().insert(made.number, None);
+                spawn(self.clone().start(made.clone(), replicas.clone()));
+            }
+        }
+    }
+
+    async fn start(self: Rc<Self>, made: Arc<QueuePlacement>, replicas: Rc<Replicas>) {
+        let number = made.number;
+        let arrived = Arc::new(tokio::sync::Notify::new());
+        let notify = arrived.clone();
+        let wake = Arc::new(move || notify.notify_one());
+        let with = (self.broker.clone(), self.log.clone(), self.host.clone());
+        let replica = match Replica::start(&Settings::default(), with, self.member, made, wake).await {
+            Ok(replica) => replica,
+            Err(error) => return error!(critical = true, "placement {number} can't be started here: {error}"),
+        };
+        let answering = replica.clone();
+        replicas.insert(replica.id(), move |frame| {
+            let replica = answering.clone();
+            async move { replica.answer(&frame).await }
+        });
+        self.started.borrow_mut().insert(number, Some(replica.clone()));
+        spawn(replica.clone().lead());
+        spawn(replica.clone().propose());
+        spawn(replica.clone().tend());
+        spawn(replica.clone().found());
+        loop {
+            arrived.notified().await;
+            replica.arrived();
+        }
+    }
+
+    fn running(&self) -> Vec<(PlacementNumber, Replica)> {
+        let started = self.started.borrow();
+        started.iter().filter_map(|(number, replica)| Some((*number, replica.clone()?))).collect()
+    }
+
+    /// The replicas as others see them.
+    pub(super) fn seen(&self) -> BTreeMap<PlacementNumber, PlacementSeen> {
+        let seen = |replica: &Replica| PlacementSeen {
+            leader: replica.leader(),
+            replica: replica.status(),
+            matched: replica.matched(),
+        };
+        self.running().iter().map(|(number, replica)| (*number, seen(replica))).collect()
+    }
+
+    /// Hands all leaderships over.
+    pub(super) async fn transfer(&self) {
+        for (_, replica) in self.running() {
+            replica.transfer().await;
+        }
+    }
+
+    /// Stops all replicas.
+    pub(super) async fn shutdown(&self) {
+        for (_, replica) in self.running() {
+            replica.shutdown().await;
+        }
+    }
+}
