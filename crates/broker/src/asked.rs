@@ -84,6 +84,13 @@ impl<T> NowOrLater<T> {
     }
 }
 
+impl<T> AnswerPlace<T> {
+    /// The answer of somebody who is gone.
+    pub(crate) fn gone(&self) -> fn() -> T {
+        self.gone
+    }
+}
+
 impl<T> Later<T> {
     /// Signals `link` with [`Signal::Answered`] and `key` once the answer is there, in this call if it is.
     pub fn notify(&self, link: Arc<dyn Link>, key: u64) {

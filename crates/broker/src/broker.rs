@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use leveret_log::{
-    BodyFiles, Damage, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position,
-    Report, StorageError,
+    BodyFiles, Damage, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report,
+    StorageError,
 };
 use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
 use leveret_model::{
-    Command, ConnectionId, DeleteQueue, Identity, MemberNumber, Model, Permit, PlacementNumber, Queue, QueueId, Refused,
-    RefusedKind,
+    Command, ConnectionId, DeleteQueue, Identity, MemberNumber, Model, Permit, PlacementNumber, Queue, QueueId,
+    Refused, RefusedKind,
 };
 use leveret_queue::{DeleteIf, MemoryBudget, Place};
 use parking_lot::Mutex;
@@ -31,7 +31,7 @@ use crate::events;
 use crate::group::GroupSlot;
 use crate::inquiry::Inquiry;
 use crate::log_lines::redeclared::RedeclareLines;
-use crate::names::Names;
+use crate::names::{NameSecret, Names};
 use crate::notices::Notices;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
@@ -257,6 +257,7 @@ impl Broker {
                 durability: settings.durability,
                 lanes: lanes.clone(),
                 placements: placements.clone(),
+                process: u32::from_le_bytes(first_four(&settings.name_secret)),
                 member: settings.member,
                 first_number: settings.first_number,
                 strict_compat: settings.strict_compat,
@@ -853,9 +854,10 @@ impl Broker {
         self.placements.follow(placement, leader, self.registry.services(), now);
     }
 
-    /// Registers consumers of replicated queues again that couldn't be registered when the leader changed. Called now and then.
-    pub fn register_consumers(&self, now: Nanos) {
-        self.placements.register(now);
+    /// Registers consumers of replicated queues again that couldn't be registered when the leader changed, and ends calls that have waited
+    /// for a leader for too long. Called now and then.
+    pub fn tend_placements(&self, now: Nanos) {
+        self.placements.tend(self.registry.services(), now);
     }
 
     /// Opens the lane of a core to a member, whose calls `wake` is woken for. Consumers of replicated queues that the member leads are
@@ -917,6 +919,10 @@ impl Broker {
         self.logs.iter().for_each(|log| log.close());
         self.streams.announce();
     }
+}
+
+fn first_four(secret: &NameSecret) -> [u8; 4] {
+    [secret[0], secret[1], secret[2], secret[3]]
 }
 
 /// Takes the queues of placements out of what a start recovered. Queues whose id this node's metadata hasn't given yet may be declared in an

@@ -44,6 +44,8 @@ pub struct Services {
     pub lanes: Arc<Lanes>,
     /// The placements of replicated queues.
     pub placements: Arc<Placements>,
+    /// A random number of this process.
+    pub process: u32,
     /// This node's number in its cluster.
     pub member: MemberNumber,
     /// Number of the first message of a new queue.

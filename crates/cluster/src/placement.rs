@@ -9,8 +9,8 @@ use bytes::Bytes;
 use leveret_log::PlacementId;
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
-use openraft::raft::ReadPolicy;
 use openraft::metrics::RaftServerMetrics;
+use openraft::raft::ReadPolicy;
 use openraft::type_config::alias::{LogIdOf, WatchReceiverOf};
 use openraft::{AsyncRuntime, ChangeMembers, Raft, ServerState};
 
@@ -250,9 +250,10 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
     /// Whether nothing was ever written here: neither a vote nor an entry.
     #[must_use]
     pub fn is_blank(&self) -> bool {
-        let (has_vote, end) = self.shared.node.with(|log| {
-            (log.vote(self.shared.placement).is_some(), log.bounds(self.shared.placement).end)
-        });
+        let (has_vote, end) = self
+            .shared
+            .node
+            .with(|log| (log.vote(self.shared.placement).is_some(), log.bounds(self.shared.placement).end));
         !has_vote && end == 0 && self.shared.state.borrow().applied.is_none()
     }
 

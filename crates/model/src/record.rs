@@ -341,7 +341,7 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         Effect::DropBinding(binding) => topology.remove_binding(&binding),
         Effect::Member(member) => _ = topology.members.insert(member.number, member),
         Effect::DropMember(number) => _ = topology.members.remove(&number),
-        Effect::Placement(placement) => _ = topology.placements.insert(placement.number, placement),
+        Effect::Placement(placement) => topology.put_placement(placement),
         // The model has these.
         Effect::Applied(_) | Effect::Anew { .. } => {}
     }

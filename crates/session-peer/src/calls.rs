@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use leveret_broker::placed::Origin;
 use leveret_broker::remote::{CallKind, Deletion, HomeQuestion, LaneCall};
 use leveret_broker::settlement::Settlement;
 use leveret_message::Added;
@@ -98,9 +99,15 @@ fn kind(what: &CallKind) -> u8 {
 
 fn put_call(to: &mut Vec<u8>, what: &CallKind) {
     match what {
-        CallKind::Publish { batch, index, count, persistent, group } => {
+        CallKind::Publish { batch, index, count, persistent, group, origin } => {
             to.flag(*persistent);
             to.maybe(*group, |to, group| to.u64(group));
+            to.maybe(*origin, |to, origin| {
+                let Origin { writer, number, epoch, is_first, heard } = origin;
+                [writer, number, heard].into_iter().for_each(|number| to.u64(number));
+                to.u32(epoch);
+                to.flag(is_first);
+            });
             to.u32(*count);
             put_messages(to, batch, *index, *count, None);
         }
@@ -251,8 +258,12 @@ fn get_call<L: Link + 'static>(
         PUBLISH => {
             let persistent = from.flag()?;
             let group = get_maybe(from, |from| from.u64())?;
+            let origin = get_maybe(from, |from| {
+                let (writer, number, heard) = (from.u64()?, from.u64()?, from.u64()?);
+                Some(Origin { writer, number, epoch: from.u32()?, is_first: from.flag()?, heard })
+            })?;
             let count = from.u32()?;
-            CallKind::Publish { batch: from.messages(count)?, index: 0, count, persistent, group }
+            CallKind::Publish { batch: from.messages(count)?, index: 0, count, persistent, group, origin }
         }
         SETTLE => {
             let (consumer, runs) = (from.consumer()?, from.runs()?);

@@ -159,6 +159,7 @@ pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, 
                 // It is plain data, which is serializable in any case.
                 put_bytes(to, &serde_json::to_vec(refused).unwrap_or_default());
             }
+            HomeAnswer::Moved => to.u8(13),
             HomeAnswer::StreamEnds(ends) => {
                 to.u8(10);
                 to.maybe(*ends, |to, StreamEnd { first, next, last_chunk }| {
@@ -295,6 +296,7 @@ fn get_answer(from: &mut FieldReader<'_>) -> Option<HomeAnswer> {
             _ => return None,
         }),
         8 => HomeAnswer::Carried(from.flag()?),
+        13 => HomeAnswer::Moved,
         11 => HomeAnswer::Deleted(Ok(from.u64()?)),
         12 => HomeAnswer::Deleted(Err(serde_json::from_slice(from.behind_length()?).ok()?)),
         9 => HomeAnswer::Found(get_maybe(from, |from| from.u64())?),

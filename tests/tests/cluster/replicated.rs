@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use leveret_tests::amqp10::Amqp10;
-use leveret_tests::wire::{Wire, method, publish};
+use leveret_tests::wire::{Wire, publish};
 use serde_json::{Value, json};
 
 use crate::Cluster;
-use crate::elsewhere::get;
 
 /// Three nodes, and a quorum queue that all know, with a leader.
 fn with_queue(name: &str) -> Cluster {
@@ -15,7 +14,6 @@ fn with_queue(name: &str) -> Cluster {
     declare(&cluster, 0, name);
     for at in 0..3 {
         cluster.wait_until("it has a leader", |cluster| leader(cluster, at, name).is_some());
-        cluster.wait_until("it is reached", |cluster| is_reached(cluster, at, name));
     }
     cluster
 }
@@ -37,44 +35,39 @@ fn leader(cluster: &Cluster, at: usize, name: &str) -> Option<usize> {
     (0..cluster.nodes.len()).find(|at| cluster.name(*at) == leader)
 }
 
-/// Whether a node reaches the leader of a queue, from each core: connections are on different ones.
-fn is_reached(cluster: &Cluster, at: usize, queue: &str) -> bool {
-    let connections: Vec<_> = (0..4).map(|_| Wire::open(cluster.nodes[at].amqp())).collect();
-    connections.into_iter().all(|mut wire| get(&mut wire, queue).is_ok())
+fn publisher(cluster: &Cluster, at: usize) -> Wire {
+    let mut publisher = Wire::open(cluster.nodes[at].amqp());
+    publisher.confirm_select(1);
+    publisher
 }
 
-/// Publishes these numbers, and again those that aren't taken while the leader changes.
-fn publish_all(wire: &mut Wire, queue: &str, numbers: impl Iterator<Item = u32>) {
-    for number in numbers {
-        loop {
-            wire.send(&publish(1, "", queue, &number.to_be_bytes(), false, true));
-            if wire.next_method(method::BASIC_ACK).is_ok() {
-                break;
-            }
-        }
+fn publish_numbers(publisher: &mut Wire, queue: &str, numbers: std::ops::Range<u32>) {
+    for number in numbers.clone() {
+        publisher.send(&publish(1, "", queue, &number.to_be_bytes(), false, true));
     }
+    publisher.confirms(numbers.len() as u64);
+}
+
+fn number(body: &[u8]) -> u32 {
+    u32::from_be_bytes(body.try_into().expect("a number"))
 }
 
 #[test]
 fn a_quorum_queue_has_members_on_three_nodes_and_serves_all() {
     let cluster = with_queue("q");
     let shown = shown(&cluster, 1, "q").expect("it is shown");
-    let members: BTreeSet<&str> = shown["members"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let members: BTreeSet<&str> =
+        shown["members"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
     assert_eq!(members.len(), 3, "{shown}");
     assert_eq!(shown["online"].as_array().map(Vec::len), Some(3), "{shown}");
     for at in 0..3 {
-        let mut publisher = Wire::open(cluster.nodes[at].amqp());
-        publisher.confirm_select(1);
-        for number in 0..300u32 {
-            publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
-        }
-        publisher.confirms(300);
+        publish_numbers(&mut publisher(&cluster, at), "q", 0..300);
         let mut consumer = Wire::open(cluster.nodes[(at + 1) % 3].amqp());
         consumer.prefetch(1, 20);
         consumer.consume(1, "q", false);
-        for number in 0..300u32 {
+        for expected in 0..300 {
             let (tag, redelivered, body) = consumer.delivery();
-            assert_eq!((redelivered, &body[..]), (false, &number.to_be_bytes()[..]));
+            assert_eq!((redelivered, number(&body)), (false, expected));
             consumer.ack(1, tag, false);
         }
         cluster.wait_until("all are settled", |cluster| Wire::open(cluster.nodes[0].amqp()).message_count(1, "q") == 0);
@@ -82,77 +75,136 @@ fn a_quorum_queue_has_members_on_three_nodes_and_serves_all() {
 }
 
 #[test]
-fn what_was_confirmed_survives_the_loss_of_the_leader() {
+fn clients_do_not_notice_the_loss_of_a_leader() {
     let mut cluster = with_queue("q");
     let leader_at = leader(&cluster, 0, "q").expect("it has one");
     let (one, other) = ((leader_at + 1) % 3, (leader_at + 2) % 3);
-    let mut publisher = Wire::open(cluster.nodes[one].amqp());
-    publisher.confirm_select(1);
-    for number in 0..200u32 {
-        publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
-    }
-    publisher.confirms(200);
+    let mut publisher = publisher(&cluster, one);
+    publish_numbers(&mut publisher, "q", 0..200);
     let mut consumer = Wire::open(cluster.nodes[other].amqp());
     consumer.prefetch(1, 10);
     consumer.consume(1, "q", false);
     let (tag, _, first) = consumer.delivery();
-    assert_eq!(first, 0u32.to_be_bytes());
+    assert_eq!(number(&first), 0);
     consumer.ack(1, tag, false);
     cluster.nodes[leader_at].kill();
-    publish_all(&mut publisher, "q", 200..250);
-    // The consumer goes on, under its tag, and nothing is missing.
-    let mut seen = BTreeSet::from([0u32]);
-    while seen.len() < 250 {
-        let (tag, _, body) = consumer.delivery();
-        seen.insert(u32::from_be_bytes(body[..].try_into().expect("a number")));
+    // Each is confirmed, none is refused.
+    publish_numbers(&mut publisher, "q", 200..300);
+    // The consumer goes on under its tag. What it gets twice is flagged, and nothing is missing.
+    let mut seen = BTreeSet::from([0]);
+    while seen.len() < 300 {
+        let (tag, redelivered, body) = consumer.delivery();
+        assert!(seen.insert(number(&body)) || redelivered, "{} came again without a flag", number(&body));
         consumer.ack(1, tag, false);
     }
-    assert_eq!(seen, (0..250).collect());
-    // A node that was away catches up, and can lead.
+    assert_eq!(seen, (0..300).collect());
+    // A node that was away catches up, and clients use it.
     cluster.nodes[leader_at].restart();
-    cluster.wait_until("it is reached", |cluster| is_reached(cluster, leader_at, "q"));
-    publish_all(&mut publisher, "q", 250..260);
+    let mut again = self::publisher(&cluster, leader_at);
+    publish_numbers(&mut again, "q", 300..310);
+    for expected in 300..310 {
+        let (tag, _, body) = consumer.delivery();
+        assert_eq!(number(&body), expected);
+        consumer.ack(1, tag, false);
+    }
     let next = leader(&cluster, one, "q").expect("it has one");
     cluster.nodes[next].kill();
-    let mut again = Wire::open(cluster.nodes[leader_at].amqp());
-    again.consume(1, "q", false);
-    let bodies: BTreeSet<Vec<u8>> = (0..10).map(|_| again.delivery().2).collect();
-    assert!(bodies.iter().all(|body| body.len() == 4));
+    let at = [leader_at, one, other].into_iter().find(|at| *at != next).expect("two run");
+    let mut last = self::publisher(&cluster, at);
+    publish_numbers(&mut last, "q", 310..320);
+    let mut consumer = Wire::open(cluster.nodes[at].amqp());
+    consumer.consume(1, "q", false);
+    let mut seen = BTreeSet::new();
+    while seen.len() < 10 {
+        seen.extend(Some(number(&consumer.delivery().2)).filter(|number| *number >= 310));
+    }
+}
+
+#[test]
+fn publishes_during_changes_of_the_leader_are_carried_out_once() {
+    let mut cluster = with_queue("q");
+    let mut publisher = publisher(&cluster, 0);
+    for round in 0..3u32 {
+        let leader_at = leader(&cluster, 0, "q").expect("it has one");
+        let from = round * 400;
+        for number in from..from + 400 {
+            publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
+            if number == from + 200 && leader_at != 0 {
+                cluster.nodes[leader_at].kill();
+            }
+        }
+        publisher.confirms(400);
+        if leader_at != 0 {
+            cluster.nodes[leader_at].restart();
+        }
+        cluster.wait_until("it has a leader", |cluster| leader(cluster, 0, "q").is_some());
+    }
+    let mut consumer = Wire::open(cluster.nodes[1].amqp());
+    assert_eq!(consumer.message_count(1, "q"), 1200, "none is missing, and none is there twice");
+    consumer.consume(1, "q", false);
+    for expected in 0..1200 {
+        assert_eq!(number(&consumer.delivery().2), expected);
+    }
+}
+
+#[test]
+fn a_minority_confirms_nothing_and_loses_nothing() {
+    let mut cluster = with_queue("q");
+    let mut publisher = publisher(&cluster, 0);
+    publish_numbers(&mut publisher, "q", 0..10);
+    cluster.nodes[1].kill();
+    cluster.nodes[2].kill();
+    for number in 10..20u32 {
+        publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
+    }
+    cluster.wait_until("it has no leader", |cluster| leader(cluster, 0, "q").is_none());
+    cluster.nodes[1].restart();
+    publisher.confirms(10);
+    let mut consumer = Wire::open(cluster.nodes[0].amqp());
+    assert_eq!(consumer.message_count(1, "q"), 20);
 }
 
 #[test]
 fn a_quorum_queue_survives_a_restart_of_all_nodes() {
     let mut cluster = with_queue("q");
-    let mut publisher = Wire::open(cluster.nodes[1].amqp());
-    publisher.confirm_select(1);
-    for number in 0..500u32 {
-        publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
-    }
-    publisher.confirms(500);
+    publish_numbers(&mut publisher(&cluster, 1), "q", 0..500);
     for round in 0..2u32 {
         (0..3).for_each(|at| cluster.nodes[at].kill());
         (0..3).for_each(|at| cluster.nodes[at].restart());
-        for at in 0..3 {
-            cluster.wait_until("it is reached", |cluster| {
-                leader(cluster, at, "q").is_some() && is_reached(cluster, at, "q")
-            });
-        }
         let mut consumer = Wire::open(cluster.nodes[2].amqp());
-        assert_eq!(consumer.message_count(1, "q"), 500 - 100 * round);
+        assert_eq!(consumer.message_count(1, "q"), 500 - 99 * round);
         consumer.prefetch(1, 100);
         consumer.consume(1, "q", false);
-        for number in 100 * round..100 * (round + 1) {
+        for expected in 100 * round..100 * (round + 1) {
             let (tag, redelivered, body) = consumer.delivery();
-            assert_eq!((redelivered, &body[..]), (true, &number.to_be_bytes()[..]), "it may have been delivered before");
+            assert_eq!((redelivered, number(&body)), (true, expected), "it may have been delivered before");
             consumer.ack(1, tag, false);
         }
-        // The settlements are everywhere once another node says so.
-        cluster.wait_until("they are settled", |cluster| {
-            let mut wire = Wire::open(cluster.nodes[0].amqp());
-            wire.message_count(1, "q") <= 400 - 100 * round
-        });
         drop(consumer);
+        // Acknowledgements aren't confirmed, but whatever comes behind them is.
+        cluster.wait_until("they are settled", |cluster| {
+            Wire::open(cluster.nodes[0].amqp()).message_count(1, "q") == 400 - 99 * round
+        });
+        publish_numbers(&mut publisher(&cluster, 1), "q", 500 + round..501 + round);
     }
+}
+
+#[test]
+fn a_queue_is_purged_and_deleted_through_any_node() {
+    let cluster = with_queue("q");
+    publish_numbers(&mut publisher(&cluster, 1), "q", 0..50);
+    let answer = cluster.nodes[2].http().delete("/api/queues/%2F/q/contents").expect("an answer");
+    assert_eq!(answer.status, 204, "{}", answer.body);
+    assert_eq!(Wire::open(cluster.nodes[0].amqp()).message_count(1, "q"), 0);
+    let mut consumers: Vec<_> = cluster.nodes.iter().map(|node| Amqp10::open(node.amqp())).collect();
+    consumers.iter_mut().for_each(|consumer| consumer.receiver(1, "/queues/q", 10));
+    let answer = cluster.nodes[1].http().delete("/api/queues/%2F/q").expect("an answer");
+    assert_eq!(answer.status, 204, "{}", answer.body);
+    for mut consumer in consumers {
+        assert_eq!(consumer.error().condition, "amqp:resource-deleted");
+    }
+    declare(&cluster, 2, "q");
+    assert_eq!(Wire::open(cluster.nodes[0].amqp()).message_count(1, "q"), 0);
 }
 
 #[test]
@@ -160,20 +212,13 @@ fn credit_is_exact_although_the_leader_changes() {
     let mut cluster = with_queue("q");
     let leader_at = leader(&cluster, 0, "q").expect("it has one");
     let (one, other) = ((leader_at + 1) % 3, (leader_at + 2) % 3);
-    let mut publisher = Wire::open(cluster.nodes[one].amqp());
-    publisher.confirm_select(1);
-    for number in 0..60u32 {
-        publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
-    }
-    publisher.confirms(60);
+    publish_numbers(&mut publisher(&cluster, one), "q", 0..60);
     let mut receiver = Amqp10::open(cluster.nodes[other].amqp());
     receiver.receiver(1, "/queues/q", 0);
     receiver.grant(1, 20);
     (0..20).for_each(|_| drop(receiver.receive(1)));
     cluster.nodes[leader_at].kill();
-    cluster.wait_until("another one leads", |cluster| {
-        leader(cluster, one, "q").is_some_and(|at| at != leader_at) && is_reached(cluster, other, "q")
-    });
+    cluster.wait_until("another one leads", |cluster| leader(cluster, other, "q").is_some_and(|at| at != leader_at));
     // Its credit was used up: it gets nothing before it grants more.
     receiver.barrier(0);
     assert_eq!(receiver.waiting(0, 1), 0, "a message came without credit");
@@ -181,4 +226,72 @@ fn credit_is_exact_although_the_leader_changes() {
     (0..7).for_each(|_| drop(receiver.receive(1)));
     receiver.barrier(0);
     assert_eq!(receiver.waiting(0, 1), 0, "a message came without credit");
+}
+
+#[test]
+fn the_members_of_a_queue_are_shown_with_their_positions() {
+    let cluster = with_queue("q");
+    publish_numbers(&mut publisher(&cluster, 1), "q", 0..10);
+    let printed = cluster.well(2, &["--formatter", "json", "quorum_status", "q"]);
+    let rows: Value = serde_json::from_str(&printed).expect("JSON");
+    let rows = rows.as_array().expect("a list");
+    let count = |state: &str| rows.iter().filter(|row| row["Raft State"] == state).count();
+    assert_eq!((count("leader"), count("follower")), (1, 2), "{printed}");
+    assert!(rows.iter().any(|row| row["Last Log Index"].as_u64() > Some(0)), "{printed}");
+}
+
+#[test]
+fn a_member_that_is_forgotten_leaves_its_queues() {
+    let mut cluster = with_queue("q");
+    publish_numbers(&mut publisher(&cluster, 0), "q", 0..100);
+    cluster.nodes[2].kill();
+    let gone = cluster.name(2);
+    cluster.wait_until("it is seen", |cluster| cluster.members(&cluster.nodes[0]).len() == 2);
+    cluster.well(0, &["forget_cluster_node", &gone]);
+    cluster.wait_until("it left", |cluster| {
+        shown(cluster, 1, "q").is_some_and(|queue| queue["members"].as_array().is_some_and(|all| all.len() == 2))
+    });
+    publish_numbers(&mut publisher(&cluster, 1), "q", 100..200);
+    assert_eq!(Wire::open(cluster.nodes[0].amqp()).message_count(1, "q"), 200);
+}
+
+/// Kills nodes at random while clients publish and consume, and looks at what became of every message. `KILLS` says how often.
+#[test]
+fn no_confirmed_message_is_lost_by_kills() {
+    let kills: u32 = std::env::var("KILLS").ok().map_or(4, |kills| kills.parse().expect("a number"));
+    let mut cluster = with_queue("q");
+    let mut random = u64::from(std::process::id()) | 1;
+    let (mut confirmed, mut seen) = (BTreeSet::new(), BTreeSet::new());
+    let mut take = |consumer: &mut Wire| {
+        let (tag, redelivered, body) = consumer.delivery();
+        assert!(seen.insert(number(&body)) || redelivered, "{} came again without a flag", number(&body));
+        consumer.ack(1, tag, false);
+        seen.len()
+    };
+    for round in 0..kills {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let victim = (random >> 33) as usize % 3;
+        let (one, other) = ((victim + 1) % 3, (victim + 2) % 3);
+        let mut publisher = publisher(&cluster, one);
+        let mut consumer = Wire::open(cluster.nodes[other].amqp());
+        consumer.prefetch(1, 50);
+        consumer.consume(1, "q", false);
+        let numbers = round * 300..(round + 1) * 300;
+        for number in numbers.clone() {
+            publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
+            if number == numbers.start + 150 {
+                cluster.nodes[victim].kill();
+            }
+        }
+        publisher.confirms(300);
+        confirmed.extend(numbers);
+        (0..200).for_each(|_| _ = take(&mut consumer));
+        drop(consumer);
+        cluster.nodes[victim].restart();
+        cluster.wait_until("all are there", |cluster| cluster.members(&cluster.nodes[victim]).len() == 3);
+    }
+    let mut consumer = Wire::open(cluster.nodes[0].amqp());
+    consumer.consume(1, "q", false);
+    while take(&mut consumer) < confirmed.len() {}
+    assert_eq!(seen, confirmed);
 }

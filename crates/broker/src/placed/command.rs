@@ -8,12 +8,14 @@
 //! | 1 message | its number (8), length (4), the stored message |
 //! | 2 settle | reason (1), number of ranges (4), and of each: first (8), last (8), bytes (8) |
 //! | 3 control | kind (1), length (4), content |
+//! | 4 origin | of the messages before it; its log is 0: writer (8), number (8), messages that were accepted (4), number below which the writer has heard of all (8) |
 //!
 //! All integers are little endian.
 
 use bytes::{Buf, BufMut, Bytes};
 use leveret_log::{LogId, SettleRange, SettleReason};
 
+use super::origin::Origin;
 use crate::streams::Record;
 
 const VERSION: u8 = 1;
@@ -45,6 +47,8 @@ pub(super) enum CommandKind {
     Settle { reason: SettleReason, ranges: Vec<SettleRange> },
     /// A control record.
     Control { kind: u8, payload: Bytes },
+    /// A publish of a writer: see [`super::Origin`].
+    Origin { writer: u64, number: u64, accepted: u32, heard: u64 },
 }
 
 impl CommandKind {
@@ -53,6 +57,7 @@ impl CommandKind {
         match self {
             Self::Message { payload, .. } | Self::Control { payload, .. } => payload.len(),
             Self::Settle { ranges, .. } => ranges.len() * RANGE_BYTES,
+            Self::Origin { .. } => 0,
         }
     }
 }
@@ -64,11 +69,21 @@ pub(super) fn put_header(header: EntryHeader, to: &mut Vec<u8>) {
     to.put_u64_le(header.held_below);
 }
 
-/// Adds the commands of a record. Calls `ends` after each.
+/// Adds the origin of a publish, of whose messages so many were accepted.
+pub(super) fn put_origin(origin: Origin, accepted: u32, to: &mut Vec<u8>) {
+    to.put_u8(4);
+    to.put_u64_le(0);
+    to.put_u64_le(origin.writer);
+    to.put_u64_le(origin.number);
+    to.put_u32_le(accepted);
+    to.put_u64_le(origin.heard);
+}
+
+/// Adds the commands of a record. Returns how many.
 ///
 /// # Panics
 /// If the record is one that replicated queues don't make: chunks, and references to messages in the shared log.
-pub(super) fn put_record(record: Record<'_>, to: &mut Vec<u8>, mut ends: impl FnMut(&mut Vec<u8>)) {
+pub(super) fn put_record(record: Record<'_>, to: &mut Vec<u8>) -> u64 {
     match record {
         Record::Messages { log, first, part, instead } => {
             for (at, number) in part.indexes().zip(first..) {
@@ -80,8 +95,8 @@ pub(super) fn put_record(record: Record<'_>, to: &mut Vec<u8>, mut ends: impl Fn
                 put_length(message.head.len() + body.len(), to);
                 to.put_slice(message.head);
                 to.put_slice(body);
-                ends(to);
             }
+            u64::from(part.count)
         }
         Record::Settle { log, reason, ranges } => {
             to.put_u8(2);
@@ -91,7 +106,7 @@ pub(super) fn put_record(record: Record<'_>, to: &mut Vec<u8>, mut ends: impl Fn
             for SettleRange { first, last, bytes } in ranges {
                 [first, last, bytes].into_iter().for_each(|number| to.put_u64_le(*number));
             }
-            ends(to);
+            1
         }
         Record::Control { log, kind, payload } => {
             to.put_u8(3);
@@ -99,7 +114,7 @@ pub(super) fn put_record(record: Record<'_>, to: &mut Vec<u8>, mut ends: impl Fn
             to.put_u8(kind);
             put_length(payload.len(), to);
             to.put_slice(payload);
-            ends(to);
+            1
         }
         Record::References(_) | Record::Chunk(_) => unreachable!("replicated queues have messages of their own"),
     }
@@ -134,11 +149,16 @@ fn command(from: &mut Bytes) -> Option<Command> {
             if from.remaining() / RANGE_BYTES < count {
                 return None;
             }
-            let range =
-                |_| SettleRange { first: from.get_u64_le(), last: from.get_u64_le(), bytes: from.get_u64_le() };
+            let range = |_| SettleRange { first: from.get_u64_le(), last: from.get_u64_le(), bytes: from.get_u64_le() };
             CommandKind::Settle { reason, ranges: (0..count).map(range).collect() }
         }
         3 => CommandKind::Control { kind: from.try_get_u8().ok()?, payload: bytes(from)? },
+        4 => CommandKind::Origin {
+            writer: from.try_get_u64_le().ok()?,
+            number: from.try_get_u64_le().ok()?,
+            accepted: from.try_get_u32_le().ok()?,
+            heard: from.try_get_u64_le().ok()?,
+        },
         _ => return None,
     };
     Some(Command { log, what })
@@ -174,12 +194,19 @@ mod tests {
             Record::Settle { log, reason: SettleReason::Purged, ranges: &[range(1), range(9)] },
             Record::Control { log, kind: 2, payload: b"runs" },
         ];
-        for record in records {
-            put_record(record, &mut entry, |to| ends.push(to.len()));
-        }
+        let counts = records.map(|record| {
+            let count = put_record(record, &mut entry);
+            ends.push(entry.len());
+            count
+        });
+        let origin = Origin { writer: 7, number: 8, epoch: 9, is_first: true, heard: 5 };
+        put_origin(origin, 2, &mut entry);
+        ends.push(entry.len());
         let entry = Bytes::from(entry);
         let (found, commands) = decode(&entry).expect("it is whole");
-        assert_eq!((found, commands.len(), ends.len(), ends.last()), (header, 4, 4, Some(&entry.len())));
+        assert_eq!((found, commands.len(), counts), (header, 5, [2, 1, 1]));
+        let origin = CommandKind::Origin { writer: 7, number: 8, accepted: 2, heard: 5 };
+        assert_eq!(commands[4], Command { log: LogId(0), what: origin });
         let CommandKind::Message { number: 6, payload } = &commands[1].what else { panic!("{:?}", commands[1]) };
         assert!(payload.ends_with(b"two"));
         let ranges = vec![range(1), range(9)];
@@ -187,8 +214,10 @@ mod tests {
         let payload = Bytes::from_static(b"runs");
         assert_eq!(commands[3], Command { log, what: CommandKind::Control { kind: 2, payload } });
         for length in 0..entry.len() {
-            let is_whole = length == HEADER_BYTES || ends.contains(&length);
-            assert_eq!(decode(&entry.slice(..length)).is_some(), is_whole, "{length}");
+            // Between its two messages, too.
+            let first = HEADER_BYTES + 21 + 0;
+            let is_whole = length == HEADER_BYTES || ends.contains(&length) || length > first && length < ends[0];
+            assert!(is_whole || decode(&entry.slice(..length)).is_none(), "{length}");
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The commit stream of queues whose placement has no leader, as far as this node knows: it has no room, so that publishers wait.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
 use leveret_queue::{Place, WaitReason, Watermarks};
@@ -12,17 +13,20 @@ use crate::ticket::{Awaited, StreamId, Ticket};
 pub(crate) struct LeaderlessStream {
     id: StreamId,
     answered: AnsweredCalls,
+    /// Whether there is a leader now: who waited here goes elsewhere.
+    is_led: AtomicBool,
     /// The node's own.
     local: StreamRef,
 }
 
 impl LeaderlessStream {
     pub(super) fn new(id: StreamId, local: StreamRef) -> Arc<Self> {
-        Arc::new(Self { id, answered: AnsweredCalls::default(), local })
+        Arc::new(Self { id, answered: AnsweredCalls::default(), is_led: AtomicBool::new(false), local })
     }
 
-    /// There is a leader: whoever waits looks again.
-    pub(super) fn found(&self) {
+    /// There is a leader, or there is none.
+    pub(super) fn set_led(&self, is_led: bool) {
+        self.is_led.store(is_led, Ordering::Release);
         self.answered.wake_all();
     }
 }
@@ -49,7 +53,7 @@ impl CommitStream for LeaderlessStream {
     }
 
     fn has_room(&self) -> bool {
-        false
+        self.is_led.load(Ordering::Acquire)
     }
 
     fn watermarks(&self) -> Watermarks {

@@ -2,11 +2,17 @@
 //! the records of the entry.
 //!
 //! Version 1 (1), term and index of the last entry (8 + 8), the placement's clock (8), term of its last leader's entries (8), number of the
-//! next of these (8), term and index of the entry with the members (8 + 8), these as in that entry. All integers are little endian.
+//! next of these (8), term and index of the entry with the members (8 + 8), number of writers (4), of each its number (8), that of its last
+//! publish (8), and the number (4) of those that were accepted in part, with number (8) and accepted messages (4) of each; then the members
+//! as in that entry. All integers are little endian.
+
+use std::collections::BTreeMap;
 
 use bytes::{Buf, BufMut};
 use leveret_log::LogId;
 use leveret_model::PlacementNumber;
+
+use super::origin::WriterMark;
 
 const VERSION: u8 = 1;
 /// Logs of marks begin here: no queue has such an id.
@@ -47,6 +53,8 @@ pub struct AppliedMark {
     /// The term of the last entry with commands that was accepted, and the number that the next one of that term has: see
     /// [`AppliedMark::accepts`].
     pub next: (u64, u64),
+    /// The committed publishes of each writer.
+    pub writers: BTreeMap<u64, WriterMark>,
 }
 
 impl AppliedMark {
@@ -66,6 +74,16 @@ impl AppliedMark {
         for number in [term, index, *clock, self.next.0, self.next.1, members_term, members_index] {
             to.put_u64_le(number);
         }
+        to.put_u32_le(self.writers.len() as u32);
+        for (writer, WriterMark { last, in_part }) in &self.writers {
+            to.put_u64_le(*writer);
+            to.put_u64_le(*last);
+            to.put_u32_le(in_part.len() as u32);
+            for (number, accepted) in in_part {
+                to.put_u64_le(*number);
+                to.put_u32_le(*accepted);
+            }
+        }
         to.put_slice(members);
         to
     }
@@ -77,8 +95,18 @@ impl AppliedMark {
         let [term, index, clock, next_term, next, members_term, members_index] = [(); 7].map(|()| from.get_u64_le());
         let place = |term, index| (term != u64::MAX).then_some((term, index));
         let (applied, members_at) = (place(term, index), place(members_term, members_index));
+        let mut writers = BTreeMap::new();
+        for _ in 0..from.try_get_u32_le().ok()? {
+            let (writer, last) = (from.try_get_u64_le().ok()?, from.try_get_u64_le().ok()?);
+            let mut in_part = BTreeMap::new();
+            for _ in 0..from.try_get_u32_le().ok()? {
+                let number = from.try_get_u64_le().ok()?;
+                in_part.insert(number, from.try_get_u32_le().ok()?);
+            }
+            writers.insert(writer, WriterMark { last, in_part });
+        }
         let state = PlacedState { applied, members_at, members: from.to_vec(), clock };
-        Some(Self { state, next: (next_term, next) })
+        Some(Self { state, next: (next_term, next), writers })
     }
 }
 
@@ -90,10 +118,11 @@ mod tests {
     fn a_mark_is_found_again_and_a_cut_one_is_refused() {
         let state =
             PlacedState { applied: Some((3, 77)), members_at: Some((1, 2)), members: b"m".to_vec(), clock: 1_700 };
-        let mark = AppliedMark { state, next: (3, 9) };
+        let writer = WriterMark { last: 8, in_part: [(5, 0), (7, 2)].into() };
+        let mark = AppliedMark { state, next: (3, 9), writers: [(1, WriterMark::default()), (2, writer)].into() };
         let bytes = mark.encode();
         assert_eq!(AppliedMark::decode(&bytes), Some(mark));
-        assert!((0..57).all(|length| AppliedMark::decode(&bytes[..length]).is_none()));
+        assert!((0..bytes.len() - 1).all(|length| AppliedMark::decode(&bytes[..length]).is_none()));
         assert_eq!(AppliedMark::decode(&AppliedMark::default().encode()), Some(AppliedMark::default()));
         let placement = PlacementNumber(24);
         assert_eq!(placement_of(log_of(placement)), Some(placement));

@@ -10,15 +10,19 @@
 mod command;
 mod leaderless;
 mod mark;
+mod origin;
 mod placement;
 mod placements;
 mod queue;
 mod replicas;
 mod store;
 mod stream;
+mod writer;
 
 pub use self::mark::{AppliedMark, PlacedState};
 pub(crate) use self::mark::{CONTROL_APPLIED, placement_of};
+pub use self::origin::{Origin, OriginTurn};
+pub(crate) use self::origin::{leaves_out_known, publishing};
 pub use self::placement::{Leading, PlacementHere};
 pub use self::placements::Placements;
 pub(crate) use self::queue::PlacedQueue;

@@ -11,8 +11,11 @@ use parking_lot::Mutex;
 use super::leaderless::LeaderlessStream;
 use super::queue::PlacedQueue;
 use super::stream::PlacedStream;
+use super::writer::Writer;
 use crate::remote::MovingHome;
+use crate::services::Services;
 use crate::streams::StreamRef;
+use crate::time::Nanos;
 
 /// The leader of a placement.
 #[derive(Clone)]
@@ -32,14 +35,63 @@ pub struct PlacementHere {
     leaderless: Arc<LeaderlessStream>,
     /// Held while the leader changes, and while a queue comes: each queue has a machine if the placement is led here, and no other.
     queues: Mutex<BTreeMap<QueueId, Weak<PlacedQueue>>>,
+    /// The cores of this node that have published to its queues, by their index.
+    writers: Mutex<BTreeMap<usize, Arc<Writer>>>,
     /// Whether a consumer has to be registered again.
     is_to_register: AtomicBool,
+    /// Calls that wait for a leader, the oldest first.
+    waiting: Mutex<Vec<WaitingCall>>,
+    /// Since when none is reached, as was seen at the last look.
+    unreached_since: Mutex<Option<Nanos>>,
+    /// Whether that is longer than calls wait.
+    is_lost: AtomicBool,
 }
+
+/// A call that waits for a leader: it is called when there may be one, or with `true` when it has waited for too long.
+type OnceLed = Box<dyn FnOnce(bool) + Send>;
+
+struct WaitingCall {
+    /// Set at the first look.
+    since: Option<Nanos>,
+    call: OnceLed,
+}
+
+/// Longest time for which calls wait for a leader.
+const LEADER_NS: Nanos = 10_000_000_000;
 
 impl PlacementHere {
     pub(super) fn new(number: PlacementNumber, leaderless: Arc<LeaderlessStream>) -> Arc<Self> {
         let (leading, queues) = (ArcSwap::from_pointee(Leading::Nobody), Mutex::default());
-        Arc::new(Self { number, leading, leaderless, queues, is_to_register: AtomicBool::new(false) })
+        let (waiting, unreached_since) = (Mutex::default(), Mutex::default());
+        let (is_to_register, is_lost) = (AtomicBool::new(false), AtomicBool::new(false));
+        let writers = Mutex::default();
+        Arc::new(Self {
+            number,
+            leading,
+            leaderless,
+            queues,
+            writers,
+            is_to_register,
+            waiting,
+            unreached_since,
+            is_lost,
+        })
+    }
+
+    /// The writer of a core.
+    pub(super) fn writer(self: &Arc<Self>, core: usize, services: &Arc<Services>) -> Arc<Writer> {
+        let mut writers = self.writers.lock();
+        let make = || {
+            let writer = Writer::new(core, self, services);
+            services.streams.join(writer.clone(), services.streams.local_store().clone());
+            writer
+        };
+        writers.entry(core).or_insert_with(make).clone()
+    }
+
+    /// The writers so far.
+    pub(super) fn writers(&self) -> Vec<Arc<Writer>> {
+        self.writers.lock().values().cloned().collect()
     }
 
     /// Its number.
@@ -81,10 +133,42 @@ impl PlacementHere {
             all.iter().for_each(each);
             (has_leader, all)
         };
+        self.leaderless.set_led(has_leader);
         if has_leader {
-            self.leaderless.found();
+            self.go_on();
         }
         queues
+    }
+
+    /// Has a call wait for a leader.
+    pub(super) fn wait(&self, call: OnceLed) {
+        self.waiting.lock().push(WaitingCall { since: None, call });
+    }
+
+    /// Makes the calls that wait, since there may be a leader.
+    pub(super) fn go_on(&self) {
+        let waiting = std::mem::take(&mut *self.waiting.lock());
+        waiting.into_iter().for_each(|waiting| (waiting.call)(false));
+    }
+
+    /// Looks whether calls have waited for too long. `is_reached` says whether a leader can be reached.
+    pub(super) fn look(&self, is_reached: bool, now: Nanos) {
+        let since = {
+            let mut since = self.unreached_since.lock();
+            *since = if is_reached { None } else { Some(since.unwrap_or(now)) };
+            *since
+        };
+        self.is_lost.store(since.is_some_and(|since| now >= since + LEADER_NS), Ordering::Release);
+        let over: Vec<_> = {
+            let mut waiting = self.waiting.lock();
+            waiting.extract_if(.., |waiting| now >= *waiting.since.get_or_insert(now) + LEADER_NS).collect()
+        };
+        over.into_iter().for_each(|waiting| (waiting.call)(true));
+    }
+
+    /// Whether no leader could be reached for longer than calls wait.
+    pub(super) fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
     }
 
     /// A consumer has to be registered again.

@@ -1,8 +1,8 @@
 //! The placements of a cluster as a node sees them.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use leveret_model::{Home, MemberNumber, PlacementNumber, Queue, Topology};
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use super::placement::{Leading, PlacementHere};
 use super::queue::PlacedQueue;
 use super::replicas::PlacedReplicas;
 use super::store::PlacedStore;
-use super::stream::PlacedStream;
+use super::stream::{PlacedStream, StreamCalls};
 use crate::remote::{MovingHome as _, core};
 use crate::services::Services;
 use crate::streams::{CommitStream as _, StoreRef};
@@ -83,13 +83,22 @@ impl Placements {
         wake: Box<dyn Fn() + Send + Sync>,
     ) -> Arc<PlacedStream> {
         let placement = self.get(number, services);
-        let stream = Arc::new(PlacedStream::new(self.stream_id(), term, self.replicas.store().clone(), wake));
+        let of_writers = Arc::downgrade(&placement);
+        let applied = Box::new(move || {
+            if let Some(placement) = of_writers.upgrade() {
+                placement.writers().iter().for_each(|writer| writer.renew(0));
+            }
+        });
+        let (id, store, writers) = (self.stream_id(), self.replicas.store().clone(), self.replicas.writers(number));
+        let stream = Arc::new(PlacedStream::new(id, term, store, writers, StreamCalls { wake, applied }));
         services.streams.join(stream.clone(), self.store.clone());
         let queues = placement.lead(Leading::Here(stream.clone()), |queue| {
             queue.renew_effective(topology);
             queue.open(&stream, &self.replicas, &self.store, now);
         });
         queues.iter().for_each(|queue| queue.register(None, now));
+        placement.writers().iter().for_each(|writer| writer.leader_changed(now));
+        services.streams.announce();
         stream
     }
 
@@ -117,6 +126,7 @@ impl Placements {
             services.streams.leave(stream.id());
         }
         queues.iter().for_each(|queue| queue.register(None, now));
+        placement.writers().iter().for_each(|writer| writer.leader_changed(now));
     }
 
     /// A core can reach a member again: its consumers are registered there.
@@ -124,14 +134,24 @@ impl Placements {
         let known: Vec<_> = self.known.lock().values().cloned().collect();
         for placement in known.iter().filter(|placement| placement.member() == Some(member)) {
             placement.queues().iter().for_each(|queue| queue.register(Some(of_core), now));
+            placement.writers().iter().for_each(|writer| writer.leader_changed(now));
+            placement.go_on();
         }
     }
 
-    /// Registers consumers again that a leader didn't take. Called now and then.
-    pub(crate) fn register(&self, now: Nanos) {
+    /// Registers consumers again that a leader didn't take, and ends calls that have waited for a leader for too long. Called now and then.
+    pub(crate) fn tend(&self, services: &Services, now: Nanos) {
         let known: Vec<_> = self.known.lock().values().cloned().collect();
-        for placement in known.iter().filter(|placement| placement.take_unregistered()) {
-            placement.queues().iter().for_each(|queue| queue.register(None, now));
+        for placement in known {
+            if placement.take_unregistered() {
+                placement.queues().iter().for_each(|queue| queue.register(None, now));
+            }
+            let is_reached = match *placement.leading() {
+                Leading::Nobody => false,
+                Leading::Here(_) => true,
+                Leading::There(member) => services.lanes.of_core(member, 0).is_some(),
+            };
+            placement.look(is_reached, now);
         }
     }
 

@@ -9,22 +9,27 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use leveret_message::BatchPart;
 use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo, Topology};
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerOptions, CreditState, Flow, HeldSet, NoConsumer, Run, Signal, Taken, Unsent,
+    ConsumerFlow, ConsumerId, ConsumerOptions, CreditState, Flow, GetOutcome, HeldSet, Link, NoConsumer, QueueState,
+    Run, Signal, Taken, Unsent,
 };
 use parking_lot::Mutex;
 
+use super::origin::Origin;
 use super::placement::{Leading, PlacementHere};
 use super::placements::Placements;
 use super::replicas::PlacedReplicas;
 use super::stream::PlacedStream;
-use crate::asked::{NowOrLater, later_or};
-use crate::queue_handle::{LocalQueue, QueueHandle};
-use crate::remote::{AwayQueue, Lane};
+use crate::asked::{AnswerPlace, NowOrLater, later_or};
+use crate::published::{Audience, Published, PublishedHere, RefusalReason};
+use crate::questions::{QueueAnswer, QueueQuestion};
+use crate::queue_handle::{LocalQueue, QueueHandle, crashed};
+use crate::remote::{AwayQueue, Lane, home_question};
 use crate::services::Services;
 use crate::streams::{Apply, CommitStream as _, StoreRef, StreamRef};
-use crate::ticket::StreamId;
+use crate::ticket::{Awaited, StreamId};
 use crate::time::Nanos;
 
 /// A replicated queue.
@@ -186,6 +191,146 @@ impl PlacedQueue {
         }
         self.away.deleted();
         self.services.placements.replicas().forget(leveret_log::LogId(self.info.id.0));
+    }
+
+    /// Offers messages, which are kept until they are committed, whoever leads by then.
+    pub(crate) fn publish(
+        self: &Arc<Self>,
+        part: BatchPart<'_>,
+        persistent: bool,
+        audience: Audience,
+        now: Nanos,
+    ) -> Published {
+        let writer = self.placement.writer(Placements::this_core(), &self.services);
+        writer.publish(self, part, persistent, audience, now)
+    }
+
+    /// Offers messages of a writer to the machine of this leadership. `None` if it can't take them: they are sent again.
+    pub(super) fn publish_here(
+        &self,
+        stream: &PlacedStream,
+        origin: Origin,
+        (part, persistent, audience): (BatchPart<'_>, bool, Audience),
+        now: Nanos,
+    ) -> Option<PublishedHere> {
+        let machine = self.machine.load_full().filter(|machine| machine.stream.id() == stream.id())?;
+        machine.queue.publish_of(origin, part, persistent, audience, now)
+    }
+
+    /// The reason why it refuses messages, as far as this node knows.
+    pub(super) fn refusal_reason(&self) -> RefusalReason {
+        self.machine.load().as_ref().map_or(RefusalReason::Limit, |machine| machine.queue.refusal_reason())
+    }
+
+    /// The place that everything published by this core so far waits for.
+    pub(crate) fn awaited(&self) -> Awaited {
+        self.placement.writer(Placements::this_core(), &self.services).last().into()
+    }
+
+    /// Checks that it can be used: calls wait for a leader, but not for ever.
+    pub(crate) fn check_led(&self) -> Result<(), String> {
+        match &*self.machine.load() {
+            Some(machine) => match machine.queue.state() {
+                QueueState::Failed(reason) => Err(crashed(&self.info, &reason)),
+                _ => Ok(()),
+            },
+            None if self.placement.is_lost() => Err(self.away.text()),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks a question. Without a leader it waits for one.
+    pub(crate) fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        question: QueueQuestion,
+        gone: fn() -> T,
+        of: fn(QueueAnswer) -> T,
+    ) -> NowOrLater<T> {
+        self.ask_from(Placements::this_core(), question, gone, of)
+    }
+
+    fn ask_from<T: Send + 'static>(
+        self: &Arc<Self>,
+        core: usize,
+        question: QueueQuestion,
+        gone: fn() -> T,
+        of: fn(QueueAnswer) -> T,
+    ) -> NowOrLater<T> {
+        if let Some(machine) = &*self.machine.load() {
+            return NowOrLater::Now(of(machine.queue.answer(question)));
+        }
+        let Some(asked) = home_question(&question) else { return NowOrLater::Now(gone()) };
+        let (place, later) = later_or(gone);
+        match self.target(core) {
+            Some(Target::Lane(lane)) => {
+                let queue = self.clone();
+                let answered = self.away.question_on(&lane, asked, || None, move |answer| Some(of(answer)));
+                answered.then(move |answer| match answer {
+                    Some(answer) => place.answer(answer),
+                    None => queue.ask_again(core, question, of, place),
+                });
+            }
+            _ => self.ask_again(core, question, of, place),
+        }
+        NowOrLater::Later(later)
+    }
+
+    /// Asks once there is a leader.
+    fn ask_again<T: Send + 'static>(
+        self: &Arc<Self>,
+        core: usize,
+        question: QueueQuestion,
+        of: fn(QueueAnswer) -> T,
+        place: AnswerPlace<T>,
+    ) {
+        let (queue, gone) = (self.clone(), place.gone());
+        self.placement.wait(Box::new(move |is_over| {
+            // A place that is dropped says that nobody is there.
+            if !is_over {
+                queue.ask_from(core, question, gone, of).then(move |answer| place.answer(answer));
+            }
+        }));
+    }
+
+    /// Takes one message. Without a leader the asker waits for one, as for a message that is read from the disk.
+    pub(crate) fn get(
+        self: &Arc<Self>,
+        automatic_ack: bool,
+        link: &Arc<dyn Link>,
+        key: u64,
+        now: Nanos,
+    ) -> NowOrLater<GetOutcome> {
+        if let Some(machine) = &*self.machine.load() {
+            let outcome = machine.queue.get_tapped(automatic_ack, link, key, now);
+            if let (GetOutcome::Message(taken, _), false) = (&outcome, automatic_ack) {
+                self.hands_out(std::slice::from_ref(taken));
+            }
+            return NowOrLater::Now(outcome);
+        }
+        if self.placement.is_lost() {
+            return NowOrLater::Now(GetOutcome::Failed(self.away.text()));
+        }
+        let Some(Target::Lane(lane)) = self.target(Placements::this_core()) else {
+            self.load_once_led(link, key);
+            return NowOrLater::Now(GetOutcome::Wait);
+        };
+        let (place, later) = later_or(GetOutcome::default);
+        let (queue, link) = (self.clone(), link.clone());
+        let got = self.away.get_on(&lane, automatic_ack, || None, Some);
+        got.then(move |outcome| match outcome {
+            Some(outcome) => place.answer(outcome),
+            None => {
+                place.answer(GetOutcome::Wait);
+                queue.load_once_led(&link, key);
+            }
+        });
+        NowOrLater::Later(later)
+    }
+
+    /// Signals an asker to ask again once there may be a leader.
+    fn load_once_led(&self, link: &Arc<dyn Link>, key: u64) {
+        let link = link.clone();
+        self.placement.wait(Box::new(move |_| link.signal(Signal::Loaded(key))));
     }
 
     fn target(&self, core: usize) -> Option<Target> {

@@ -16,6 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::command::{Command, CommandKind, decode};
 use super::mark::{AppliedMark, CONTROL_APPLIED, PlacedState, log_of, placement_of};
+use super::origin::{self, WriterMark};
 use crate::records::{departure_of, live_state_of};
 use crate::streams::{LocalStream, Store as _};
 use crate::ticket::Ticket;
@@ -148,14 +149,16 @@ impl PlacedReplicas {
     ) -> Result<AppliedHere, String> {
         let index = state.applied.map_or(0, |(_, index)| index);
         let unreadable = || {
-            format!("entry {index} of placement {placement} isn't one of this version; start the release that its leader runs")
+            format!(
+                "entry {index} of placement {placement} isn't one of this version; start the release that its leader runs"
+            )
         };
         let found = entry.map(|entry| decode(entry).ok_or_else(unreadable)).transpose()?;
         let term = state.applied.map_or(0, |(term, _)| term);
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         let applied = inner.placements.entry(placement).or_default();
-        let mut mark = AppliedMark { state, next: applied.latest.next };
+        let mut mark = AppliedMark { state, ..applied.latest.clone() };
         let (mut commands, mut sequence) = (Vec::new(), None);
         if let Some((header, found)) = found {
             applied.held_below = applied.held_below.max(header.held_below);
@@ -164,9 +167,17 @@ impl PlacedReplicas {
                 (commands, sequence) = (found, Some(header.sequence));
             }
         }
+        for command in &commands {
+            if let CommandKind::Origin { writer, number, accepted, heard } = command.what {
+                origin::note(&mut mark.writers, writer, (number, accepted, heard));
+            }
+        }
         commands.retain(|command| match inner.queues.get(&command.log) {
+            _ if matches!(command.what, CommandKind::Origin { .. }) => false,
             // One that was too large for a batch with its mark may be in the store already.
-            Some(kept) => !matches!(command.what, CommandKind::Message { number, .. } if number < kept.replica.ledger.next()),
+            Some(kept) => {
+                !matches!(command.what, CommandKind::Message { number, .. } if number < kept.replica.ledger.next())
+            }
             None => !inner.dropped.contains(&command.log) && !is_dropped(command.log),
         });
         let ticket = self.append(placement, &commands, &mark);
@@ -228,12 +239,11 @@ impl PlacedReplicas {
         Ok(copy)
     }
 
-    /// The messages of a queue and their bytes, as far as its replica knows.
-    pub(crate) fn size(&self, log: LogId) -> (u64, u64) {
+    /// The committed publishes of the writers of a placement.
+    pub(crate) fn writers(&self, placement: PlacementNumber) -> BTreeMap<u64, WriterMark> {
         let inner = self.inner.lock();
-        inner.queues.get(&log).map_or((0, 0), |kept| (kept.replica.ledger.len(), kept.replica.ledger.bytes()))
+        inner.placements.get(&placement).map(|applied| applied.latest.writers.clone()).unwrap_or_default()
     }
-
 }
 
 /// Appends commands to a log: one, or messages with consecutive numbers.
@@ -251,6 +261,7 @@ fn append_run(run: &[Command], log: &mut Log, now: Nanos) {
         }
         CommandKind::Settle { reason, ranges } => _ = log.append_settle(*of, *reason, ranges, Wait::Lazy, now),
         CommandKind::Control { kind, payload } => _ = log.append_control(*of, *kind, payload, Wait::Lazy, now),
+        CommandKind::Origin { .. } => {}
     }
 }
 
@@ -259,8 +270,10 @@ impl Inner {
     fn drain(&mut self, durable: Position) {
         for applied in self.placements.values_mut() {
             while let Some(next) = applied.pending.pop_front_if(|next| next.position <= durable) {
-                for Command { log, what } in next.commands.iter().filter(|command| !self.dropped.contains(&command.log)) {
-                    let kept = self.queues.entry(*log).or_insert_with(|| Kept { replica: Replica::default(), position: 0 });
+                for Command { log, what } in next.commands.iter().filter(|command| !self.dropped.contains(&command.log))
+                {
+                    let kept =
+                        self.queues.entry(*log).or_insert_with(|| Kept { replica: Replica::default(), position: 0 });
                     kept.take(*log, what);
                     kept.position = next.position;
                 }
@@ -287,6 +300,7 @@ impl Kept {
                 apply(QueueRecord::Settled { first: range.first, last: range.last, bytes: range.bytes, departure });
             }),
             CommandKind::Control { kind, payload } => apply(QueueRecord::Control { kind: *kind, payload }),
+            CommandKind::Origin { .. } => {}
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The commit stream of a placement that this node leads: what its queues append are proposals. A stream lasts as long as the leadership.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -8,8 +8,10 @@ use bytes::Bytes;
 use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
 use leveret_queue::{Place, WaitReason, Watermarks};
 use parking_lot::Mutex;
+use rustc_hash::FxHashMap;
 
-use super::command::{EntryHeader, put_header, put_record};
+use super::command::{EntryHeader, put_header, put_origin, put_record};
+use super::origin::{self, Origin, OriginTurn, WriterMark};
 use crate::streams::{AnsweredCalls, CommitStream, LocalStream, Record, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 
@@ -29,9 +31,28 @@ pub struct PlacedStream {
     in_flight: AtomicU64,
     /// The node's log, which takes what is applied: while it has no room, nothing is proposed.
     store: Arc<LocalStream>,
-    /// Wakes whoever proposes.
-    wake: Box<dyn Fn() + Send + Sync>,
+    calls: StreamCalls,
+    /// The publishes of each writer so far.
+    received: Mutex<FxHashMap<u64, Received>>,
     is_unannounced: AtomicBool,
+}
+
+/// The calls that a stream makes.
+pub(crate) struct StreamCalls {
+    /// Wakes whoever proposes.
+    pub wake: Box<dyn Fn() + Send + Sync>,
+    /// Something is applied: this node's writers look.
+    pub applied: Box<dyn Fn() + Send + Sync>,
+}
+
+/// The publishes of a writer.
+#[derive(Default)]
+struct Received {
+    /// The epoch of the last one.
+    epoch: u32,
+    /// Whether none of that epoch is missing.
+    is_whole: bool,
+    mark: WriterMark,
 }
 
 #[derive(Default)]
@@ -57,29 +78,21 @@ struct Part {
 }
 
 impl Open {
-    fn add(&mut self, record: Record<'_>) -> usize {
+    /// Adds commands of this number. Returns their bytes.
+    fn add(&mut self, put: impl FnOnce(&mut Vec<u8>) -> u64) -> u64 {
         if self.has_ended {
             self.count += 1;
             return 0;
         }
-        let Self { count, parts, .. } = self;
+        // What is put together is in one entry.
         let is_open = |part: &mut Part| part.commands.len() < ENTRY_BYTES;
-        let (mut all, mut buffer) = (0, parts.pop_back_if(is_open).unwrap_or_default());
-        let mut before = buffer.commands.len();
-        put_record(record, &mut buffer.commands, |commands| {
-            *count += 1;
-            buffer.last = *count;
-            all += commands.len() - before;
-            before = commands.len();
-            if commands.len() >= ENTRY_BYTES {
-                parts.push_back(Part { commands: std::mem::take(commands), last: *count });
-                before = 0;
-            }
-        });
-        if !buffer.commands.is_empty() {
-            parts.push_back(buffer);
-        }
-        all
+        let mut part = self.parts.pop_back_if(is_open).unwrap_or_default();
+        let before = part.commands.len();
+        self.count += put(&mut part.commands);
+        part.last = self.count;
+        let bytes = part.commands.len() - before;
+        self.parts.push_back(part);
+        bytes as u64
     }
 }
 
@@ -88,11 +101,14 @@ impl PlacedStream {
         id: StreamId,
         term: u64,
         store: Arc<LocalStream>,
-        wake: Box<dyn Fn() + Send + Sync>,
+        writers: BTreeMap<u64, WriterMark>,
+        calls: StreamCalls,
     ) -> Self {
         let (in_flight, is_unannounced) = (AtomicU64::new(0), AtomicBool::new(false));
         let (open, answered) = (Mutex::default(), AnsweredCalls::default());
-        Self { id, term, open, answered, in_flight, store, wake, is_unannounced }
+        let received = writers.into_iter().map(|(writer, mark)| (writer, Received { mark, ..Received::default() }));
+        let received = Mutex::new(received.collect());
+        Self { id, term, open, received, answered, in_flight, store, calls, is_unannounced }
     }
 
     /// The term of the leadership.
@@ -133,7 +149,15 @@ impl PlacedStream {
         if let Some(last) = reached {
             self.answered.advance(Place::new(last));
             self.answered.wake();
+            (self.calls.applied)();
         }
+    }
+
+    fn note(&self, bytes: u64, count: u64, wait: Wait, open: &mut Open) -> Ticket {
+        open.is_urgent |= wait != Wait::Lazy;
+        self.in_flight.fetch_add(bytes, Ordering::Relaxed);
+        self.is_unannounced.store(true, Ordering::Release);
+        Ticket::new(self.id, Place::new(count))
     }
 
     fn appended_place(&self) -> Place {
@@ -141,15 +165,20 @@ impl PlacedStream {
     }
 
     fn put(&self, record: Record<'_>, wait: Wait) -> Ticket {
-        let place = {
-            let mut open = self.open.lock();
-            let bytes = open.add(record);
-            open.is_urgent |= wait != Wait::Lazy;
-            self.in_flight.fetch_add(bytes as u64, Ordering::Relaxed);
-            open.count
+        let origin = match &record {
+            Record::Messages { part, .. } => origin::current(part.count),
+            _ => None,
         };
-        self.is_unannounced.store(true, Ordering::Release);
-        Ticket::new(self.id, Place::new(place))
+        let mut open = self.open.lock();
+        let bytes = open.add(|to| {
+            let count = put_record(record, to);
+            if let Some((origin, accepted)) = origin {
+                put_origin(origin, accepted, to);
+            }
+            count
+        });
+        let count = open.count;
+        self.note(bytes, count, wait, &mut open)
     }
 }
 
@@ -160,6 +189,46 @@ impl CommitStream for PlacedStream {
 
     fn append(&self, record: Record<'_>, wait: Wait) -> Ticket {
         self.put(record, wait)
+    }
+
+    fn begin(&self, origin: Origin) -> OriginTurn {
+        if self.open.lock().has_ended {
+            return OriginTurn::Lost;
+        }
+        let mut received = self.received.lock();
+        let Origin { writer, number, epoch, is_first, .. } = origin;
+        let received = received.entry(writer).or_default();
+        if is_first && epoch > received.epoch {
+            (received.epoch, received.is_whole) = (epoch, true);
+        }
+        if epoch != received.epoch || !received.is_whole {
+            return OriginTurn::Lost;
+        }
+        if number <= received.mark.last {
+            let accepted = received.mark.in_part.get(&number).copied().unwrap_or(origin::ALL);
+            return OriginTurn::Repeated(Ticket::new(self.id, self.appended_place()), accepted);
+        }
+        received.mark.note(number, origin::ALL, origin.heard);
+        OriginTurn::New
+    }
+
+    fn refused(&self, origin: Origin, accepted: u32) {
+        if let Some(received) = self.received.lock().get_mut(&origin.writer) {
+            received.mark.note(origin.number, accepted, origin.heard);
+        }
+        if accepted == 0 {
+            let mut open = self.open.lock();
+            let bytes = open.add(|to| {
+                put_origin(origin, accepted, to);
+                1
+            });
+            let count = open.count;
+            self.note(bytes, count, Wait::Lazy, &mut open);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.open.lock().has_ended
     }
 
     fn append_joining(&self, _: NewChunk<'_>, _: &'static dyn JoinChunks, _: Wait) -> (Ticket, bool) {
@@ -208,7 +277,7 @@ impl CommitStream for PlacedStream {
 
     fn announce(&self) {
         if self.is_unannounced.swap(false, Ordering::AcqRel) {
-            (self.wake)();
+            (self.calls.wake)();
         }
     }
 

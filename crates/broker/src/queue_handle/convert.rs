@@ -68,7 +68,13 @@ impl QueueHandle {
             let is_logged = durability != Durability::Memory || self.is_durable();
             let surroundings = Self::surroundings(services);
             let (machine, attempts) = ledger.convert(options, is_logged, surroundings, now, &mut effects);
-            let successor = Self::with_machine(info, effective, machine.into(), services, (self.stream.clone(), self.store.clone()));
+            let successor = Self::with_machine(
+                info,
+                effective,
+                machine.into(),
+                services,
+                (self.stream.clone(), self.store.clone()),
+            );
             successor.last_record.set(self.last_record.get());
             successor.log_attempts(&attempts);
             let mut watchers = self.watchers.lock();

@@ -64,17 +64,14 @@ impl LedgerQueueRef {
     /// [`Loaded`](leveret_queue::Signal::Loaded) with `key` when it should ask again. An asker that doesn't want its answer any
     /// more calls [`LedgerQueueRef::give_back`].
     pub fn get(&self, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> NowOrLater<GetOutcome> {
+        if let Some(placed) = self.0.as_placed() {
+            return placed.get(automatic_ack, link, key, now);
+        }
         pass!(self.0, queue => match queue.answers_late() {
-            false => {
-                let outcome = queue.taps.got(&queue.info, queue.get(automatic_ack, link, key, now), now);
-                if let (GetOutcome::Message(taken, _), Some(placed), false) = (&outcome, self.0.as_placed(), automatic_ack) {
-                    placed.hands_out(std::slice::from_ref(taken));
-                }
-                NowOrLater::Now(outcome)
-            }
+            false => NowOrLater::Now(queue.get_tapped(automatic_ack, link, key, now)),
             true => {
                 let link = link.clone();
-                queue.answer_late(move |queue| queue.taps.got(&queue.info, queue.get(automatic_ack, &link, key, now), now))
+                queue.answer_late(move |queue| queue.get_tapped(automatic_ack, &link, key, now))
             }
         }, away => away.get(automatic_ack))
     }

@@ -30,6 +30,7 @@ use crate::held_messages::Held;
 use crate::log_lines::category;
 use crate::moves;
 use crate::outbox::Outbox;
+use crate::placed::{self, Origin, OriginTurn};
 use crate::planted::{Bug, is_planted};
 use crate::published::{NotTaken, PublishedHere};
 use crate::queue_metrics::OwnPlace;
@@ -73,7 +74,7 @@ pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;
 pub use ledger_ref::LedgerQueueRef;
 pub use leveret_queue::NoConsumer;
-pub(crate) use queue_ref::Kept;
+pub(crate) use queue_ref::{Kept, crashed};
 pub use queue_ref::{QueueKey, QueueRef, StreamOf};
 pub use stream_ref::StreamQueueRef;
 
@@ -491,6 +492,34 @@ impl QueueHandle {
         published
     }
 
+    /// Offers messages of a writer to the machine of a replicated queue. `None` if it can't take them.
+    pub(crate) fn publish_of(
+        self: &Arc<Self>,
+        origin: Origin,
+        part: BatchPart<'_>,
+        persistent: bool,
+        audience: Audience,
+        now: Nanos,
+    ) -> Option<PublishedHere> {
+        match self.stream.begin(origin) {
+            OriginTurn::Lost => return None,
+            OriginTurn::Repeated(ticket, accepted) => {
+                let accepted = accepted.min(part.count);
+                return Some(PublishedHere { accepted, awaited: ticket.into(), ..PublishedHere::none() });
+            }
+            OriginTurn::New => {}
+        }
+        let published = placed::publishing(origin, part.count, || self.publish(part, persistent, audience, now));
+        self.taps.put(&self.info, part.first(published.taken()), now);
+        if published.accepted < part.count {
+            if self.stream.is_over() {
+                return None;
+            }
+            self.stream.refused(origin, published.accepted);
+        }
+        Some(published)
+    }
+
     /// The ticket that the queue's last message waits for. An open group has none yet, but the queue's last record is behind the
     /// group's first one, and so isn't reached before the group is.
     #[inline]
@@ -534,6 +563,17 @@ impl QueueHandle {
             None => queue.get(automatic_ack, link, key, now, effects),
         });
         got.unwrap_or(GetOutcome::Empty)
+    }
+
+    /// The same, and shows the message to taps.
+    pub(crate) fn get_tapped(
+        self: &Arc<Self>,
+        automatic_ack: bool,
+        link: &Arc<dyn Link>,
+        key: u64,
+        now: Nanos,
+    ) -> GetOutcome {
+        self.taps.got(&self.info, self.get(automatic_ack, link, key, now), now)
     }
 
     /// Removes messages for good. This takes effect at once, and becomes durable with the log's lazy flush or as soon as

@@ -44,7 +44,7 @@ use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
-use crate::placed::PlacedQueue;
+use crate::placed::{Origin, PlacedQueue};
 use crate::published::PublishedHere;
 use crate::questions::Ask;
 use crate::reads::Purpose;
@@ -273,7 +273,9 @@ impl QueueRef {
         match &self.place {
             Where::Here(queue) => Some(HomeHandle::Kept(queue)),
             Where::Away(_) => None,
-            Where::Placed(placed) => placed.machine().as_ref().map(|machine| HomeHandle::Machine(machine.queue.clone())),
+            Where::Placed(placed) => {
+                placed.machine().as_ref().map(|machine| HomeHandle::Machine(machine.queue.clone()))
+            }
         }
     }
 
@@ -335,11 +337,21 @@ impl QueueRef {
     /// number on, for this queue among others.
     #[inline]
     pub fn publish(&self, part: BatchPart<'_>, persistent: bool, audience: Audience, now: Nanos) -> Published {
+        if let Where::Placed(placed) = &self.place {
+            return placed.publish(part, persistent, audience, now);
+        }
         pass!(self, queue => {
             let published = queue.publish(part, persistent, audience, now);
             queue.taps.put(&queue.info, part.first(published.taken()), now);
             queue.told(published, part.count)
         }, away => away.publish(part, persistent))
+    }
+
+    /// Offers messages of a writer on another node. `None` if this node can't take them: it doesn't lead the queue any more.
+    pub fn publish_of(&self, origin: Origin, part: BatchPart<'_>, persistent: bool, now: Nanos) -> Option<Published> {
+        let home = self.home()?;
+        let published = home.publish_of(origin, part, persistent, Audience::Unpaced(None), now)?;
+        Some(published.into())
     }
 
     /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
@@ -363,6 +375,9 @@ impl QueueRef {
 
     /// The place that everything submitted by this node so far waits for.
     pub fn awaited(&self) -> Awaited {
+        if let Where::Placed(placed) = &self.place {
+            return placed.awaited();
+        }
         pass!(self, queue => {
             let here = PublishedHere { accepted: 1, awaited: queue.awaited(), ..PublishedHere::none() };
             queue.told(here, 1).awaited
@@ -669,6 +684,9 @@ impl QueueRef {
     /// Asks a question, which the queue's home answers.
     pub fn ask<Q: Ask>(&self, question: Q) -> NowOrLater<Q::Answer> {
         let question = question.into();
+        if let Where::Placed(placed) = &self.place {
+            return placed.ask(question, Q::gone, Q::of);
+        }
         pass!(
             self,
             queue => queue.asked(Q::gone, move |queue| Q::of(queue.answer(question))),
@@ -696,6 +714,9 @@ impl QueueRef {
     /// # Errors
     /// The text for clients, see [`QueueRef::crashed`].
     pub fn check_runs(&self) -> Result<(), String> {
+        if let Where::Placed(placed) = &self.place {
+            return placed.check_led();
+        }
         pass!(self, queue => match queue.state() {
             QueueState::Failed(reason) => Err(self.crashed(&reason)),
             _ => Ok(()),
@@ -712,9 +733,13 @@ impl QueueRef {
 
     /// The text for clients that need a queue that has failed, in RabbitMQ's words.
     pub fn crashed(&self, reason: &str) -> String {
-        let info = self.info();
-        format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost)
+        crashed(self.info(), reason)
     }
+}
+
+/// The text for clients that need a queue that has failed, in RabbitMQ's words.
+pub(crate) fn crashed(info: &QueueInfo, reason: &str) -> String {
+    format!("queue '{}' in vhost '{}' has crashed and failed to restart: {reason}", info.name, info.vhost)
 }
 
 impl waits::RunTarget for QueueRef {

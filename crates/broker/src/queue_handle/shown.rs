@@ -54,7 +54,7 @@ impl QueueHandle {
 
 impl QueueHandle {
     /// Answers a question of any kind.
-    pub(super) fn answer(&self, question: QueueQuestion) -> QueueAnswer {
+    pub(crate) fn answer(&self, question: QueueQuestion) -> QueueAnswer {
         match question {
             QueueQuestion::Status(Status) => QueueAnswer::Status(Some(Box::new(self.look(|queue| queue.status())))),
             QueueQuestion::RunState(RunState) => QueueAnswer::RunState(self.state()),

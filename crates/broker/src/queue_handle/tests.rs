@@ -92,6 +92,7 @@ impl Fixture {
             durability: Durability::Synced,
             lanes: Arc::default(),
             placements: Placements::new(Arc::new(PlacedReplicas::new(commit.clone()))),
+            process: 1,
             member: leveret_model::MemberNumber::default(),
             first_number: 0,
             strict_compat: false,

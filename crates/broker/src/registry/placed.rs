@@ -490,10 +490,7 @@ impl Registry {
         let info = queue.info();
         let is_alone = self.snapshot().topology.members().nth(1).is_none();
         let is_replicated = info.home.placement().is_some();
-        if outcome == CommandOutcome::Created
-            && info.queue_type() != QueueType::Classic
-            && !is_alone
-            && !is_replicated
+        if outcome == CommandOutcome::Created && info.queue_type() != QueueType::Classic && !is_alone && !is_replicated
         {
             let (kind, name, vhost) = (info.queue_type().name(), &info.name, &info.vhost);
             tracing::warn!(

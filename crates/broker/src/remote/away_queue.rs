@@ -142,7 +142,7 @@ impl AwayQueue {
     }
 
     pub(crate) fn publish(&self, part: BatchPart<'_>, persistent: bool) -> Published {
-        let published = self.lane().and_then(|lane| lane.publish(self.id(), part, persistent, None));
+        let published = self.lane().and_then(|lane| lane.publish(self.id(), part, persistent, None, None));
         published.unwrap_or_else(|| PublishedHere::none().into())
     }
 
@@ -162,7 +162,8 @@ impl AwayQueue {
         part: BatchPart<'_>,
         persistent: bool,
     ) -> Published {
-        let published = self.lane().and_then(|lane| lane.publish(self.id(), part, persistent, Some(begin(&lane)?)));
+        let published =
+            self.lane().and_then(|lane| lane.publish(self.id(), part, persistent, Some(begin(&lane)?), None));
         published.unwrap_or_else(|| PublishedHere::none().into())
     }
 
@@ -306,17 +307,24 @@ impl AwayQueue {
     }
 
     pub(crate) fn get(&self, automatic_ack: bool) -> NowOrLater<GetOutcome> {
-        if self.lane().is_none() {
-            return NowOrLater::Now(GetOutcome::Failed(self.text()));
+        match self.lane() {
+            Some(lane) => self.get_on(&lane, automatic_ack, GetOutcome::default, |outcome| outcome),
+            None => NowOrLater::Now(GetOutcome::Failed(self.text())),
         }
-        self.ask(
-            || HomeQuestion::Get { automatic_ack },
-            GetOutcome::default,
-            |answer| match answer {
-                HomeAnswer::Got(outcome) => Some(outcome),
-                _ => None,
-            },
-        )
+    }
+
+    /// Gets a message on this lane.
+    pub(crate) fn get_on<T: Send + 'static>(
+        &self,
+        lane: &Lane,
+        automatic_ack: bool,
+        gone: fn() -> T,
+        of: fn(GetOutcome) -> T,
+    ) -> NowOrLater<T> {
+        lane.ask(self.id(), HomeQuestion::Get { automatic_ack }, gone, move |answer| match answer {
+            HomeAnswer::Got(outcome) => Some(of(outcome)),
+            _ => None,
+        })
     }
 
     /// Asks for a removal of messages, which is over once it is answered.
@@ -334,20 +342,23 @@ impl AwayQueue {
         gone: fn() -> T,
         of: fn(QueueAnswer) -> T,
     ) -> NowOrLater<T> {
-        let question = match question {
-            QueueQuestion::Size(size) => HomeQuestion::Size(size.used.is_some()),
-            QueueQuestion::RunState(_) if self.lane().is_none() => {
-                return NowOrLater::Now(of(QueueAnswer::RunState(QueueState::Failed(self.text()))));
+        match (self.lane(), home_question(question)) {
+            (Some(lane), Some(question)) => self.question_on(&lane, question, gone, of),
+            (None, Some(HomeQuestion::RunState)) => {
+                NowOrLater::Now(of(QueueAnswer::RunState(QueueState::Failed(self.text()))))
             }
-            QueueQuestion::RunState(_) => HomeQuestion::RunState,
-            QueueQuestion::KeptOffsetOf(name) => HomeQuestion::KeptOffset(name.0.clone()),
-            QueueQuestion::WriterSequence(name) => HomeQuestion::Sequence(name.0.clone()),
-            QueueQuestion::Search(search) => {
-                HomeQuestion::Search { start: search.start, filter: search.filter.clone() }
-            }
-            QueueQuestion::StreamEnds(_) => HomeQuestion::StreamEnds,
-            _ => return NowOrLater::Now(gone()),
-        };
+            _ => NowOrLater::Now(gone()),
+        }
+    }
+
+    /// Asks it on this lane.
+    pub(crate) fn question_on<T: Send + 'static>(
+        &self,
+        lane: &Arc<Lane>,
+        question: HomeQuestion,
+        gone: fn() -> T,
+        of: impl Fn(QueueAnswer) -> T + Send + 'static,
+    ) -> NowOrLater<T> {
         let is_of: fn(Option<u64>) -> QueueAnswer = match question {
             // It is durable when it is answered.
             HomeQuestion::Sequence(_) => |last| QueueAnswer::WriterSequence((last, Awaited::default())),
@@ -357,17 +368,13 @@ impl AwayQueue {
             }
             _ => QueueAnswer::KeptOffsetOf,
         };
-        self.ask(
-            || question,
-            gone,
-            move |answer| match answer {
-                HomeAnswer::Size(ready, consumers) => Some(of(QueueAnswer::Size((ready, consumers)))),
-                HomeAnswer::RunState(state) => Some(of(QueueAnswer::RunState(state))),
-                HomeAnswer::Found(found) => Some(of(is_of(found))),
-                HomeAnswer::StreamEnds(ends) => Some(of(QueueAnswer::StreamEnds(ends))),
-                _ => None,
-            },
-        )
+        lane.ask(self.id(), question, gone, move |answer| match answer {
+            HomeAnswer::Size(ready, consumers) => Some(of(QueueAnswer::Size((ready, consumers)))),
+            HomeAnswer::RunState(state) => Some(of(QueueAnswer::RunState(state))),
+            HomeAnswer::Found(found) => Some(of(is_of(found))),
+            HomeAnswer::StreamEnds(ends) => Some(of(QueueAnswer::StreamEnds(ends))),
+            _ => None,
+        })
     }
 
     pub(crate) fn flow(&self, id: ConsumerId, flow: leveret_queue::Flow) {
@@ -459,6 +466,19 @@ impl AwayQueue {
             link.signal(Signal::Cancelled(key));
         }
     }
+}
+
+/// A question as another node is asked it; `None` of those that are asked over HTTP.
+pub(crate) fn home_question(question: &QueueQuestion) -> Option<HomeQuestion> {
+    Some(match question {
+        QueueQuestion::Size(size) => HomeQuestion::Size(size.used.is_some()),
+        QueueQuestion::RunState(_) => HomeQuestion::RunState,
+        QueueQuestion::KeptOffsetOf(name) => HomeQuestion::KeptOffset(name.0.clone()),
+        QueueQuestion::WriterSequence(name) => HomeQuestion::Sequence(name.0.clone()),
+        QueueQuestion::Search(search) => HomeQuestion::Search { start: search.start, filter: search.filter.clone() },
+        QueueQuestion::StreamEnds(_) => HomeQuestion::StreamEnds,
+        _ => return None,
+    })
 }
 
 /// The number of consumers that are left.

@@ -10,6 +10,7 @@ use leveret_queue::{
     Run, SetAside, StreamFilter, StreamStart, Unsent,
 };
 
+use crate::placed::Origin;
 use crate::questions::StreamEnd;
 use crate::settlement::Settlement;
 
@@ -40,6 +41,8 @@ pub enum CallKind {
         persistent: bool,
         /// The group that they are part of.
         group: Option<u64>,
+        /// The writer that sends them to a replicated queue.
+        origin: Option<Origin>,
     },
     /// A chunk, which the home takes as a whole or not at all.
     PublishChunk {
@@ -237,4 +240,6 @@ pub enum HomeAnswer {
     StreamEnds(Option<StreamEnd>),
     /// To [`HomeQuestion::Delete`]: the number of messages that were deleted with it, or why it wasn't.
     Deleted(Result<u64, Refused>),
+    /// To any: another node leads the replicated queue, or none does.
+    Moved,
 }

@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_model::QueueId;
-use leveret_queue::{ChunkTurn, ConsumerOptions, CreditState, Flow, Link, Portion, Run, Signal, Taken, TakenChunk, TurnEnd};
+use leveret_queue::{
+    ChunkTurn, ConsumerOptions, CreditState, Flow, Link, Portion, Run, Signal, Taken, TakenChunk, TurnEnd,
+};
 use parking_lot::Mutex;
 
 /// Messages, or whole chunks, that an inbox has room for, as its queue's home counts them.

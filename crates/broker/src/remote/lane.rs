@@ -18,6 +18,7 @@ use super::inbox::{Inbox, RemoteSignal};
 use super::writer::LaneWriter;
 use crate::asked::{NowOrLater, later_or};
 use crate::outbox::Wake;
+use crate::placed::Origin;
 use crate::published::{Acceptance, Fate, NotTaken, Published};
 use crate::settlement::Settlement;
 use crate::ticket::{Awaited, StreamId, Ticket};
@@ -117,10 +118,11 @@ impl Lane {
         part: BatchPart<'_>,
         persistent: bool,
         group: Option<u64>,
+        origin: Option<Origin>,
     ) -> Option<Published> {
         let bytes = part.indexes().map(|at| u64::from(part.batch.body_length(at as usize))).sum();
         let (batch, index, count) = (part.batch.clone(), part.index, part.count);
-        self.offer(queue, CallKind::Publish { batch, index, count, persistent, group }, bytes)
+        self.offer(queue, CallKind::Publish { batch, index, count, persistent, group, origin }, bytes)
     }
 
     /// Offers a chunk. `None` if the link has ended.
@@ -386,7 +388,7 @@ mod tests {
         let mut builder = BatchBuilder::default();
         builder.push_message(&StoredMessage { body: &[1; 100], ..StoredMessage::default() });
         let batch: Arc<Batch> = builder.finish().into();
-        lane.publish(QueueId(3), BatchPart::whole(&batch), true, None)
+        lane.publish(QueueId(3), BatchPart::whole(&batch), true, None, None)
     }
 
     #[test]

@@ -57,10 +57,14 @@ impl Lanes {
         self.standing.load().get(&member)?.get(core)?.clone()
     }
 
+    /// A new id of a commit stream whose places are calls.
+    pub(crate) fn stream_id(&self) -> StreamId {
+        StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed))
+    }
+
     /// Opens the lane of a core to a member, whose calls `wake` is woken for.
     pub fn open(&self, member: MemberNumber, core: usize, streams: &Streams, wake: Arc<dyn Wake>) -> Arc<Lane> {
-        let stream = StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed));
-        let lane = Lane::new(stream, wake);
+        let lane = Lane::new(self.stream_id(), wake);
         let writer = lane.writer().clone();
         streams.join(writer, streams.local_store().clone());
         self.set(member, core, Some(lane.clone()));

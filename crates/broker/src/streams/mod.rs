@@ -26,6 +26,7 @@ pub use self::late::LateStream;
 pub use self::local::LocalStream;
 pub use self::record::Record;
 use crate::outbox::Outbox;
+use crate::placed::{Origin, OriginTurn};
 use crate::ticket::{Awaited, StreamId, Ticket};
 
 /// A queue as seen by a commit stream: it has to be applied once a place is reached.
@@ -51,6 +52,19 @@ pub trait CommitStream: Send + Sync {
 
     /// Appends a record. The caller may hold one queue's lock; it calls [`CommitStream::announce`] after releasing it.
     fn append(&self, record: Record<'_>, wait: Wait) -> Ticket;
+
+    /// Begins a publish of a writer; only replicated queues know of these.
+    fn begin(&self, _: Origin) -> OriginTurn {
+        OriginTurn::New
+    }
+
+    /// Not all messages of a publish that was begun were accepted.
+    fn refused(&self, _: Origin, _: u32) {}
+
+    /// Whether what is appended is never reached.
+    fn is_over(&self) -> bool {
+        false
+    }
 
     /// Appends a chunk, which may become part of the record of the one before it, as `join` knows. Returns whether it did: both have
     /// the same ticket then.

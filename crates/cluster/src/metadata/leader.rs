@@ -11,9 +11,9 @@ use openraft::AsyncRuntime;
 use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, DecidedRequest, Origin};
-use crate::event::Happening;
 use super::read::READ;
 use super::{Metadata, MetadataHost};
+use crate::event::Happening;
 use crate::placement::Proposed;
 
 /// Most bytes of records in one entry, unless a single one has more.

@@ -12,8 +12,8 @@ use leveret_broker::ticket::Ticket;
 use leveret_model::{AppliedEntry, MemberNumber};
 
 use super::batch::{Batch, Origin};
-use crate::event::Happening;
 use super::{MetadataHost, PLACEMENT};
+use crate::event::Happening;
 use crate::machine::{Applied, Machine};
 use crate::placement::PlacementState;
 

@@ -26,11 +26,11 @@ use leveret_log::PlacementId;
 use leveret_model::MemberNumber;
 use openraft::AsyncRuntime;
 
-use crate::event::Happening;
 use self::leader::Inbox;
 use self::machine::{MetadataMachine, MetadataShared};
 use self::members::VOTERS_MAX;
 pub use self::port::MetadataPort;
+use crate::event::Happening;
 use crate::flushes::NodeLog;
 use crate::network::Host;
 use crate::placement::{Placement, ReplicaStatus};

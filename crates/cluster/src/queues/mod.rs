@@ -104,11 +104,19 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         self.0.placement.leader().1.map(member_of)
     }
 
+    /// The members that vote.
+    #[must_use]
+    pub fn voters(&self) -> Vec<MemberNumber> {
+        let voters = self.0.placement.state().voters();
+        let all: BTreeSet<_> = voters.iter().flatten().map(|replica| member_of(*replica)).collect();
+        all.into_iter().collect()
+    }
+
     /// The last entry that each other member is known to have, at the leader.
     #[must_use]
     pub fn matched(&self) -> Vec<(MemberNumber, u64)> {
-        let others = self.0.made.members.iter().filter(|member| **member != self.0.member);
-        others.map(|member| (*member, self.0.placement.matched(replica_of(*member)).unwrap_or(0))).collect()
+        let others = self.voters().into_iter().filter(|member| *member != self.0.member);
+        others.map(|member| (member, self.0.placement.matched(replica_of(member)).unwrap_or(0))).collect()
     }
 
     /// Makes a new placement: at once where it is to be led, later elsewhere if nobody has. Every member makes the same one.
@@ -143,7 +151,11 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
             {
                 tracing::error!("placement {}: {error}", shared.number);
             }
-            let held = if shared.stream.borrow().is_some() { self.held_below() } else { replicas.held_below(shared.number) };
+            if shared.stream.borrow().is_some() {
+                self.tend_members().await;
+            }
+            let held =
+                if shared.stream.borrow().is_some() { self.held_below() } else { replicas.held_below(shared.number) };
             let (below, first) = (held.min(placement.durably_applied()), placement.first_index());
             let now = shared.host.now();
             let is_due = below >= first + PURGED_TOGETHER || below > first && now >= last_purge + PURGE_WAIT_NS;
@@ -153,6 +165,22 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
                     tracing::warn!("entries of placement {} can't be purged yet: {error}", shared.number);
                 }
             }
+        }
+    }
+
+    /// Takes members out that were struck.
+    async fn tend_members(&self) {
+        let placement = &self.0.placement;
+        let topology = self.0.shared.broker.registry.snapshot().topology.clone();
+        let Some(made) = topology.placement(self.0.shared.number) else { return };
+        let state = placement.state();
+        let [voters] = &state.voters()[..] else { return };
+        let wanted: BTreeSet<ReplicaId> = made.members.iter().map(|member| replica_of(*member)).collect();
+        if wanted == *voters || !wanted.is_subset(voters) || !wanted.contains(&replica_of(self.0.member)) {
+            return;
+        }
+        if let Err(error) = placement.change_voters(wanted).await {
+            tracing::warn!("the members of placement {} can't be changed yet: {error}", self.0.shared.number);
         }
     }
 

@@ -25,9 +25,9 @@ pub(crate) use view::{activity_name, consumer_capacity, consumer_view, usual, wa
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use leveret_broker::queue_handle::{HeadTimestamp, Status};
+use leveret_broker::queue_handle::{HeadTimestamp, QueueRef, Status};
 use leveret_broker::{KeptOffset, QuorumStatus};
-use leveret_model::{Action, QueueType};
+use leveret_model::{Action, MemberNumber, QueueType};
 use serde_json::{Map, Value, json};
 
 use crate::call::{Call, HandlerResult, json};
@@ -45,6 +45,9 @@ pub(crate) async fn quorum_status(call: Call) -> HandlerResult {
         let failed = json!({"status": "failed", "reason": format!("{}_queue_not_supported", queue_type.name())});
         return Ok((StatusCode::SERVICE_UNAVAILABLE, Json(failed)).into_response());
     }
+    if let Some(rows) = replica_rows(&call, queue) {
+        return json(Value::Array(rows));
+    }
     let status = call.api.answer(queue.ask(Status)).await?.and_then(|status| status.quorum);
     let QuorumStatus { low, next, .. } = status.unwrap_or_default();
     json(json!([{
@@ -58,6 +61,39 @@ pub(crate) async fn quorum_status(call: Call) -> HandlerResult {
         "Snapshot Index": low,
         "Term": 1,
     }]))
+}
+
+/// The members of a replicated queue. Indexes and term are those of its placement; of other members the leader knows the last entry only.
+fn replica_rows(call: &Call, queue: &QueueRef) -> Option<Vec<Value>> {
+    let number = queue.info().home.placement()?;
+    let (topology, seen) = (call.api.topology(), call.api.node().cluster()?.seen());
+    let placement = topology.placement(number)?;
+    let own = seen.placements.get(&number).cloned().unwrap_or_default();
+    let row = |member: &MemberNumber| {
+        let replica = &own.replica;
+        let is_own = Some(*member) == seen.member;
+        let is_online = is_own || seen.reached.contains_key(member);
+        let state = match () {
+            () if !is_online => "noproc",
+            () if own.leader == Some(*member) => "leader",
+            () => "follower",
+        };
+        let matched = own.matched.iter().find(|(other, _)| other == member).map(|(_, index)| *index);
+        let last = if is_own { replica.last } else { matched.unwrap_or(0) };
+        let name = topology.member(*member).map_or("", |member| &*member.name);
+        json!({
+            "Node Name": name,
+            "Raft State": state,
+            "Membership": if own.voters.contains(member) { "voter" } else { "unknown" },
+            "Last Log Index": last,
+            "Last Written": last,
+            "Last Applied": if is_own { replica.applied } else { last.min(replica.committed) },
+            "Commit Index": last.min(replica.committed),
+            "Snapshot Index": replica.snapshot,
+            "Term": replica.term,
+        })
+    };
+    Some(placement.members.iter().map(row).collect())
 }
 
 /// The offsets and sequences that a stream keeps for its clients. As in RabbitMQ an offset is that of the last message that was

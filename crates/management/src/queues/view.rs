@@ -120,9 +120,11 @@ pub(super) fn node_of(api: &Api, queue: &QueueRef) -> Arc<str> {
     away.unwrap_or_else(|| api.name().into())
 }
 
-/// The name of the node that leads a queue; empty without one, as in RabbitMQ.
+/// The name of the node that leads a queue; empty without one that is reached, as in RabbitMQ.
 fn leader_of(api: &Api, queue: &QueueRef) -> Arc<str> {
-    if queue.member().is_some() { node_of(api, queue) } else { "".into() }
+    let reaches = |member| api.node().cluster().is_some_and(|cluster| cluster.reaches(member));
+    let is_led = !queue.is_away() || queue.member().is_some_and(reaches);
+    if is_led { node_of(api, queue) } else { "".into() }
 }
 
 /// The names of the members of a queue, and of those of them that run.
@@ -135,9 +137,8 @@ pub(super) fn members(api: &Api, queue: &QueueRef) -> (Vec<Arc<str>>, Vec<Arc<st
     };
     let cluster = api.node().cluster();
     let own = cluster.as_ref().and_then(|cluster| cluster.seen().member);
-    let is_online = |number: MemberNumber| {
-        Some(number) == own || cluster.as_ref().is_some_and(|cluster| cluster.reaches(number))
-    };
+    let is_online =
+        |number: MemberNumber| Some(number) == own || cluster.as_ref().is_some_and(|cluster| cluster.reaches(number));
     let names = |only_online: bool| {
         let shown = placement.members.iter().filter(|number| !only_online || is_online(**number));
         shown.filter_map(|number| topology.member(*number)).map(|member| member.name.clone()).collect()

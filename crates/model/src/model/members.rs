@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use super::Model;
 use super::bindings;
-use crate::{Change, CommandOutcome, Home, Member, MemberNumber, PutMember, Queue, Refused, RefusedKind};
+use crate::{
+    Change, CommandOutcome, Home, Member, MemberNumber, PutMember, Queue, QueuePlacement, Refused, RefusedKind,
+};
 
 /// Highest number of a member: ids that members give are below 2^63.
 const MEMBER_MAX: u16 = 32_767;
@@ -58,9 +60,22 @@ impl Model {
         };
         let mut changes = Vec::new();
         self.end_objects_of(member.number, |_| true, &mut changes);
+        self.leave_placements(member.number, &mut changes);
         self.topology.members.remove(&member.number);
         changes.push(Change::MemberForgotten(member));
         Ok((CommandOutcome::Deleted, changes))
+    }
+
+    /// Takes a member out of its placements. The last one of a placement stays: its queues are lost with it.
+    fn leave_placements(&mut self, member: MemberNumber, changes: &mut Vec<Change>) {
+        let with = |placement: &&Arc<QueuePlacement>| placement.has(member) && placement.members.len() > 1;
+        let left: Vec<_> = self.topology.placements.values().filter(with).cloned().collect();
+        for placement in left {
+            let members = placement.members.iter().copied().filter(|other| *other != member).collect();
+            let placement = Arc::new(QueuePlacement { number: placement.number, members });
+            self.topology.put_placement(placement.clone());
+            changes.push(Change::PlacementPut(placement));
+        }
     }
 
     /// Deletes the queues of a member that `ends` says, and its exchanges that don't survive a restart.

@@ -49,7 +49,7 @@ impl Model {
                 let number = PlacementNumber(self.next_placement);
                 self.next_placement += 1;
                 let placement = Arc::new(QueuePlacement { number, members: members.clone() });
-                self.topology.placements.insert(number, placement.clone());
+                self.topology.put_placement(placement.clone());
                 changes.push(Change::PlacementPut(placement));
             }
         }
@@ -144,6 +144,19 @@ mod tests {
         let homes: Vec<_> = (0..6).map(|number| declare(&mut model, &number.to_string(), &balanced)).collect();
         let leaders: Vec<_> = homes.iter().map(|home| placement(&model, *home).preferred().0).collect();
         assert_eq!(leaders, [1, 0, 2, 1, 0, 2]);
+    }
+
+    #[test]
+    fn a_member_that_is_forgotten_leaves_its_placements() {
+        let mut model = cluster(3);
+        let home = declare(&mut model, "orders", &[]);
+        let changes = submit(&mut model, Command::ForgetMember { name: "node-1".into() });
+        assert_eq!(changes.iter().filter(|change| matches!(change, Change::PlacementPut(_))).count(), 8);
+        assert_eq!(*placement(&model, home).members, [2, 0].map(MemberNumber));
+        let queues = [0, 1, 2].map(|number| model.topology().queues_of_member(MemberNumber(number)));
+        assert_eq!(queues, [0, 0, 1], "another one is to lead its queues");
+        let again = Model::restore(&model.snapshot()).expect("it is its own");
+        assert_eq!(again.topology().queues_of_member(MemberNumber(2)), 1);
     }
 
     #[test]

@@ -8,8 +8,8 @@ use super::bindings::{Bindings, BindingsBetween, BindingsOfSource, count};
 use super::{Topology, Vhost};
 use crate::policy::VhostPolicies;
 use crate::{
-    Binding, Destination, Exchange, Home, MemberNumber, Permission, PlacementNumber, Queue, QueueId, TopicPermission,
-    User,
+    Binding, Destination, Exchange, Home, MemberNumber, Permission, PlacementNumber, Queue, QueueId, QueuePlacement,
+    TopicPermission, User,
 };
 
 fn one_less<K: Ord + Clone>(counts: &mut OrdMap<K, u64>, key: K) {
@@ -103,6 +103,20 @@ impl Topology {
                 (preferred.unwrap_or_default(), Some(number))
             }
         }
+    }
+
+    /// Makes a placement, or gives it other members. Its queues are counted at the one that is to lead it.
+    pub(crate) fn put_placement(&mut self, placement: Arc<QueuePlacement>) {
+        let (before, queues) = (self.placement(placement.number).cloned(), self.queues_in(placement.number));
+        if let Some(before) = before.filter(|before| before.preferred() != placement.preferred() && queues > 0) {
+            *self.queues_by_member.entry(placement.preferred()).or_default() += queues;
+            let left = self.queues_of_member(before.preferred()) - queues;
+            match left {
+                0 => _ = self.queues_by_member.remove(&before.preferred()),
+                _ => _ = self.queues_by_member.insert(before.preferred(), left),
+            }
+        }
+        self.placements.insert(placement.number, placement);
     }
 
     fn forget_owned(&mut self, queue: &Queue) {

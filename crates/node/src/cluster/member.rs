@@ -856,7 +856,7 @@ async fn follow(state: Rc<State>, broker: Arc<Broker>, metadata: Metadata<NodeRu
             }
         }
         if let Some(clock) = state.clock.get() {
-            broker.register_consumers(clock.monotonic());
+            broker.tend_placements(clock.monotonic());
         }
         let (term, leader) = metadata.leader();
         {

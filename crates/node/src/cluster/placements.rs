@@ -29,7 +29,12 @@ pub(super) struct QueuePlacements {
 }
 
 impl QueuePlacements {
-    pub(super) fn new(broker: Arc<Broker>, host: MemberHost, log: NodeLog, member: MemberNumber) -> Rc<QueuePlacements> {
+    pub(super) fn new(
+        broker: Arc<Broker>,
+        host: MemberHost,
+        log: NodeLog,
+        member: MemberNumber,
+    ) -> Rc<QueuePlacements> {
         Rc::new(QueuePlacements { broker, host, log, member, started: RefCell::default() })
     }
 
@@ -79,6 +84,7 @@ impl QueuePlacements {
     pub(super) fn seen(&self) -> BTreeMap<PlacementNumber, PlacementSeen> {
         let seen = |replica: &Replica| PlacementSeen {
             leader: replica.leader(),
+            voters: replica.voters(),
             replica: replica.status(),
             matched: replica.matched(),
         };

@@ -85,6 +85,8 @@ pub struct ClusterSeen {
 pub struct PlacementSeen {
     /// The member that leads.
     pub leader: Option<MemberNumber>,
+    /// The members that vote.
+    pub voters: Vec<MemberNumber>,
     /// The replica of this node.
     pub replica: ReplicaStatus,
     /// The last entry that each other member is known to have, at the leader.
@@ -92,13 +94,18 @@ pub struct PlacementSeen {
 }
 
 impl ClusterSeen {
-    /// Whether the metadata loses its majority without this node, or has none.
+    /// Whether the metadata, or a placement of queues, loses its majority without this node, or has none.
     #[must_use]
     pub fn needs_this_node(&self) -> bool {
+        let groups = self.placements.values().map(|placement| &placement.voters).chain([&self.voters]);
+        groups.into_iter().any(|voters| self.is_needed_by(voters))
+    }
+
+    fn is_needed_by(&self, voters: &[MemberNumber]) -> bool {
         let is_online = |voter: &&MemberNumber| Some(**voter) == self.member || self.reached.contains_key(voter);
-        let is_voter = self.member.is_some_and(|member| self.voters.contains(&member));
-        let online = self.voters.iter().filter(is_online).count();
-        is_voter && online <= self.voters.len() / 2 + 1
+        let is_voter = self.member.is_some_and(|member| voters.contains(&member));
+        let online = voters.iter().filter(is_online).count();
+        is_voter && online <= voters.len() / 2 + 1
     }
 
     /// This node's replica of the metadata as the others are told.
@@ -163,6 +170,9 @@ mod tests {
         assert!(seen(3, &[]).needs_this_node(), "there is no majority at all");
         assert!(seen(2, &[1]).needs_this_node());
         assert!(!seen(5, &[1, 2, 4]).needs_this_node() && seen(5, &[1, 3]).needs_this_node());
+        let of_two = PlacementSeen { voters: vec![member(0), member(1)], ..PlacementSeen::default() };
+        let placements = [(PlacementNumber(7), of_two)].into();
+        assert!(ClusterSeen { placements, ..seen(3, &[1, 2]) }.needs_this_node(), "by queues");
         let learner = ClusterSeen { member: Some(member(9)), ..seen(3, &[0, 1]) };
         assert!(!learner.needs_this_node());
     }

@@ -13,7 +13,9 @@ use leveret_broker::remote::{HeldRuns, WINDOW_BYTES, WINDOW_MESSAGES};
 use leveret_broker::time::Nanos;
 use leveret_message::chunk::Joined;
 use leveret_model::QueueId;
-use leveret_queue::{ConsumerId, ConsumerMode, ConsumerOptions, Flow, HeldSet, Portion, Run, Taken, TakenChunk, TurnEnd};
+use leveret_queue::{
+    ConsumerId, ConsumerMode, ConsumerOptions, Flow, HeldSet, Portion, Run, Taken, TakenChunk, TurnEnd,
+};
 use rustc_hash::FxHashMap;
 
 use crate::replies::{encode_deliver, encode_deliver_chunk};

@@ -201,9 +201,15 @@ impl HomeSession {
         let LaneCall { number, what, queue: id } = call;
         let Some(queue) = queue else { return self.refuse(number, id, what) };
         match what {
-            CallKind::Publish { batch, index, count, persistent, .. } => {
+            CallKind::Publish { batch, index, count, persistent, origin, .. } => {
                 let part = BatchPart::of(&batch, index, count);
-                let published = queue.publish(part, persistent, Audience::Unpaced(None), now);
+                let published = match origin {
+                    None => Some(queue.publish(part, persistent, Audience::Unpaced(None), now)),
+                    Some(origin) => queue.publish_of(origin, part, persistent, now),
+                };
+                let Some(published) = published else {
+                    return self.number(number, WaitFor::default(), Some(NotTaken::Lost));
+                };
                 self.published(number, &queue, published, count, batch.memory() as u64);
             }
             CallKind::PublishChunk { chunk, numbered } => {
@@ -290,6 +296,7 @@ impl HomeSession {
                 HomeQuestion::Consume(..) => HomeAnswer::Consumed(Err(NoConsumer::Gone)),
                 HomeQuestion::Cancel(..) | HomeQuestion::Leave { .. } => HomeAnswer::Left(None),
                 HomeQuestion::Grant { .. } => HomeAnswer::Granted(None),
+                _ if is_elsewhere => HomeAnswer::Moved,
                 HomeQuestion::Get { .. } => HomeAnswer::Got(GetOutcome::Empty),
                 HomeQuestion::Purge | HomeQuestion::DropSetAside { .. } => HomeAnswer::Removed(0),
                 HomeQuestion::Size(_) => HomeAnswer::Size(0, 0),
