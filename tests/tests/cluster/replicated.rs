@@ -3,15 +3,20 @@
 use std::collections::BTreeSet;
 
 use leveret_tests::amqp10::Amqp10;
-use leveret_tests::wire::{Wire, publish};
+use leveret_tests::wire::{Confirmed, Wire, publish};
 use serde_json::{Value, json};
 
 use crate::Cluster;
 
 /// Three nodes, and a quorum queue that all know, with a leader.
 fn with_queue(name: &str) -> Cluster {
+    with_queue_of(name, 0)
+}
+
+/// The same with a queue that this node is to lead.
+fn with_queue_of(name: &str, leader_at: usize) -> Cluster {
     let cluster = Cluster::start(3);
-    declare(&cluster, 0, name);
+    declare(&cluster, leader_at, name);
     for at in 0..3 {
         cluster.wait_until("it has a leader", |cluster| leader(cluster, at, name).is_some());
     }
@@ -35,17 +40,36 @@ fn leader(cluster: &Cluster, at: usize, name: &str) -> Option<usize> {
     (0..cluster.nodes.len()).find(|at| cluster.name(*at) == leader)
 }
 
-fn publisher(cluster: &Cluster, at: usize) -> Wire {
-    let mut publisher = Wire::open(cluster.nodes[at].amqp());
-    publisher.confirm_select(1);
-    publisher
+/// A connection that publishes numbers with confirms.
+struct Publisher {
+    wire: Wire,
+    confirmed: Confirmed,
+    sent: u64,
 }
 
-fn publish_numbers(publisher: &mut Wire, queue: &str, numbers: std::ops::Range<u32>) {
-    for number in numbers.clone() {
-        publisher.send(&publish(1, "", queue, &number.to_be_bytes(), false, true));
+impl Publisher {
+    fn open(cluster: &Cluster, at: usize) -> Self {
+        let mut wire = Wire::open(cluster.nodes[at].amqp());
+        wire.confirm_select(1);
+        Self { wire, confirmed: Confirmed::default(), sent: 0 }
     }
-    publisher.confirms(numbers.len() as u64);
+
+    fn send(&mut self, number: u32) {
+        self.wire.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
+        self.sent += 1;
+    }
+
+    /// Waits until all are confirmed.
+    fn confirms(&mut self) {
+        while self.confirmed.count() < self.sent {
+            self.confirmed.wait(&mut self.wire);
+        }
+    }
+
+    fn publish(&mut self, numbers: std::ops::Range<u32>) {
+        numbers.for_each(|number| self.send(number));
+        self.confirms();
+    }
 }
 
 fn number(body: &[u8]) -> u32 {
@@ -61,7 +85,7 @@ fn a_quorum_queue_has_members_on_three_nodes_and_serves_all() {
     assert_eq!(members.len(), 3, "{shown}");
     assert_eq!(shown["online"].as_array().map(Vec::len), Some(3), "{shown}");
     for at in 0..3 {
-        publish_numbers(&mut publisher(&cluster, at), "q", 0..300);
+        Publisher::open(&cluster, at).publish(0..300);
         let mut consumer = Wire::open(cluster.nodes[(at + 1) % 3].amqp());
         consumer.prefetch(1, 20);
         consumer.consume(1, "q", false);
@@ -79,8 +103,8 @@ fn clients_do_not_notice_the_loss_of_a_leader() {
     let mut cluster = with_queue("q");
     let leader_at = leader(&cluster, 0, "q").expect("it has one");
     let (one, other) = ((leader_at + 1) % 3, (leader_at + 2) % 3);
-    let mut publisher = publisher(&cluster, one);
-    publish_numbers(&mut publisher, "q", 0..200);
+    let mut publisher = Publisher::open(&cluster, one);
+    publisher.publish(0..200);
     let mut consumer = Wire::open(cluster.nodes[other].amqp());
     consumer.prefetch(1, 10);
     consumer.consume(1, "q", false);
@@ -89,7 +113,7 @@ fn clients_do_not_notice_the_loss_of_a_leader() {
     consumer.ack(1, tag, false);
     cluster.nodes[leader_at].kill();
     // Each is confirmed, none is refused.
-    publish_numbers(&mut publisher, "q", 200..300);
+    publisher.publish(200..300);
     // The consumer goes on under its tag. What it gets twice is flagged, and nothing is missing.
     let mut seen = BTreeSet::from([0]);
     while seen.len() < 300 {
@@ -100,8 +124,8 @@ fn clients_do_not_notice_the_loss_of_a_leader() {
     assert_eq!(seen, (0..300).collect());
     // A node that was away catches up, and clients use it.
     cluster.nodes[leader_at].restart();
-    let mut again = self::publisher(&cluster, leader_at);
-    publish_numbers(&mut again, "q", 300..310);
+    let mut again = Publisher::open(&cluster, leader_at);
+    again.publish(300..310);
     for expected in 300..310 {
         let (tag, _, body) = consumer.delivery();
         assert_eq!(number(&body), expected);
@@ -110,8 +134,8 @@ fn clients_do_not_notice_the_loss_of_a_leader() {
     let next = leader(&cluster, one, "q").expect("it has one");
     cluster.nodes[next].kill();
     let at = [leader_at, one, other].into_iter().find(|at| *at != next).expect("two run");
-    let mut last = self::publisher(&cluster, at);
-    publish_numbers(&mut last, "q", 310..320);
+    let mut last = Publisher::open(&cluster, at);
+    last.publish(310..320);
     let mut consumer = Wire::open(cluster.nodes[at].amqp());
     consumer.consume(1, "q", false);
     let mut seen = BTreeSet::new();
@@ -122,18 +146,18 @@ fn clients_do_not_notice_the_loss_of_a_leader() {
 
 #[test]
 fn publishes_during_changes_of_the_leader_are_carried_out_once() {
-    let mut cluster = with_queue("q");
-    let mut publisher = publisher(&cluster, 0);
+    let mut cluster = with_queue_of("q", 1);
+    let mut publisher = Publisher::open(&cluster, 0);
     for round in 0..3u32 {
         let leader_at = leader(&cluster, 0, "q").expect("it has one");
         let from = round * 400;
         for number in from..from + 400 {
-            publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
+            publisher.send(number);
             if number == from + 200 && leader_at != 0 {
                 cluster.nodes[leader_at].kill();
             }
         }
-        publisher.confirms(400);
+        publisher.confirms();
         if leader_at != 0 {
             cluster.nodes[leader_at].restart();
         }
@@ -150,16 +174,15 @@ fn publishes_during_changes_of_the_leader_are_carried_out_once() {
 #[test]
 fn a_minority_confirms_nothing_and_loses_nothing() {
     let mut cluster = with_queue("q");
-    let mut publisher = publisher(&cluster, 0);
-    publish_numbers(&mut publisher, "q", 0..10);
+    let mut publisher = Publisher::open(&cluster, 0);
+    publisher.publish(0..10);
     cluster.nodes[1].kill();
     cluster.nodes[2].kill();
     for number in 10..20u32 {
-        publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
+        publisher.send(number);
     }
-    cluster.wait_until("it has no leader", |cluster| leader(cluster, 0, "q").is_none());
     cluster.nodes[1].restart();
-    publisher.confirms(10);
+    publisher.confirms();
     let mut consumer = Wire::open(cluster.nodes[0].amqp());
     assert_eq!(consumer.message_count(1, "q"), 20);
 }
@@ -167,7 +190,7 @@ fn a_minority_confirms_nothing_and_loses_nothing() {
 #[test]
 fn a_quorum_queue_survives_a_restart_of_all_nodes() {
     let mut cluster = with_queue("q");
-    publish_numbers(&mut publisher(&cluster, 1), "q", 0..500);
+    Publisher::open(&cluster, 1).publish(0..500);
     for round in 0..2u32 {
         (0..3).for_each(|at| cluster.nodes[at].kill());
         (0..3).for_each(|at| cluster.nodes[at].restart());
@@ -185,14 +208,14 @@ fn a_quorum_queue_survives_a_restart_of_all_nodes() {
         cluster.wait_until("they are settled", |cluster| {
             Wire::open(cluster.nodes[0].amqp()).message_count(1, "q") == 400 - 99 * round
         });
-        publish_numbers(&mut publisher(&cluster, 1), "q", 500 + round..501 + round);
+        Publisher::open(&cluster, 1).publish(500 + round..501 + round);
     }
 }
 
 #[test]
 fn a_queue_is_purged_and_deleted_through_any_node() {
     let cluster = with_queue("q");
-    publish_numbers(&mut publisher(&cluster, 1), "q", 0..50);
+    Publisher::open(&cluster, 1).publish(0..50);
     let answer = cluster.nodes[2].http().delete("/api/queues/%2F/q/contents").expect("an answer");
     assert_eq!(answer.status, 204, "{}", answer.body);
     assert_eq!(Wire::open(cluster.nodes[0].amqp()).message_count(1, "q"), 0);
@@ -212,7 +235,7 @@ fn credit_is_exact_although_the_leader_changes() {
     let mut cluster = with_queue("q");
     let leader_at = leader(&cluster, 0, "q").expect("it has one");
     let (one, other) = ((leader_at + 1) % 3, (leader_at + 2) % 3);
-    publish_numbers(&mut publisher(&cluster, one), "q", 0..60);
+    Publisher::open(&cluster, one).publish(0..60);
     let mut receiver = Amqp10::open(cluster.nodes[other].amqp());
     receiver.receiver(1, "/queues/q", 0);
     receiver.grant(1, 20);
@@ -231,9 +254,9 @@ fn credit_is_exact_although_the_leader_changes() {
 #[test]
 fn the_members_of_a_queue_are_shown_with_their_positions() {
     let cluster = with_queue("q");
-    publish_numbers(&mut publisher(&cluster, 1), "q", 0..10);
-    let printed = cluster.well(2, &["--formatter", "json", "quorum_status", "q"]);
-    let rows: Value = serde_json::from_str(&printed).expect("JSON");
+    Publisher::open(&cluster, 1).publish(0..10);
+    let answer = cluster.nodes[2].http().get("/api/queues/quorum/%2F/q/status").expect("an answer");
+    let (printed, rows) = (answer.body.clone(), answer.json());
     let rows = rows.as_array().expect("a list");
     let count = |state: &str| rows.iter().filter(|row| row["Raft State"] == state).count();
     assert_eq!((count("leader"), count("follower")), (1, 2), "{printed}");
@@ -243,7 +266,7 @@ fn the_members_of_a_queue_are_shown_with_their_positions() {
 #[test]
 fn a_member_that_is_forgotten_leaves_its_queues() {
     let mut cluster = with_queue("q");
-    publish_numbers(&mut publisher(&cluster, 0), "q", 0..100);
+    Publisher::open(&cluster, 0).publish(0..100);
     cluster.nodes[2].kill();
     let gone = cluster.name(2);
     cluster.wait_until("it is seen", |cluster| cluster.members(&cluster.nodes[0]).len() == 2);
@@ -251,7 +274,7 @@ fn a_member_that_is_forgotten_leaves_its_queues() {
     cluster.wait_until("it left", |cluster| {
         shown(cluster, 1, "q").is_some_and(|queue| queue["members"].as_array().is_some_and(|all| all.len() == 2))
     });
-    publish_numbers(&mut publisher(&cluster, 1), "q", 100..200);
+    Publisher::open(&cluster, 1).publish(100..200);
     assert_eq!(Wire::open(cluster.nodes[0].amqp()).message_count(1, "q"), 200);
 }
 
@@ -272,18 +295,18 @@ fn no_confirmed_message_is_lost_by_kills() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let victim = (random >> 33) as usize % 3;
         let (one, other) = ((victim + 1) % 3, (victim + 2) % 3);
-        let mut publisher = publisher(&cluster, one);
+        let mut publisher = Publisher::open(&cluster, one);
         let mut consumer = Wire::open(cluster.nodes[other].amqp());
         consumer.prefetch(1, 50);
         consumer.consume(1, "q", false);
         let numbers = round * 300..(round + 1) * 300;
         for number in numbers.clone() {
-            publisher.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
+            publisher.send(number);
             if number == numbers.start + 150 {
                 cluster.nodes[victim].kill();
             }
         }
-        publisher.confirms(300);
+        publisher.confirms();
         confirmed.extend(numbers);
         (0..200).for_each(|_| _ = take(&mut consumer));
         drop(consumer);
