@@ -313,6 +313,8 @@ fields! {
     11 replica: GossipReplica,
     /// Its addresses for clients.
     12 addresses: Vec<GossipAddress>,
+    /// The placements of queues that it leads.
+    13 leads: Vec<u32>,
 }
 
 #[cfg(test)]
@@ -347,6 +349,7 @@ mod tests {
                 ..Default::default()
             }),
             addresses: Some(vec![GossipAddress { protocol: "stream".into(), host: "b.example".into(), port: 5552 }]),
+            leads: Some(vec![1, 24]),
         }
     }
 

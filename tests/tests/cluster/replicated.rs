@@ -203,7 +203,7 @@ fn a_quorum_queue_survives_a_restart_of_all_nodes() {
             assert_eq!((redelivered, number(&body)), (true, expected), "it may have been delivered before");
             consumer.ack(1, tag, false);
         }
-        drop(consumer);
+        consumer.close();
         // Acknowledgements aren't confirmed, but whatever comes behind them is.
         cluster.wait_until("they are settled", |cluster| {
             Wire::open(cluster.nodes[0].amqp()).message_count(1, "q") == 400 - 99 * round
@@ -309,7 +309,7 @@ fn no_confirmed_message_is_lost_by_kills() {
         publisher.confirms();
         confirmed.extend(numbers);
         (0..200).for_each(|_| _ = take(&mut consumer));
-        drop(consumer);
+        consumer.close();
         cluster.nodes[victim].restart();
         cluster.wait_until("all are there", |cluster| cluster.members(&cluster.nodes[victim]).len() == 3);
     }
@@ -317,4 +317,27 @@ fn no_confirmed_message_is_lost_by_kills() {
     consumer.consume(1, "q", false);
     while take(&mut consumer) < confirmed.len() {}
     assert_eq!(seen, confirmed);
+}
+
+#[test]
+fn a_node_without_a_replica_finds_the_leader() {
+    let mut cluster = Cluster::start(4);
+    declare(&cluster, 0, "q");
+    let members = |cluster: &Cluster| {
+        let shown = shown(cluster, 0, "q").expect("it is shown");
+        let names = shown["members"].as_array().expect("a list").clone();
+        (0..4).filter(|at| names.iter().any(|name| *name == cluster.name(*at))).collect::<Vec<_>>()
+    };
+    let without = (0..4).find(|at| !members(&cluster).contains(at)).expect("three of four are members");
+    let mut publisher = Publisher::open(&cluster, without);
+    publisher.publish(0..100);
+    let leader_at = leader(&cluster, members(&cluster)[0], "q").expect("it has one");
+    cluster.nodes[leader_at].kill();
+    publisher.publish(100..200);
+    let mut consumer = Wire::open(cluster.nodes[without].amqp());
+    assert_eq!(consumer.message_count(1, "q"), 200);
+    consumer.consume(1, "q", false);
+    for expected in 0..200 {
+        assert_eq!(number(&consumer.delivery().2), expected);
+    }
 }

@@ -104,6 +104,12 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         self.0.placement.leader().1.map(member_of)
     }
 
+    /// Whether this member leads, with the queues' machines.
+    #[must_use]
+    pub fn leads(&self) -> bool {
+        self.0.shared.stream.borrow().is_some()
+    }
+
     /// The members that vote.
     #[must_use]
     pub fn voters(&self) -> Vec<MemberNumber> {

@@ -219,6 +219,7 @@ impl State {
             return;
         };
         let mut words = self.words.now(broker);
+        words.leads = self.placements.get().map(|placements| placements.led());
         let reached: Vec<MemberNumber> = {
             let seen = self.view.seen.lock();
             let topology = broker.registry.snapshot().topology.clone();
@@ -856,7 +857,12 @@ async fn follow(state: Rc<State>, broker: Arc<Broker>, metadata: Metadata<NodeRu
             }
         }
         if let Some(clock) = state.clock.get() {
-            broker.tend_placements(clock.monotonic());
+            let now = clock.monotonic();
+            if let Some(placements) = state.placements.get() {
+                let told = state.view.seen.lock().told.clone();
+                placements.follow_others(&told, now);
+            }
+            broker.tend_placements(now);
         }
         let (term, leader) = metadata.leader();
         {

@@ -8,9 +8,11 @@ use std::sync::Arc;
 use leveret_broker::Broker;
 use leveret_cluster::queues::QueueReplica;
 use leveret_cluster::{NodeLog, Settings};
+use leveret_log::Nanos;
 use leveret_model::{MemberNumber, PlacementNumber, QueuePlacement};
 use tracing::error;
 
+use super::gossip::ToldByMember;
 use super::host::Replicas;
 use super::member::MemberHost;
 use super::runtime::NodeRuntime;
@@ -89,6 +91,21 @@ impl QueuePlacements {
             matched: replica.matched(),
         };
         self.running().iter().map(|(number, replica)| (*number, seen(replica))).collect()
+    }
+
+    /// The placements that this member leads.
+    pub(super) fn led(&self) -> Vec<u32> {
+        self.running().iter().filter(|(_, replica)| replica.leads()).map(|(number, _)| number.0).collect()
+    }
+
+    /// Follows the leaders of placements that this member has no replica of, as they say themselves.
+    pub(super) fn follow_others(&self, told: &BTreeMap<MemberNumber, Arc<ToldByMember>>, now: Nanos) {
+        let topology = self.broker.registry.snapshot().topology.clone();
+        for made in topology.placements().filter(|placement| !placement.has(self.member)) {
+            let leads = |told: &ToldByMember| told.words.leads.iter().flatten().any(|number| *number == made.number.0);
+            let leader = told.iter().find(|(_, told)| leads(told)).map(|(member, _)| *member);
+            self.broker.follow_leader(made.number, leader, now);
+        }
     }
 
     /// Hands all leaderships over.
