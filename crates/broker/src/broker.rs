@@ -35,7 +35,7 @@ use crate::names::{NameSecret, Names};
 use crate::notices::Notices;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
-use crate::placed::{AppliedHere, PlacedReplicas, PlacedState, PlacedStream, Placements};
+use crate::placed::Placements;
 use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
 use crate::queue_handle::{LiveAnswer, QueueRef};
 use crate::queue_metrics::QueueMetrics;
@@ -44,6 +44,7 @@ use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{ChangeRequest, EndOfQueues, Registry};
 use crate::remote::{self, Lanes};
+use crate::replicas::{AppliedHere, PlacedReplicas, PlacedState, PlacedStream};
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
@@ -868,7 +869,7 @@ impl Broker {
         lane
     }
 
-    /// Applies a committed entry of a placement, see [`crate::placed::PlacedReplicas::apply`].
+    /// Applies a committed entry of a placement, see [`crate::replicas::PlacedReplicas::apply`].
     ///
     /// # Errors
     /// The entry can't be read.

@@ -9,9 +9,9 @@ use leveret_queue::{QueueRecord, Replica, ReplicaError};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use crate::placed::{self, AppliedMark, CONTROL_APPLIED};
 use crate::records::{CONTROL_MODEL_COMMAND, checkpoint_of, departure_of};
 use crate::recovered_shared::RecoveredShared;
+use crate::replicas::{self, AppliedMark, CONTROL_APPLIED};
 
 /// A data directory that this version can't read.
 #[derive(Debug, Error)]
@@ -66,7 +66,7 @@ impl Owner {
         match log {
             LogId::METADATA => Self::Metadata,
             LogId::SHARED => Self::Shared,
-            _ => placed::placement_of(log).map_or(Self::Queue, Self::Placement),
+            _ => replicas::placement_of(log).map_or(Self::Queue, Self::Placement),
         }
     }
 }

@@ -117,7 +117,7 @@ pub enum ReadIndex {
     Unknown,
 }
 
-/// What a caller of [`Placement::leadership_changed`] has seen.
+/// The last change that a caller of [`Placement::leadership_changed`] has seen.
 pub struct LeadershipSeen<R: AsyncRuntime>(Option<WatchReceiverOf<Types<R>, RaftServerMetrics<Types<R>>>>);
 
 impl<R: AsyncRuntime> Default for LeadershipSeen<R> {

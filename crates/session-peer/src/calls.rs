@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use leveret_broker::placed::Origin;
+use leveret_broker::publish_origin::PublishOrigin;
 use leveret_broker::remote::{CallKind, Deletion, HomeQuestion, LaneCall};
 use leveret_broker::settlement::Settlement;
 use leveret_message::Added;
@@ -103,7 +103,7 @@ fn put_call(to: &mut Vec<u8>, what: &CallKind) {
             to.flag(*persistent);
             to.maybe(*group, |to, group| to.u64(group));
             to.maybe(*origin, |to, origin| {
-                let Origin { writer, number, epoch, is_first, heard } = origin;
+                let PublishOrigin { writer, number, epoch, is_first, heard } = origin;
                 [writer, number, heard].into_iter().for_each(|number| to.u64(number));
                 to.u32(epoch);
                 to.flag(is_first);
@@ -260,7 +260,7 @@ fn get_call<L: Link + 'static>(
             let group = get_maybe(from, |from| from.u64())?;
             let origin = get_maybe(from, |from| {
                 let (writer, number, heard) = (from.u64()?, from.u64()?, from.u64()?);
-                Some(Origin { writer, number, epoch: from.u32()?, is_first: from.flag()?, heard })
+                Some(PublishOrigin { writer, number, epoch: from.u32()?, is_first: from.flag()?, heard })
             })?;
             let count = from.u32()?;
             CallKind::Publish { batch: from.messages(count)?, index: 0, count, persistent, group, origin }

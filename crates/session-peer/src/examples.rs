@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_amqp10::Value;
 use leveret_amqp10::value::EncodedMap;
-use leveret_broker::placed::Origin;
+use leveret_broker::publish_origin::PublishOrigin;
 use leveret_broker::queue_handle::{RefusalReason, RefusedPublish, StreamEnd};
 use leveret_broker::remote::{CallKind, Deletion, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
 use leveret_broker::settlement::Settlement;
@@ -111,7 +111,7 @@ fn reader() -> Box<ConsumerOptions> {
 
 fn calls() -> Vec<CallKind> {
     let consumer = Some(ID);
-    let origin = Some(Origin { writer: 1 << 48, number: 7, epoch: 2, is_first: true, heard: 5 });
+    let origin = Some(PublishOrigin { writer: 1 << 48, number: 7, epoch: 2, is_first: true, heard: 5 });
     let publish = |group| CallKind::Publish { batch: batch(3), index: 1, count: 2, persistent: true, group, origin };
     let settle = |how| CallKind::Settle { consumer, runs: runs(), how, group: Some(8) };
     let questions = [

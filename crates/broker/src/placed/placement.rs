@@ -8,11 +8,10 @@ use arc_swap::{ArcSwap, Guard};
 use leveret_model::{MemberNumber, PlacementNumber, QueueId};
 use parking_lot::Mutex;
 
-use super::leaderless::LeaderlessStream;
 use super::queue::PlacedQueue;
-use super::stream::PlacedStream;
-use super::writer::Writer;
+use super::writer::PlacedWriter;
 use crate::remote::MovingHome;
+use crate::replicas::{LeaderlessStream, PlacedStream};
 use crate::services::Services;
 use crate::streams::StreamRef;
 use crate::time::Nanos;
@@ -36,7 +35,7 @@ pub struct PlacementHere {
     /// Held while the leader changes, and while a queue comes: each queue has a machine if the placement is led here, and no other.
     queues: Mutex<BTreeMap<QueueId, Weak<PlacedQueue>>>,
     /// The cores of this node that have published to its queues, by their index.
-    writers: Mutex<BTreeMap<usize, Arc<Writer>>>,
+    writers: Mutex<BTreeMap<usize, Arc<PlacedWriter>>>,
     /// Whether a consumer has to be registered again.
     is_to_register: AtomicBool,
     /// Calls that wait for a leader, the oldest first.
@@ -79,10 +78,10 @@ impl PlacementHere {
     }
 
     /// The writer of a core.
-    pub(super) fn writer(self: &Arc<Self>, core: usize, services: &Arc<Services>) -> Arc<Writer> {
+    pub(super) fn writer(self: &Arc<Self>, core: usize, services: &Arc<Services>) -> Arc<PlacedWriter> {
         let mut writers = self.writers.lock();
         let make = || {
-            let writer = Writer::new(core, self, services);
+            let writer = PlacedWriter::new(core, self, services);
             services.streams.join(writer.clone(), services.streams.local_store().clone());
             writer
         };
@@ -90,7 +89,7 @@ impl PlacementHere {
     }
 
     /// The writers so far.
-    pub(super) fn writers(&self) -> Vec<Arc<Writer>> {
+    pub(super) fn writers(&self) -> Vec<Arc<PlacedWriter>> {
         self.writers.lock().values().cloned().collect()
     }
 

@@ -7,13 +7,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use leveret_model::{Home, MemberNumber, PlacementNumber, Queue, Topology};
 use parking_lot::Mutex;
 
-use super::leaderless::LeaderlessStream;
 use super::placement::{Leading, PlacementHere};
 use super::queue::PlacedQueue;
-use super::replicas::PlacedReplicas;
-use super::store::PlacedStore;
-use super::stream::{PlacedStream, StreamCalls};
 use crate::remote::{MovingHome as _, core};
+use crate::replicas::{LeaderlessStream, PlacedReplicas, PlacedStore, PlacedStream, StreamCalls};
 use crate::services::Services;
 use crate::streams::{CommitStream as _, StoreRef};
 use crate::ticket::StreamId;

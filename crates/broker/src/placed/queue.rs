@@ -17,16 +17,15 @@ use leveret_queue::{
 };
 use parking_lot::Mutex;
 
-use super::origin::Origin;
 use super::placement::{Leading, PlacementHere};
 use super::placements::Placements;
-use super::replicas::PlacedReplicas;
-use super::stream::PlacedStream;
 use crate::asked::{AnswerPlace, NowOrLater, later_or};
+use crate::publish_origin::PublishOrigin;
 use crate::published::{Audience, Published, PublishedHere, RefusalReason};
 use crate::questions::{QueueAnswer, QueueQuestion};
 use crate::queue_handle::{LocalQueue, QueueHandle, crashed};
 use crate::remote::{AwayQueue, Lane, home_question};
+use crate::replicas::{PlacedReplicas, PlacedStream};
 use crate::services::Services;
 use crate::streams::{Apply, CommitStream as _, StoreRef, StreamRef};
 use crate::ticket::{Awaited, StreamId};
@@ -209,7 +208,7 @@ impl PlacedQueue {
     pub(super) fn publish_here(
         &self,
         stream: &PlacedStream,
-        origin: Origin,
+        origin: PublishOrigin,
         (part, persistent, audience): (BatchPart<'_>, bool, Audience),
         now: Nanos,
     ) -> Option<PublishedHere> {

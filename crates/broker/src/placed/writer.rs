@@ -11,12 +11,12 @@ use leveret_message::{Batch, BatchPart};
 use leveret_queue::{Place, PublishSlot, WaitReason, Watermarks};
 use parking_lot::Mutex;
 
-use super::origin::Origin;
 use super::placement::{Leading, PlacementHere};
 use super::queue::PlacedQueue;
-use super::stream::PlacedStream;
+use crate::publish_origin::PublishOrigin;
 use crate::published::{Acceptance, Audience, Fate, NotTaken, Published, RefusedPublish};
 use crate::remote::Lane;
+use crate::replicas::PlacedStream;
 use crate::services::Services;
 use crate::streams::{AnsweredCalls, CommitStream, Record, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
@@ -28,9 +28,9 @@ const IN_FLIGHT_MAX: u64 = 16 << 20;
 const LEADERLESS_MAX: u64 = 1 << 20;
 
 /// A writer.
-pub(crate) struct Writer {
+pub(crate) struct PlacedWriter {
     id: StreamId,
-    /// See [`Origin::writer`].
+    /// See [`PublishOrigin::writer`].
     writer: u64,
     core: usize,
     placement: Weak<PlacementHere>,
@@ -92,7 +92,7 @@ enum End {
     Again,
 }
 
-impl Writer {
+impl PlacedWriter {
     pub(super) fn new(core: usize, placement: &Arc<PlacementHere>, services: &Arc<Services>) -> Arc<Self> {
         let of_core = u64::from(services.member.0) << 48 | (core as u64 & 0xffff) << 32;
         Arc::new(Self {
@@ -161,7 +161,7 @@ impl Writer {
             let (epoch, heard) = (state.epoch, state.open[0].number);
             let Some(to) = &state.to else { return hints };
             let open = &mut state.open[state.sent];
-            let origin = Origin { writer: self.writer, number: open.number, epoch, is_first, heard };
+            let origin = PublishOrigin { writer: self.writer, number: open.number, epoch, is_first, heard };
             let part = BatchPart::of(&open.batch, open.index, open.count);
             let sent = match to {
                 To::Here(stream) => open
@@ -297,7 +297,7 @@ impl State {
     }
 }
 
-impl CommitStream for Writer {
+impl CommitStream for PlacedWriter {
     fn id(&self) -> StreamId {
         self.id
     }
@@ -355,7 +355,7 @@ impl CommitStream for Writer {
         self.services.streams.local().give_up();
     }
 
-    /// What a leader of this node appends is announced by its own stream.
+    /// A leader of this node announces its proposals itself.
     fn announce(&self) {}
 
     fn defer_syncs(&self) {}

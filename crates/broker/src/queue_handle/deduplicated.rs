@@ -13,8 +13,8 @@ use leveret_queue::{Effects, Offered, Placement, PublishSlot, Queue};
 use super::{Audience, PublishedIn, QueueHandle};
 use crate::group::Group;
 use crate::held_messages::Fresh;
-use crate::placed;
 use crate::planted::{Bug, is_planted};
+use crate::publish_origin;
 use crate::published::PublishedHere;
 use crate::streams::Record;
 use crate::ticket::Awaited;
@@ -37,7 +37,7 @@ impl QueueHandle {
         audience: Audience,
         now: Nanos,
     ) -> PublishedHere {
-        placed::leaves_out_known();
+        publish_origin::leaves_out_known();
         let count = compared.len() as u32;
         let is_persistent = persistent || self.is_always_persistent();
         let published = self.with(|queue, effects| {

@@ -30,7 +30,6 @@ use crate::held_messages::Held;
 use crate::log_lines::category;
 use crate::moves;
 use crate::outbox::Outbox;
-use crate::placed::{self, Origin, OriginTurn};
 use crate::planted::{Bug, is_planted};
 use crate::published::{NotTaken, PublishedHere};
 use crate::queue_metrics::OwnPlace;
@@ -54,6 +53,7 @@ mod ledger_ref;
 mod logged;
 mod policies;
 mod queue_ref;
+mod replicated;
 mod set_aside;
 mod shown;
 mod stream_ref;
@@ -138,20 +138,6 @@ impl QueueHandle {
         let surroundings = Self::surroundings(services);
         let queue = Queue::new(effective.options(&info).clone(), is_logged, replica, surroundings, now);
         let at = services.streams.of(&info);
-        Self::with_machine(info, effective, queue, services, at)
-    }
-
-    /// The machine of a replicated queue, whose records are appended to this stream, and whose messages are in this store.
-    pub(crate) fn open_in(
-        info: Arc<QueueInfo>,
-        effective: EffectiveQueue,
-        replica: Replica,
-        services: &Services,
-        at: (StreamRef, StoreRef),
-        now: Nanos,
-    ) -> LocalQueue {
-        let surroundings = Self::surroundings(services);
-        let queue = Queue::new(effective.options(&info).clone(), true, replica, surroundings, now);
         Self::with_machine(info, effective, queue, services, at)
     }
 
@@ -490,34 +476,6 @@ impl QueueHandle {
         }
         self.dead_letter_refused(part.behind(published.accepted));
         published
-    }
-
-    /// Offers messages of a writer to the machine of a replicated queue. `None` if it can't take them.
-    pub(crate) fn publish_of(
-        self: &Arc<Self>,
-        origin: Origin,
-        part: BatchPart<'_>,
-        persistent: bool,
-        audience: Audience,
-        now: Nanos,
-    ) -> Option<PublishedHere> {
-        match self.stream.begin(origin) {
-            OriginTurn::Lost => return None,
-            OriginTurn::Repeated(ticket, accepted) => {
-                let accepted = accepted.min(part.count);
-                return Some(PublishedHere { accepted, awaited: ticket.into(), ..PublishedHere::none() });
-            }
-            OriginTurn::New => {}
-        }
-        let published = placed::publishing(origin, part.count, || self.publish(part, persistent, audience, now));
-        self.taps.put(&self.info, part.first(published.taken()), now);
-        if published.accepted < part.count {
-            if self.stream.is_over() {
-                return None;
-            }
-            self.stream.refused(origin, published.accepted);
-        }
-        Some(published)
     }
 
     /// The ticket that the queue's last message waits for. An open group has none yet, but the queue's last record is behind the
@@ -876,20 +834,6 @@ impl QueueHandle {
         if self.info.is_logged() {
             self.store.forget(self.log_id);
         }
-    }
-
-    /// The node doesn't lead the queue's placement any more: the machine is over, and nobody is told. The messages are in the replicas, and
-    /// the consumers are registered at the next leader.
-    pub(crate) fn step_down(self: &Arc<Self>) {
-        {
-            let mut queue = self.inner.lock();
-            // Its effects are dropped: nobody hears of it.
-            queue.fail("another node leads the queue".to_owned(), &mut Effects::default());
-        }
-        self.place.vacate();
-        self.deferred.forget(self);
-        self.reads.dead_letters_left();
-        self.fail_moves();
     }
 
     /// Number of messages that were deleted with the queue: the ready ones and, of a quorum queue, all.

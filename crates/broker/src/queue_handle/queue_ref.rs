@@ -44,7 +44,8 @@ use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
 use crate::group::Group;
 use crate::outbox::Outbox;
-use crate::placed::{Origin, PlacedQueue};
+use crate::placed::PlacedQueue;
+use crate::publish_origin::PublishOrigin;
 use crate::published::PublishedHere;
 use crate::questions::Ask;
 use crate::reads::Purpose;
@@ -348,7 +349,13 @@ impl QueueRef {
     }
 
     /// Offers messages of a writer on another node. `None` if this node can't take them: it doesn't lead the queue any more.
-    pub fn publish_of(&self, origin: Origin, part: BatchPart<'_>, persistent: bool, now: Nanos) -> Option<Published> {
+    pub fn publish_of(
+        &self,
+        origin: PublishOrigin,
+        part: BatchPart<'_>,
+        persistent: bool,
+        now: Nanos,
+    ) -> Option<Published> {
         let home = self.home()?;
         let published = home.publish_of(origin, part, persistent, Audience::Unpaced(None), now)?;
         Some(published.into())
@@ -627,7 +634,7 @@ impl QueueRef {
         match &self.place {
             Where::Here(queue) => queue.watch(key, link),
             Where::Away(away) => away.watch(key, link),
-            // Whoever leads: it is told here when the queue is gone.
+            // It is told here when the queue is gone, wherever the leader is.
             Where::Placed(placed) => placed.away().watch(key, link),
         }
     }

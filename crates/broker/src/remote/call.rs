@@ -10,7 +10,7 @@ use leveret_queue::{
     Run, SetAside, StreamFilter, StreamStart, Unsent,
 };
 
-use crate::placed::Origin;
+use crate::publish_origin::PublishOrigin;
 use crate::questions::StreamEnd;
 use crate::settlement::Settlement;
 
@@ -42,7 +42,7 @@ pub enum CallKind {
         /// The group that they are part of.
         group: Option<u64>,
         /// The writer that sends them to a replicated queue.
-        origin: Option<Origin>,
+        origin: Option<PublishOrigin>,
     },
     /// A chunk, which the home takes as a whole or not at all.
     PublishChunk {

@@ -18,7 +18,7 @@ use super::inbox::{Inbox, RemoteSignal};
 use super::writer::LaneWriter;
 use crate::asked::{NowOrLater, later_or};
 use crate::outbox::Wake;
-use crate::placed::Origin;
+use crate::publish_origin::PublishOrigin;
 use crate::published::{Acceptance, Fate, NotTaken, Published};
 use crate::settlement::Settlement;
 use crate::ticket::{Awaited, StreamId, Ticket};
@@ -118,7 +118,7 @@ impl Lane {
         part: BatchPart<'_>,
         persistent: bool,
         group: Option<u64>,
-        origin: Option<Origin>,
+        origin: Option<PublishOrigin>,
     ) -> Option<Published> {
         let bytes = part.indexes().map(|at| u64::from(part.batch.body_length(at as usize))).sum();
         let (batch, index, count) = (part.batch.clone(), part.index, part.count);

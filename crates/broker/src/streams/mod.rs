@@ -26,7 +26,7 @@ pub use self::late::LateStream;
 pub use self::local::LocalStream;
 pub use self::record::Record;
 use crate::outbox::Outbox;
-use crate::placed::{Origin, OriginTurn};
+use crate::publish_origin::{OriginTurn, PublishOrigin};
 use crate::ticket::{Awaited, StreamId, Ticket};
 
 /// A queue as seen by a commit stream: it has to be applied once a place is reached.
@@ -54,12 +54,12 @@ pub trait CommitStream: Send + Sync {
     fn append(&self, record: Record<'_>, wait: Wait) -> Ticket;
 
     /// Begins a publish of a writer; only replicated queues know of these.
-    fn begin(&self, _: Origin) -> OriginTurn {
+    fn begin(&self, _: PublishOrigin) -> OriginTurn {
         OriginTurn::New
     }
 
     /// Not all messages of a publish that was begun were accepted.
-    fn refused(&self, _: Origin, _: u32) {}
+    fn refused(&self, _: PublishOrigin, _: u32) {}
 
     /// Whether what is appended is never reached.
     fn is_over(&self) -> bool {

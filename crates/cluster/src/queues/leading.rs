@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use leveret_broker::placed::PlacedStream;
+use leveret_broker::replicas::PlacedStream;
 use leveret_log::Nanos;
 use openraft::AsyncRuntime;
 

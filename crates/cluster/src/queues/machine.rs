@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_broker::Broker;
-use leveret_broker::placed::{PlacedState, PlacedStream};
+use leveret_broker::replicas::{PlacedState, PlacedStream};
 use leveret_log::PlacementId;
 use leveret_model::PlacementNumber;
 

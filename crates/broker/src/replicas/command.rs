@@ -15,7 +15,7 @@
 use bytes::{Buf, BufMut, Bytes};
 use leveret_log::{LogId, SettleRange, SettleReason};
 
-use super::origin::Origin;
+use crate::publish_origin::PublishOrigin;
 use crate::streams::Record;
 
 const VERSION: u8 = 1;
@@ -24,7 +24,7 @@ const RANGE_BYTES: usize = 24;
 
 /// The header of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct EntryHeader {
+pub(crate) struct EntryHeader {
     /// Its number among the entries of its leader's term.
     pub sequence: u64,
     /// Every member has all entries below this index.
@@ -38,7 +38,7 @@ pub(super) struct Command {
     pub what: CommandKind,
 }
 
-/// What a command says of its log.
+/// A statement of a command about its log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CommandKind {
     /// It has this message.
@@ -47,7 +47,7 @@ pub(super) enum CommandKind {
     Settle { reason: SettleReason, ranges: Vec<SettleRange> },
     /// A control record.
     Control { kind: u8, payload: Bytes },
-    /// A publish of a writer: see [`super::Origin`].
+    /// A publish of a writer: see [`PublishOrigin`].
     Origin { writer: u64, number: u64, accepted: u32, heard: u64 },
 }
 
@@ -63,14 +63,14 @@ impl CommandKind {
 }
 
 /// Begins an entry.
-pub(super) fn put_header(header: EntryHeader, to: &mut Vec<u8>) {
+pub(crate) fn put_header(header: EntryHeader, to: &mut Vec<u8>) {
     to.put_u8(VERSION);
     to.put_u64_le(header.sequence);
     to.put_u64_le(header.held_below);
 }
 
 /// Adds the origin of a publish, of whose messages so many were accepted.
-pub(super) fn put_origin(origin: Origin, accepted: u32, to: &mut Vec<u8>) {
+pub(crate) fn put_origin(origin: PublishOrigin, accepted: u32, to: &mut Vec<u8>) {
     to.put_u8(4);
     to.put_u64_le(0);
     to.put_u64_le(origin.writer);
@@ -83,7 +83,7 @@ pub(super) fn put_origin(origin: Origin, accepted: u32, to: &mut Vec<u8>) {
 ///
 /// # Panics
 /// If the record is one that replicated queues don't make: chunks, and references to messages in the shared log.
-pub(super) fn put_record(record: Record<'_>, to: &mut Vec<u8>) -> u64 {
+pub(crate) fn put_record(record: Record<'_>, to: &mut Vec<u8>) -> u64 {
     match record {
         Record::Messages { log, first, part, instead } => {
             for (at, number) in part.indexes().zip(first..) {
@@ -199,7 +199,7 @@ mod tests {
             ends.push(entry.len());
             count
         });
-        let origin = Origin { writer: 7, number: 8, epoch: 9, is_first: true, heard: 5 };
+        let origin = PublishOrigin { writer: 7, number: 8, epoch: 9, is_first: true, heard: 5 };
         put_origin(origin, 2, &mut entry);
         ends.push(entry.len());
         let entry = Bytes::from(entry);

@@ -17,7 +17,7 @@ const IN_PART_MAX: usize = 1024;
 
 /// A publish of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Origin {
+pub struct PublishOrigin {
     /// The writer: bits 48 to 63 are its member, 32 to 47 its core, the others a random number of its process.
     pub writer: u64,
     /// The number of the publish.
@@ -30,7 +30,7 @@ pub struct Origin {
     pub heard: u64,
 }
 
-/// What a leader does with a publish.
+/// The decision of a leader on a publish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OriginTurn {
     /// It carries it out.
@@ -46,13 +46,13 @@ pub enum OriginTurn {
 pub struct WriterMark {
     /// The number of the last one.
     pub last: u64,
-    /// Those that were accepted in part, with the number of messages that were accepted.
+    /// The ones that were accepted in part, with the number of messages that were accepted.
     pub in_part: BTreeMap<u64, u32>,
 }
 
 impl WriterMark {
     /// Notes a publish, and what the writer has heard of.
-    pub(super) fn note(&mut self, number: u64, accepted: u32, heard: u64) {
+    pub(crate) fn note(&mut self, number: u64, accepted: u32, heard: u64) {
         self.last = self.last.max(number);
         match accepted {
             ALL => {}
@@ -66,7 +66,7 @@ impl WriterMark {
 }
 
 /// Notes a publish in a table of all writers. Those of earlier processes of the same member send nothing any more.
-pub(super) fn note(table: &mut BTreeMap<u64, WriterMark>, writer: u64, (number, accepted, heard): (u64, u32, u64)) {
+pub(crate) fn note(table: &mut BTreeMap<u64, WriterMark>, writer: u64, (number, accepted, heard): (u64, u32, u64)) {
     if !table.contains_key(&writer) {
         let core = writer >> 32;
         table.retain(|other, _| other >> 32 != core);
@@ -75,11 +75,11 @@ pub(super) fn note(table: &mut BTreeMap<u64, WriterMark>, writer: u64, (number, 
 }
 
 thread_local! {
-    static CURRENT: Cell<Option<(Origin, u32)>> = const { Cell::new(None) };
+    static CURRENT: Cell<Option<(PublishOrigin, u32)>> = const { Cell::new(None) };
 }
 
 /// Makes a call that publishes so many messages of this origin.
-pub(crate) fn publishing<R>(origin: Origin, count: u32, call: impl FnOnce() -> R) -> R {
+pub(crate) fn publishing<R>(origin: PublishOrigin, count: u32, call: impl FnOnce() -> R) -> R {
     CURRENT.set(Some((origin, count)));
     let result = call();
     CURRENT.set(None);
@@ -92,7 +92,7 @@ pub(crate) fn leaves_out_known() {
 }
 
 /// The origin of the messages that are appended now, and the number of them that are accepted if `count` are appended.
-pub(super) fn current(count: u32) -> Option<(Origin, u32)> {
+pub(crate) fn current(count: u32) -> Option<(PublishOrigin, u32)> {
     let (origin, offered) = CURRENT.get()?;
     Some((origin, if count < offered { count } else { ALL }))
 }
@@ -104,7 +104,7 @@ mod tests {
     const WRITER: u64 = 1 << 48 | 7;
 
     #[test]
-    fn what_a_writer_has_heard_of_is_forgotten() {
+    fn publishes_that_a_writer_has_heard_of_are_forgotten() {
         let mut table = BTreeMap::new();
         note(&mut table, WRITER, (1, ALL, 1));
         note(&mut table, WRITER, (2, 0, 1));
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn messages_that_a_limit_refuses_are_told_apart_from_known_ones() {
-        let origin = Origin { writer: WRITER, number: 1, epoch: 1, is_first: true, heard: 1 };
+        let origin = PublishOrigin { writer: WRITER, number: 1, epoch: 1, is_first: true, heard: 1 };
         publishing(origin, 3, || {
             assert_eq!((current(3), current(2)), (Some((origin, ALL)), Some((origin, 2))));
             leaves_out_known();

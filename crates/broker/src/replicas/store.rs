@@ -5,7 +5,7 @@ use std::sync::mpsc::channel;
 
 use leveret_log::{Log, LogId, ReadPlan};
 
-use super::replicas::{PlacedReplicas, is_durable};
+use super::placed_replicas::{PlacedReplicas, is_durable};
 use crate::streams::{Store, StoreId, Waiter};
 use crate::ticket::{Awaited, Ticket};
 

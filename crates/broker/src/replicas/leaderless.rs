@@ -20,12 +20,12 @@ pub(crate) struct LeaderlessStream {
 }
 
 impl LeaderlessStream {
-    pub(super) fn new(id: StreamId, local: StreamRef) -> Arc<Self> {
+    pub(crate) fn new(id: StreamId, local: StreamRef) -> Arc<Self> {
         Arc::new(Self { id, answered: AnsweredCalls::default(), is_led: AtomicBool::new(false), local })
     }
 
     /// There is a leader, or there is none.
-    pub(super) fn set_led(&self, is_led: bool) {
+    pub(crate) fn set_led(&self, is_led: bool) {
         self.is_led.store(is_led, Ordering::Release);
         self.answered.wake_all();
     }

@@ -12,7 +12,7 @@ use bytes::{Buf, BufMut};
 use leveret_log::LogId;
 use leveret_model::PlacementNumber;
 
-use super::origin::WriterMark;
+use crate::publish_origin::WriterMark;
 
 const VERSION: u8 = 1;
 /// Logs of marks begin here: no queue has such an id.

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::command::{EntryHeader, put_header, put_origin, put_record};
-use super::origin::{self, Origin, OriginTurn, WriterMark};
+use crate::publish_origin::{self, OriginTurn, PublishOrigin, WriterMark};
 use crate::streams::{AnsweredCalls, CommitStream, LocalStream, Record, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 
@@ -84,7 +84,7 @@ impl Open {
             self.count += 1;
             return 0;
         }
-        // What is put together is in one entry.
+        // Commands that are put together are in one entry.
         let is_open = |part: &mut Part| part.commands.len() < ENTRY_BYTES;
         let mut part = self.parts.pop_back_if(is_open).unwrap_or_default();
         let before = part.commands.len();
@@ -166,7 +166,7 @@ impl PlacedStream {
 
     fn put(&self, record: Record<'_>, wait: Wait) -> Ticket {
         let origin = match &record {
-            Record::Messages { part, .. } => origin::current(part.count),
+            Record::Messages { part, .. } => publish_origin::current(part.count),
             _ => None,
         };
         let mut open = self.open.lock();
@@ -191,12 +191,12 @@ impl CommitStream for PlacedStream {
         self.put(record, wait)
     }
 
-    fn begin(&self, origin: Origin) -> OriginTurn {
+    fn begin(&self, origin: PublishOrigin) -> OriginTurn {
         if self.open.lock().has_ended {
             return OriginTurn::Lost;
         }
         let mut received = self.received.lock();
-        let Origin { writer, number, epoch, is_first, .. } = origin;
+        let PublishOrigin { writer, number, epoch, is_first, .. } = origin;
         let received = received.entry(writer).or_default();
         if is_first && epoch > received.epoch {
             (received.epoch, received.is_whole) = (epoch, true);
@@ -205,14 +205,14 @@ impl CommitStream for PlacedStream {
             return OriginTurn::Lost;
         }
         if number <= received.mark.last {
-            let accepted = received.mark.in_part.get(&number).copied().unwrap_or(origin::ALL);
+            let accepted = received.mark.in_part.get(&number).copied().unwrap_or(publish_origin::ALL);
             return OriginTurn::Repeated(Ticket::new(self.id, self.appended_place()), accepted);
         }
-        received.mark.note(number, origin::ALL, origin.heard);
+        received.mark.note(number, publish_origin::ALL, origin.heard);
         OriginTurn::New
     }
 
-    fn refused(&self, origin: Origin, accepted: u32) {
+    fn refused(&self, origin: PublishOrigin, accepted: u32) {
         if let Some(received) = self.received.lock().get_mut(&origin.writer) {
             received.mark.note(origin.number, accepted, origin.heard);
         }

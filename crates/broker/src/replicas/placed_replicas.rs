@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::command::{Command, CommandKind, decode};
 use super::mark::{AppliedMark, CONTROL_APPLIED, PlacedState, log_of, placement_of};
-use super::origin::{self, WriterMark};
+use crate::publish_origin::{self, WriterMark};
 use crate::records::{departure_of, live_state_of};
 use crate::streams::{LocalStream, Store as _};
 use crate::ticket::Ticket;
@@ -169,7 +169,7 @@ impl PlacedReplicas {
         }
         for command in &commands {
             if let CommandKind::Origin { writer, number, accepted, heard } = command.what {
-                origin::note(&mut mark.writers, writer, (number, accepted, heard));
+                publish_origin::note(&mut mark.writers, writer, (number, accepted, heard));
             }
         }
         commands.retain(|command| match inner.queues.get(&command.log) {

@@ -1,0 +1,19 @@
+//! Replicas of the queues of placements: what replay builds of their records, with their bytes in the node's own store; and the commit
+//! streams of these queues, whose records are proposals.
+//!
+//! It must not know: machines, clients, and how entries are committed.
+
+mod command;
+mod leaderless;
+mod mark;
+mod placed_replicas;
+mod store;
+mod stream;
+
+pub(crate) use self::leaderless::LeaderlessStream;
+pub use self::mark::{AppliedMark, PlacedState};
+pub(crate) use self::mark::{CONTROL_APPLIED, placement_of};
+pub use self::placed_replicas::{AppliedHere, PlacedReplicas};
+pub(crate) use self::store::PlacedStore;
+pub use self::stream::PlacedStream;
+pub(crate) use self::stream::StreamCalls;
