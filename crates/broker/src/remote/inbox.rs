@@ -4,9 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use leveret_model::QueueId;
-use leveret_queue::{
-    ChunkTurn, ConsumerOptions, CreditState, Flow, Link, Portion, Run, Signal, Taken, TakenChunk, TurnEnd,
-};
+use leveret_queue::{ChunkTurn, CreditState, Flow, Link, Portion, Run, Signal, Taken, TakenChunk, TurnEnd};
 use parking_lot::Mutex;
 
 /// Messages, or whole chunks, that an inbox has room for, as its queue's home counts them.
@@ -74,8 +72,12 @@ pub(super) struct TakenHere {
 }
 
 impl Inbox {
-    pub(super) fn new(queue: QueueId, options: &ConsumerOptions, outlives_lane: bool) -> Self {
-        let (link, key, settles_itself) = (options.link.clone(), options.key, options.automatic_ack);
+    pub(super) fn new(
+        queue: QueueId,
+        (link, key): (Arc<dyn Link>, u64),
+        settles_itself: bool,
+        outlives_lane: bool,
+    ) -> Self {
         Self { queue, link, key, settles_itself, outlives_lane, state: Mutex::default() }
     }
 
@@ -269,7 +271,7 @@ mod tests {
 
     fn inbox() -> (Inbox, Arc<Bell>) {
         let bell = Arc::new(Bell::default());
-        (Inbox::new(QueueId(1), bell.clone(), KEY, false), bell)
+        (Inbox::new(QueueId(1), (bell.clone(), KEY), false, false), bell)
     }
 
     fn taken(first: u64, count: u32) -> Taken {

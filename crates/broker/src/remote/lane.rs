@@ -206,7 +206,7 @@ impl Lane {
     /// A consumer is about to be added.
     /// `outlives` says that it is added on another lane when this one ends, so that it needn't know.
     pub(crate) fn add(&self, queue: QueueId, id: ConsumerId, options: &ConsumerOptions, outlives: bool) {
-        let inbox = Inbox::new(queue, options, outlives);
+        let inbox = Inbox::new(queue, (options.link.clone(), options.key), options.automatic_ack, outlives);
         self.state.lock().consumers.insert(id, Arc::new(inbox));
     }
 
