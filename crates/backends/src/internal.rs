@@ -24,6 +24,10 @@ impl LoopbackUsers {
         self.0.read().clone()
     }
 
+    pub(crate) fn have(&self, name: &str) -> bool {
+        self.0.read().iter().any(|known| known == name)
+    }
+
     /// Replaces the list, until the node stops.
     pub fn set(&self, names: Vec<String>) {
         *self.0.write() = names;
