@@ -248,6 +248,7 @@ impl Process<'_> {
             ],
             fatal,
         );
+        options.set_backends(config)?;
         options.cluster = listeners.cluster_options(config, &options, std::mem::take(&mut self.is_founding));
         if definitions.is_some() {
             // As in RabbitMQ: with definitions, neither guest nor the vhost "/" is created.

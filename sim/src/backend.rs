@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use leveret_broker::Authenticate;
 use leveret_broker::asked::{AnswerPlace, NowOrLater};
-use leveret_broker::authenticate::{LoginOutcome, claimed, later_grant, later_login};
+use leveret_broker::authenticate::{LoginOrigin, LoginOutcome, claimed, later_grant, later_login};
 use leveret_model::{AskedGrants, GrantAnswer, GrantQuestion, Grants, Identity, Topology};
 
 /// Admits everybody under the name that is claimed: at once as a user of the model, or later, in any order. Late ones are no users of the
@@ -55,7 +55,7 @@ impl Backend {
 }
 
 impl Authenticate for Backend {
-    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: bool) -> NowOrLater<LoginOutcome> {
+    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
         let name: Arc<str> = claimed(response).unwrap_or_default().into();
         if !self.is_late.load(Ordering::Relaxed) {
             return NowOrLater::Now(Ok(Identity::of_model(name)));
@@ -66,11 +66,11 @@ impl Authenticate for Backend {
         NowOrLater::Later(outcome)
     }
 
-    fn recognise(&self, _: &Topology, name: &str, _: bool) -> NowOrLater<LoginOutcome> {
+    fn recognise(&self, _: &Topology, name: &str, _: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
         NowOrLater::Now(Ok(Identity::of_model(name)))
     }
 
-    fn ask(&self, _: &Identity, _: &GrantQuestion) -> NowOrLater<GrantAnswer> {
+    fn ask(&self, _: &Topology, _: &Identity, _: &GrantQuestion) -> NowOrLater<GrantAnswer> {
         let (place, answer) = later_grant();
         self.waiting.lock().expect("nothing panics with it").push(Waiting::Grant(place));
         NowOrLater::Later(answer)

@@ -57,7 +57,7 @@ impl<'a> Response<'a> {
     }
 
     /// User and password, if the response is well-formed.
-    pub(crate) fn parse(&self) -> Option<(&'a str, &'a [u8])> {
+    pub fn parse(&self) -> Option<(&'a str, &'a [u8])> {
         let (user, password) = match *self {
             Response::Plain(bytes) => {
                 let mut parts = bytes.split(|byte| *byte == 0);

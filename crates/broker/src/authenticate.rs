@@ -1,5 +1,6 @@
 //! The identity of a connection, as decided by an authenticator.
 
+use core::net::IpAddr;
 use std::borrow::Cow;
 
 use leveret_model::{GrantAnswer, GrantQuestion, Identity, Topology};
@@ -14,6 +15,55 @@ const EXTERNAL: &str = "EXTERNAL";
 /// The outcome of a login: the identity, or the reason of a refusal for the log. The client only learns that it was refused.
 pub type LoginOutcome = Result<Identity, String>;
 
+/// The outcome of a renewal: the identity that the new secret gives.
+pub type RenewalOutcome = Result<Identity, NotRenewed>;
+
+/// The reason why a new secret isn't taken, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotRenewed {
+    /// A backend refused it: it has ended, or is another user's.
+    Refused(String),
+    /// It is none.
+    Failed(String),
+}
+
+impl NotRenewed {
+    /// The text for the client, in RabbitMQ's words.
+    pub fn text(&self) -> &'static str {
+        match self {
+            NotRenewed::Refused(_) => "New secret was refused by one of the backends",
+            NotRenewed::Failed(_) => "Secret update failed",
+        }
+    }
+
+    /// The reason, for the log.
+    pub fn reason(&self) -> &str {
+        match self {
+            NotRenewed::Refused(reason) | NotRenewed::Failed(reason) => reason,
+        }
+    }
+}
+
+/// Where a login comes from, as far as backends are told of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LoginOrigin<'a> {
+    /// The client's address.
+    pub address: Option<IpAddr>,
+    /// Whether the client is on this machine.
+    pub is_loopback: bool,
+    /// Whether it is a request over HTTP, which has backends of its own.
+    pub is_http: bool,
+    /// The client's own id, in a protocol that has one.
+    pub client_id: Option<&'a str>,
+    /// The vhost, in a protocol that names it with the login.
+    pub vhost: Option<&'a str>,
+}
+
+impl LoginOrigin<'static> {
+    /// This machine: commands.
+    pub const HERE: Self = Self { address: None, is_loopback: true, is_http: false, client_id: None, vhost: None };
+}
+
 /// Checks credentials, and answers what identities may do. Implemented by the node over the `auth` crate. No call blocks: a backend
 /// that has to be asked answers later.
 pub trait Authenticate: Send + Sync {
@@ -25,21 +75,36 @@ pub trait Authenticate: Send + Sync {
         topology: &Topology,
         mechanism: &str,
         response: &[u8],
-        peer_is_loopback: bool,
+        origin: LoginOrigin<'_>,
     ) -> NowOrLater<LoginOutcome>;
 
     /// The identity that the peer's certificate names; the certificate is verified already.
-    fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> NowOrLater<LoginOutcome>;
+    fn recognise(&self, topology: &Topology, name: &str, origin: LoginOrigin<'_>) -> NowOrLater<LoginOutcome>;
 
     /// Asks the backend of an identity whose grants are asked for.
-    fn ask(&self, _who: &Identity, _question: &GrantQuestion) -> NowOrLater<GrantAnswer> {
+    fn ask(&self, _topology: &Topology, _who: &Identity, _question: &GrantQuestion) -> NowOrLater<GrantAnswer> {
         NowOrLater::Now(GrantAnswer::Failed)
+    }
+
+    /// The identity of a client that has a new secret. Where secrets don't end, any is taken.
+    fn renew(&self, _topology: &Topology, who: &Identity, _secret: &[u8]) -> NowOrLater<RenewalOutcome> {
+        NowOrLater::Now(Ok(who.clone()))
+    }
+
+    /// Forgets the answers of backends that are kept for a while. Returns whether any are kept.
+    fn clear_cache(&self) -> bool {
+        false
     }
 }
 
 /// Both ends of a login whose outcome comes later. A backend that is gone refuses it.
 pub fn later_login() -> (AnswerPlace<LoginOutcome>, Later<LoginOutcome>) {
     later_or(|| Err("the backend that was asked is gone".to_owned()))
+}
+
+/// Both ends of a renewal whose outcome comes later. A backend that is gone refuses it.
+pub fn later_renewal() -> (AnswerPlace<RenewalOutcome>, Later<RenewalOutcome>) {
+    later_or(|| Err(NotRenewed::Refused("the backend that was asked is gone".to_owned())))
 }
 
 /// Both ends of a grant that is answered later. A backend that is gone has failed.
@@ -54,11 +119,11 @@ pub struct Anybody;
 
 #[cfg(feature = "testing")]
 impl Authenticate for Anybody {
-    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: bool) -> NowOrLater<LoginOutcome> {
+    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
         NowOrLater::Now(claimed(response).map(Identity::of_model).ok_or_else(|| "no name is claimed".to_owned()))
     }
 
-    fn recognise(&self, _: &Topology, name: &str, _: bool) -> NowOrLater<LoginOutcome> {
+    fn recognise(&self, _: &Topology, name: &str, _: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
         NowOrLater::Now(Ok(Identity::of_model(name)))
     }
 }
@@ -78,16 +143,19 @@ pub(crate) fn log_in(
     peer: &Peer,
     mechanism: &str,
     response: Cow<'_, [u8]>,
+    origin: LoginOrigin<'_>,
 ) -> NowOrLater<LoginOutcome> {
+    let origin =
+        LoginOrigin { address: Some(peer.address.ip().to_canonical()), is_loopback: peer.is_loopback(), ..origin };
     if mechanism == EXTERNAL {
         // The response is ignored, as in RabbitMQ: the certificate decides on the identity.
         return match name_in_certificate(peer) {
-            Ok(name) => authenticator.recognise(topology, name, peer.is_loopback()),
+            Ok(name) => authenticator.recognise(topology, name, origin),
             Err(reason) => NowOrLater::Now(Err(reason)),
         };
     }
     match anonymous(settings, mechanism, response) {
-        Some((mechanism, response)) => authenticator.authenticate(topology, mechanism, &response, peer.is_loopback()),
+        Some((mechanism, response)) => authenticator.authenticate(topology, mechanism, &response, origin),
         None => {
             let reason = "anonymous logins are disabled: set anonymous_login_user to allow them";
             NowOrLater::Now(Err(reason.to_owned()))

@@ -22,7 +22,7 @@ use thiserror::Error;
 use crate::addresses::AddressesElsewhere;
 use crate::alarms::{AlarmSource, Alarms};
 use crate::asked::{AnswerPlace, NowOrLater, later};
-use crate::authenticate::{self, Authenticate, LoginOutcome};
+use crate::authenticate::{self, Authenticate, LoginOrigin, LoginOutcome};
 use crate::bodies::{Bodies, BodyJob};
 use crate::clients::Clients;
 use crate::connection_state::ConnectionStatus;
@@ -543,10 +543,16 @@ impl Broker {
         Handshake::new(self.unauthenticated.clone(), ConnectionId(self.fresh_id()), wake)
     }
 
-    /// Logs in by an offered mechanism.
-    pub fn log_in(&self, peer: &Peer, mechanism: &str, response: Cow<'_, [u8]>) -> NowOrLater<LoginOutcome> {
+    /// Logs in by an offered mechanism. The addresses are those of `peer`.
+    pub fn log_in(
+        &self,
+        peer: &Peer,
+        mechanism: &str,
+        response: Cow<'_, [u8]>,
+        origin: LoginOrigin<'_>,
+    ) -> NowOrLater<LoginOutcome> {
         let topology = self.registry.snapshot().topology.clone();
-        authenticate::log_in(&*self.authenticator, &topology, &self.settings, peer, mechanism, response)
+        authenticate::log_in(&*self.authenticator, &topology, &self.settings, peer, mechanism, response, origin)
     }
 
     /// Checks a message's user-id: it must name its publisher, unless that has the tag `impersonator`.

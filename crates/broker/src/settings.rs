@@ -168,7 +168,7 @@ impl Default for Settings {
         let own = env!("CARGO_PKG_VERSION");
         Self {
             frame_max: 131_072,
-            initial_frame_max: 8192,
+            initial_frame_max: 73_728,
             channel_max: 2047,
             heartbeat_s: 60,
             max_message_size: 16 << 20,

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use crate::amqp10::Amqp10Settings;
+use crate::backends::LoginBackends;
 use crate::cluster::ClusterConfig;
 use crate::credentials::CredentialValidator;
 use crate::deprecated::DeprecatedSettings;
@@ -37,6 +38,8 @@ pub struct Config {
     pub prometheus_ssl: Option<TlsEndpoint>,
     /// `tcp_listen_options.*`.
     pub tcp_options: TcpOptions,
+    /// The backends of logins.
+    pub backends: LoginBackends,
     /// The keys `mqtt.*`.
     pub mqtt: MqttConfig,
     /// The keys `stream.*`.
@@ -291,6 +294,7 @@ impl Default for Config {
             certificate_login: CertificateLogin::default(),
             management_ssl: None,
             prometheus_ssl: None,
+            backends: LoginBackends::default(),
             mqtt: MqttConfig::default(),
             stream: StreamConfig::default(),
             proxy_protocol: false,
@@ -312,7 +316,7 @@ impl Default for Config {
             vhost_defaults: VhostDefaults::default(),
             heartbeat_s: 60,
             frame_max: 131_072,
-            initial_frame_max: 8192,
+            initial_frame_max: 73_728,
             channel_max: 2047,
             max_connections: Some(200_000),
             handshake_timeout_ms: 10_000,

@@ -9,6 +9,7 @@
 
 mod advanced;
 mod amqp10;
+mod backends;
 mod cluster;
 mod config;
 mod credentials;
@@ -33,6 +34,10 @@ mod units;
 mod vhost_defaults;
 
 pub use amqp10::Amqp10Settings;
+pub use backends::{
+    BackendKind, CacheSettings, Chain, ChainEntry, ClientTls, HttpServiceSettings, LoginBackends, OAuth2Settings,
+    ProviderSettings, ResourceServerSettings,
+};
 pub use cluster::{AlarmScope, CLUSTER_PORT, ClusterConfig, DiscoveryBackend, LeaderLocator};
 pub use config::{
     Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark,

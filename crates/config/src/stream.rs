@@ -46,7 +46,7 @@ impl Default for StreamConfig {
             proxy_protocol: false,
             max_connections: None,
             frame_max: 1 << 20,
-            initial_frame_max: 8192,
+            initial_frame_max: 73_728,
             heartbeat_s: 60,
             uncompressed_max: 64 << 20,
             partitions_max: 1000,

@@ -1,6 +1,6 @@
 //! advanced.config as RabbitMQ's users write it.
 
-use leveret_config::Config;
+use leveret_config::{BackendKind, Config};
 
 fn read(text: &str) -> (Config, Vec<String>) {
     let mut config = Config::default();
@@ -168,8 +168,10 @@ fn a_term_is_a_warning_where_its_key_is_one() {
 fn a_term_is_refused_where_its_key_is_refused() {
     for (text, part) in [
         ("[{rabbitmq_auth_backend_ldap, [{servers, [\"ldap\"]}]}].", "'auth_ldap.servers' is not built yet"),
-        ("[{rabbitmq_auth_backend_http, [{user_path, \"http://a\"}]}].", "'auth_http.user_path' is not built yet"),
-        ("[{rabbit, [{auth_backends, [rabbit_auth_backend_ldap]}]}].", "only internal or rabbit_auth_backend_internal"),
+        (
+            "[{rabbit, [{auth_backends, [rabbit_auth_backend_ldap]}]}].",
+            "the backend 'rabbit_auth_backend_ldap' isn't built yet",
+        ),
         (
             "[{rabbit, [{default_pass, {encrypted, <<\"x\">>}}]}].",
             "default_pass: values that are encrypted aren't read",
@@ -182,6 +184,30 @@ fn a_term_is_refused_where_its_key_is_refused() {
     }
     let (_, warnings) = read("[{rabbit, [{auth_backends, [rabbit_auth_backend_internal]}]}].");
     assert_eq!(warnings, [""; 0]);
+}
+
+#[test]
+fn terms_of_backends_are_their_keys() {
+    let (config, warnings) = read(
+        "[{rabbit, [{auth_backends, [{rabbit_auth_backend_oauth2, [rabbit_auth_backend_internal, rabbit_auth_backend_http]},\n\
+                                     rabbit_auth_backend_cache]}]},\n\
+          {rabbitmq_auth_backend_http, [{http_method, post}, {user_path, \"https://a/user\"},\n\
+                                        {ssl_options, [{verify, verify_none}]}]},\n\
+          {rabbitmq_auth_backend_cache, [{cached_backend, {rabbit_auth_backend_http, rabbit_auth_backend_internal}}]},\n\
+          {rabbitmq_auth_backend_oauth2, [{resource_server_id, <<\"r\">>}, {extra_scopes_source, <<\"roles\">>},\n\
+                                          {key_config, [{jwks_url, <<\"https://a/keys\">>}, {cacertfile, \"/roots\"}]}]}].",
+    );
+    assert_eq!(warnings, [""; 0]);
+    let backends = config.backends;
+    assert_eq!(backends.chain[&1].login(), BackendKind::OAuth2);
+    assert_eq!(backends.chain[&1].grants(), [BackendKind::Internal, BackendKind::Http]);
+    assert_eq!(backends.chain[&2].login(), BackendKind::Cache);
+    assert!(backends.http.posts && backends.http.tls.trusts_any);
+    assert_eq!(backends.cache.cached.grants(), [BackendKind::Internal]);
+    let oauth2 = &backends.oauth2;
+    assert_eq!(oauth2.server.additional_scopes_key.as_deref(), Some("roles"));
+    assert_eq!(oauth2.provider.jwks_uri.as_deref(), Some("https://a/keys"));
+    assert_eq!(oauth2.provider.tls.tls.cacertfile.as_deref(), Some("/roots"));
 }
 
 /// RabbitMQ's own example, without its comments.

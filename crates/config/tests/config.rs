@@ -1,8 +1,8 @@
 //! Files and `--set` as users write them.
 
 use leveret_config::{
-    AlarmScope, Config, DefaultQueueType, DiscoveryBackend, DiskFreeLimit, KeyState, Listener, LogLevel,
-    MemoryWatermark, TlsVersion, documented,
+    AlarmScope, BackendKind, Config, DefaultQueueType, DiscoveryBackend, DiskFreeLimit, KeyState, Listener, LogLevel,
+    LoginBackends, MemoryWatermark, TlsVersion, documented,
 };
 
 fn read(text: &str) -> Config {
@@ -156,10 +156,7 @@ fn obsolete_and_harmless_keys_warn_and_others_are_refused() {
 #[test]
 fn a_refused_key_accepts_a_value_that_changes_nothing() {
     for (taken, refused) in [
-        ("auth_backends.1 = internal", "auth_backends.1 = ldap"),
-        ("auth_backends.1 = rabbit_auth_backend_internal", "auth_backends.2 = http"),
-        ("auth_backends.1.authn = internal", "auth_backends.1.authz = cache"),
-        ("http_dispatch.auth_backends.1 = internal", "http_dispatch.auth_backends.1 = oauth2"),
+        ("auth_oauth2.https.crl_check = false", "auth_oauth2.https.crl_check = true"),
         ("management.listener.ssl = false", "management.listener.ssl = true"),
         ("management.oauth_enabled = false", "management.oauth_enabled = true"),
         ("management.ssl.crl_check = false", "management.ssl.crl_check = true"),
@@ -336,6 +333,73 @@ fn defaults_of_new_vhosts_are_kept_by_name() {
     assert!(error.contains("expected a whole number, got 'many'"), "{error}");
 }
 
+fn backends(text: &str) -> LoginBackends {
+    let mut config = Config::default();
+    config.read("rabbitmq.conf", text).expect("is right");
+    config.backends
+}
+
+#[test]
+fn chains_of_backends_are_kept_in_their_order() {
+    use BackendKind::{Cache, Http, Internal, OAuth2};
+    let backends = backends(
+        "auth_backends.2 = rabbit_auth_backend_internal\nauth_backends.1 = oauth2\nauth_backends.10.authn = http\n\
+         auth_backends.10.authz = internal, http\nauth_backends.11.authz = cache\n\
+         http_dispatch.auth_backends.1 = rabbit_auth_backend_uaa",
+    );
+    let chain: Vec<_> = backends.chain.values().map(|entry| (entry.login(), entry.grants())).collect();
+    let expected =
+        [(OAuth2, vec![OAuth2]), (Internal, vec![Internal]), (Http, vec![Internal, Http]), (Cache, vec![Cache])];
+    assert_eq!(chain, expected);
+    assert!(backends.chain[&1].is_one() && !backends.chain[&10].is_one());
+    assert_eq!(backends.http_chain[&1].login(), OAuth2);
+    assert!(backends.use_kind(Http) && !self::backends("auth_backends.1 = cache").use_kind(Http));
+    assert!(self::backends("auth_backends.1 = cache\nauth_cache.cached_backend.authz = http").use_kind(Http));
+    for (wrong, part) in [
+        ("auth_backends.1 = ldap", "the backend 'ldap' isn't built yet; there are internal"),
+        ("auth_backends.1 = rabbit_auth_backend_ldap", "isn't built yet"),
+        ("auth_backends.2 = kerberos", "there is no backend 'kerberos'"),
+        ("auth_backends.x = internal", "expected a whole number"),
+        ("auth_backends.1.authz = internal ldap", "isn't built yet"),
+        ("auth_cache.cached_backend = cache", "a cache can't be cached"),
+        ("auth_cache.cache_ttl = 0", "expected 1 to 86400000"),
+        ("auth_http.http_method = put", "expected get or post"),
+        ("auth_http.user_path = localhost", "expected a URL"),
+        ("auth_oauth2.jwks_url = http://x", "expected a URL that begins with https://"),
+        ("auth_oauth2.preferred_username_claims.x = a", "expected a whole number"),
+        ("auth_ldap.servers.1 = x", "'auth_ldap.servers.1' is not built yet"),
+    ] {
+        let error = error(wrong);
+        assert!(error.contains(part), "{wrong}: {error}");
+    }
+}
+
+#[test]
+fn servers_and_providers_of_tokens_are_kept_by_name() {
+    let oauth2 = backends(
+        "auth_oauth2.resource_server_id = r\nauth_oauth2.scope_prefix = ''\n\
+         auth_oauth2.scope_aliases.admin = a b\nauth_oauth2.scope_aliases.1.alias = x/y\n\
+         auth_oauth2.scope_aliases.1.scope = c\nauth_oauth2.preferred_username_claims.2 = sub\n\
+         auth_oauth2.resource_servers.one.id = other\nauth_oauth2.resource_servers.one.oauth_provider_id = kc\n\
+         auth_oauth2.resource_servers.one.preferred_username_claims.1 = email\n\
+         auth_oauth2.resource_servers.one.scope_aliases.dev = d\n\
+         auth_oauth2.resource_servers.one.scope_aliases.7.alias = z\n\
+         auth_oauth2.oauth_providers.kc.issuer = https://kc\nauth_oauth2.oauth_providers.kc.signing_keys.k1 = /key\n\
+         auth_oauth2.oauth_providers.kc.https.verify = verify_none\nauth_oauth2.oauth_providers.kc.algorithms.1 = RS256\n\
+         auth_oauth2.discovery_endpoint_params.appid = 5",
+    )
+    .oauth2;
+    let (root, one, kc) = (&oauth2.server, &oauth2.servers["one"], &oauth2.providers["kc"]);
+    assert_eq!((root.id.as_deref(), root.scope_prefix.as_deref()), (Some("r"), Some("")));
+    assert_eq!((&*root.aliases["admin"], &root.numbered_aliases["1"].0), ("a b", &Some("x/y".to_owned())));
+    assert_eq!((&*root.username_claims[&2], &*one.username_claims[&1]), ("sub", "email"));
+    assert_eq!((one.id.as_deref(), one.provider.as_deref()), (Some("other"), Some("kc")));
+    assert_eq!((&*one.aliases["dev"], &one.numbered_aliases["7"].0), ("d", &Some("z".to_owned())));
+    assert_eq!((kc.issuer.as_deref(), &*kc.signing_keys["k1"]), (Some("https://kc"), "/key"));
+    assert!(kc.tls.trusts_any && !oauth2.provider.tls.trusts_any);
+    assert_eq!((&*kc.algorithms[&1], &*oauth2.provider.discovery_params["appid"]), ("RS256", "5"));
+}
+
 #[test]
 fn every_key_of_rabbitmq_is_known() {
     let keys = include_str!("../../../tests/golden/rabbitmq-4.3.6-conf-keys.txt");
@@ -375,6 +439,16 @@ fn defaults_in_the_table_are_those_of_the_config() {
             "the name or address that the client used, in a cluster the host in the node's name",
             "the port that the client used",
             "25672, or a free one",
+            "those of auth_backends",
+            "the id and a dot",
+            "true, if unset",
+            "all that fit the key",
+            "30 for nbf, 0 for exp",
+            "the name",
+            "the host",
+            // An entry of a cache says who is asked.
+            "internal",
+            ".well-known/openid-configuration",
         ];
         if spoken.contains(&doc.default) || doc.name.contains('$') {
             continue;

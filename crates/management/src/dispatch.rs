@@ -20,9 +20,10 @@ use crate::forwarded::routes;
 use crate::forwarding;
 use crate::identity::{OWN_REQUEST, Requester};
 use crate::lookup::{check, matching};
+use crate::missing_answers;
 use crate::page;
 use crate::percent::query_pairs;
-use crate::route::{Access, Route};
+use crate::route::{Access, Method, Route};
 use crate::serve::HttpClient;
 
 /// Limit of the body of an unauthenticated request, in bytes: public routes need none.
@@ -141,9 +142,17 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     if !is_public && let Some(client) = client {
         client.let_in();
     }
-    match check(route, &words, &identity, &api.topology()) {
-        Err(Error::NotFound) if api.catches_up().await => check(route, &words, &identity, &api.topology())?,
+    let is_granted = || check(route, &words, &identity, &api.topology());
+    let mut granted = is_granted();
+    if missing_answers::ask(&api, &identity).await {
+        granted = is_granted();
+    }
+    match granted {
+        Err(Error::NotFound) if api.catches_up().await => is_granted()?,
         other => other?,
+    }
+    if route.method == Method::Get && route.parameter("vhost", &words).is_none() {
+        missing_answers::ask_vhosts(&api, &identity).await;
     }
     let query_text = parts.uri.query().unwrap_or("").to_owned();
     let query = query_pairs(&query_text).collect::<Result<_, _>>()?;
@@ -161,8 +170,24 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     match is_public && !door.is_local {
         // It has no identity, on whose behalf another member could be asked.
         true => (route.run)(call).await,
-        false => forwarding::run(call, route, &Original { method: &parts.method, path: &path }).await,
+        false => run(call, route, &Original { method: &parts.method, path: &path }).await,
     }
+}
+
+/// Answers a request, anew while a backend's answers were missing. A handler that changes something asks for its permit before.
+async fn run(call: Call, route: &Route, original: &Original<'_>) -> Result<Response, Error> {
+    if call.identity.who().asked().is_none() {
+        return forwarding::run(call, route, original).await;
+    }
+    let is_read = matches!(*original.method, HttpMethod::GET | HttpMethod::HEAD);
+    for _ in 0..missing_answers::ROUNDS_MAX {
+        let answered = forwarding::run(call.clone(), route, original).await;
+        let may_repeat = is_read || answered.is_err();
+        if !may_repeat || !missing_answers::ask(&call.api, &call.identity).await {
+            return answered;
+        }
+    }
+    forwarding::run(call, route, original).await
 }
 
 /// Reads the body of a request into one buffer.

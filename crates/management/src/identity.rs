@@ -5,6 +5,7 @@ use std::time::Instant;
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use leveret_broker::authenticate::LoginOrigin;
 use leveret_broker::category::USER;
 use leveret_model::{Action, Identity, Permit, Refused, Topology, User, authorize, authorize_local};
 
@@ -72,7 +73,8 @@ impl Requester {
 
     /// Whether the user can see objects in `vhost`: it has permissions there, or administers the node.
     pub(crate) fn sees(&self, topology: &Topology, vhost: &str) -> bool {
-        self.is_administrator() || self.who().enters(topology, vhost)
+        // If a backend has to answer first, the question is noted, and the request is answered anew later.
+        self.is_administrator() || authorize(topology, self.who(), vhost, Action::Enter).is_ok()
     }
 
     /// The vhosts visible to the user.
@@ -144,6 +146,10 @@ impl Requester {
         if !has_tried && let Some(id) = session_of(headers) {
             return Self::of_session(api, id, only_reads || headers.contains_key(OWN_REQUEST));
         }
+        if let Some(token) = bearer_of(headers) {
+            let account = log_in(api, b"", token.as_bytes(), peer).await?;
+            return Ok(Requester { account, is_local: false, session: None });
+        }
         if api.rules().disable_basic_auth {
             return Err(Error::BasicAuthIsOff(if has_tried { "basic auth disabled" } else { "no credentials" }));
         }
@@ -206,6 +212,12 @@ fn check_tags(user: &User) -> Result<(), Error> {
     }
 }
 
+/// The token of a request (RFC 6750, 2.1).
+fn bearer_of(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
+}
+
 /// The session that a request's cookies name.
 pub(crate) fn session_of(headers: &HeaderMap) -> Option<SessionId> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
@@ -227,9 +239,11 @@ pub(crate) async fn log_in(
         return Err(Error::WrongPassword);
     }
     let response = [&[0], claimed, &[0], password].concat();
-    let loopback = peer.is_some_and(|peer| peer.ip().to_canonical().is_loopback());
+    let address = peer.map(|peer| peer.ip().to_canonical());
+    let is_loopback = address.is_some_and(|address| address.is_loopback());
+    let origin = LoginOrigin { address, is_loopback, is_http: true, ..LoginOrigin::default() };
     let topology = api.topology();
-    let outcome = api.answer(api.broker().authenticator.authenticate(&topology, "PLAIN", &response, loopback)).await?;
+    let outcome = api.answer(api.broker().authenticator.authenticate(&topology, "PLAIN", &response, origin)).await?;
     api.logins().count(outcome.is_ok());
     let who = outcome.map_err(|reason| {
         let claimed = String::from_utf8_lossy(claimed);

@@ -55,6 +55,7 @@ mod members;
 mod merging;
 mod metrics;
 mod missing;
+mod missing_answers;
 mod nodes;
 mod openapi;
 mod overview;

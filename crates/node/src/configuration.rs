@@ -3,18 +3,20 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
+use leveret_backends::{Backends, BackendsError, LoopbackUsers, Passwords};
 use leveret_broker::notices::{EVENT_EXCHANGE, LOG_EXCHANGE, NoticeVhosts};
 use leveret_broker::quota::{QuotaLimits, Scoped};
 use leveret_broker::settings::{EventForm, GlobalPrefetch, IfPresent, LinkCredit, Stamps};
 use leveret_broker::{Protocol, Settings};
 use leveret_config::{
-    AlarmScope, Config, DefaultUser, DiscoveryBackend, DiskFreeLimit, Endpoint, Listener, MemoryWatermark,
+    AlarmScope, BackendKind, ClientTls, Config, DefaultUser, DiscoveryBackend, DiskFreeLimit, Endpoint, Listener,
+    LoginBackends, MemoryWatermark,
 };
 use leveret_model::{DeprecatedFeatures, Durability, LeaderLocator, Limits};
 use leveret_peer::GossipSetting;
+use tracing::warn;
 
 use crate::alarms::AlarmLimits;
-use crate::authenticate::{LoopbackUsers, Passwords};
 use crate::cluster::discovery::Discovery;
 use crate::cluster::gossip::{AdvertisedAddress, OwnWords};
 use crate::clustering::ClusterOptions;
@@ -23,7 +25,7 @@ use crate::first_user::{self, FirstUser};
 use crate::listener_kind::ListenerKind;
 use crate::memory;
 use crate::node::{NodeOptions, StartError};
-use crate::{listener_kind, volume};
+use crate::{listener_kind, tls, volume};
 
 impl NodeOptions {
     /// The options by the configuration, for a node that speaks `protocols`. `fatal` is called with the text of a
@@ -52,6 +54,43 @@ impl NodeOptions {
             loopback_users,
             cluster: None,
             fatal,
+        }
+    }
+}
+
+impl NodeOptions {
+    /// Sets the backends of logins by the configuration. A chain of users of the node alone needs none.
+    ///
+    /// # Errors
+    /// An address, a file or a key is of no use.
+    pub fn set_backends(&mut self, config: &Config) -> Result<(), BackendsError> {
+        let settings = &config.backends;
+        if Backends::are_internal(settings) {
+            return Ok(());
+        }
+        warn_of_unverified(settings);
+        let tls = |settings: &ClientTls| tls::backend_config(settings).map_err(|error| error.to_string());
+        self.authenticate = Backends::start(settings, self.loopback_users.clone(), &tls)?;
+        Ok(())
+    }
+}
+
+/// Warns of servers whose certificates aren't verified: anybody between us and them could log anybody in.
+fn warn_of_unverified(settings: &LoginBackends) {
+    let oauth2 = &settings.oauth2;
+    let providers = oauth2.providers.iter().map(|(name, provider)| {
+        (format!("auth_oauth2.oauth_providers.{name}.https"), &provider.tls, BackendKind::OAuth2)
+    });
+    let all = [
+        ("auth_http.ssl_options".to_owned(), &settings.http.tls, BackendKind::Http),
+        ("auth_oauth2.https".to_owned(), &oauth2.provider.tls, BackendKind::OAuth2),
+    ];
+    for (prefix, tls, kind) in all.into_iter().chain(providers) {
+        if settings.use_kind(kind) && (tls.trusts_any || tls.takes_any_name) {
+            let what = if tls.trusts_any { "certificate" } else { "name" };
+            warn!(
+                "{prefix}: the {what} of the server isn't verified, so another one could take its place and let anybody in"
+            );
         }
     }
 }

@@ -10,7 +10,6 @@
 //! Reading order: [`Node`], `cores` (`cores/connection.rs` is the heart), `disk`; [`offline`] is for directories without a node.
 
 mod alarms;
-mod authenticate;
 mod clock;
 mod clock_follower;
 mod cluster;
@@ -42,7 +41,6 @@ mod tls;
 mod volume;
 
 pub use alarms::AlarmLimits;
-pub use authenticate::{LoopbackUsers, Passwords};
 pub use clock::Clock;
 pub use cluster::gossip::ToldByMember;
 pub use cluster::view::{ClusterFigures, ClusterSeen, ClusterView, LinkFigures};
@@ -57,6 +55,7 @@ pub use disk::FsDisk;
 pub use first_user::FirstUser;
 pub use identity::IdentityError;
 pub use incoming::next as next_connection;
+pub use leveret_backends::{BackendsError, LoopbackUsers, Passwords};
 pub use leveret_cluster::{ReplicaRole, ReplicaStatus};
 pub use leveret_peer::{
     FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse, Gossip, GossipCount, GossipListener,

@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, Sender};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
+use leveret_backends::LoopbackUsers;
 use leveret_broker::protocol::NotSpoken;
 use leveret_broker::settings::NameSecret;
 use leveret_broker::{AlarmSource, Authenticate, Broker, Protocol, Settings, Setup};
@@ -17,7 +18,6 @@ use parking_lot::Mutex;
 use tracing::{info, warn};
 
 use crate::alarms::{self, AlarmLimits, AlarmMonitor, SharedLimits};
-use crate::authenticate::LoopbackUsers;
 use crate::clock::Clock;
 use crate::clock_follower;
 use crate::cluster::ClusterRemote;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leveret_broker::asked::NowOrLater;
-use leveret_broker::authenticate::LoginOutcome;
+use leveret_broker::authenticate::{LoginOrigin, LoginOutcome};
 use leveret_broker::{Authenticate, Settings};
 use leveret_model::Topology;
 use leveret_node::offline::{OfflineDirectory, verify};
@@ -22,11 +22,11 @@ const HEADER: &[u8] = b"AMQP\0\0\x09\x01";
 struct Nobody;
 
 impl Authenticate for Nobody {
-    fn authenticate(&self, _: &Topology, _: &str, _: &[u8], _: bool) -> NowOrLater<LoginOutcome> {
+    fn authenticate(&self, _: &Topology, _: &str, _: &[u8], _: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
         NowOrLater::Now(Err("nobody may".to_owned()))
     }
 
-    fn recognise(&self, _: &Topology, _: &str, _: bool) -> NowOrLater<LoginOutcome> {
+    fn recognise(&self, _: &Topology, _: &str, _: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
         NowOrLater::Now(Err("nobody may".to_owned()))
     }
 }

@@ -32,7 +32,7 @@ impl Session {
                 Ok(())
             }
             (Phase::Running, Method::ConnectionUpdateSecret(update)) => {
-                self.update_secret(&update.reason.to_string(), now)
+                self.update_secret(update.new_secret, &update.reason.to_string(), now)
             }
             (Phase::Running, _) => {
                 let text = format!("unexpected method in connection state running: {}", method.name());

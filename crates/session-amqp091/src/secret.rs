@@ -5,19 +5,29 @@ use std::collections::BTreeSet;
 use leveret_amqp091::{Method, ReplyCode, encode_method, method::connection};
 use leveret_model::Action;
 
-use super::error::{ProtocolError, Result};
+use super::error::{ProtocolError, Result, unanswered};
 use super::session::Session;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::CONSUMER;
 
 impl Session {
-    /// The client renewed the secret that it logged in with. Users of the node's own database have no token that could expire, so
-    /// there is nothing to check: as in RabbitMQ, any secret is taken, and the consumers that the user may not have any more are
+    /// The client renewed the secret that it logged in with. A token is checked like that of a login. Users of the node's own database
+    /// have none that could expire: as in RabbitMQ, any secret is taken. The consumers that the user may not have any more are
     /// cancelled. Publishes are authorized one by one.
     ///
     /// # Errors
-    /// 530: the user may not enter the vhost any more.
-    pub(crate) fn update_secret(&mut self, reason: &str, now: Now) -> Result<()> {
+    /// 530: the backend refused the secret, or the user may not enter the vhost any more.
+    pub(crate) fn update_secret(&mut self, secret: &[u8], reason: &str, now: Now) -> Result<()> {
+        match self.client.check_renewal(secret, now).ok_or_else(unanswered)? {
+            Ok(who) => {
+                let mechanism = self.client.mechanism.clone();
+                self.client.log_in(who, &mechanism, now);
+            }
+            Err(not_renewed) => {
+                self.told().secret_refused(not_renewed.reason());
+                return Err(ProtocolError::new(ReplyCode::NotAllowed, not_renewed.text()));
+            }
+        }
         self.told().secret_updated(reason);
         if self.client.no_longer_grants(Action::Enter).is_some() {
             let text =

@@ -70,6 +70,8 @@ pub(crate) struct Connection {
     pub(crate) responses: VecDeque<Waiting>,
     /// Whether the request that is being served renews the token.
     pub(crate) renews_token: bool,
+    /// A request of this connection had a token that was refused, with this text: the connection ends after the response.
+    pub(crate) refused_token: Option<&'static str>,
     pub(crate) transactions: Transactions,
     pub(crate) held: InputHold,
     /// The client maintains the node, and stays connected while it is in maintenance.
@@ -107,6 +109,7 @@ impl Connection {
             answers: Answers::default(),
             responses: VecDeque::new(),
             renews_token: false,
+            refused_token: None,
             transactions: Transactions::default(),
             held: InputHold::No,
             ignores_maintenance: false,

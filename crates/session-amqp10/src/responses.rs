@@ -1,5 +1,6 @@
 //! The half of a pair on which responses go out: in the order of the requests, as the client's credit allows.
 
+use leveret_amqp10::condition;
 use leveret_model::{Action, Refused};
 
 use super::connection::Connection;
@@ -57,6 +58,7 @@ impl Connection {
             && let Ok(request) = Request::parse(&message)
         {
             waiting.response = self.respond(&request, &message, now);
+            waiting.renews_token = std::mem::take(&mut self.renews_token);
             if waiting.response.is_unserved() {
                 // The backend is asked now; the frame of the request isn't taken again, but the request is served again.
                 let _is_asking = self.client.parks(now);
@@ -86,6 +88,10 @@ impl Connection {
             let gone = std::mem::take(&mut waiting.gone);
             self.send_response(waiting, now);
             gone.into_iter().for_each(|key| self.queue_gone(key, now));
+        }
+        if let Some(text) = self.refused_token.filter(|_| self.responses.is_empty()) {
+            self.refused_token = None;
+            return self.fail(Failure::connection(condition::UNAUTHORIZED_ACCESS, text), now);
         }
         if renews_token {
             self.end_forbidden(now);

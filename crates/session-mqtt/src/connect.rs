@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use leveret_broker::authenticate::LoginOrigin;
 use leveret_broker::settings::IN_MAINTENANCE;
 use leveret_broker::time::{Now, SECOND};
 use leveret_message::mqtt::routing_key;
@@ -45,7 +46,7 @@ impl Session {
         }
         let response = [b"\0", user.as_bytes(), b"\0", &password].concat();
         if !self.client.is_logged_in() {
-            self.log_in(response, now)?;
+            self.log_in(response, &vhost, now)?;
         }
         if self.client.identity.asked().is_some() {
             self.await_grants(&snapshot.topology, &vhost, connect)?;
@@ -55,8 +56,10 @@ impl Session {
         Ok(())
     }
 
-    fn log_in(&mut self, response: Vec<u8>, now: Now) -> Result<(), BrokenRule> {
-        let outcome = self.client.check_login("PLAIN", Cow::Owned(response), now);
+    fn log_in(&mut self, response: Vec<u8>, vhost: &str, now: Now) -> Result<(), BrokenRule> {
+        let client_id = self.client_id.clone();
+        let origin = LoginOrigin { client_id: Some(&client_id), vhost: Some(vhost), ..LoginOrigin::default() };
+        let outcome = self.client.check_login_from(origin, "PLAIN", Cow::Owned(response), now);
         let who = outcome.unwrap_or_else(|| Err("the backend hasn't answered yet".to_owned())).map_err(|reason| {
             let code = match reason.contains("localhost") {
                 true => ReasonCode::NOT_AUTHORIZED,

@@ -12,6 +12,9 @@ use leveret_broker::time::{Now, SECOND};
 /// The owners of the program.
 const COPYRIGHT: &str = "Copyright (c) the authors of Leveret";
 
+/// Frames of an open connection may always have this many bytes, whatever the client asks for.
+const FRAME_MAX_LOWEST: u32 = 8_192;
+
 impl Session {
     /// `PeerProperties`.
     pub(crate) fn peer_properties(&mut self, correlation: u32, properties: Pairs<'_>) {
@@ -142,7 +145,8 @@ impl Session {
             (other, own) => other.min(own),
         };
         // Smaller ones have no room for requests, and clients don't keep to them.
-        self.frame_max = if frame_max == 0 { 0 } else { frame_max.max(self.settings.initial_frame_max) };
+        self.frame_max =
+            if frame_max == 0 { 0 } else { frame_max.max(self.settings.initial_frame_max.min(FRAME_MAX_LOWEST)) };
         self.heartbeat_s = heartbeat_s;
         self.client.input_every = 2 * u64::from(heartbeat_s) * SECOND;
         self.client.output_every = u64::from(heartbeat_s) * SECOND / 2;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use leveret_broker::Authenticate;
 use leveret_broker::asked::{AnswerPlace, NowOrLater};
-use leveret_broker::authenticate::{LoginOutcome, claimed, later_grant, later_login};
+use leveret_broker::authenticate::{LoginOrigin, LoginOutcome, claimed, later_grant, later_login};
 use leveret_model::{GrantAnswer, GrantQuestion, Identity, Topology};
 
 /// Questions that have no answer.
@@ -24,21 +24,21 @@ impl Authenticate for Backend {
         topology: &Topology,
         mechanism: &str,
         response: &[u8],
-        peer_is_loopback: bool,
+        origin: LoginOrigin<'_>,
     ) -> NowOrLater<LoginOutcome> {
         if claimed(response) != Some("robot") {
-            return self.internal.authenticate(topology, mechanism, response, peer_is_loopback);
+            return self.internal.authenticate(topology, mechanism, response, origin);
         }
         let (place, outcome) = later_login();
         self.logins.lock().expect("no panic").push(place);
         NowOrLater::Later(outcome)
     }
 
-    fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> NowOrLater<LoginOutcome> {
-        self.internal.recognise(topology, name, peer_is_loopback)
+    fn recognise(&self, topology: &Topology, name: &str, origin: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
+        self.internal.recognise(topology, name, origin)
     }
 
-    fn ask(&self, _: &Identity, question: &GrantQuestion) -> NowOrLater<GrantAnswer> {
+    fn ask(&self, _: &Topology, _: &Identity, question: &GrantQuestion) -> NowOrLater<GrantAnswer> {
         let (place, answer) = later_grant();
         self.grants.lock().expect("no panic").push((question.clone(), place));
         NowOrLater::Later(answer)

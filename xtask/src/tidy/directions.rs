@@ -28,11 +28,12 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("session-mqtt", &["session", "broker", "mqtt", "message", "routing", "queue", "model", "log", "metrics"]),
     ("session-peer", &["broker", "peer", "message", "queue", "model", "log"]),
     ("auth", &["model"]),
+    ("backends", &["auth", "broker", "config", "model"]),
     ("config", &[]),
     ("ctl", &[]),
     ("metrics", &[]),
     // `model` because the broker passes the topology with its users to the code that checks a password.
-    ("node", &["broker", "cluster", "peer", "session-peer", "log", "auth", "metrics", "config", "model"]),
+    ("node", &["backends", "broker", "cluster", "peer", "session-peer", "log", "auth", "metrics", "config", "model"]),
     ("management", &["node", "broker", "model", "metrics", "auth", "config"]),
     ("stream-protocol", &[]),
     ("mqtt", &[]),
@@ -73,7 +74,7 @@ const BINARY_MAY_USE: &[&str] = &[
 const FREE: &[&str] = &["benches", "sim", "tests", "xtask", "fuzz"];
 
 /// Crates that may have threads, sockets and clocks.
-const SHELL: &[&str] = &["node", "management", "auth", "ctl", "bench"];
+const SHELL: &[&str] = &["node", "management", "auth", "backends", "ctl", "bench"];
 /// The engine of placements, which one crate alone names: it is replaced, or checked anew, in one place.
 const ENGINE: &str = "openraft";
 /// The crate that names it.

@@ -128,6 +128,16 @@ impl Told<'_> {
         );
     }
 
+    /// The secret with which its client would have gone on was refused.
+    pub fn secret_refused(self, reason: &str) {
+        let user = self.user;
+        tracing::error!(
+            target: CONNECTION,
+            pid = self.id.counter(),
+            "connection {self}: secret update was refused for user '{user}': {reason}"
+        );
+    }
+
     /// It was closed normally.
     pub fn closed(self, now: Now) {
         let duration = self.duration(now);

@@ -11,6 +11,8 @@ pub(super) enum Application {
     Http(&'static str),
     /// A plugin that isn't supported: its terms are treated as the keys with this prefix in rabbitmq.conf.
     Family(&'static str),
+    /// A backend of logins: terms are keys with this prefix.
+    Backend(&'static str),
     /// Its terms have no effect, for this reason.
     Foreign(&'static str),
 }
@@ -28,10 +30,10 @@ const APPLICATIONS: &[(&str, Application)] = &[
     ("amqp10_client", Application::Family("amqp10_client")),
     ("amqp_client", Application::Family("amqp_client")),
     ("rabbitmq_amqp1_0", Application::Family("amqp1_0")),
-    ("rabbitmq_auth_backend_cache", Application::Family("auth_cache")),
-    ("rabbitmq_auth_backend_http", Application::Family("auth_http")),
+    ("rabbitmq_auth_backend_cache", Application::Backend("auth_cache")),
+    ("rabbitmq_auth_backend_http", Application::Backend("auth_http")),
     ("rabbitmq_auth_backend_ldap", Application::Family("auth_ldap")),
-    ("rabbitmq_auth_backend_oauth2", Application::Family("auth_oauth2")),
+    ("rabbitmq_auth_backend_oauth2", Application::Backend("auth_oauth2")),
     ("rabbitmq_aws", Application::Family("aws")),
     ("rabbitmq_event_exchange", Application::Family("event_exchange")),
     ("rabbitmq_exchange_federation", Application::Family("federation")),

@@ -120,6 +120,7 @@ impl Config {
                 return Ok(vec![format!("'{name}' has no effect: counts are exact and cost nothing to collect")]);
             }
             Application::Http(prefix) => of_http(prefix, name, value)?,
+            Application::Backend(prefix) => of_backend(prefix, name, value)?,
             Application::Family(prefix) => vec![(format!("{prefix}.{name}"), Err(no_form(name)))],
             Application::Foreign(_) => Vec::new(),
         };
@@ -155,6 +156,11 @@ fn pair(term: &Term) -> Option<(&str, &TermValue)> {
 fn of_rabbit(name: &str, value: &TermValue) -> Result<Assignments, String> {
     let one = |key: &str, value: String| Ok(vec![(key.to_owned(), Ok(value))]);
     match (name, value) {
+        ("auth_backends", TermValue::List(backends)) => {
+            let all =
+                (1..).zip(backends).map(|(number, backend)| of_chain(&format!("{name}.{number}"), &backend.value));
+            Ok(all.collect::<Result<Vec<_>, _>>()?.concat())
+        }
         ("loopback_users", TermValue::List(users)) => {
             // A list replaces the default.
             let mut all = vec![("loopback_users".to_owned(), Ok("none".to_owned()))];
@@ -241,6 +247,42 @@ fn of_rabbit(name: &str, value: &TermValue) -> Result<Assignments, String> {
             one(name, scalar(&parts[1].value).ok_or("default_consumer_prefetch: expected {false, N}")?)
         }
         _ => flat(name, value),
+    }
+}
+
+/// A backend, or a pair of those that check logins and that grant, of which there may be several.
+fn of_chain(key: &str, value: &TermValue) -> Result<Assignments, String> {
+    let TermValue::Tuple(parts) = value else { return flat(key, value) };
+    let [login, grants] = &parts[..] else { return Err(format!("{key}: expected {{authn, authz}}")) };
+    let names = match &grants.value {
+        TermValue::List(names) => names.iter().map(|name| scalar(&name.value)).collect::<Option<Vec<_>>>(),
+        one => scalar(one).map(|name| vec![name]),
+    };
+    let names = names.ok_or_else(|| format!("{key}: expected names of backends"))?;
+    let login = scalar(&login.value).ok_or_else(|| format!("{key}: expected the name of a backend"))?;
+    Ok(vec![(format!("{key}.authn"), Ok(login)), (format!("{key}.authz"), Ok(names.join(" ")))])
+}
+
+/// Terms of the backends of logins. Some have other names in rabbitmq.conf.
+fn of_backend(prefix: &str, name: &str, value: &TermValue) -> Result<Assignments, String> {
+    match (prefix, name) {
+        ("auth_cache", "cached_backend") => of_chain("auth_cache.cached_backend", value),
+        ("auth_oauth2", "extra_scopes_source") => flat("auth_oauth2.additional_scopes_key", value),
+        ("auth_oauth2", "key_config") => {
+            let TermValue::List(items) = value else { return Err("key_config: expected a list".to_owned()) };
+            let mut all = Vec::new();
+            for item in items {
+                let (name, value) = pair(item).ok_or_else(|| "key_config: expected {name, value}".to_owned())?;
+                match name {
+                    "peer_verification" | "cacertfile" | "depth" | "hostname_verification" | "crl_check" => {
+                        all.extend(flat(&format!("auth_oauth2.https.{name}"), value)?);
+                    }
+                    _ => all.extend(flat(&format!("auth_oauth2.{name}"), value)?),
+                }
+            }
+            Ok(all)
+        }
+        _ => flat(&format!("{prefix}.{name}"), value),
     }
 }
 

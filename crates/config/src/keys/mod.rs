@@ -8,6 +8,7 @@ use crate::grammar::{self, Assignment};
 use crate::suggest;
 
 mod amqp10;
+mod auth;
 mod cluster;
 mod deprecated;
 mod effective;
@@ -117,7 +118,7 @@ fn working_keys() -> impl Iterator<Item = &'static Key> {
         own_exchanges::KEYS,
     ];
     let http = http::LISTENERS.into_iter().chain([http::API]);
-    others.into_iter().chain(tls).chain(log).chain(http).flatten()
+    others.into_iter().chain(tls).chain(log).chain(http).chain(auth::ALL.iter().copied()).flatten()
 }
 
 impl Config {
@@ -234,22 +235,27 @@ fn spelled(name: &str) -> usize {
     name.find(['$', '*']).unwrap_or(name.len())
 }
 
-/// Whether a name of the table matches this key; if so, the word that its `$` matches.
+/// Whether a name of the table matches this key; if so, the word that its `$` matches. With several, it is the part of the key from the
+/// first to the last one.
 fn matched<'k>(name: &str, key: &'k str) -> Option<&'k str> {
     if let Some(family) = name.strip_suffix("**") {
         return key.starts_with(family).then_some("");
     }
-    let mut word = "";
+    let mut word = None;
+    let mut at = 0;
     let mut parts = key.split('.');
     for part in name.split('.') {
         let have = parts.next()?;
         if part.starts_with('$') {
-            word = have;
+            let (begin, _) = word.unwrap_or((at, at));
+            word = Some((begin, at + have.len()));
         } else if part != have {
             return None;
         }
+        at += have.len() + 1;
     }
-    parts.next().is_none().then_some(word)
+    let (begin, end) = word.unwrap_or_default();
+    parts.next().is_none().then_some(&key[begin..end])
 }
 
 #[cfg(test)]
@@ -261,6 +267,7 @@ mod tests {
         assert_eq!(matched("listeners.tcp.$name", "listeners.tcp.default"), Some("default"));
         assert_eq!(matched("listeners.tcp.$name", "listeners.tcp"), None);
         assert_eq!(matched("listeners.tcp", "listeners.tcp.default"), None);
+        assert_eq!(matched("a.$x.b.$y", "a.1.b.23"), Some("1.b.23"));
         assert_eq!(matched("raft.**", "raft.wal.x"), Some(""));
         assert_eq!(matched("raft.**", "raftx"), None);
     }

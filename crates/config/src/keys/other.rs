@@ -17,8 +17,6 @@ const fn refused_but(name: &'static str, taken: &'static [&'static str], why: &'
     Other { name, state: KeyState::Refused, why, taken }
 }
 
-/// The only backend for authentication and authorisation, by both of its names.
-const INTERNAL: &[&str] = &["internal", "rabbit_auth_backend_internal"];
 const OFF: &[&str] = &["false"];
 const ERLANG: &str = "it tunes the Erlang runtime";
 const REMOVED: &str = "RabbitMQ removed it";
@@ -38,7 +36,8 @@ const WEAKER: &str = "clients that it should refuse could log in";
 const CRL: &str = "lists of revoked certificates aren't read, so clients with such certificates could log in; issue certificates with a short lifetime instead";
 const KEY: &str = "only a PEM file is read; name it in keyfile";
 const LEGACY: &str = "it isn't offered: only TLS 1.3, and TLS 1.2 with ephemeral elliptic curves, are";
-const AUTH: &str = "only the internal backend with PLAIN, AMQPLAIN, ANONYMOUS and EXTERNAL exists, and this key would let another one decide about logins";
+const AUTH: &str = "the page logs in with names and passwords only";
+const LDAP: &str = "the backend ldap isn't built yet, and clients that it knows could not log in";
 const MIRRORS: &str = "classic queues have no mirrors, as in RabbitMQ 4";
 const LIMIT: &str = "the limit would not be enforced";
 const PROTOCOL: &str = "the protocol isn't spoken yet";
@@ -271,11 +270,7 @@ pub(super) const KEYS: &[Other] = &[
     not_yet("amqp_client.**", CLIENT),
     not_yet("amqp10_client.**", CLIENT),
     not_yet("aws.**", CLIENT),
-    refused_but("auth_backends.**", INTERNAL, AUTH),
-    refused("auth_cache.**", AUTH),
-    refused("auth_http.**", AUTH),
-    refused("auth_ldap.**", AUTH),
-    refused("auth_oauth2.**", AUTH),
+    refused("auth_ldap.**", LDAP),
     refused_but("channel_tx_message_max", &["infinity"], LIMIT),
     refused_but("ranch_connection_max", &["infinity"], "the limit would not be enforced; max_connections is"),
     refused("default_limits.**", LIMIT),
@@ -285,9 +280,33 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("definitions.hashing.algorithm", "definitions are compared by their SHA-256"),
     obsolete("definitions.tls.**", "definitions are loaded from local files only, which needs no TLS"),
     refused("definitions.**", "definitions are loaded from local files only"),
-    refused_but("http_dispatch.auth_backends.**", INTERNAL, AUTH),
     refused("message_interceptors.**", "messages would pass unchanged"),
     obsolete("mqtt.retained_message_store_dets_sync_interval", "retained messages are in memory only"),
+    not_yet(
+        "auth_http.authorization_failure_disclosure",
+        "clients aren't told the reason of a service; the log has it",
+    ),
+    refused("auth_http.ssl_options.cacerts.**", KEY),
+    refused("auth_http.ssl_options.cert.**", KEY),
+    refused("auth_http.ssl_options.key.**", KEY),
+    refused_but("auth_http.ssl_options.crl_check", OFF, CRL),
+    obsolete("auth_http.ssl_options.client_renegotiation", LEGACY),
+    obsolete("auth_http.ssl_options.secure_renegotiate", LEGACY),
+    obsolete("auth_http.ssl_options.honor_cipher_order", TLS),
+    obsolete("auth_http.ssl_options.honor_ecc_order", TLS),
+    obsolete("auth_http.ssl_options.reuse_session", TLS),
+    obsolete("auth_http.ssl_options.reuse_sessions", TLS),
+    obsolete("auth_http.ssl_options.fail_if_no_peer_cert", "a server always has a certificate"),
+    not_yet("auth_oauth2.token_endpoint", AUTH),
+    not_yet("auth_oauth2.authorization_endpoint", AUTH),
+    not_yet("auth_oauth2.end_session_endpoint", AUTH),
+    not_yet("auth_oauth2.oauth_providers.$name.token_endpoint", AUTH),
+    not_yet("auth_oauth2.oauth_providers.$name.authorization_endpoint", AUTH),
+    not_yet("auth_oauth2.oauth_providers.$name.end_session_endpoint", AUTH),
+    refused_but("auth_oauth2.https.crl_check", OFF, CRL),
+    obsolete("auth_oauth2.https.fail_if_no_peer_cert", "a server always has a certificate"),
+    refused_but("auth_oauth2.oauth_providers.$name.https.crl_check", OFF, CRL),
+    obsolete("auth_oauth2.oauth_providers.$name.https.fail_if_no_peer_cert", "a server always has a certificate"),
     obsolete("mqtt.num_acceptors.**", "connections are accepted by their cores"),
     refused("mqtt.subscription_ttl", "use mqtt.max_session_expiry_interval_seconds, in seconds"),
     refused_but("mqtt.sparkplug", OFF, "topics of Sparkplug would not be translated"),

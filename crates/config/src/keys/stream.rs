@@ -70,7 +70,7 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "stream.initial_frame_max",
         "bytes",
-        "8192",
+        "73728",
         "largest frame of a stream connection that isn't open",
         |config, _, value| {
             config.stream.initial_frame_max = in_bytes(value, 1024, 1 << 20)? as u32;

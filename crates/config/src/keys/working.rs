@@ -221,7 +221,7 @@ pub(super) const KEYS: &[Key] = &[
     key(
         "initial_frame_max",
         "bytes",
-        "8192",
+        "73728",
         "largest frame before the limits are negotiated (AMQP 0-9-1: tune-ok; 1.0: open): tokens have to fit",
         |config, _, value| {
             config.initial_frame_max = in_bytes(value, 4096, 16 << 20)? as u32;

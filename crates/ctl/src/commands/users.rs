@@ -16,6 +16,7 @@ pub(super) const COMMANDS: &[Command] = &[
     Command::new(CTL, "change_password", CommandGroup::Users, "<username> [<password>] [--pre-hashed-password]", "Changes the user's password", change_password),
     Command::new(CTL, "clear_password", CommandGroup::Users, "<username>", "Removes the user's password, so that the user can't log in with one", clear_password),
     Command::new(CTL, "authenticate_user", CommandGroup::Users, "<username> [<password>]", "Attempts to authenticate a user; exits with a non-zero code if that fails", authenticate),
+    Command::new(CTL, "clear_auth_backend_cache", CommandGroup::Users, "", "Forgets the answers of backends of logins that the node keeps (auth_cache)", clear_cache),
     Command::new(CTL, "set_user_tags", CommandGroup::Users, "<username> [<tag>...]", "Sets user tags", set_tags),
     Command::new(LOOK, "list_users", CommandGroup::Users, "", "Lists user names and tags", list),
     Command::new(CTL, "hash_password", CommandGroup::Users, "[<plaintext>]", "Hashes a plaintext password", hash),
@@ -126,6 +127,16 @@ fn authenticate(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         _ => Err(Failure::Data(format!(
             "Error:\nError: failed to authenticate user \"{user}\"\nuser '{user}' - invalid credentials"
         ))),
+    }
+}
+
+fn clear_cache(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
+    let node = call.node()?;
+    call.say("Will clear rabbitmq_auth_backend_cache plugin's cache on the target node...");
+    let cleared = node.request("DELETE", "/local/login-cache", None)?;
+    match cleared.json()["cleared"].as_bool() {
+        Some(true) => Ok(CommandOutput::Done),
+        _ => Err(Failure::refused("no cache is set up on the node: auth_backends.N names no backend 'cache'")),
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) static LOCAL_ROUTES: &[Route] = &[
     route!(Post "/local/listeners/suspend" Administrator node::suspend, "Closes the listeners of AMQP"),
     route!(Post "/local/listeners/resume" Administrator node::resume, "Opens the listeners of AMQP again"),
     route!(Post "/local/authenticate" Administrator login::check, "Whether a user has this password"),
+    route!(Delete "/local/login-cache" Administrator login::clear_cache, "Forgets the answers of backends of logins"),
     route!(Put "/local/alarm-limits/memory" Administrator limits::memory, "Sets the memory watermark until the node stops"),
     route!(Put "/local/alarm-limits/disk" Administrator limits::disk, "Sets the free disk limit until the node stops"),
     route!(Put "/local/alarms/{resource}" Administrator limits::raise, "Raises an alarm regardless of the measurement"),

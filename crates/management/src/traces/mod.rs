@@ -7,6 +7,7 @@ mod running;
 use std::io::{self, Read};
 use std::sync::Arc;
 
+use leveret_broker::authenticate::LoginOrigin;
 use leveret_model::{Action, authorize};
 use serde_json::{Map, Value, json};
 
@@ -15,6 +16,7 @@ use crate::api::Api;
 use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
 use crate::fields;
+use crate::missing_answers;
 use crate::running_traces::{Format, Trace, TraceRequest};
 use crate::stream;
 
@@ -136,9 +138,13 @@ async fn check(api: &Api, asked: &TraceRequest, body: &Map<String, Value>) -> Re
     let password = body.get("tracer_connection_password").and_then(Value::as_str).unwrap_or_default();
     let response = [&b"\0"[..], username.as_bytes(), b"\0", password.as_bytes()].concat();
     let topology = api.topology();
-    let checked = api.broker().authenticator.authenticate(&topology, "PLAIN", &response, true);
+    let checked = api.broker().authenticator.authenticate(&topology, "PLAIN", &response, LoginOrigin::HERE);
     let who = api.answer(checked).await.map_err(|_| "the node stops")??;
-    authorize(&topology, &who, &asked.vhost, Action::Enter).map(drop).map_err(|refused| refused.text)
+    let enters = || authorize(&topology, &who, &asked.vhost, Action::Enter).map(drop).map_err(|refused| refused.text);
+    match enters() {
+        Err(_) if missing_answers::ask_of(api, &who).await => enters(),
+        outcome => outcome,
+    }
 }
 
 /// DELETE: stops a trace; its file stays.

@@ -1,3 +1,5 @@
+use std::any::Any;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
@@ -6,6 +8,9 @@ use super::Right;
 
 /// Number of answers that one connection keeps. With one more it forgets them all.
 const ANSWERS_MAX: usize = 1_000;
+
+/// Number of missing answers that are noted, the last ones: those of all vhosts in a list.
+const WANTED_MAX: usize = 1_000;
 
 /// A question to a backend: whether an identity may do one thing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -63,14 +68,20 @@ pub enum GrantAnswer {
 /// The answers of a backend so far. Clones share them.
 ///
 /// A question without an answer is noted. The connection asks it, and takes the frame again that needs the answer.
-#[derive(Clone, Debug, Default)]
-pub struct AskedGrants(Arc<Mutex<Answers>>);
+#[derive(Clone, Default)]
+pub struct AskedGrants(Arc<Kept>);
+
+#[derive(Default)]
+struct Kept {
+    answers: Mutex<Answers>,
+    context: Option<Arc<dyn Any + Send + Sync>>,
+}
 
 #[derive(Debug, Default)]
 struct Answers {
     known: FxHashMap<GrantQuestion, bool>,
-    wanted: Option<GrantQuestion>,
-    failed: Option<GrantQuestion>,
+    wanted: Vec<GrantQuestion>,
+    failed: Vec<GrantQuestion>,
     /// The name that the server chose for the object of a frame that may be taken again.
     chosen: Option<String>,
 }
@@ -79,7 +90,17 @@ impl AskedGrants {
     /// These answers, to which others may be added.
     pub fn new(known: impl IntoIterator<Item = (GrantQuestion, bool)>) -> Self {
         let answers = Answers { known: known.into_iter().collect(), ..Answers::default() };
-        Self(Arc::new(Mutex::new(answers)))
+        Self(Arc::new(Kept { answers: Mutex::new(answers), context: None }))
+    }
+
+    /// No answers yet, with something that the backend needs to know of the client when it is asked. It isn't written down.
+    pub fn with_context(context: Arc<dyn Any + Send + Sync>) -> Self {
+        Self(Arc::new(Kept { answers: Mutex::default(), context: Some(context) }))
+    }
+
+    /// The context that the backend gave, if it is of this type.
+    pub fn context<T: Any>(&self) -> Option<&T> {
+        self.0.context.as_deref()?.downcast_ref()
     }
 
     /// The answer to a question. `None` if it isn't there; then the question is noted.
@@ -88,10 +109,16 @@ impl AskedGrants {
         if let Some(known) = answers.known.get(&question) {
             return Some(*known);
         }
-        if answers.failed.take_if(|failed| *failed == question).is_some() {
+        if let Some(at) = answers.failed.iter().position(|failed| *failed == question) {
+            answers.failed.swap_remove(at);
             return Some(false);
         }
-        answers.wanted = Some(question);
+        if !answers.wanted.contains(&question) {
+            if answers.wanted.len() == WANTED_MAX {
+                answers.wanted.remove(0);
+            }
+            answers.wanted.push(question);
+        }
         None
     }
 
@@ -102,12 +129,17 @@ impl AskedGrants {
 
     /// Whether an answer was missing since the last question was taken.
     pub fn wants(&self) -> bool {
-        self.lock().wanted.is_some()
+        !self.lock().wanted.is_empty()
     }
 
-    /// Takes the last question whose answer was missing.
+    /// Takes the last question whose answer was missing, and forgets those before.
     pub fn take_wanted(&self) -> Option<GrantQuestion> {
-        self.lock().wanted.take()
+        self.take_all_wanted().pop()
+    }
+
+    /// Takes all questions whose answers were missing.
+    pub fn take_all_wanted(&self) -> Vec<GrantQuestion> {
+        std::mem::take(&mut self.lock().wanted)
     }
 
     /// Notes the answer to a question.
@@ -119,7 +151,12 @@ impl AskedGrants {
         match answer {
             GrantAnswer::Granted => _ = answers.known.insert(question, true),
             GrantAnswer::Refused => _ = answers.known.insert(question, false),
-            GrantAnswer::Failed => answers.failed = Some(question),
+            GrantAnswer::Failed => {
+                if answers.failed.len() == WANTED_MAX {
+                    answers.failed.remove(0);
+                }
+                answers.failed.push(question);
+            }
         }
     }
 
@@ -141,7 +178,14 @@ impl AskedGrants {
 
     fn lock(&self) -> MutexGuard<'_, Answers> {
         // Every change is one assignment.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Without the context, which may hold secrets.
+impl fmt::Debug for AskedGrants {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.lock().fmt(f)
     }
 }
 
@@ -167,6 +211,18 @@ mod tests {
         assert_eq!((grants.look(question.clone()), grants.take_wanted()), (Some(true), None));
         grants.note(question.clone(), GrantAnswer::Refused);
         assert_eq!(grants.clone().look(question), Some(false));
+    }
+
+    #[test]
+    fn all_missing_answers_are_noted_once_each() {
+        let grants = AskedGrants::with_context(Arc::new(7_u32));
+        let questions = ["a", "b"].map(GrantQuestion::enter);
+        for question in questions.iter().chain(&questions) {
+            grants.look(question.clone());
+        }
+        assert_eq!(grants.take_all_wanted(), questions);
+        assert!(!grants.wants());
+        assert_eq!((grants.context::<u32>(), grants.context::<u8>()), (Some(&7), None));
     }
 
     #[test]

@@ -1,6 +1,9 @@
 use std::fmt;
 use std::sync::Arc;
 
+/// Stands for the vhost in a piece.
+const VHOST: &str = "\0";
+
 /// A text in which `*` stands for any text. Compiled once; a match looks at each byte of the name a bounded number of times for each
 /// piece of the pattern.
 #[derive(Clone, PartialEq, Eq)]
@@ -19,6 +22,17 @@ impl Glob {
         Ok(Self::of_pieces(pieces?))
     }
 
+    /// As [`Glob::parse`], with `{vhost}` for the vhost in which [`Glob::matches_in`] looks.
+    ///
+    /// # Errors
+    /// As [`Glob::parse`], or an escape stands for the byte 0, which is the mark of the vhost here.
+    pub fn parse_with_vhost(pattern: &str) -> Result<Self, String> {
+        if pattern.contains('\0') || pattern.contains("%00") {
+            return Err(format!("'{}' has the byte 0", pattern.escape_debug()));
+        }
+        Self::parse(&pattern.replace("{vhost}", VHOST))
+    }
+
     /// A pattern that only matches this text.
     pub fn literal(text: &str) -> Self {
         Self::of_pieces(vec![text.into()])
@@ -30,6 +44,15 @@ impl Glob {
 
     pub(super) fn pieces(&self) -> &[Box<str>] {
         &self.pieces
+    }
+
+    /// Whether the whole text matches in this vhost.
+    pub fn matches_in(&self, vhost: &str, text: &str) -> bool {
+        if !self.pieces.iter().any(|piece| piece.contains(VHOST)) {
+            return self.matches(text);
+        }
+        let filled = self.pieces.iter().map(|piece| piece.replace(VHOST, vhost).into_boxed_str());
+        Self::of_pieces(filled.collect()).matches(text)
     }
 
     /// Whether the whole text matches.
@@ -96,6 +119,14 @@ mod tests {
         for wrong in ["%", "%2", "%zz", "%ff"] {
             assert!(Glob::parse(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn the_vhost_is_filled_in_where_it_is_looked_for() {
+        let glob = Glob::parse_with_vhost("a-{vhost}-*").expect("is a pattern");
+        assert!(glob.matches_in("/", "a-/-b") && glob.matches_in("v*", "a-v*-") && !glob.matches_in("v*", "a-vx-"));
+        assert!(!glob.matches_in("w", "a-v-b"));
+        assert!(Glob::parse_with_vhost("%00").is_err() && Glob::parse_with_vhost("\0").is_err());
     }
 
     fn slow(pattern: &[u8], text: &[u8]) -> bool {

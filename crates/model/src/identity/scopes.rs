@@ -15,7 +15,7 @@ pub struct ScopeRule {
     pub vhost: Glob,
     /// The names of its queues and exchanges.
     pub name: Glob,
-    /// The routing keys, at topic exchanges; `None` for all.
+    /// The routing keys at topic exchanges; `None` for none, as in RabbitMQ.
     pub routing_key: Option<Glob>,
 }
 
@@ -35,13 +35,13 @@ impl Scopes {
     }
 
     pub(crate) fn allow(&self, right: Right, vhost: &str, name: &str) -> bool {
-        self.0.iter().any(|rule| rule.right == right && rule.vhost.matches(vhost) && rule.name.matches(name))
+        self.0.iter().any(|rule| rule.right == right && rule.vhost.matches(vhost) && rule.name.matches_in(vhost, name))
     }
 
     pub(crate) fn allow_topic(&self, right: Right, vhost: &str, exchange: &str, routing_key: &str) -> bool {
         self.0.iter().any(|rule| {
-            let is_key = || rule.routing_key.as_ref().is_none_or(|keys| keys.matches(routing_key));
-            rule.right == right && rule.vhost.matches(vhost) && rule.name.matches(exchange) && is_key()
+            let is_key = || rule.routing_key.as_ref().is_some_and(|keys| keys.matches_in(vhost, routing_key));
+            rule.right == right && rule.vhost.matches(vhost) && rule.name.matches_in(vhost, exchange) && is_key()
         })
     }
 }

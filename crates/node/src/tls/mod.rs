@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{error, info};
 
 pub use self::ciphers::cipher_suites;
-pub(crate) use self::client::client_config;
+pub(crate) use self::client::{backend_config, client_config};
 pub use self::files::TlsError;
 pub(crate) use self::files::{Stamps, identity, roots};
 pub use self::handshake::HttpsStream;

@@ -67,7 +67,7 @@ impl Connection {
     /// Serves a request, of which this is the message. It stays unserved if a backend has to answer first.
     pub(crate) fn respond(&mut self, request: &Request<'_>, message: &[u8], now: Now) -> Response {
         let served = self.serve_request(request, now);
-        if served.is_err() && self.client.awaits_answer() {
+        if served.is_err() && (self.client.awaits_answer() || self.client.is_asking()) {
             return Response::unserved(message);
         }
         if let Err(refusal) = &served {

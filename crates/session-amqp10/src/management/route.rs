@@ -52,7 +52,7 @@ impl Connection {
                 return no_body(method, body).and_then(|()| self.remove_binding(segment, now));
             }
             (["bindings", _], _) => &["DELETE"],
-            (["auth", "tokens"], "PUT") => return self.renew_token(body).map(Served::Done),
+            (["auth", "tokens"], "PUT") => return self.renew_token(body, now).map(Served::Done),
             (["auth", "tokens"], _) => &["PUT"],
             _ => return Err(Refusal::Answer(Status::NotFound, format!("no resource '{target}'"))),
         };

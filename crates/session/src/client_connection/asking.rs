@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use leveret_broker::asked::{Later, NowOrLater};
-use leveret_broker::authenticate::{LoginOutcome, later_grant};
+use leveret_broker::authenticate::{LoginOutcome, NotRenewed, RenewalOutcome, later_grant};
 use leveret_broker::time::{Nanos, Now, SECOND};
 use leveret_model::{Action, AskedGrants, GrantAnswer, GrantQuestion, Refused, RefusedKind};
 
@@ -27,6 +27,9 @@ enum Expected {
     Login(Later<LoginOutcome>),
     /// The outcome is there, and the frame that logs in hasn't been taken again.
     LoggedIn(LoginOutcome),
+    Renewal(Later<RenewalOutcome>),
+    /// The outcome is there, and the frame that renews the secret hasn't been taken again.
+    Renewed(RenewalOutcome),
     Grant(GrantQuestion, Later<GrantAnswer>),
     /// Decisions that other nodes know of come here.
     CatchUp(Later<bool>),
@@ -38,7 +41,9 @@ impl ClientConnection {
     /// Whether input is blocked until a backend answers.
     #[inline]
     pub fn is_asking(&self) -> bool {
-        self.asking.as_ref().is_some_and(|asking| !matches!(asking.answer, Expected::LoggedIn(_) | Expected::CaughtUp))
+        self.asking.as_ref().is_some_and(|asking| {
+            !matches!(asking.answer, Expected::LoggedIn(_) | Expected::Renewed(_) | Expected::CaughtUp)
+        })
     }
 
     /// Whether something was refused only because a backend has to answer first.
@@ -54,7 +59,8 @@ impl ClientConnection {
             return true;
         }
         let Some(question) = self.identity.asked().and_then(AskedGrants::take_wanted) else { return false };
-        let answer = match self.broker.authenticator.ask(&self.identity, &question) {
+        let snapshot = self.broker.registry.snapshot();
+        let answer = match self.broker.authenticator.ask(&snapshot.topology, &self.identity, &question) {
             NowOrLater::Later(later) => later,
             NowOrLater::Now(answer) => {
                 let (place, later) = later_grant();
@@ -137,7 +143,27 @@ impl ClientConnection {
         let asking = self.asking.take_if(|asking| matches!(asking.answer, Expected::LoggedIn(_)))?;
         match asking.answer {
             Expected::LoggedIn(outcome) => Some(outcome),
-            Expected::Login(_) | Expected::Grant(..) | Expected::CatchUp(_) | Expected::CaughtUp => None,
+            _ => None,
+        }
+    }
+
+    /// The identity that a new secret gives, or why it isn't taken. `None` if a backend has to answer first: then the frame is taken again
+    /// later, and nothing of it may have been written or changed.
+    pub fn check_renewal(&mut self, secret: &[u8], now: Now) -> Option<RenewalOutcome> {
+        let is_there = |asking: &mut Box<Asking>| matches!(asking.answer, Expected::Renewed(_));
+        if let Some(asking) = self.asking.take_if(is_there)
+            && let Expected::Renewed(outcome) = asking.answer
+        {
+            return Some(outcome);
+        }
+        let snapshot = self.broker.registry.snapshot();
+        match self.broker.authenticator.renew(&snapshot.topology, &self.identity, secret) {
+            NowOrLater::Now(outcome) => Some(outcome),
+            NowOrLater::Later(later) => {
+                later.notify(self.outbox.clone(), BACKEND_KEY);
+                self.ask(Expected::Renewal(later), now);
+                None
+            }
         }
     }
 
@@ -164,7 +190,12 @@ impl ClientConnection {
                     self.caught_up(now);
                 }
             }
-            Expected::LoggedIn(_) | Expected::CaughtUp => {}
+            Expected::Renewal(later) => {
+                if let Some(outcome) = later.take() {
+                    self.renewed_later(outcome, now);
+                }
+            }
+            Expected::LoggedIn(_) | Expected::Renewed(_) | Expected::CaughtUp => {}
         }
     }
 
@@ -175,14 +206,13 @@ impl ClientConnection {
 
     /// No answer came in time.
     pub(crate) fn end_asking(&mut self, now: Now) {
+        let reason = || format!("the backend hasn't answered within {} s", ANSWER_WITHIN / SECOND);
         match self.asking.as_ref().map(|asking| &asking.answer) {
-            Some(Expected::Login(_)) => {
-                let reason = format!("the backend hasn't answered within {} s", ANSWER_WITHIN / SECOND);
-                self.logged_in_later(Err(reason), now);
-            }
+            Some(Expected::Login(_)) => self.logged_in_later(Err(reason()), now),
+            Some(Expected::Renewal(_)) => self.renewed_later(Err(NotRenewed::Refused(reason())), now),
             Some(Expected::Grant(..)) => self.granted_later(GrantAnswer::Failed, now),
             Some(Expected::CatchUp(_)) => self.caught_up(now),
-            Some(Expected::LoggedIn(_) | Expected::CaughtUp) | None => {}
+            Some(Expected::LoggedIn(_) | Expected::Renewed(_) | Expected::CaughtUp) | None => {}
         }
     }
 
@@ -194,6 +224,11 @@ impl ClientConnection {
     fn logged_in_later(&mut self, outcome: LoginOutcome, now: Now) {
         self.ask(Expected::LoggedIn(outcome), now);
         // The client isn't to blame for the silence.
+        self.last_input = now.monotonic;
+    }
+
+    fn renewed_later(&mut self, outcome: RenewalOutcome, now: Now) {
+        self.ask(Expected::Renewed(outcome), now);
         self.last_input = now.monotonic;
     }
 

@@ -7,7 +7,7 @@ use leveret_model::{Identity, Topology};
 
 use super::ClientConnection;
 use leveret_broker::asked::NowOrLater;
-use leveret_broker::authenticate::{LoginOutcome, claimed};
+use leveret_broker::authenticate::{LoginOrigin, LoginOutcome, claimed};
 use leveret_broker::quota::{LimitReached, OwnLimits};
 use leveret_broker::route::RouteCache;
 use leveret_broker::time::{Nanos, Now};
@@ -30,12 +30,23 @@ impl ClientConnection {
     /// of a refusal, for the log only: the client must not learn it. `None` if a backend has to answer first: then the frame is taken
     /// again later, and nothing of it may have been written or changed. Attempts are counted; refused ones are logged.
     pub fn check_login(&mut self, mechanism: &str, response: Cow<'_, [u8]>, now: Now) -> Option<LoginOutcome> {
+        self.check_login_from(LoginOrigin::default(), mechanism, response, now)
+    }
+
+    /// As [`ClientConnection::check_login`], in a protocol whose logins say more. The addresses are those of the connection.
+    pub fn check_login_from(
+        &mut self,
+        origin: LoginOrigin<'_>,
+        mechanism: &str,
+        response: Cow<'_, [u8]>,
+        now: Now,
+    ) -> Option<LoginOutcome> {
         let claimed = claimed(&response).map(str::to_owned);
         let outcome = match self.take_login() {
             Some(outcome) => outcome,
             None => {
                 self.counters.auth_attempts.increment();
-                match self.broker.log_in(&self.peer, mechanism, response) {
+                match self.broker.log_in(&self.peer, mechanism, response, origin) {
                     NowOrLater::Now(outcome) => outcome,
                     NowOrLater::Later(later) => {
                         self.ask_login(later, now);

@@ -4,7 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use leveret_broker::Authenticate;
 use leveret_broker::asked::{AnswerPlace, NowOrLater};
-use leveret_broker::authenticate::{LoginOutcome, claimed, later_grant, later_login};
+use leveret_broker::authenticate::{
+    LoginOrigin, LoginOutcome, RenewalOutcome, claimed, later_grant, later_login, later_renewal,
+};
 use leveret_model::{GrantAnswer, GrantQuestion, Identity, Topology};
 
 /// Questions without an answer, the oldest first. Users of the model whose names begin with `guest` are admitted at once.
@@ -12,10 +14,11 @@ use leveret_model::{GrantAnswer, GrantQuestion, Identity, Topology};
 pub(crate) struct Backend {
     pub(crate) logins: Mutex<Vec<(String, AnswerPlace<LoginOutcome>)>>,
     pub(crate) grants: Mutex<Vec<(GrantQuestion, AnswerPlace<GrantAnswer>)>>,
+    pub(crate) renewals: Mutex<Vec<(Vec<u8>, AnswerPlace<RenewalOutcome>)>>,
 }
 
 impl Authenticate for Backend {
-    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: bool) -> NowOrLater<LoginOutcome> {
+    fn authenticate(&self, _: &Topology, _: &str, response: &[u8], _: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
         let name = claimed(response).unwrap_or_default();
         if name.starts_with("guest") {
             return NowOrLater::Now(Ok(Identity::of_model(name)));
@@ -25,14 +28,20 @@ impl Authenticate for Backend {
         NowOrLater::Later(outcome)
     }
 
-    fn recognise(&self, _: &Topology, _: &str, _: bool) -> NowOrLater<LoginOutcome> {
+    fn recognise(&self, _: &Topology, _: &str, _: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
         NowOrLater::Now(Err("no certificates here".to_owned()))
     }
 
-    fn ask(&self, _: &Identity, question: &GrantQuestion) -> NowOrLater<GrantAnswer> {
+    fn ask(&self, _: &Topology, _: &Identity, question: &GrantQuestion) -> NowOrLater<GrantAnswer> {
         let (place, answer) = later_grant();
         self.grants.lock().expect("no panic").push((question.clone(), place));
         NowOrLater::Later(answer)
+    }
+
+    fn renew(&self, _: &Topology, _: &Identity, secret: &[u8]) -> NowOrLater<RenewalOutcome> {
+        let (place, outcome) = later_renewal();
+        self.renewals.lock().expect("no panic").push((secret.to_vec(), place));
+        NowOrLater::Later(outcome)
     }
 }
 
@@ -42,6 +51,14 @@ impl Backend {
     pub(crate) fn answer_login(&self, outcome: LoginOutcome) {
         let (_, place) = only(&mut self.logins.lock().expect("no panic"));
         place.answer(outcome);
+    }
+
+    /// Answers the only renewal that waits, and returns its secret.
+    #[track_caller]
+    pub(crate) fn answer_renewal(&self, outcome: RenewalOutcome) -> Vec<u8> {
+        let (secret, place) = only(&mut self.renewals.lock().expect("no panic"));
+        place.answer(outcome);
+        secret
     }
 
     /// Answers the only question that waits, and returns it.

@@ -74,14 +74,14 @@ fn a_header_above_the_getters_frames_stays_in_the_queue() {
 }
 
 #[test]
-fn a_frame_above_8192_bytes_is_refused_before_tune() {
+fn a_frame_above_initial_frame_max_is_refused_before_tune() {
     let mut stage = Stage::new();
     let mut properties = Options::default().properties;
-    properties.insert(b"long", FieldValue::LongString(vec![b'x'; 8192]));
+    properties.insert(b"long", FieldValue::LongString(vec![b'x'; 73_728]));
     let link = stage.dial(Options { properties, ..Options::default() });
     let (code, text) = stage.links[link].refusal().expect("the connection is closed");
     assert_eq!(code, 501);
-    assert!(text.contains("8192"), "{text}");
+    assert!(text.contains("73728"), "{text}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_amqp091::{FieldTable, FieldValue, Properties};
 use leveret_broker::Settings;
+use leveret_broker::authenticate::NotRenewed;
 use leveret_model::{AskedGrants, Glob, GrantAnswer, GrantQuestion, Grants, Identity, Right, ScopeRule, Scopes};
 use leveret_strict_client::amqp091::{Consume, Event, Options, Publication, QueueDeclare};
 
@@ -24,7 +25,7 @@ pub(crate) fn asked() -> Identity {
 /// An identity that may do anything in the vhost `/`.
 pub(crate) fn token() -> Identity {
     let all = || Glob::parse("*").expect("is a pattern");
-    let rule = |right| ScopeRule { right, vhost: Glob::literal("/"), name: all(), routing_key: None };
+    let rule = |right| ScopeRule { right, vhost: Glob::literal("/"), name: all(), routing_key: Some(all()) };
     let scopes = Scopes::new([Right::Configure, Right::Write, Right::Read].map(rule).to_vec());
     Identity::new("robot", Vec::new(), Grants::Scopes(scopes), "oauth2")
 }
@@ -309,4 +310,43 @@ fn limits_and_user_ids_go_by_the_name() {
     assert_eq!(publish("robot"), None);
     let text = "PRECONDITION_FAILED - user_id property set to 'other' but authenticated user was 'robot'";
     assert_eq!(publish("other"), Some((406, text.into())));
+}
+
+#[test]
+fn a_new_secret_waits_for_its_backend_and_stops_nobody_else() {
+    let (mut stage, backend) = stage();
+    let link = stage.connect_as(&backend, token().ending_at(1_700_000_005_000));
+    stage.links[link].client.update_secret(b"new");
+    stage.settle();
+    assert!(stage.links[link].told().is_empty() && !stage.links[link].connection.wants_read());
+    let other = stage.connect();
+    assert!(stage.links[other].refusal().is_none());
+    assert_eq!(backend.answer_renewal(Ok(token().ending_at(1_700_000_030_000))), b"new");
+    stage.settle();
+    assert_eq!(stage.links[link].told().len(), 1, "update-secret-ok");
+    stage.pass(10);
+    assert!(stage.links[link].refusal().is_none(), "the first end is over");
+    stage.pass(30);
+    assert_eq!(stage.links[link].refusal().map(|(code, _)| code), Some(320));
+}
+
+#[test]
+fn a_new_secret_that_is_refused_closes_the_connection() {
+    for (not_renewed, text) in [
+        (Some(NotRenewed::Refused("ended".into())), "NOT_ALLOWED - New secret was refused by one of the backends"),
+        (Some(NotRenewed::Failed("no token".into())), "NOT_ALLOWED - Secret update failed"),
+        (None, "NOT_ALLOWED - New secret was refused by one of the backends"),
+    ] {
+        let (mut stage, backend) = stage();
+        let link = stage.connect_as(&backend, token());
+        stage.links[link].client.update_secret(b"new");
+        stage.settle();
+        match not_renewed {
+            Some(not_renewed) => _ = backend.answer_renewal(Err(not_renewed)),
+            // It is gone.
+            None => backend.renewals.lock().expect("no panic").clear(),
+        }
+        stage.settle();
+        assert_eq!(stage.links[link].refusal(), Some((530, text.to_owned())));
+    }
 }

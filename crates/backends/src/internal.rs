@@ -3,7 +3,7 @@ use std::sync::Arc;
 use leveret_auth::{Mechanism, Response};
 use leveret_broker::Authenticate;
 use leveret_broker::asked::NowOrLater;
-use leveret_broker::authenticate::LoginOutcome;
+use leveret_broker::authenticate::{LoginOrigin, LoginOutcome};
 use leveret_model::Topology;
 use parking_lot::RwLock;
 
@@ -22,6 +22,10 @@ impl LoopbackUsers {
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         self.0.read().clone()
+    }
+
+    pub(crate) fn have(&self, name: &str) -> bool {
+        self.0.read().iter().any(|known| known == name)
     }
 
     /// Replaces the list, until the node stops.
@@ -65,14 +69,14 @@ impl Authenticate for Passwords {
         topology: &Topology,
         mechanism: &str,
         response: &[u8],
-        peer_is_loopback: bool,
+        origin: LoginOrigin<'_>,
     ) -> NowOrLater<LoginOutcome> {
-        NowOrLater::Now(self.check(topology, mechanism, response, peer_is_loopback))
+        NowOrLater::Now(self.check(topology, mechanism, response, origin.is_loopback))
     }
 
-    fn recognise(&self, topology: &Topology, name: &str, peer_is_loopback: bool) -> NowOrLater<LoginOutcome> {
+    fn recognise(&self, topology: &Topology, name: &str, origin: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
         let loopback_users = self.loopback_users.0.read();
-        let recognised = leveret_auth::recognise(topology, "EXTERNAL", name, peer_is_loopback, &loopback_users);
+        let recognised = leveret_auth::recognise(topology, "EXTERNAL", name, origin.is_loopback, &loopback_users);
         NowOrLater::Now(recognised.map_err(|refused| refused.detail))
     }
 }
