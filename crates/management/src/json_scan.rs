@@ -66,6 +66,14 @@ impl<'a> JsonScan<'a> {
         is_next
     }
 
+    /// Passes the same bytes as in this part of the text, which was read, if they are next.
+    #[inline]
+    pub(crate) fn takes_same(&mut self, (start, end): (usize, usize)) -> bool {
+        let is_next = self.text[self.at..].starts_with(&self.text[start..end]);
+        self.at += if is_next { end - start } else { 0 };
+        is_next
+    }
+
     /// Goes on in a list or an object that ends with this bracket, behind a value: true if another one follows.
     #[inline]
     pub(crate) fn goes_on(&mut self, close: u8) -> Option<bool> {
@@ -100,7 +108,7 @@ impl<'a> JsonScan<'a> {
     }
 
     /// Passes the text that begins here.
-    #[inline]
+    #[inline(always)]
     fn quoted(&mut self) -> Option<ScannedValue> {
         let start = self.at;
         let mut at = start + 1;

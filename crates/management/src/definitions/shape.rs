@@ -40,7 +40,12 @@ impl Type {
         }
     }
 
+    #[inline]
     fn fits(self, text: &[u8], at: usize) -> bool {
+        matches!((self, text[at]), (Type::Text, b'"') | (Type::Flag, b't' | b'f')) || self.fits_closely(text, at)
+    }
+
+    fn fits_closely(self, text: &[u8], at: usize) -> bool {
         let all = |wanted| walk::items(text, at).all(|item| walk::kind(text, item.start) == wanted);
         match (self, walk::kind(text, at)) {
             (Type::Any, _) => true,
@@ -302,8 +307,17 @@ struct Entry {
     there: u32,
     /// One bit for each field that has to be there.
     needed: u32,
-    /// The numbers of the fields of the object before, in its order: most objects of a list have the same one.
-    order: Vec<usize>,
+    /// The members of the object before: most objects of a list have the same ones, in the same order.
+    members: Vec<EntryMember>,
+}
+
+/// A member of an object of a list.
+struct EntryMember {
+    /// The place of everything between the value before it, or the beginning of the object, and its own value. The same bytes at the same
+    /// place in another object are the same member.
+    before: (usize, usize),
+    /// The number of its field; `None` if that is ignored.
+    number: Option<usize>,
 }
 
 impl Entry {
@@ -315,7 +329,7 @@ impl Entry {
         };
         let bits = list.fields.iter().enumerate().map(|(number, field)| u32::from(is_needed(&field.2)) << number);
         let values = vec![ScannedValue::default(); list.fields.len()];
-        Entry { values, there: 0, needed: bits.sum(), order: Vec::new() }
+        Entry { values, there: 0, needed: bits.sum(), members: Vec::new() }
     }
 
     fn raw<'a>(&'a self, text: &'a str) -> RawEntry<'a> {
@@ -411,42 +425,36 @@ impl Checking<'_> {
             return Err(self.wrong(&path(), at, &format!("has to be an object, and is {}", kind.name())));
         }
         found.there = 0;
-        let mut goes_on = self.begins(b'{', b'}')?;
-        let mut seen = 0;
-        while goes_on {
-            let (name, at) = self.name()?;
-            let expected = found.order.get(seen).copied().filter(|number| self.is_named(name, list.fields[*number].0));
-            let number = match expected {
-                Some(number) => number,
-                None => {
-                    let Some(number) = list.fields.iter().position(|Field(known, ..)| self.is_named(name, known))
-                    else {
-                        let name = format!("{}[].{}", list.name, self.decoded(name, &path())?);
-                        if !ignored.contains(&name) {
-                            ignored.push(name);
-                        }
-                        self.value()?;
-                        goes_on = self.goes_on(b'}')?;
-                        continue;
-                    };
-                    found.order.truncate(seen);
-                    found.order.push(number);
+        let (mut seen, mut from) = (0, at);
+        loop {
+            let number = match found.members.get(seen) {
+                Some(member) if self.scan.takes_same(member.before) => member.number,
+                _ => {
+                    let goes_on = if seen == 0 { self.begins(b'{', b'}')? } else { self.goes_on(b'}')? };
+                    if !goes_on {
+                        break;
+                    }
+                    let number = self.entry_name(list, index, ignored)?;
+                    found.members.truncate(seen);
+                    found.members.push(EntryMember { before: (from, self.scan.at()), number });
                     number
                 }
             };
             seen += 1;
+            let at = self.scan.at();
+            if let Some(number) = number.filter(|number| found.there & (1 << number) != 0) {
+                let path = format!("{}.{}", path(), list.fields[number].0);
+                return Err(self.wrong(&path, at, "stands here for the second time"));
+            }
+            let value = self.value()?;
+            from = self.scan.at();
+            let Some(number) = number else { continue };
             let field = &list.fields[number];
-            let path = || format!("{}.{}", path(), field.0);
-            if found.there & (1 << number) != 0 {
-                return Err(self.wrong(&path(), at, "stands here for the second time"));
+            if !field.1.fits(self.text.as_bytes(), value.start) {
+                self.field(field, value.start, &format!("{}.{}", path(), field.0))?;
             }
             found.there |= 1 << number;
-            let value = self.value()?;
-            if !field.1.fits(self.text.as_bytes(), value.start) {
-                self.field(field, value.start, &path())?;
-            }
             found.values[number] = value;
-            goes_on = self.goes_on(b'}')?;
         }
         let missing = found.needed & !found.there;
         if missing != 0 {
@@ -460,6 +468,20 @@ impl Checking<'_> {
             return Err(CheckError::Shape(reason));
         }
         Ok(at)
+    }
+
+    /// Reads the name of a member of an object. Returns the number of its field; `None` if it is ignored.
+    fn entry_name(&mut self, list: &List, index: usize, ignored: &mut Ignored) -> Result<Option<usize>, CheckError> {
+        let (name, _) = self.name()?;
+        let number = list.fields.iter().position(|Field(known, ..)| self.is_named(name, known));
+        if number.is_none() {
+            let name = self.decoded(name, &format!("{}[{index}]", list.name))?;
+            let path = format!("{}[].{name}", list.name);
+            if !ignored.contains(&path) {
+                ignored.push(path);
+            }
+        }
+        Ok(number)
     }
 
     /// Compares a name without decoding it: names hardly ever contain escapes.
