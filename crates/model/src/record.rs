@@ -328,8 +328,8 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         }
         Effect::Binding(binding) => topology.insert_binding(binding),
         Effect::DropBinding(binding) => topology.remove_binding(&binding),
-        Effect::Member(member) => _ = topology.members.insert(member.number, member),
-        Effect::DropMember(number) => _ = topology.members.remove(&number),
+        Effect::Member(member) => topology.insert_member(member),
+        Effect::DropMember(number) => topology.remove_member(number),
         // The model has these.
         Effect::Applied(_) | Effect::Anew { .. } => {}
     }

@@ -46,7 +46,7 @@ impl Model {
             self.end_objects_of(number, |queue| !queue.is_logged(), &mut changes);
         }
         self.next_member = self.next_member.max(number.0 + 1);
-        self.topology.members.insert(number, member.clone());
+        self.topology.insert_member(member.clone());
         changes.push(Change::MemberPut(member));
         Ok((outcome, changes))
     }
@@ -58,7 +58,7 @@ impl Model {
         };
         let mut changes = Vec::new();
         self.end_objects_of(member.number, |_| true, &mut changes);
-        self.topology.members.remove(&member.number);
+        self.topology.remove_member(member.number);
         changes.push(Change::MemberForgotten(member));
         Ok((CommandOutcome::Deleted, changes))
     }

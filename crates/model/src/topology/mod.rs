@@ -30,7 +30,7 @@ pub struct Topology {
     pub(crate) generation: u64,
     pub(crate) vhosts: OrdMap<Arc<str>, Arc<Vhost>>,
     pub(crate) queues: OrdMap<QueueId, Arc<Queue>>,
-    /// Number of queues of each member that has some.
+    /// Number of queues of each member that has some; nothing if the node is alone.
     pub(crate) queues_by_member: OrdMap<MemberNumber, u64>,
     /// Number of exchanges in all vhosts.
     pub(crate) exchanges: u64,
@@ -95,7 +95,7 @@ impl Topology {
         self.vhosts.get(vhost).map_or(0, |vhost| vhost.queues.len())
     }
 
-    /// Number of queues that are on a member.
+    /// Number of queues that are on a member of the cluster.
     pub fn queues_of_member(&self, member: MemberNumber) -> u64 {
         self.queues_by_member.get(&member).copied().unwrap_or(0)
     }
