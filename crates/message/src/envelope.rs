@@ -75,11 +75,6 @@ impl ForeignId {
         Self(number)
     }
 
-    /// If it is the number of such an encoding.
-    pub(crate) fn of(number: u8) -> Option<Self> {
-        (number >= Self::MIN).then_some(Self(number))
-    }
-
     /// Its number.
     pub fn number(self) -> u8 {
         self.0

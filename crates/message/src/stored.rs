@@ -32,6 +32,20 @@ const ENCODING_AMQP091: u8 = 1;
 const ENCODING_AMQP10: u8 = 2;
 const ENCODING_MQTT: u8 = 3;
 const VERSION: u8 = 2;
+/// The encodings by their numbers, looked up for each message. Other numbers are refused before.
+static ENCODINGS: [Encoding; 256] = {
+    let mut all = [Encoding::Amqp091; 256];
+    all[ENCODING_AMQP10 as usize] = Encoding::Amqp10;
+    all[ENCODING_MQTT as usize] = Encoding::Mqtt;
+    let mut number = ForeignId::MIN;
+    loop {
+        all[number as usize] = Encoding::Foreign(ForeignId::new(number));
+        match number.checked_add(1) {
+            Some(next) => number = next,
+            None => break all,
+        }
+    }
+};
 const FLAG_DURABLE: u8 = 1;
 const FLAG_PRIORITY: u8 = 2;
 const FLAG_OVERLAY: u8 = 4;
@@ -194,11 +208,7 @@ impl<'a> StoredMessage<'a> {
             take_sized(&head[key_end..]).expect("checked with the lengths")
         };
         Self {
-            encoding: match head[0] {
-                ENCODING_AMQP10 => Encoding::Amqp10,
-                ENCODING_MQTT => Encoding::Mqtt,
-                number => ForeignId::of(number).map_or(Encoding::Amqp091, Encoding::Foreign),
-            },
+            encoding: ENCODINGS[usize::from(head[0])],
             envelope: Envelope {
                 durable: head[2] & FLAG_DURABLE != 0,
                 priority: (head[2] & FLAG_PRIORITY != 0).then_some(head[3]),
