@@ -591,6 +591,33 @@ mod tests {
     }
 
     #[test]
+    fn members_are_told_by_name_whatever_the_object_before_has() {
+        let text = r#"{"queues":[{"name":"a","vhost":"/"},{"name":"b","vhost":"/"},{"vhost":"/","name":"c"},{"vhost":"/" ,"name":"d"},
+            {"name":"e","x":1,"vhost":"/"},{"name":"f","x":{"name":2},"vhost":"/"},{"name":"g","y":1,"vhost":"/"}]}"#;
+        let [name, vhost] = numbers("queues", ["name", "vhost"]);
+        let mut names = Vec::new();
+        let mut see = |_: &str, entry: &RawEntry<'_>| {
+            assert_eq!(entry.plain_text(vhost), Some("/"));
+            names.push(entry.plain_text(name).expect("a name").to_owned());
+            false
+        };
+        let (_, ignored) = check(text, &Scope::Cluster, &mut see).expect("is right");
+        assert_eq!(
+            (names.concat(), ignored),
+            ("abcdefg".to_owned(), vec!["queues[].x".to_owned(), "queues[].y".to_owned()])
+        );
+        let first = r#"{"queues":[{"name":"a","vhost":"/"},"#;
+        for (second, expected) in [
+            (r#"{"name":"b","name":"/"}"#, "queues[1].name (line 1, column 56) stands here for the second time"),
+            (r#"{"name":"b"}"#, "queues[1].vhost is missing (line 1, column 37)"),
+            (r#"{"name":"b","vhost":5}"#, "queues[1].vhost (line 1, column 57) has to be a text, and is a number"),
+        ] {
+            let told = refused(&format!("{first}{second}]}}"));
+            assert!(told.starts_with(expected), "{told}");
+        }
+    }
+
+    #[test]
     fn known_objects_are_counted_and_left_out() {
         let text = r#"{"queues":[{"name":"a","vhost":"/"},{"vhost":"/","n\u0061me":"b"},{"name":"c","vhost":"/"}]}"#;
         let mut is_known = |list: &str, entry: &RawEntry<'_>| {
