@@ -21,31 +21,16 @@
 use thiserror::Error;
 
 use crate::delivery_time;
-use crate::envelope::{Encoding, Envelope, ForeignId, TIME_MS_MAX};
+use crate::envelope::{
+    ENCODING_AMQP10, ENCODING_AMQP091, ENCODING_MQTT, ENCODINGS, Encoding, Envelope, ForeignId, TIME_MS_MAX,
+};
 use crate::overlay::{ComparedBy, Keys, Overlay, take_sized};
 
 /// Length of the file id that replaces a body in a file of its own; such a body is always longer.
 pub const BODY_FILE_BYTES: usize = 8;
 /// Bytes before the exchange name.
 pub const FIXED_HEAD: usize = 26;
-const ENCODING_AMQP091: u8 = 1;
-const ENCODING_AMQP10: u8 = 2;
-const ENCODING_MQTT: u8 = 3;
 const VERSION: u8 = 2;
-/// The encodings by their numbers, looked up for each message. Other numbers are refused before.
-static ENCODINGS: [Encoding; 256] = {
-    let mut all = [Encoding::Amqp091; 256];
-    all[ENCODING_AMQP10 as usize] = Encoding::Amqp10;
-    all[ENCODING_MQTT as usize] = Encoding::Mqtt;
-    let mut number = ForeignId::MIN;
-    loop {
-        all[number as usize] = Encoding::Foreign(ForeignId::new(number));
-        match number.checked_add(1) {
-            Some(next) => number = next,
-            None => break all,
-        }
-    }
-};
 const FLAG_DURABLE: u8 = 1;
 const FLAG_PRIORITY: u8 = 2;
 const FLAG_OVERLAY: u8 = 4;

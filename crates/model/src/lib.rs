@@ -31,6 +31,7 @@ mod permission;
 mod policy;
 mod queue;
 mod queue_arguments;
+mod queue_counts;
 mod queue_type;
 mod record;
 mod redeclare_mismatch;

@@ -329,7 +329,7 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         Effect::Binding(binding) => topology.insert_binding(binding),
         Effect::DropBinding(binding) => topology.remove_binding(&binding),
         Effect::Member(member) => topology.insert_member(member),
-        Effect::DropMember(number) => topology.remove_member(number),
+        Effect::DropMember(number) => _ = topology.members.remove(&number),
         // The model has these.
         Effect::Applied(_) | Effect::Anew { .. } => {}
     }

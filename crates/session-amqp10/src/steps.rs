@@ -227,7 +227,7 @@ impl Connection {
         }
     }
 
-    /// What becomes of a frame that was handled, and may have to wait.
+    /// The result of a frame that was handled, and may have to wait.
     #[inline(never)]
     fn used_unless_held(&mut self, length: usize) -> driven::Frame {
         match self.held {

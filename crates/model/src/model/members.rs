@@ -58,7 +58,7 @@ impl Model {
         };
         let mut changes = Vec::new();
         self.end_objects_of(member.number, |_| true, &mut changes);
-        self.topology.remove_member(member.number);
+        self.topology.members.remove(&member.number);
         changes.push(Change::MemberForgotten(member));
         Ok((CommandOutcome::Deleted, changes))
     }

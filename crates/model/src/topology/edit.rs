@@ -7,9 +7,7 @@ use imbl::OrdMap;
 use super::bindings::{Bindings, BindingsBetween, BindingsOfSource, count};
 use super::{Topology, Vhost};
 use crate::policy::VhostPolicies;
-use crate::{
-    Binding, Destination, Exchange, Home, Member, MemberNumber, Permission, Queue, QueueId, TopicPermission, User,
-};
+use crate::{Binding, Destination, Exchange, Member, Permission, Queue, QueueId, TopicPermission, User};
 
 impl Topology {
     pub(crate) fn insert_vhost(&mut self, name: &Arc<str>) {
@@ -59,55 +57,22 @@ impl Topology {
         if let Some(owner) = queue.exclusive_owner {
             self.exclusive_queues.entry(owner).or_default().insert(queue.id, queue.clone());
         }
-        if self.members.is_empty() {
-            self.queues.insert(queue.id, queue);
-            return;
-        }
-        self.count_more(&queue);
+        self.queue_counts.add(&queue);
         if let Some(former) = self.queues.insert(queue.id, queue) {
-            self.count_less(&former);
+            self.queue_counts.remove(&former);
         }
     }
 
     fn take_queue(&mut self, id: QueueId) {
-        if let Some(queue) = self.queues.remove(&id)
-            && !self.members.is_empty()
-        {
-            self.count_less(&queue);
+        if let Some(queue) = self.queues.remove(&id) {
+            self.queue_counts.remove(&queue);
         }
     }
 
-    /// Adds a member of the cluster, or what it has become. With the first one, queues begin to be counted by their members: a node that is
-    /// alone has all.
+    /// Adds a member of the cluster, or changes it.
     pub(crate) fn insert_member(&mut self, member: Arc<Member>) {
-        if self.members.is_empty() {
-            let queues = self.queues.clone();
-            queues.values().for_each(|queue| self.count_more(queue));
-        }
+        self.queue_counts.begin(self.queues.values());
         self.members.insert(member.number, member);
-    }
-
-    /// Removes a member of the cluster.
-    pub(crate) fn remove_member(&mut self, number: MemberNumber) {
-        self.members.remove(&number);
-        if self.members.is_empty() {
-            self.queues_by_member.clear();
-        }
-    }
-
-    fn count_more(&mut self, queue: &Queue) {
-        let Home::Owner(member) = queue.home;
-        *self.queues_by_member.entry(member).or_default() += 1;
-    }
-
-    fn count_less(&mut self, queue: &Queue) {
-        let Home::Owner(member) = queue.home;
-        if let Some(count) = self.queues_by_member.get_mut(&member) {
-            *count -= 1;
-            if *count == 0 {
-                self.queues_by_member.remove(&member);
-            }
-        }
     }
 
     fn forget_owned(&mut self, queue: &Queue) {

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::policy::VhostPolicies;
+use crate::queue_counts::QueueCounts;
 use crate::vhost::{LimitValues, VhostSettings};
 use crate::{
     Binding, ConnectionId, Destination, Exchange, Member, MemberNumber, Permission, Queue, QueueId, Refused,
@@ -31,7 +32,7 @@ pub struct Topology {
     pub(crate) vhosts: OrdMap<Arc<str>, Arc<Vhost>>,
     pub(crate) queues: OrdMap<QueueId, Arc<Queue>>,
     /// Number of queues of each member that has some; nothing if the node is alone.
-    pub(crate) queues_by_member: OrdMap<MemberNumber, u64>,
+    pub(crate) queue_counts: QueueCounts,
     /// Number of exchanges in all vhosts.
     pub(crate) exchanges: u64,
     pub(crate) bindings: u64,
@@ -97,7 +98,7 @@ impl Topology {
 
     /// Number of queues that are on a member of the cluster.
     pub fn queues_of_member(&self, member: MemberNumber) -> u64 {
-        self.queues_by_member.get(&member).copied().unwrap_or(0)
+        self.queue_counts.of(member)
     }
 
     /// Number of queues in all vhosts.
