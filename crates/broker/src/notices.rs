@@ -200,6 +200,11 @@ impl Notices {
         self.dropped.load(Ordering::Relaxed)
     }
 
+    /// Whether bindings of an exchange with this name may be those of the broker's own exchanges.
+    pub(crate) fn reads(exchange: &str) -> bool {
+        matches!(exchange, EVENT_EXCHANGE | LOG_EXCHANGE)
+    }
+
     /// Looks at new routing tables for bindings of the exchanges.
     pub(crate) fn look_at(&self, router: &Router) {
         let has = |vhost: &str, exchange| router.has_bindings(vhost, exchange);

@@ -12,7 +12,6 @@ use parking_lot::Mutex;
 
 use crate::bodies::Bodies;
 use crate::history::{Histories, Ranges, Subject};
-use crate::last_import::LastImport;
 use crate::password_rule::PasswordRule;
 use crate::running_traces::Traces;
 use crate::running_transfers::Transfers;
@@ -52,7 +51,6 @@ struct Inner {
     path_prefix: OnceLock<String>,
     timeline: Timeline,
     transfers: Transfers,
-    last_import: LastImport,
 }
 
 /// The enabled plugins of RabbitMQ.
@@ -124,7 +122,6 @@ impl Api {
             path_prefix: OnceLock::new(),
             timeline: Timeline::default(),
             transfers: Transfers::default(),
-            last_import: LastImport::default(),
         };
         Api { inner: Arc::new(inner) }
     }
@@ -238,10 +235,6 @@ impl Api {
 
     pub(crate) fn timeline(&self) -> &Timeline {
         &self.inner.timeline
-    }
-
-    pub(crate) fn last_import(&self) -> &LastImport {
-        &self.inner.last_import
     }
 
     pub(crate) fn transfers(&self) -> &Transfers {

@@ -136,12 +136,12 @@ async fn forward(call: &Call, original: &Original<'_>, member: &Member) -> Resul
 
 #[test]
 fn requests_about_one_queue_go_to_its_node() {
-    use crate::route::Access;
+    use crate::route::{Access, literal_length};
     let route = |method: &str, path: &'static str| {
         let methods = [Method::Get, Method::Put, Method::Post, Method::Delete];
         let method = methods.into_iter().find(|known| known.name() == method).expect("a method");
         let run = |_| -> crate::route::Handled { Box::pin(async { crate::call::no_content() }) };
-        Route { method, path, access: Access::Vhost, summary: "", run }
+        Route { method, path, literal: literal_length(path), access: Access::Vhost, summary: "", run }
     };
     let queue = "/api/queues/{vhost}/{queue}";
     assert!(way(&route("GET", queue), "") == OfQueue::AtHomeIfReached);

@@ -1,4 +1,4 @@
-//! Locates values in valid JSON without building a tree.
+//! Locates values in valid JSON without building a tree. [`JsonScan`](crate::json_scan::JsonScan) finds out whether it is valid.
 
 use std::ops::Range;
 
@@ -112,53 +112,6 @@ pub(crate) fn items(text: &[u8], at: usize) -> impl Iterator<Item = Range<usize>
     })
 }
 
-/// Ranges of the names and values of the object at `at`.
-pub(crate) fn members(text: &[u8], at: usize) -> Members<'_> {
-    Members { text, next: at + 1 }
-}
-
-/// See [`members`].
-pub(crate) struct Members<'a> {
-    text: &'a [u8],
-    next: usize,
-}
-
-impl Members<'_> {
-    /// Offset after the object, once all its members have been seen.
-    pub(crate) fn end(&self) -> usize {
-        skip_space(self.text, self.next) + 1
-    }
-
-    /// The range of the next name, and where its value begins. The value is passed by [`Members::pass`].
-    pub(crate) fn next_name(&mut self) -> Option<(Range<usize>, usize)> {
-        let begin = skip_space(self.text, self.next);
-        if self.text.get(begin) != Some(&b'"') {
-            return None;
-        }
-        let name = begin..end_of_text(self.text, begin);
-        // After the colon.
-        let value = skip_space(self.text, skip_space(self.text, name.end) + 1);
-        Some((name, value))
-    }
-
-    /// Goes on behind a value that ends here.
-    pub(crate) fn pass(&mut self, end: usize) {
-        let behind = skip_space(self.text, end);
-        self.next = behind + usize::from(self.text.get(behind) == Some(&b','));
-    }
-}
-
-impl Iterator for Members<'_> {
-    type Item = (Range<usize>, Range<usize>);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (name, value) = self.next_name()?;
-        let value = value..end(self.text, value);
-        self.pass(value.end);
-        Some((name, value))
-    }
-}
-
 /// Approximate memory of a value or name in a tree, in bytes.
 const VALUE_BYTES: usize = 48;
 const NAME_BYTES: usize = 96;
@@ -207,14 +160,10 @@ mod tests {
 
     #[test]
     fn values_are_located() {
-        let text = br#" { "a" : [1, "x,]\"}" ,{"b":[]} , null ] , "c\"":true,"d":{} } "#;
-        let begin = skip_space(text, 0);
+        let text = br#" [1, "x,]\"}" ,{"b":[]} , null ] "#;
         let show = |range: Range<usize>| String::from_utf8_lossy(&text[range]).into_owned();
-        let found: Vec<_> = members(text, begin).map(|(name, value)| (show(name), show(value))).collect();
-        assert_eq!(found[0], ("\"a\"".to_owned(), r#"[1, "x,]\"}" ,{"b":[]} , null ]"#.to_owned()));
-        assert_eq!(found[1..], [("\"c\\\"\"".to_owned(), "true".to_owned()), ("\"d\"".to_owned(), "{}".to_owned())]);
-        let (_, list) = members(text, begin).next().expect("a member");
-        let found: Vec<_> = items(text, list.start).map(|item| (kind(text, item.start), show(item))).collect();
+        let begin = skip_space(text, 0);
+        let found: Vec<_> = items(text, begin).map(|item| (kind(text, item.start), show(item))).collect();
         let expected = [
             (JsonKind::Number, "1"),
             (JsonKind::Text, r#""x,]\"}""#),
@@ -222,7 +171,8 @@ mod tests {
             (JsonKind::Null, "null"),
         ];
         assert_eq!(found, expected.map(|(kind, text)| (kind, text.to_owned())));
-        assert_eq!(items(b"[ ]", 0).count() + members(b"{ }", 0).count(), 0);
+        assert_eq!(show(begin..end(text, begin)), r#"[1, "x,]\"}" ,{"b":[]} , null ]"#);
+        assert_eq!(items(b"[ ]", 0).count(), 0);
         assert_eq!(end(b"12", 0), 2);
     }
 

@@ -59,6 +59,8 @@ pub(crate) struct Route {
     pub(crate) method: Method,
     /// Its path, with parameters in braces; a last parameter that begins with `*` matches the rest.
     pub(crate) path: &'static str,
+    /// Bytes of the path before its first parameter, see [`literal_length`].
+    pub(crate) literal: usize,
     pub(crate) access: Access,
     /// A summary for the API's description.
     pub(crate) summary: &'static str,
@@ -71,6 +73,7 @@ macro_rules! route {
         $crate::route::Route {
             method: $crate::route::Method::$method,
             path: $path,
+            literal: const { $crate::route::literal_length($path) },
             access: $crate::route::Access::$access,
             summary: $summary,
             run: |call| Box::pin($handler(call)),
@@ -78,6 +81,16 @@ macro_rules! route {
     };
 }
 pub(crate) use route;
+
+/// Bytes of a route's path before its first parameter: a request's path begins with these, or doesn't match.
+pub(crate) const fn literal_length(path: &str) -> usize {
+    let bytes = path.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() && bytes[at] != b'{' {
+        at += 1;
+    }
+    at
+}
 
 impl Route {
     /// The names of the path's parameters.
@@ -98,6 +111,10 @@ impl Route {
     /// # Errors
     /// A segment can't be decoded.
     pub(crate) fn matches(&self, path: &str) -> Option<Result<Vec<String>, NotText>> {
+        // Nearly all of some two hundred routes differ here already.
+        if !path.as_bytes().starts_with(&self.path.as_bytes()[..self.literal]) {
+            return None;
+        }
         let mut found = Vec::new();
         let (mut ours, mut theirs) = (self.path.split('/'), path.split('/'));
         loop {
@@ -137,6 +154,7 @@ mod tests {
         Route {
             method: Method::Get,
             path,
+            literal: literal_length(path),
             access: Access::Public,
             summary: "",
             run: |_| Box::pin(async { crate::call::no_content() }),

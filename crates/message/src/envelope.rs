@@ -42,6 +42,26 @@ impl Envelope<'_> {
 /// Latest time that the stored form can hold: in the year 10889.
 pub const TIME_MS_MAX: u64 = (1 << 48) - 1;
 
+/// Numbers of encodings in the stored form.
+pub(crate) const ENCODING_AMQP091: u8 = 1;
+pub(crate) const ENCODING_AMQP10: u8 = 2;
+pub(crate) const ENCODING_MQTT: u8 = 3;
+
+/// The encodings by their numbers, looked up for each message. Other numbers are refused before.
+pub(crate) static ENCODINGS: [Encoding; 256] = {
+    let mut all = [Encoding::Amqp091; 256];
+    all[ENCODING_AMQP10 as usize] = Encoding::Amqp10;
+    all[ENCODING_MQTT as usize] = Encoding::Mqtt;
+    let mut number = ForeignId::MIN;
+    loop {
+        all[number as usize] = Encoding::Foreign(ForeignId::new(number));
+        match number.checked_add(1) {
+            Some(next) => number = next,
+            None => break all,
+        }
+    }
+};
+
 /// The publisher's protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
@@ -73,11 +93,6 @@ impl ForeignId {
     pub const fn new(number: u8) -> Self {
         assert!(number >= Self::MIN, "numbers below 128 are of encodings of the message crate");
         Self(number)
-    }
-
-    /// If it is the number of such an encoding.
-    pub(crate) fn of(number: u8) -> Option<Self> {
-        (number >= Self::MIN).then_some(Self(number))
     }
 
     /// Its number.

@@ -21,16 +21,15 @@
 use thiserror::Error;
 
 use crate::delivery_time;
-use crate::envelope::{Encoding, Envelope, ForeignId, TIME_MS_MAX};
+use crate::envelope::{
+    ENCODING_AMQP10, ENCODING_AMQP091, ENCODING_MQTT, ENCODINGS, Encoding, Envelope, ForeignId, TIME_MS_MAX,
+};
 use crate::overlay::{ComparedBy, Keys, Overlay, take_sized};
 
 /// Length of the file id that replaces a body in a file of its own; such a body is always longer.
 pub const BODY_FILE_BYTES: usize = 8;
 /// Bytes before the exchange name.
 pub const FIXED_HEAD: usize = 26;
-const ENCODING_AMQP091: u8 = 1;
-const ENCODING_AMQP10: u8 = 2;
-const ENCODING_MQTT: u8 = 3;
 const VERSION: u8 = 2;
 const FLAG_DURABLE: u8 = 1;
 const FLAG_PRIORITY: u8 = 2;
@@ -194,11 +193,7 @@ impl<'a> StoredMessage<'a> {
             take_sized(&head[key_end..]).expect("checked with the lengths")
         };
         Self {
-            encoding: match head[0] {
-                ENCODING_AMQP10 => Encoding::Amqp10,
-                ENCODING_MQTT => Encoding::Mqtt,
-                number => ForeignId::of(number).map_or(Encoding::Amqp091, Encoding::Foreign),
-            },
+            encoding: ENCODINGS[usize::from(head[0])],
             envelope: Envelope {
                 durable: head[2] & FLAG_DURABLE != 0,
                 priority: (head[2] & FLAG_PRIORITY != 0).then_some(head[3]),

@@ -271,9 +271,8 @@ pub fn authorize_client(
     };
     judge.enters()?;
     let check = |right: Right, resource: Resource<'_>| judge.check(right, resource);
-    let check_topic = |right: Right, exchange: &str, routing_key: &[u8]| {
-        judge.check_topic(right, exchange, &String::from_utf8_lossy(routing_key), client_id)
-    };
+    let check_topic =
+        |right: Right, exchange: &str, routing_key: &[u8]| judge.check_topic(right, exchange, routing_key, client_id);
     match action {
         Action::Administer
         | Action::SetParameters
@@ -409,19 +408,31 @@ impl<'a> Judge<'a> {
     }
 
     /// Routing keys matter at topic exchanges only.
-    fn check_topic(&self, right: Right, exchange: &str, key: &str, client_id: Option<&str>) -> Result<(), Refused> {
+    fn check_topic(
+        &self,
+        right: Right,
+        exchange: &str,
+        routing_key: &[u8],
+        client_id: Option<&str>,
+    ) -> Result<(), Refused> {
         let (user, vhost) = (self.user, self.vhost);
+        let is_limited = match self.source {
+            Source::Permission(_) => self.topology.topic_permission(user, vhost, exchange).is_some(),
+            Source::Scopes(_) | Source::Asked(_) => true,
+        };
         let is_topic =
             || self.topology.exchange(vhost, exchange).is_some_and(|found| found.kind == ExchangeType::Topic);
+        if !is_limited || !is_topic() {
+            return Ok(());
+        }
+        let key = &*String::from_utf8_lossy(routing_key);
         let may = match self.source {
-            Source::Permission(_) => self.permits_topic(right, exchange, key, client_id, is_topic),
-            Source::Scopes(scopes) => !is_topic() || scopes.allow_topic(right, vhost, exchange, key),
+            Source::Permission(_) => self.permits_topic(right, exchange, key, client_id),
+            Source::Scopes(scopes) => scopes.allow_topic(right, vhost, exchange, key),
             Source::Asked(asked) => {
-                !is_topic() || {
-                    let (vhost, exchange, routing_key) = (vhost.into(), exchange.into(), key.into());
-                    let client_id = client_id.map(Arc::from);
-                    answer(asked, GrantQuestion::Topic { vhost, exchange, routing_key, right, client_id })?
-                }
+                let (vhost, exchange, routing_key) = (vhost.into(), exchange.into(), key.into());
+                let client_id = client_id.map(Arc::from);
+                answer(asked, GrantQuestion::Topic { vhost, exchange, routing_key, right, client_id })?
             }
         };
         match may {
@@ -433,19 +444,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    fn permits_topic(
-        &self,
-        right: Right,
-        exchange: &str,
-        key: &str,
-        client_id: Option<&str>,
-        is_topic: impl FnOnce() -> bool,
-    ) -> bool {
+    fn permits_topic(&self, right: Right, exchange: &str, key: &str, client_id: Option<&str>) -> bool {
         let (user, vhost) = (self.user, self.vhost);
         let Some(limits) = self.topology.topic_permission(user, vhost, exchange) else { return true };
-        if !is_topic() {
-            return true;
-        }
         let pattern = if right == Right::Write { &limits.write } else { &limits.read };
         match client_id {
             Some(id) if pattern.as_str().contains("{client_id}") => {

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use crate::{MemberNumber, PlacementNumber};
 
 /// The place of a queue's messages, which decides how they are handled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Home {
     /// One node, whose log holds them.

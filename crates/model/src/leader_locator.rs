@@ -86,6 +86,29 @@ mod tests {
     }
 
     #[test]
+    fn queues_count_from_the_first_member_on() {
+        let mut model = Model::new();
+        submit(&mut model, Command::CreateVhost { name: "/".into() });
+        assert_eq!(["a", "b"].map(|name| declare(&mut model, name, None)), [0, 0]);
+        let count = |model: &Model| model.topology().queues_of_member(MemberNumber(0));
+        assert_eq!(count(&model), 0, "a node that is alone counts none");
+        let member = |name: &str, node_id| PutMember {
+            name: name.into(),
+            node_id,
+            boot: 1,
+            nonce: 1,
+            addresses: Default::default(),
+        };
+        submit(&mut model, Command::PutMember(member("n@a", 1)));
+        assert_eq!(count(&model), 2);
+        submit(&mut model, Command::PutMember(member("n@b", 2)));
+        assert_eq!(declare(&mut model, "c", Some("balanced")), 1);
+        let deleted = DeleteQueue { vhost: "/".into(), name: "a".into(), connection: None, id: None };
+        submit(&mut model, Command::DeleteQueue(deleted));
+        assert_eq!(count(&model), 1);
+    }
+
+    #[test]
     fn an_argument_comes_before_a_policy_and_before_the_key() {
         let mut model = cluster();
         assert_eq!(declare(&mut model, "a", None), 1);

@@ -32,6 +32,7 @@ mod placement;
 mod policy;
 mod queue;
 mod queue_arguments;
+mod queue_counts;
 mod queue_type;
 mod record;
 mod redeclare_mismatch;

@@ -339,7 +339,7 @@ pub(crate) fn apply(topology: &mut Topology, effect: Effect) {
         }
         Effect::Binding(binding) => topology.insert_binding(binding),
         Effect::DropBinding(binding) => topology.remove_binding(&binding),
-        Effect::Member(member) => _ = topology.members.insert(member.number, member),
+        Effect::Member(member) => topology.insert_member(member),
         Effect::DropMember(number) => _ = topology.members.remove(&number),
         Effect::Placement(placement) => topology.put_placement(placement),
         // The model has these.

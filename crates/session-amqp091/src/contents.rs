@@ -77,8 +77,10 @@ impl Contents {
     }
 
     /// Bytes of frames that wait behind contents.
+    #[inline]
     pub(crate) fn behind_bytes(&self) -> usize {
-        self.queue.iter().map(|content| content.behind.len()).sum()
+        // This runs for every frame, and mostly there is no content.
+        if self.queue.is_empty() { 0 } else { self.queue.iter().map(|content| content.behind.len()).sum() }
     }
 
     /// Parks a consumer until its channel's content is sent.
@@ -108,6 +110,11 @@ impl Contents {
 
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
+    }
+
+    /// Whether any content isn't sent as a whole.
+    pub(crate) fn are_under_way(&self) -> bool {
+        !self.queue.is_empty()
     }
 
     /// Whether something can be sent.

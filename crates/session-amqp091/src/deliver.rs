@@ -18,11 +18,15 @@ use leveret_broker::traffic::counted_as;
 impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.
     pub(crate) fn serve_consumers(&mut self, now: Now) {
-        // A large body and small messages of other channels share the room in the socket.
-        let most = if self.client.scheduled.is_empty() { TURN_BYTES_MAX } else { TURN_BYTES_MAX / 2 };
-        self.send_contents(most, now);
+        if self.contents.are_under_way() {
+            // A large body and small messages of other channels share the room in the socket.
+            let most = if self.client.scheduled.is_empty() { TURN_BYTES_MAX } else { TURN_BYTES_MAX / 2 };
+            self.send_contents(most, now);
+        }
         self.deliver_scheduled(now);
-        self.send_contents(TURN_BYTES_MAX, now);
+        if self.contents.are_under_way() {
+            self.send_contents(TURN_BYTES_MAX, now);
+        }
     }
 
     fn deliver_scheduled(&mut self, now: Now) {

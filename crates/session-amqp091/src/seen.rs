@@ -7,14 +7,15 @@ use super::session::{Phase, Session};
 
 /// Class and method, as their frames begin, of `basic.get`, `basic.consume`, `queue.declare`, `queue.bind`, `queue.purge`,
 /// `queue.delete` and `exchange.bind`.
-const ASKING: [[u8; 4]; 7] =
-    [[0, 60, 0, 70], [0, 60, 0, 20], [0, 50, 0, 10], [0, 50, 0, 20], [0, 50, 0, 30], [0, 50, 0, 40], [0, 40, 0, 30]];
+fn is_asking(class_and_method: [u8; 4]) -> bool {
+    matches!(class_and_method, [0, 60, 0, 70] | [0, 60, 0, 20] | [0, 50, 0, 10 | 20 | 30 | 40] | [0, 40, 0, 30])
+}
 
 impl Session {
     /// Whether a frame looks at what queues hold.
     pub(crate) fn asks_for_contents(&self, frame: &Frame<'_>) -> bool {
         frame.kind == FrameKind::Method
-            && ASKING.iter().any(|method| frame.payload.starts_with(method))
+            && frame.payload.first_chunk().is_some_and(|begin| is_asking(*begin))
             && self.phase == Phase::Running
             && Method::decode(frame.payload).is_ok_and(|method| self.looks_at_contents(&method))
     }

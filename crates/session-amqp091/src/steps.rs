@@ -18,6 +18,17 @@ use leveret_broker::views::ConnectionView;
 use leveret_session::client_connection::ClientConnection;
 use leveret_session::driven::{self, HANDSHAKE_TIMEOUT, Steps};
 
+/// The next frame that a channel may get.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expects {
+    /// A method.
+    Method,
+    /// Content of `basic.publish`.
+    Content,
+    /// It isn't open.
+    NoChannel,
+}
+
 impl Session {
     /// Whether consumers may take messages.
     fn delivers(&self) -> bool {
@@ -41,38 +52,42 @@ impl Session {
         if frame.kind == FrameKind::Heartbeat {
             return Ok(0);
         }
-        if frame.channel != 0
-            && let Some(channel) = self.channels.get(&frame.channel)
-            && channel.closing
-        {
-            return self.closing_channel(frame, now).map(|()| 0);
-        }
+        // Looked up once for each frame.
+        let expects = match self.channels.get(&frame.channel) {
+            Some(channel) if channel.closing && frame.channel != 0 => {
+                return self.closing_channel(frame, now).map(|()| 0);
+            }
+            Some(channel) if !matches!(channel.incoming, Incoming::Method) => Expects::Content,
+            Some(_) => Expects::Method,
+            None => Expects::NoChannel,
+        };
         match frame.kind {
-            FrameKind::Method => self.method_frame(frame, rest, now),
+            FrameKind::Method => self.method_frame(frame, expects, rest, now),
             FrameKind::Header => self.content_header(frame.channel, frame.payload, now).map(|()| 0),
             FrameKind::Body => self.content_body(frame.channel, frame.payload, now).map(|()| 0),
             FrameKind::Heartbeat => Ok(0),
         }
     }
 
-    fn method_frame(&mut self, frame: &Frame<'_>, rest: &[u8], now: Now) -> Result<usize> {
+    fn method_frame(&mut self, frame: &Frame<'_>, expects: Expects, rest: &[u8], now: Now) -> Result<usize> {
         let number = frame.channel;
         let method = Method::decode(frame.payload)?;
         if self.phase != Phase::Running || number == 0 {
             return self.connection_method(number, &method, now).map_err(|error| error.in_method(&method)).map(|()| 0);
         }
-        if let Some(channel) = self.channels.get(&number)
-            && !matches!(channel.incoming, Incoming::Method)
-        {
+        if expects == Expects::Content {
             let text = format!("expected content frames of basic.publish on channel {number}, got {}", method.name());
             return Err(ProtocolError::new(ReplyCode::UnexpectedFrame, text).in_method(&method));
         }
         let result = match &method {
-            Method::BasicPublish(publish) => match self.inline_publish(number, publish, rest, now) {
-                Ok(Some(used)) => return Ok(used),
-                Ok(None) => self.begin_publish(number, publish),
-                Err(error) => Err(error),
-            },
+            Method::BasicPublish(publish) if expects == Expects::Method => {
+                match self.inline_publish(number, publish, rest, now) {
+                    Ok(Some(used)) => return Ok(used),
+                    Ok(None) => self.begin_publish(number, publish),
+                    Err(error) => Err(error),
+                }
+            }
+            Method::BasicPublish(publish) => self.begin_publish(number, publish),
             Method::BasicAck(ack) => {
                 self.flush_run(now);
                 self.ack(number, ack, now)
@@ -95,7 +110,7 @@ impl Session {
         rest: &[u8],
         now: Now,
     ) -> Result<Option<usize>> {
-        if publish.immediate || !self.channels.contains_key(&number) {
+        if publish.immediate {
             return Ok(None);
         }
         let Ok(Some((frame, length))) = decode_frame(rest, self.frame_max) else { return Ok(None) };

@@ -50,6 +50,9 @@ impl Session {
 
     /// Continues to wake consumers of channels where some are left.
     pub(super) fn wake_more(&mut self, now: Now) {
+        if self.waking.is_empty() {
+            return;
+        }
         for number in std::mem::take(&mut self.waking) {
             self.wake_parked(number, now);
         }

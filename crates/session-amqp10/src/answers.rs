@@ -45,6 +45,12 @@ impl Answers {
         }
     }
 
+    /// Whether none waits.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.placed.is_empty() && self.discharged.is_empty() && self.moving.is_empty()
+    }
+
     /// The positions that the next answers wait for. A move that isn't written yet has none; it notifies the
     /// connection.
     pub(crate) fn awaited(&self) -> impl Iterator<Item = Awaited> {

@@ -388,6 +388,9 @@ impl Connection {
 
     /// Continues to wake consumers of sessions where some are left.
     pub(super) fn wake_more(&mut self, now: Now) {
+        if self.waking.is_empty() {
+            return;
+        }
         for waking in std::mem::take(&mut self.waking) {
             let Some(mut session) = self.sessions.take(waking.channel) else { continue };
             if !session.leaving && session.pending.is_empty() && session.window.room() > 0 {

@@ -63,6 +63,8 @@ pub(crate) struct PublishRun {
     /// Generation of the snapshot in which the link's further messages take this way, too; 0 if the way is that of one
     /// message.
     found_in: u64,
+    /// Whether messages without headers, and such with some, take this way: see [`Route::leads_on`].
+    leads_on: [bool; 2],
     pub persistent: bool,
     pub messages: Vec<Collected>,
     /// Number of messages at which the run is handed on.
@@ -75,6 +77,7 @@ impl PublishRun {
     /// Makes an empty run take this way.
     pub(crate) fn turn_to(&mut self, route: Arc<Route>, found_in: u64, persistent: bool) {
         self.messages_max = fan_out::messages_max(&route);
+        self.leads_on = [false, true].map(|has_headers| route.leads_on(has_headers));
         self.route = Some(route);
         self.found_in = found_in;
         self.persistent = persistent;
@@ -90,9 +93,7 @@ impl PublishRun {
     /// Like [`goes_on_with`](Self::goes_on_with), for a message without further keys.
     #[inline]
     pub(crate) fn goes_on(&self, durable: bool, has_headers: bool, generation: u64) -> bool {
-        self.found_in == generation
-            && self.persistent == durable
-            && self.route.as_ref().is_some_and(|route| route.leads_on(has_headers))
+        self.found_in == generation && self.persistent == durable && self.leads_on[usize::from(has_headers)]
     }
 
     /// Whether it has to be handed on before more is collected.

@@ -71,6 +71,9 @@ impl Connection {
 
     /// Sends the responses whose changes became durable.
     pub(crate) fn answer_requests(&mut self, now: Now) {
+        if self.responses.is_empty() {
+            return;
+        }
         let streams = self.client.broker.streams.clone();
         let mut renews_token = false;
         loop {

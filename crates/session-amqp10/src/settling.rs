@@ -86,6 +86,9 @@ impl Connection {
 
     /// Answers the settlements that became durable.
     pub(crate) fn answer_settlements(&mut self) {
+        if self.answers.is_empty() {
+            return;
+        }
         let streams = self.client.broker.streams.clone();
         for answer in self.answers.take_due(&|stream| streams.reached(stream)) {
             self.send_settled(&answer);

@@ -1,7 +1,7 @@
 //! The steps of a connection: where its frames, signals and wake-ups go.
 
 use leveret_amqp10::performative::{Flow, Transfer};
-use leveret_amqp10::{FrameKind, HEADER_AMQP, Performative, Role, condition, decode_frame, encode_empty};
+use leveret_amqp10::{Frame, FrameKind, HEADER_AMQP, Performative, Role, condition, decode_frame, encode_empty};
 use leveret_queue::Signal;
 
 use super::connection::{Connection, Phase};
@@ -32,7 +32,9 @@ impl Connection {
         self.phase = Phase::Finished;
     }
 
-    pub(super) fn handle(&mut self, kind: FrameKind, channel: u16, body: &[u8], now: Now) -> Result<()> {
+    /// Handles any frame.
+    #[inline(never)]
+    fn handle(&mut self, &Frame { kind, channel, body }: &Frame<'_>, now: Now) -> Result<()> {
         match (self.phase, kind) {
             (Phase::SaslInit, FrameKind::Sasl) => return self.sasl(body, now),
             (Phase::SaslInit, FrameKind::Amqp) => {
@@ -47,18 +49,6 @@ impl Connection {
         }
         if body.is_empty() {
             return Ok(());
-        }
-        // Frames that come with every message bypass the enumeration, whose largest variant would be moved each time.
-        if self.phase == Phase::Running
-            && let Some((transfer, payload)) = Transfer::decode_plain(body)
-            && !self.questions.hold(channel, transfer.handle)
-            && let Some(mut session) = self.sessions.take(channel)
-        {
-            let result = match session.ending {
-                true => Ok(()),
-                false => self.transfer(&mut session, &transfer, payload, now),
-            };
-            return self.conclude(session, Some(transfer.handle), result, now);
         }
         let (performative, payload) = Performative::decode(body)?;
         match (self.phase, performative) {
@@ -210,6 +200,46 @@ impl Connection {
         Ok(())
     }
 
+    #[cold]
+    fn header_frame(&mut self, input: &[u8]) -> driven::Frame {
+        let Some(header) = input.first_chunk::<8>() else { return driven::Frame::Waits };
+        self.header(header);
+        driven::Frame::Used(header.len())
+    }
+
+    #[cold]
+    fn hold_for_log(&mut self, now: Now) -> driven::Frame {
+        self.flush_runs(now);
+        self.held = InputHold::LogRoom;
+        driven::Frame::Waits
+    }
+
+    #[cold]
+    fn broken(&mut self, failure: Failure, now: Now) -> driven::Frame {
+        self.fail(failure, now);
+        driven::Frame::Broken
+    }
+
+    #[cold]
+    fn fail_unless_parked(&mut self, failure: Failure, now: Now) {
+        if !self.client.parks(now) {
+            self.fail(failure, now);
+        }
+    }
+
+    /// The result of a frame that was handled, and may have to wait.
+    #[inline(never)]
+    fn used_unless_held(&mut self, length: usize) -> driven::Frame {
+        match self.held {
+            // The frame is handled again when the data it needs is there, or with a new turn's budget.
+            InputHold::Again { .. } | InputHold::Change | InputHold::NextTurn | InputHold::Asked { .. } => {
+                driven::Frame::Waits
+            }
+            _ if self.client.awaits_publishes() || !self.client.takes_frame() => driven::Frame::Waits,
+            _ => driven::Frame::Used(length),
+        }
+    }
+
     /// Whether consumers may take messages.
     fn delivers(&self) -> bool {
         self.phase == Phase::Running && !self.is_ending()
@@ -272,16 +302,14 @@ impl Steps for Connection {
             || (!self.client.starved.is_empty() && self.client.output.is_empty())
     }
 
+    /// Inlined where frames are read: what most frames don't need is in functions of its own.
+    #[inline(always)]
     fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
         if self.phase == Phase::Header {
-            let Some(header) = input.first_chunk::<8>() else { return driven::Frame::Waits };
-            self.header(header);
-            return driven::Frame::Used(header.len());
+            return self.header_frame(input);
         }
         if self.phase == Phase::Running && self.publishes_wait() {
-            self.flush_runs(now);
-            self.held = InputHold::LogRoom;
-            return driven::Frame::Waits;
+            return self.hold_for_log(now);
         }
         if self.client.unwritten.is_full() {
             self.held = InputHold::Upload;
@@ -290,27 +318,30 @@ impl Steps for Connection {
         let (frame, length) = match decode_frame(input, self.frame_max_in) {
             Ok(Some(found)) => found,
             Ok(None) => return driven::Frame::Waits,
-            Err(error) => {
-                self.fail(error.into(), now);
-                return driven::Frame::Broken;
-            }
+            Err(error) => return self.broken(error.into(), now),
         };
-        if let Err(failure) = self.handle(frame.kind, frame.channel, frame.body, now)
-            && !self.client.parks(now)
+        // Frames that come with every message bypass the enumeration, whose largest variant would be moved each time.
+        let result = if self.phase == Phase::Running
+            && frame.kind == FrameKind::Amqp
+            && let Some((transfer, payload)) = Transfer::decode_plain(frame.body)
+            && !self.questions.hold(frame.channel, transfer.handle)
+            && let Some(mut session) = self.sessions.take(frame.channel)
         {
-            self.fail(failure, now);
+            let result = match session.ending {
+                true => Ok(()),
+                false => self.transfer(&mut session, &transfer, payload, now),
+            };
+            self.conclude(session, Some(transfer.handle), result, now)
+        } else {
+            self.handle(&frame, now)
+        };
+        if let Err(failure) = result {
+            self.fail_unless_parked(failure, now);
         }
-        match self.held {
-            // The frame is handled again when the data it needs is there, or with a new turn's budget.
-            InputHold::Again { .. } | InputHold::Change | InputHold::NextTurn | InputHold::Asked { .. } => {
-                driven::Frame::Waits
-            }
-            _ if self.client.awaits_publishes() || self.client.is_asking() => driven::Frame::Waits,
-            _ => {
-                self.client.has_found();
-                driven::Frame::Used(length)
-            }
+        if matches!(self.held, InputHold::No) && !self.client.awaits_publishes() && self.client.takes_frame() {
+            return driven::Frame::Used(length);
         }
+        self.used_unless_held(length)
     }
 
     fn flush(&mut self, now: Now) {

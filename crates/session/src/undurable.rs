@@ -124,6 +124,12 @@ impl Undurable {
         self.streams().chain(self.links.iter().copied())
     }
 
+    /// Whether [`holding`](Self::holding) is only the node's own log.
+    #[inline]
+    pub fn holds_only_local(&self) -> bool {
+        self.links.is_empty() && self.runs.streams().all(|stream| stream == StreamId::LOCAL)
+    }
+
     /// True while the connection has used up its share of bytes on their way to the disk.
     pub fn is_full(&self) -> bool {
         self.allowance.is_exceeded_by(self.bytes)

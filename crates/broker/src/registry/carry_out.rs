@@ -33,7 +33,9 @@ impl Registry {
     pub(crate) fn change_now(&self, request: ChangeRequest, now: Nanos) -> ChangeOutcome {
         let ChangeRequest { permit, command, delete_if } = request;
         let command = match command {
-            Command::DeleteQueue(command) => return self.delete_queue_now(permit, command, delete_if, now),
+            Command::DeleteQueue(command) if delete_if.any() => {
+                return self.delete_queue_now(permit, command, delete_if, now);
+            }
             command => command,
         };
         let declared = match &command {
@@ -82,7 +84,7 @@ impl Registry {
             let mut model = staged.model.clone();
             let submitted = model.submit(permit, command)?;
             let record = submitted.record.as_deref();
-            let home = queue.as_ref().and_then(QueueRef::home).filter(|_| condition.any());
+            let home = queue.as_ref().and_then(QueueRef::home);
             let ticket = match home {
                 None => self.log(&mut staged, record),
                 Some(home) => home

@@ -10,6 +10,7 @@ use parking_lot::MutexGuard;
 
 use super::{Registry, Snapshot};
 use crate::history_copy::HistoryCopy;
+use crate::notices::Notices;
 use crate::policy_walk::PolicyNews;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::records::CONTROL_MODEL_COMMAND;
@@ -110,6 +111,16 @@ fn history_of(topology: &Topology, change: &Change) -> Option<HistoryCopy> {
     Some(HistoryCopy::new(binding.clone(), queue))
 }
 
+/// Whether a change may concern bindings of the broker's own exchanges.
+fn binds_own_exchange(change: &Change) -> bool {
+    match change {
+        Change::Bound(binding) => Notices::reads(&binding.source),
+        Change::Unbound(gone) => Notices::reads(&gone.first().source),
+        Change::SourceUnbound(_) | Change::VhostDeleted(_) => true,
+        _ => false,
+    }
+}
+
 impl Registry {
     /// Logs the record of a change, if it has one. Returns the ticket that its answer waits for.
     pub(super) fn log(&self, staged: &mut Staged, record: Option<&[u8]>) -> Ticket {
@@ -173,9 +184,7 @@ impl Registry {
         };
         let is_large = changes.iter().map(size).sum::<usize>() >= LARGE_FROM;
         let policies = changes.iter().filter_map(|change| PolicyNews::of(change, actor)).collect();
-        let is_bound_anew = changes.iter().any(|change| {
-            matches!(change, Change::Bound(_) | Change::Unbound(_) | Change::SourceUnbound(_) | Change::VhostDeleted(_))
-        });
+        let is_bound_anew = changes.iter().any(binds_own_exchange);
         let histories = changes.iter().filter_map(|change| history_of(&next.topology, change)).collect();
         if is_large {
             // The last owner of removed objects frees them.

@@ -3,9 +3,9 @@
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::shape::{self, DocumentMember, Ignored, IsKnown};
+use super::shape::{self, CheckError, DocumentMember, Ignored, IsKnown};
 use crate::error::Error;
-use crate::json_walk::{self as walk, JsonKind};
+use crate::json_walk as walk;
 
 /// The target of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,17 +36,14 @@ impl<'a> Document<'a> {
         if text.trim_ascii().is_empty() {
             return Ok((Document { text: b"{}", members: Vec::new() }, Vec::new()));
         }
-        if let Err(error) = std::str::from_utf8(text) {
+        let text = std::str::from_utf8(text).map_err(|error| {
             let (line, column) = walk::place(text, error.valid_up_to());
-            return Err(Wrong::Json(format!("invalid UTF-8 at line {line} column {column}")));
+            Wrong::Json(format!("invalid UTF-8 at line {line} column {column}"))
+        })?;
+        match shape::check(text, scope, is_known) {
+            Ok((members, ignored)) => Ok((Document { text: text.as_bytes(), members }, ignored)),
+            Err(error) => Err(Wrong::of(error, text)),
         }
-        serde_json::from_slice::<IgnoredAny>(text).map_err(|error| Wrong::Json(error.to_string()))?;
-        let found = walk::kind(text, walk::skip_space(text, 0));
-        if found != JsonKind::Object {
-            return Err(Wrong::Json(format!("expected an object with lists of objects, got {}", found.name())));
-        }
-        let (members, ignored) = shape::check(text, scope, is_known).map_err(Wrong::Shape)?;
-        Ok((Document { text, members }, ignored))
     }
 
     /// The top-level value with this name.
@@ -123,6 +120,23 @@ pub(super) enum Wrong {
     Shape(String),
 }
 
+impl Wrong {
+    /// JSON that isn't valid is told first, wherever it stands.
+    #[cold]
+    fn of(error: CheckError, text: &str) -> Self {
+        if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
+            return Wrong::Json(error.to_string());
+        }
+        match error {
+            CheckError::Shape(reason) => Wrong::Shape(reason),
+            CheckError::Json => {
+                let found = walk::kind(text.as_bytes(), walk::skip_space(text.as_bytes(), 0));
+                Wrong::Json(format!("expected an object with lists of objects, got {}", found.name()))
+            }
+        }
+    }
+}
+
 impl Scope {
     /// The vhost of an object whose entry names this one.
     pub(super) fn named<'a>(&'a self, vhost: Option<&'a str>) -> Option<&'a str> {
@@ -152,6 +166,9 @@ mod tests {
 
     #[test]
     fn wrong_json_has_its_line_and_column() {
+        assert_eq!(wrong(b"{} []"), Wrong::Json("trailing characters at line 1 column 4".to_owned()));
+        let first = wrong(b"{\"queues\": 5, \"users\": [}");
+        assert!(matches!(first, Wrong::Json(_)), "JSON that isn't valid is told first: {first:?}");
         let Wrong::Json(reason) = wrong(b"{\n \"users\": [\n  {\"name\": \"a\",}\n ]\n}\n") else {
             panic!("is no JSON")
         };

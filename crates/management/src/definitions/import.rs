@@ -13,14 +13,12 @@ use super::plan::Plan;
 use super::shape::Ignored;
 use crate::api::Api;
 use crate::error::Error;
-use crate::last_import::Generation;
 
 /// Attempts to import what isn't refused, while others change objects at the same time.
 const TRIES: usize = 3;
 
 /// Imports all objects of a document that don't exist, and changes those that differ. `manner` determines the treatment of objects that
-/// can't be imported. `before` is the generation that was read before the document's known objects were looked for. Returns the
-/// generation of objects of which it is certain that the same import would change nothing.
+/// can't be imported.
 ///
 /// # Errors
 /// Nothing was imported: an entry is invalid or refused, or objects aren't supported yet; all of these are named.
@@ -29,8 +27,8 @@ pub(super) async fn import(
     permit: Permit,
     document: &Document<'_>,
     scope: &Scope,
-    (manner, before): (Manner, Generation),
-) -> Result<Option<Generation>, Error> {
+    manner: Manner,
+) -> Result<(), Error> {
     let registry = &api.broker().registry;
     let mut plan = plan(api, document, scope)?;
     if !plan.unsupported.is_empty() && !manner.skips_unsupported {
@@ -45,7 +43,7 @@ pub(super) async fn import(
     let mut skipped: Vec<String> = plan.unsupported.iter().map(ToString::to_string).collect();
     if plan.commands.is_empty() {
         tell(&plan, &skipped);
-        return Ok((plan.is_whole() && Generation::published(api.broker()) == before).then_some(before));
+        return Ok(());
     }
     // A document with many objects waits until earlier writes of others have reached the disk.
     if !api.broker().streams.local().has_room() {
@@ -72,15 +70,13 @@ pub(super) async fn import(
         let left = commands.iter().enumerate().filter(|(at, _)| !refused.contains(at));
         commands = left.map(|(_, command)| command.clone()).collect();
     }
-    let after = Generation::published(api.broker());
-    let is_ours = after.is_after_one(before, commands.len()) && plan.is_whole() && skipped.is_empty();
     tell(&plan, &skipped);
     // Before the node serves anybody, nobody waits for it.
     let has_policies = commands.iter().any(|command| matches!(command, Command::SetPolicy(_)));
     if has_policies && !manner.is_start {
         api.policies_apply().await?;
     }
-    Ok(is_ours.then_some(after))
+    Ok(())
 }
 
 /// The effects of an import of the document, without doing it.

@@ -10,7 +10,6 @@ use super::document::{Document, Scope, Wrong};
 use super::{Manner, import, known, tell_of_ignored};
 use crate::api::Api;
 use crate::error::Error;
-use crate::last_import::Generation;
 
 /// The global parameter with the hash of the definitions loaded last, with RabbitMQ's name.
 pub(super) const HASH_PARAMETER: &str = "imported_definition_hash_value";
@@ -100,13 +99,12 @@ impl Definitions {
         let permit = Permit::import();
         let manner = Manner { skips_unsupported: skip_unsupported, is_start: true };
         for (path, text) in &self.documents {
-            let before = Generation::published(api.broker());
             let topology = api.topology();
             let (document, _) = known::parse(text, &Scope::Cluster, &topology).map_err(|wrong| {
                 let (Wrong::Json(reason) | Wrong::Shape(reason)) = wrong;
                 LoadError::Malformed { path: path.clone(), reason }
             })?;
-            let imported = import::import(api, permit.clone(), &document, &Scope::Cluster, (manner, before)).await;
+            let imported = import::import(api, permit.clone(), &document, &Scope::Cluster, manner).await;
             imported.map_err(|error| LoadError::Refused { path: path.clone(), reason: reason(error) })?;
         }
         let command = Command::PutGlobalParameter { name: HASH_PARAMETER.into(), value: json!(self.hash) };

@@ -17,10 +17,8 @@ use axum::response::{IntoResponse, Response};
 pub use load::{Definitions, LoadError};
 
 use crate::call::{Call, HandlerResult, json, no_content};
-use crate::document_digest::DocumentDigest;
 use crate::error::Error;
 use crate::etag;
-use crate::last_import::Generation;
 use document::{Scope, Wrong};
 
 /// GET: exports the whole cluster.
@@ -61,14 +59,6 @@ async fn imported(call: &Call, scope: Scope) -> HandlerResult {
         false => &call.body,
     };
     let manner = Manner::of(call);
-    let last = call.api.last_import();
-    let digest = DocumentDigest::of(text, scope.named(None));
-    let before = Generation::published(call.api.broker());
-    if !call.asks("dry_run") && last.is(&digest, before) {
-        // It was allowed before, maybe to another user.
-        call.permit("", leveret_model::Action::ImportDefinitions)?;
-        return no_content();
-    }
     let (document, ignored) = known::parse(text, &scope, &call.topology()).map_err(|wrong| match wrong {
         Wrong::Json(reason) => Error::BadRequest(format!("failed_to_parse_json: {reason}")),
         Wrong::Shape(reason) => Error::BadRequest(reason),
@@ -77,10 +67,7 @@ async fn imported(call: &Call, scope: Scope) -> HandlerResult {
     if call.asks("dry_run") {
         return json(import::preview(&call.api, permit, &document, &scope, &ignored).await?);
     }
-    let unchanged = import::import(&call.api, permit, &document, &scope, (manner, before)).await?;
-    if let Some(generation) = unchanged.filter(|_| ignored.is_empty()) {
-        last.set(digest, generation);
-    }
+    import::import(&call.api, permit, &document, &scope, manner).await?;
     tell_of_ignored("the request", &ignored);
     no_content()
 }

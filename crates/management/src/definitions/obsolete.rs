@@ -54,10 +54,6 @@ impl Obsolete {
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// A line for each part.
     pub(super) fn lines(&self) -> Vec<String> {
         let line = |part: &Part| {

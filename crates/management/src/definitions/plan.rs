@@ -142,11 +142,6 @@ impl Plan {
         Ok(plan)
     }
 
-    /// Whether there is nothing to tell of it.
-    pub(super) fn is_whole(&self) -> bool {
-        self.unsupported.is_empty() && self.obsolete.is_empty()
-    }
-
     fn users(&mut self, document: &Document<'_>, topology: &Topology, rule: &PasswordRule) -> Result<(), Error> {
         document.each("users", |entry| {
             let name = fields::text(entry, "name")?;

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::document::Scope;
 use super::raw_entry::RawEntry;
+use crate::json_scan::{JsonScan, ScannedValue};
 use crate::json_walk::{self as walk, JsonKind};
 
 /// The type of a field's value.
@@ -39,7 +40,12 @@ impl Type {
         }
     }
 
+    #[inline]
     fn fits(self, text: &[u8], at: usize) -> bool {
+        matches!((self, text[at]), (Type::Text, b'"') | (Type::Flag, b't' | b'f')) || self.fits_closely(text, at)
+    }
+
+    fn fits_closely(self, text: &[u8], at: usize) -> bool {
         let all = |wanted| walk::items(text, at).all(|item| walk::kind(text, item.start) == wanted);
         match (self, walk::kind(text, at)) {
             (Type::Any, _) => true,
@@ -218,170 +224,279 @@ pub(super) struct DocumentMember {
 /// Whether an object of the list with this name is one of which nothing more has to be looked at.
 pub(super) type IsKnown<'a> = dyn FnMut(&str, &RawEntry<'_>) -> bool + 'a;
 
-/// Checks a document whose JSON is valid. Returns its top level, and what is ignored of it. Each object whose shape is right is shown
-/// to `is_known` while its parts are at hand.
+/// The numbers of these fields in the objects of a list.
 ///
-/// # Errors
-/// The first value that has the wrong type or is missing, with its path, line and column.
+/// # Panics
+/// There is no such list or field.
+pub(super) fn numbers<const N: usize>(list: &str, names: [&str; N]) -> [usize; N] {
+    let list = LISTS.iter().find(|known| known.name == list).expect("a list of the table");
+    names.map(|name| list.fields.iter().position(|field| field.0 == name).expect("a field of the table"))
+}
+
+/// The reason why a text can't be read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum CheckError {
+    /// It isn't valid JSON.
+    Json,
+    /// The first value that has the wrong type or is missing, with its path, line and column. What follows wasn't read.
+    Shape(String),
+}
+
+impl From<String> for CheckError {
+    fn from(reason: String) -> Self {
+        CheckError::Shape(reason)
+    }
+}
+
+/// Checks a document, which is an object if it is valid. Returns its top level, and what is ignored of it. Each object whose shape is
+/// right is shown to `is_known` while its parts are at hand.
 pub(super) fn check(
-    text: &[u8],
+    text: &str,
     scope: &Scope,
     is_known: &mut IsKnown<'_>,
-) -> Result<(Vec<DocumentMember>, Ignored), String> {
-    let checking = Checking { text, scope };
-    let begin = walk::skip_space(text, 0);
+) -> Result<(Vec<DocumentMember>, Ignored), CheckError> {
+    let mut checking = Checking { text, scope, scan: JsonScan::new(text) };
     let mut ignored = Vec::new();
     let mut found: Vec<DocumentMember> = Vec::new();
-    let mut members = walk::members(text, begin);
-    while let Some((name, at)) = members.next_name() {
-        let name = checking.name(&name, "")?;
+    let mut goes_on = checking.begins(b'{', b'}')?;
+    while goes_on {
+        let (name, at) = checking.name()?;
+        let name = checking.decoded(name, "")?;
         if found.iter().any(|seen| seen.name == name) {
             return Err(checking.wrong(&name, at, "stands here for the second time"));
         }
         let mut member = DocumentMember { name, value: at..at, count: 0, items: Vec::new(), vhosts: Vec::new() };
         let name = &member.name;
-        let mut end = None;
         match LISTS.iter().find(|list| list.name == name) {
-            Some(list) if list.is_of_clusters && *scope != Scope::Cluster => ignored.push(name.clone()),
-            // The document is large, and this has walked to the list's end.
-            Some(list) => end = Some(checking.list(list, &mut member, &mut ignored, is_known)?),
-            None => match TOP.iter().find(|Field(known, ..)| known == name) {
-                Some(field) => checking.field(field, at, name)?,
-                None => ignored.push(name.clone()),
-            },
+            Some(list) if !list.is_of_clusters || *scope == Scope::Cluster => {
+                checking.list(list, &mut member, &mut ignored, is_known)?;
+            }
+            Some(_) => {
+                ignored.push(name.clone());
+                checking.value()?;
+            }
+            None => {
+                let value = checking.value()?;
+                match TOP.iter().find(|Field(known, ..)| known == name) {
+                    Some(field) => checking.field(field, value.start, name)?,
+                    None => ignored.push(name.clone()),
+                }
+            }
         }
-        member.value.end = end.unwrap_or_else(|| walk::end(text, at));
-        members.pass(member.value.end);
+        member.value.end = checking.scan.at();
         found.push(member);
+        goes_on = checking.goes_on(b'}')?;
     }
-    Ok((found, ignored))
+    match checking.scan.peek() {
+        None => Ok((found, ignored)),
+        Some(_) => Err(CheckError::Json),
+    }
 }
 
 struct Checking<'a> {
-    text: &'a [u8],
+    text: &'a str,
     scope: &'a Scope,
+    scan: JsonScan<'a>,
+}
+
+/// The parts of one object of a list, and what was learnt from those before it.
+struct Entry {
+    /// The values by the number of their field. Those of fields that aren't there are of an earlier object.
+    values: Vec<ScannedValue>,
+    /// One bit for each field that is there.
+    there: u32,
+    /// One bit for each field that has to be there.
+    needed: u32,
+    /// The members of the object before: most objects of a list have the same ones, in the same order.
+    members: Vec<EntryMember>,
+}
+
+/// A member of an object of a list.
+struct EntryMember {
+    /// The place of everything between the value before it, or the beginning of the object, and its own value. The same bytes at the same
+    /// place in another object are the same member.
+    before: (usize, usize),
+    /// The number of its field; `None` if that is ignored.
+    number: Option<usize>,
+}
+
+impl Entry {
+    fn of(list: &List, scope: &Scope) -> Self {
+        let is_needed = |need: &Need| match need {
+            Need::Always => true,
+            Need::InClusters => *scope == Scope::Cluster,
+            Need::Never => false,
+        };
+        let bits = list.fields.iter().enumerate().map(|(number, field)| u32::from(is_needed(&field.2)) << number);
+        let values = vec![ScannedValue::default(); list.fields.len()];
+        Entry { values, there: 0, needed: bits.sum(), members: Vec::new() }
+    }
+
+    fn raw<'a>(&'a self, text: &'a str) -> RawEntry<'a> {
+        RawEntry { text, values: &self.values, there: self.there }
+    }
 }
 
 impl Checking<'_> {
-    fn wrong(&self, path: &str, at: usize, what: &str) -> String {
-        let (line, column) = walk::place(self.text, at);
-        format!("{path} (line {line}, column {column}) {what}")
+    #[cold]
+    fn wrong(&self, path: &str, at: usize, what: &str) -> CheckError {
+        let (line, column) = walk::place(self.text.as_bytes(), at);
+        CheckError::Shape(format!("{path} (line {line}, column {column}) {what}"))
+    }
+
+    /// Begins an object or a list. Returns whether it has anything.
+    fn begins(&mut self, open: u8, close: u8) -> Result<bool, CheckError> {
+        if !self.scan.takes(open) {
+            return Err(CheckError::Json);
+        }
+        Ok(!self.scan.takes(close))
+    }
+
+    fn goes_on(&mut self, close: u8) -> Result<bool, CheckError> {
+        self.scan.goes_on(close).ok_or(CheckError::Json)
+    }
+
+    /// A name, and the offset of its value.
+    fn name(&mut self) -> Result<(ScannedValue, usize), CheckError> {
+        let name = self.scan.name().ok_or(CheckError::Json)?;
+        self.scan.peek().ok_or(CheckError::Json)?;
+        Ok((name, self.scan.at()))
+    }
+
+    fn value(&mut self) -> Result<ScannedValue, CheckError> {
+        self.scan.value().ok_or(CheckError::Json)
     }
 
     /// The name between quotation marks.
-    fn name(&self, at: &Range<usize>, path: &str) -> Result<String, String> {
-        let name = serde_json::from_slice(&self.text[at.clone()]);
-        name.map_err(|_| self.wrong(path, at.start, "has a name that is no text"))
+    fn decoded(&self, name: ScannedValue, path: &str) -> Result<String, CheckError> {
+        let decoded = serde_json::from_str(&self.text[name.start..name.end]);
+        decoded.map_err(|_| self.wrong(path, name.start, "has a name that is no text"))
     }
 
-    /// Checks a list of objects. Returns where it ends.
+    /// Checks a list of objects.
     fn list(
-        &self,
+        &mut self,
         list: &List,
         member: &mut DocumentMember,
         ignored: &mut Ignored,
         is_known: &mut IsKnown<'_>,
-    ) -> Result<usize, String> {
+    ) -> Result<(), CheckError> {
         let at = member.value.start;
-        let found = walk::kind(self.text, at);
+        let found = walk::kind(self.text.as_bytes(), at);
         if found != JsonKind::List {
             return Err(self.wrong(list.name, at, &format!("has to be a list, and is {}", found.name())));
         }
-        let mut next = at + 1;
-        let mut fields = Vec::with_capacity(list.fields.len());
-        loop {
-            let begin = walk::skip_space(self.text, next);
-            if matches!(self.text.get(begin), None | Some(b']')) {
-                return Ok(begin + 1);
-            }
+        let vhost = list.fields.iter().position(|field| field.0 == VHOST.0);
+        let mut entry = Entry::of(list, self.scope);
+        let mut goes_on = self.begins(b'[', b']')?;
+        while goes_on {
             let index = member.count;
-            let end = self.entry(list, index, begin, &mut fields, ignored)?;
-            if let Some((_, vhost)) = fields.iter().find(|(name, _)| *name == VHOST.0) {
+            let begin = self.entry(list, index, &mut entry, ignored)?;
+            let raw = entry.raw(self.text);
+            if let Some(vhost) = vhost.and_then(|number| raw.value(number)) {
+                let vhost = vhost.range();
                 let is_same = |(known, _): &(Range<usize>, usize)| self.text[known.clone()] == self.text[vhost.clone()];
                 if !member.vhosts.iter().rev().any(is_same) {
-                    member.vhosts.push((vhost.clone(), index));
+                    member.vhosts.push((vhost, index));
                 }
             }
             member.count += 1;
-            if !is_known(list.name, &RawEntry { text: self.text, fields: &fields }) {
-                member.items.push((index, begin..end));
+            if !is_known(list.name, &raw) {
+                member.items.push((index, begin..self.scan.at()));
             }
-            // After the comma, or at the bracket.
-            next = walk::skip_space(self.text, end);
-            next += usize::from(self.text.get(next) == Some(&b','));
+            goes_on = self.goes_on(b']')?;
         }
+        Ok(())
     }
 
-    /// Checks the object at `at`. Returns where it ends, and leaves its fields in `found`.
+    /// Checks the next object of a list, and leaves its parts in `found`. Returns where it begins.
     fn entry(
-        &self,
+        &mut self,
         list: &List,
         index: usize,
-        at: usize,
-        found: &mut Vec<(&'static str, Range<usize>)>,
+        found: &mut Entry,
         ignored: &mut Ignored,
-    ) -> Result<usize, String> {
+    ) -> Result<usize, CheckError> {
         let path = || format!("{}[{index}]", list.name);
-        let kind = walk::kind(self.text, at);
-        if kind != JsonKind::Object {
+        let kind = self.scan.peek().ok_or(CheckError::Json)?;
+        let at = self.scan.at();
+        if kind != b'{' {
+            let kind = walk::kind(self.text.as_bytes(), at);
             return Err(self.wrong(&path(), at, &format!("has to be an object, and is {}", kind.name())));
         }
-        found.clear();
-        // One bit for each field of the list.
-        let mut there = 0_u32;
-        let mut members = walk::members(self.text, at);
-        for (name, value) in members.by_ref() {
-            let Some(number) = list.fields.iter().position(|Field(known, ..)| self.is_named(&name, known)) else {
-                let name = format!("{}[].{}", list.name, self.name(&name, &path())?);
-                if !ignored.contains(&name) {
-                    ignored.push(name);
+        found.there = 0;
+        let (mut seen, mut from) = (0, at);
+        loop {
+            let number = match found.members.get(seen) {
+                Some(member) if self.scan.takes_same(member.before) => member.number,
+                _ => {
+                    let goes_on = if seen == 0 { self.begins(b'{', b'}')? } else { self.goes_on(b'}')? };
+                    if !goes_on {
+                        break;
+                    }
+                    let number = self.entry_name(list, index, ignored)?;
+                    found.members.truncate(seen);
+                    found.members.push(EntryMember { before: (from, self.scan.at()), number });
+                    number
                 }
-                continue;
             };
+            seen += 1;
+            let at = self.scan.at();
+            if let Some(number) = number.filter(|number| found.there & (1 << number) != 0) {
+                let path = format!("{}.{}", path(), list.fields[number].0);
+                return Err(self.wrong(&path, at, "stands here for the second time"));
+            }
+            let value = self.value()?;
+            from = self.scan.at();
+            let Some(number) = number else { continue };
             let field = &list.fields[number];
-            let path = || format!("{}.{}", path(), field.0);
-            if there & (1 << number) != 0 {
-                return Err(self.wrong(&path(), value.start, "stands here for the second time"));
+            if !field.1.fits(self.text.as_bytes(), value.start) {
+                self.field(field, value.start, &format!("{}.{}", path(), field.0))?;
             }
-            there |= 1 << number;
-            if !field.1.fits(self.text, value.start) {
-                self.field(field, value.start, &path())?;
-            }
-            found.push((field.0, value));
+            found.there |= 1 << number;
+            found.values[number] = value;
         }
-        let end = members.end();
-        for (number, Field(name, _, need)) in list.fields.iter().enumerate() {
-            let is_needed = match need {
-                Need::Always => true,
-                Need::InClusters => *self.scope == Scope::Cluster,
-                Need::Never => false,
+        let missing = found.needed & !found.there;
+        if missing != 0 {
+            let name = list.fields[missing.trailing_zeros() as usize].0;
+            let hint = match name {
+                "vhost" => "; what was exported of one vhost goes to POST /api/definitions/VHOST",
+                _ => "",
             };
-            if is_needed && there & (1 << number) == 0 {
-                let hint = match *name {
-                    "vhost" => "; what was exported of one vhost goes to POST /api/definitions/VHOST",
-                    _ => "",
-                };
-                let (line, column) = walk::place(self.text, at);
-                return Err(format!("{}.{name} is missing (line {line}, column {column}){hint}", path()));
+            let (line, column) = walk::place(self.text.as_bytes(), at);
+            let reason = format!("{}.{name} is missing (line {line}, column {column}){hint}", path());
+            return Err(CheckError::Shape(reason));
+        }
+        Ok(at)
+    }
+
+    /// Reads the name of a member of an object. Returns the number of its field; `None` if it is ignored.
+    fn entry_name(&mut self, list: &List, index: usize, ignored: &mut Ignored) -> Result<Option<usize>, CheckError> {
+        let (name, _) = self.name()?;
+        let number = list.fields.iter().position(|Field(known, ..)| self.is_named(name, known));
+        if number.is_none() {
+            let name = self.decoded(name, &format!("{}[{index}]", list.name))?;
+            let path = format!("{}[].{name}", list.name);
+            if !ignored.contains(&path) {
+                ignored.push(path);
             }
         }
-        Ok(end)
+        Ok(number)
     }
 
     /// Compares a name without decoding it: names hardly ever contain escapes.
-    fn is_named(&self, name: &Range<usize>, known: &str) -> bool {
-        let (bare, known_bytes) = (&self.text[name.start + 1..name.end - 1], known.as_bytes());
-        // Most names differ from most fields' at their beginning.
-        (bare.first() == known_bytes.first() && bare == known_bytes)
-            || (bare.contains(&b'\\')
-                && serde_json::from_slice::<String>(&self.text[name.clone()]).is_ok_and(|n| n == known))
+    fn is_named(&self, name: ScannedValue, known: &str) -> bool {
+        match name.is_plain_text {
+            true => name.bare(self.text) == known,
+            false => self.decoded(name, "").is_ok_and(|name| name == known),
+        }
     }
 
-    fn field(&self, Field(_, wanted, _): &Field, at: usize, path: &str) -> Result<(), String> {
-        if wanted.fits(self.text, at) {
+    fn field(&self, Field(_, wanted, _): &Field, at: usize, path: &str) -> Result<(), CheckError> {
+        if wanted.fits(self.text.as_bytes(), at) {
             return Ok(());
         }
-        let found = walk::kind(self.text, at);
+        let found = walk::kind(self.text.as_bytes(), at);
         let what = match (wanted, found) {
             (Type::Flag, JsonKind::Text) => format!("has to be {}, and is another text", wanted.name()),
             (Type::Table, JsonKind::List) => format!("has to be {}, and is a list", wanted.name()),
@@ -396,15 +511,17 @@ impl Checking<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::raw_entry::RawValue;
     use super::*;
 
     fn ignored(text: &str, scope: &Scope) -> Ignored {
-        check(text.as_bytes(), scope, &mut |_, _| false).expect("is right").1
+        check(text, scope, &mut |_, _| false).expect("is right").1
     }
 
     fn refused(text: &str) -> String {
-        check(text.as_bytes(), &Scope::Cluster, &mut |_, _| false).expect_err(text)
+        match check(text, &Scope::Cluster, &mut |_, _| false).expect_err(text) {
+            CheckError::Shape(reason) => reason,
+            CheckError::Json => panic!("{text} is valid"),
+        }
     }
 
     #[test]
@@ -462,7 +579,7 @@ mod tests {
     #[test]
     fn objects_and_their_vhosts_are_found_where_they_stand() {
         let text = r#"{ "queues" : [ {"name":"a","vhost":"/"} , {"vhost":"v\"","name":"]}"},{"name":"c","vhost":"/"}],"bindings":[] }"#;
-        let (members, _) = check(text.as_bytes(), &Scope::Cluster, &mut |_, _| false).expect("is right");
+        let (members, _) = check(text, &Scope::Cluster, &mut |_, _| false).expect("is right");
         let items: Vec<&str> = members[0].items.iter().map(|(_, item)| &text[item.clone()]).collect();
         assert_eq!(
             items,
@@ -474,13 +591,40 @@ mod tests {
     }
 
     #[test]
+    fn members_are_told_by_name_whatever_the_object_before_has() {
+        let text = r#"{"queues":[{"name":"a","vhost":"/"},{"name":"b","vhost":"/"},{"vhost":"/","name":"c"},{"vhost":"/" ,"name":"d"},
+            {"name":"e","x":1,"vhost":"/"},{"name":"f","x":{"name":2},"vhost":"/"},{"name":"g","y":1,"vhost":"/"}]}"#;
+        let [name, vhost] = numbers("queues", ["name", "vhost"]);
+        let mut names = Vec::new();
+        let mut see = |_: &str, entry: &RawEntry<'_>| {
+            assert_eq!(entry.plain_text(vhost), Some("/"));
+            names.push(entry.plain_text(name).expect("a name").to_owned());
+            false
+        };
+        let (_, ignored) = check(text, &Scope::Cluster, &mut see).expect("is right");
+        assert_eq!(
+            (names.concat(), ignored),
+            ("abcdefg".to_owned(), vec!["queues[].x".to_owned(), "queues[].y".to_owned()])
+        );
+        let first = r#"{"queues":[{"name":"a","vhost":"/"},"#;
+        for (second, expected) in [
+            (r#"{"name":"b","name":"/"}"#, "queues[1].name (line 1, column 56) stands here for the second time"),
+            (r#"{"name":"b"}"#, "queues[1].vhost is missing (line 1, column 37)"),
+            (r#"{"name":"b","vhost":5}"#, "queues[1].vhost (line 1, column 57) has to be a text, and is a number"),
+        ] {
+            let told = refused(&format!("{first}{second}]}}"));
+            assert!(told.starts_with(expected), "{told}");
+        }
+    }
+
+    #[test]
     fn known_objects_are_counted_and_left_out() {
         let text = r#"{"queues":[{"name":"a","vhost":"/"},{"vhost":"/","n\u0061me":"b"},{"name":"c","vhost":"/"}]}"#;
         let mut is_known = |list: &str, entry: &RawEntry<'_>| {
-            let [name] = entry.values(["name"]);
-            list == "queues" && name.and_then(RawValue::plain_text) == Some("b")
+            let [name] = numbers("queues", ["name"]);
+            list == "queues" && entry.plain_text(name) == Some("b")
         };
-        let (members, _) = check(text.as_bytes(), &Scope::Cluster, &mut is_known).expect("is right");
+        let (members, _) = check(text, &Scope::Cluster, &mut is_known).expect("is right");
         let left: Vec<usize> = members[0].items.iter().map(|(index, _)| *index).collect();
         assert_eq!((members[0].count, left), (3, vec![0, 2]));
     }

@@ -48,7 +48,7 @@ impl Model {
             self.end_objects_of(number, |queue| !queue.is_logged(), &mut changes);
         }
         self.next_member = self.next_member.max(number.0 + 1);
-        self.topology.members.insert(number, member.clone());
+        self.topology.insert_member(member.clone());
         changes.push(Change::MemberPut(member));
         Ok((outcome, changes))
     }

@@ -234,10 +234,14 @@ pub(super) fn version(value: &Value) -> Result<(), Wrong> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Table;
     use super::*;
 
     #[test]
     fn the_table_is_sorted_and_names_each_argument_once() {
         assert!(KNOWN.is_sorted_by(|a, b| a.name < b.name));
+        for queue_type in [QueueType::Classic, QueueType::Quorum, QueueType::Stream] {
+            assert!(Table::of(queue_type).arguments.is_sorted_by(|(a, _), (b, _)| a < b), "{queue_type:?}");
+        }
     }
 }

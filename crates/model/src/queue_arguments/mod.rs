@@ -53,7 +53,9 @@ impl Table {
 
     /// The state of an argument; `None` if RabbitMQ refuses it for this type.
     fn state(&self, argument: &str) -> Option<State> {
-        self.arguments.iter().find(|(name, _)| *name == argument).map(|(_, state)| *state)
+        // They are in the order of their names.
+        let at = self.arguments.binary_search_by_key(&argument, |(name, _)| *name).ok()?;
+        Some(self.arguments[at].1)
     }
 }
 
@@ -87,7 +89,7 @@ pub(crate) fn check(
     if queue_type != QueueType::Classic {
         durable::check_name(queue, queue_type, properties)?;
     }
-    check_values(vhost, queue, table, arguments, permitted)?;
+    let is_working = check_values(vhost, queue, table, arguments, permitted)?;
     if queue_type != QueueType::Classic {
         durable::check_properties(vhost, queue, properties)?;
     }
@@ -103,7 +105,7 @@ pub(crate) fn check(
             stream::check_durability(arguments).map_err(|wrong| wrong.refused("x-durability", vhost, queue))?
         }
     }
-    for (key, value) in arguments.iter() {
+    for (key, value) in arguments.iter().filter(|_| !is_working) {
         if let Some(State::NotYet(asks)) = table.state(key)
             && asks(value)
         {
@@ -113,19 +115,20 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// Checks whether queues of this type take these arguments with these values.
+/// Checks whether queues of this type take these arguments with these values. Returns whether all of them are built.
 fn check_values(
     vhost: &str,
     queue: &str,
     table: &Table,
     arguments: &Arguments,
     permitted: DeprecatedFeatures,
-) -> Result<(), Refused> {
+) -> Result<bool, Refused> {
     let place = Place { vhost, queue };
+    let mut is_working = true;
     // RabbitMQ looks at the limit of bytes before the age.
     let first = |key: &str| table.queue_type == QueueType::Stream && key == "x-max-length-bytes";
-    let (before, behind): (Vec<_>, Vec<_>) = arguments.iter().partition(|(key, _)| first(key));
-    for (key, value) in before.into_iter().chain(behind) {
+    let before = arguments.iter().filter(|(key, _)| first(key));
+    for (key, value) in before.chain(arguments.iter().filter(|(key, _)| !first(key))) {
         let Some(known) = known(key) else { continue };
         match table.state(key) {
             // Of an argument that isn't taken, the wrong type is told first.
@@ -134,7 +137,8 @@ fn check_values(
                 return Err(Refused::new(RefusedKind::InternalError, text));
             }
             None => return Err(other_type(key, &place, table.queue_type)),
-            Some(State::Working | State::NotYet(_) | State::Deprecated(_)) => {}
+            Some(State::NotYet(_)) => is_working = false,
+            Some(State::Working | State::Deprecated(_)) => {}
         }
         (known.check)(value).map_err(|wrong| wrong.refused(key, vhost, queue))?;
     }
@@ -150,7 +154,7 @@ fn check_values(
             deduplication::PUBLISHERS
         )));
     }
-    Ok(())
+    Ok(is_working)
 }
 
 /// Checks whether a redeclaration of an existing queue has equivalent arguments. The type of the existing queue says
@@ -266,7 +270,8 @@ pub(crate) fn takes(queue_type: QueueType, argument: &str) -> bool {
 }
 
 fn known(key: &str) -> Option<&'static Known> {
-    KNOWN.iter().find(|known| known.name == key)
+    let at = KNOWN.binary_search_by_key(&key, |known| known.name).ok()?;
+    Some(&KNOWN[at])
 }
 
 /// The error for an argument that RabbitMQ knows, but not for this type of queue.

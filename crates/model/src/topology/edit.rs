@@ -8,18 +8,8 @@ use super::bindings::{Bindings, BindingsBetween, BindingsOfSource, count};
 use super::{Topology, Vhost};
 use crate::policy::VhostPolicies;
 use crate::{
-    Binding, Destination, Exchange, Home, MemberNumber, Permission, PlacementNumber, Queue, QueueId, QueuePlacement,
-    TopicPermission, User,
+    Binding, Destination, Exchange, Member, Permission, Queue, QueueId, QueuePlacement, TopicPermission, User,
 };
-
-fn one_less<K: Ord + Clone>(counts: &mut OrdMap<K, u64>, key: K) {
-    if let Some(count) = counts.get_mut(&key) {
-        *count -= 1;
-        if *count == 0 {
-            counts.remove(&key);
-        }
-    }
-}
 
 impl Topology {
     pub(crate) fn insert_vhost(&mut self, name: &Arc<str>) {
@@ -69,53 +59,26 @@ impl Topology {
         if let Some(owner) = queue.exclusive_owner {
             self.exclusive_queues.entry(owner).or_default().insert(queue.id, queue.clone());
         }
-        let home = queue.home;
+        self.queue_counts.add(&queue);
         if let Some(former) = self.queues.insert(queue.id, queue) {
-            self.count_less(&former);
-        }
-        let (member, placement) = self.counted_at(home);
-        *self.queues_by_member.entry(member).or_default() += 1;
-        if let Some(placement) = placement {
-            *self.queues_by_placement.entry(placement).or_default() += 1;
+            self.queue_counts.remove(&former);
         }
     }
 
     fn take_queue(&mut self, id: QueueId) {
         if let Some(queue) = self.queues.remove(&id) {
-            self.count_less(&queue);
+            self.queue_counts.remove(&queue);
         }
     }
 
-    fn count_less(&mut self, queue: &Queue) {
-        let (member, placement) = self.counted_at(queue.home);
-        one_less(&mut self.queues_by_member, member);
-        if let Some(placement) = placement {
-            one_less(&mut self.queues_by_placement, placement);
-        }
+    /// Adds a member of the cluster, or changes it.
+    pub(crate) fn insert_member(&mut self, member: Arc<Member>) {
+        self.queue_counts.begin(self.queues.values());
+        self.members.insert(member.number, member);
     }
 
-    /// The member, and the placement if there is one, that queues with this home are counted at.
-    fn counted_at(&self, home: Home) -> (MemberNumber, Option<PlacementNumber>) {
-        match home {
-            Home::Owner(member) => (member, None),
-            Home::Placement(number) => {
-                let preferred = self.placement(number).map(|placement| placement.preferred());
-                (preferred.unwrap_or_default(), Some(number))
-            }
-        }
-    }
-
-    /// Makes a placement, or gives it other members. Its queues are counted at the one that is to lead it.
+    /// Makes a placement, or gives it other members.
     pub(crate) fn put_placement(&mut self, placement: Arc<QueuePlacement>) {
-        let (before, queues) = (self.placement(placement.number).cloned(), self.queues_in(placement.number));
-        if let Some(before) = before.filter(|before| before.preferred() != placement.preferred() && queues > 0) {
-            *self.queues_by_member.entry(placement.preferred()).or_default() += queues;
-            let left = self.queues_of_member(before.preferred()) - queues;
-            match left {
-                0 => _ = self.queues_by_member.remove(&before.preferred()),
-                _ => _ = self.queues_by_member.insert(before.preferred(), left),
-            }
-        }
         self.placements.insert(placement.number, placement);
     }
 

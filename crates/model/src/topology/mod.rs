@@ -3,10 +3,11 @@ use std::sync::Arc;
 use imbl::OrdMap;
 
 use crate::policy::VhostPolicies;
+use crate::queue_counts::QueueCounts;
 use crate::vhost::{LimitValues, VhostSettings};
 use crate::{
-    Binding, ConnectionId, Destination, Exchange, Member, MemberNumber, Permission, PlacementNumber, Queue, QueueId,
-    QueuePlacement, Refused, TopicPermission, User,
+    Binding, ConnectionId, Destination, Exchange, Home, Member, MemberNumber, Permission, PlacementNumber, Queue,
+    QueueId, QueuePlacement, Refused, TopicPermission, User,
 };
 
 mod bindings;
@@ -30,10 +31,8 @@ pub struct Topology {
     pub(crate) generation: u64,
     pub(crate) vhosts: OrdMap<Arc<str>, Arc<Vhost>>,
     pub(crate) queues: OrdMap<QueueId, Arc<Queue>>,
-    /// Number of queues of each member that has some.
-    pub(crate) queues_by_member: OrdMap<MemberNumber, u64>,
-    /// Number of queues in each placement that has some.
-    pub(crate) queues_by_placement: OrdMap<PlacementNumber, u64>,
+    /// Number of queues of each home in a cluster; nothing if the node is alone.
+    pub(crate) queue_counts: QueueCounts,
     /// Number of exchanges in all vhosts.
     pub(crate) exchanges: u64,
     pub(crate) bindings: u64,
@@ -101,7 +100,9 @@ impl Topology {
 
     /// Number of queues that are on a member, or that it is to lead.
     pub fn queues_of_member(&self, member: MemberNumber) -> u64 {
-        self.queues_by_member.get(&member).copied().unwrap_or(0)
+        let leads = |placement: &&Arc<QueuePlacement>| placement.preferred() == member;
+        let led = self.placements().filter(leads).map(|placement| self.queues_in(placement.number));
+        self.queue_counts.of(Home::Owner(member)) + led.sum::<u64>()
     }
 
     /// The placements of replicated queues, by number.
@@ -116,7 +117,7 @@ impl Topology {
 
     /// Number of queues in a placement.
     pub fn queues_in(&self, placement: PlacementNumber) -> u64 {
-        self.queues_by_placement.get(&placement).copied().unwrap_or(0)
+        self.queue_counts.of(Home::Placement(placement))
     }
 
     /// Number of queues in all vhosts.

@@ -98,6 +98,15 @@ impl ClientConnection {
         }
     }
 
+    /// Whether a frame that was handled is used: it isn't if it has to be taken again once a backend has answered.
+    #[inline]
+    pub fn takes_frame(&mut self) -> bool {
+        self.asking.is_none() || {
+            self.has_found();
+            !self.is_asking()
+        }
+    }
+
     /// Whether a backend has to answer before this is granted or refused. Then the question is noted.
     pub fn lacks_answer(&self, action: Action<'_>) -> bool {
         self.identity.asked().is_some()

@@ -227,12 +227,18 @@ impl ClientConnection {
 
     /// Whether the log has no room for publishes, or too much of this connection's data is on its way to the disk: the
     /// third level of flow control.
+    #[inline]
     pub fn is_log_full(&self) -> bool {
-        self.undurable.is_full() || self.full_stream().is_some()
+        // This runs for every frame, and mostly only the node's own log is asked.
+        let is_full = match self.undurable.holds_only_local() {
+            true => !self.broker.streams.takes_publishers(StreamId::LOCAL),
+            false => self.full_stream().is_some(),
+        };
+        self.undurable.is_full() || is_full
     }
 
     /// A stream that takes no publishes at the moment, among the streams that this connection publishes to.
-    #[inline]
+    #[inline(never)]
     fn full_stream(&self) -> Option<StreamId> {
         self.undurable.holding().find(|stream| !self.broker.streams.takes_publishers(*stream))
     }
@@ -251,7 +257,7 @@ impl ClientConnection {
     pub fn register(&mut self, awaited: impl IntoIterator<Item = Awaited>, wants_room: bool) {
         awaited.into_iter().chain(self.undurable.awaited()).for_each(|awaited| self.registered.want(awaited));
         // With a share that is used up there are positions of its own to wait for.
-        let full = self.waits_for_room.or_else(|| self.full_stream().filter(|_| wants_room));
+        let full = self.waits_for_room.or_else(|| if wants_room { self.full_stream() } else { None });
         if let Some(stream) = full.filter(|stream| !self.registered.wants_durable(*stream)) {
             let next = self.broker.streams.reached(stream).unwrap_or_default().durable.next();
             self.registered.want(Ticket::new(stream, next).into());

@@ -100,7 +100,6 @@ pub(crate) fn write_body(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
     match form {
         // It is the bare message, including its other sections.
         BodyForm::Sections => out.extend_from_slice(bytes),
-        BodyForm::Bytes => write_data(out, bytes),
         _ => write_read(form, bytes, out),
     }
 }
@@ -108,6 +107,9 @@ pub(crate) fn write_body(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
 /// A function of its own, so that the code for most messages stays short.
 #[inline(never)]
 fn write_read(form: BodyForm, bytes: &[u8], out: &mut Vec<u8>) {
+    if form == BodyForm::Bytes {
+        return write_data(out, bytes);
+    }
     match Body::read(form, bytes) {
         Some(Body::Sections { raw, .. }) => out.extend_from_slice(raw),
         Some(Body::Text(text)) => write_value(out, &Value::String(text)),
