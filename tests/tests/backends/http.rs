@@ -147,7 +147,8 @@ fn requests_over_http_ask_for_what_they_lack() {
 
 #[test]
 fn every_bad_answer_is_a_refusal_in_time() {
-    let replies: [(&str, fn() -> ServiceReply, &str); 8] = [
+    type Reply = fn() -> ServiceReply;
+    let replies: [(&str, Reply, &str); 8] = [
         ("silent", || ServiceReply::Silence, "hasn't answered within 1s"),
         ("slow", || ServiceReply::After(Duration::from_secs(3), "allow"), "hasn't answered within 1s"),
         ("cut", || ServiceReply::Cut, "the answer was cut"),

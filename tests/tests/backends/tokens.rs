@@ -373,7 +373,8 @@ fn the_issuer_says_where_its_keys_are() {
 fn a_provider_that_misbehaves_is_named_in_the_log() {
     let signer = Signer::new("k1");
     let stage = ProviderStage::new(&signer);
-    let cases: [(fn() -> ServiceReply, &str); 6] = [
+    type Reply = fn() -> ServiceReply;
+    let cases: [(Reply, &str); 6] = [
         (|| ServiceReply::Status(302, ""), "status 302"),
         (|| ServiceReply::Text("<html>"), "no JSON object"),
         (|| ServiceReply::Text("{}"), "it has no keys"),
