@@ -356,6 +356,7 @@ fn help_names_every_command_and_each_is_run_by_a_test() {
         include_str!("quorum.rs"),
         include_str!("streams.rs"),
         include_str!("transfers.rs"),
+        include_str!("../backends/cache.rs"),
         include_str!("../convert.rs"),
         include_str!("../logging.rs"),
         include_str!("../../golden/ctl/scene.txt"),
