@@ -163,8 +163,10 @@ fn publishes_during_changes_of_the_leader_are_carried_out_once() {
         }
         cluster.wait_until("it has a leader", |cluster| leader(cluster, 0, "q").is_some());
     }
+    cluster.wait_until("none is missing, and none is there twice", |cluster| {
+        Wire::open(cluster.nodes[1].amqp()).message_count(1, "q") == 1200
+    });
     let mut consumer = Wire::open(cluster.nodes[1].amqp());
-    assert_eq!(consumer.message_count(1, "q"), 1200, "none is missing, and none is there twice");
     consumer.consume(1, "q", false);
     for expected in 0..1200 {
         assert_eq!(number(&consumer.delivery().2), expected);
@@ -194,8 +196,11 @@ fn a_quorum_queue_survives_a_restart_of_all_nodes() {
     for round in 0..2u32 {
         (0..3).for_each(|at| cluster.nodes[at].kill());
         (0..3).for_each(|at| cluster.nodes[at].restart());
+        // Until a leader is elected, a passive declaration answers 0.
+        cluster.wait_until("all are there", |cluster| {
+            Wire::open(cluster.nodes[2].amqp()).message_count(1, "q") == 500 - 99 * round
+        });
         let mut consumer = Wire::open(cluster.nodes[2].amqp());
-        assert_eq!(consumer.message_count(1, "q"), 500 - 99 * round);
         consumer.prefetch(1, 100);
         consumer.consume(1, "q", false);
         for expected in 100 * round..100 * (round + 1) {
@@ -255,12 +260,15 @@ fn credit_is_exact_although_the_leader_changes() {
 fn the_members_of_a_queue_are_shown_with_their_positions() {
     let cluster = with_queue("q");
     Publisher::open(&cluster, 1).publish(0..10);
-    let answer = cluster.nodes[2].http().get("/api/queues/quorum/%2F/q/status").expect("an answer");
-    let (printed, rows) = (answer.body.clone(), answer.json());
-    let rows = rows.as_array().expect("a list");
-    let count = |state: &str| rows.iter().filter(|row| row["Raft State"] == state).count();
-    assert_eq!((count("leader"), count("follower")), (1, 2), "{printed}");
-    assert!(rows.iter().any(|row| row["Last Log Index"].as_u64() > Some(0)), "{printed}");
+    // Nodes tell each other their positions: those of the other members are shown a moment later.
+    cluster.wait_until("the leader, two followers and a position are shown", |cluster| {
+        let answer = cluster.nodes[2].http().get("/api/queues/quorum/%2F/q/status").expect("an answer");
+        let rows = answer.json();
+        let rows = rows.as_array().expect("a list");
+        let count = |state: &str| rows.iter().filter(|row| row["Raft State"] == state).count();
+        (count("leader"), count("follower")) == (1, 2)
+            && rows.iter().any(|row| row["Last Log Index"].as_u64() > Some(0))
+    });
 }
 
 #[test]
