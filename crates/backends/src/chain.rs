@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use leveret_auth::{Mechanism, Response};
 use leveret_broker::Authenticate;
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::authenticate::{
@@ -19,7 +18,7 @@ use crate::cached::Cache;
 use crate::client::ConnectTls;
 use crate::direct::{Direct, unchanged};
 use crate::http_service::{Asker, HttpService};
-use crate::internal::LoopbackUsers;
+use crate::internal::{LoopbackUsers, response_of};
 use crate::oauth2::OAuth2;
 use crate::runtime::{ANSWER_WITHIN, LoginRuntime};
 
@@ -117,9 +116,13 @@ impl Backends {
 
     fn log_in(&self, attempt: Attempt, chain: Arc<[Arc<Entry>]>) -> NowOrLater<LoginOutcome> {
         let loopback_users = self.loopback_users.clone();
-        let late = || Err(format!("no backend has answered within {} s", ANSWER_WITHIN.as_secs()));
+        let late = || Err(no_answer());
         self.runtime.answer(later_login, late, async move { run(&chain, &attempt, &loopback_users).await })
     }
+}
+
+fn no_answer() -> String {
+    format!("no backend has answered within {} s", ANSWER_WITHIN.as_secs())
 }
 
 /// Asks the entries one after the other.
@@ -245,13 +248,11 @@ impl Authenticate for Backends {
         response: &[u8],
         origin: LoginOrigin<'_>,
     ) -> NowOrLater<LoginOutcome> {
-        let parsed = match Mechanism::parse(mechanism) {
-            Some(Mechanism::Plain) => Response::Plain(response).parse(),
-            // The broker converted its two fields to PLAIN's form.
-            Some(Mechanism::AmqPlain) => amqplain(response),
-            None => return NowOrLater::Now(Err(format!("unknown mechanism {}", mechanism.escape_debug()))),
+        let response = match response_of(mechanism, response) {
+            Ok(response) => response,
+            Err(unknown) => return NowOrLater::Now(Err(unknown)),
         };
-        let Some((name, secret)) = parsed else {
+        let Some((name, secret)) = response.and_then(|response| response.parse()) else {
             return NowOrLater::Now(Err(format!("{mechanism} login refused: malformed response")));
         };
         // It would prove nothing to a directory, and to no other backend either.
@@ -287,18 +288,13 @@ impl Authenticate for Backends {
 
     fn renew(&self, _: &Topology, who: &Identity, secret: &[u8]) -> NowOrLater<RenewalOutcome> {
         let chains = [self.broker_chain.clone(), self.http_chain.clone()];
-        let late = || Err(NotRenewed::Refused(format!("no backend has answered within {} s", ANSWER_WITHIN.as_secs())));
+        let late = || Err(NotRenewed::Refused(no_answer()));
         self.runtime.answer(later_renewal, late, renew(chains, who.clone(), secret.to_vec()))
     }
 
     fn clear_cache(&self) -> bool {
         self.cache.as_ref().inspect(|cache| cache.clear()).is_some()
     }
-}
-
-fn amqplain(response: &[u8]) -> Option<(&str, &[u8])> {
-    let mut parts = response.strip_prefix(b"\0")?.splitn(2, |byte| *byte == 0);
-    Some((std::str::from_utf8(parts.next()?).ok()?, parts.next()?))
 }
 
 impl Backend {

@@ -50,13 +50,7 @@ impl Passwords {
 
 impl Passwords {
     fn check(&self, topology: &Topology, mechanism: &str, response: &[u8], peer_is_loopback: bool) -> LoginOutcome {
-        let Some(mechanism) = Mechanism::parse(mechanism) else {
-            return Err(format!("unknown mechanism {}", mechanism.escape_debug()));
-        };
-        let response = match mechanism {
-            Mechanism::Plain => Response::Plain(response),
-            Mechanism::AmqPlain => amqplain(response).ok_or("malformed AMQPLAIN response")?,
-        };
+        let response = response_of(mechanism, response)?.ok_or("malformed AMQPLAIN response")?;
         leveret_auth::authenticate(topology, response, peer_is_loopback, &self.loopback_users.0.read())
             .map_err(|refused| refused.detail)
     }
@@ -78,6 +72,18 @@ impl Authenticate for Passwords {
         let loopback_users = self.loopback_users.0.read();
         let recognised = leveret_auth::recognise(topology, "EXTERNAL", name, origin.is_loopback, &loopback_users);
         NowOrLater::Now(recognised.map_err(|refused| refused.detail))
+    }
+}
+
+/// The response to a mechanism with a password, of which the broker has made PLAIN's form. `None` if AMQPLAIN's is malformed.
+///
+/// # Errors
+/// The mechanism is another one.
+pub(crate) fn response_of<'a>(mechanism: &str, response: &'a [u8]) -> Result<Option<Response<'a>>, String> {
+    match Mechanism::parse(mechanism) {
+        Some(Mechanism::Plain) => Ok(Some(Response::Plain(response))),
+        Some(Mechanism::AmqPlain) => Ok(amqplain(response)),
+        None => Err(format!("unknown mechanism {}", mechanism.escape_debug())),
     }
 }
 
