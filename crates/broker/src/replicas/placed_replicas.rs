@@ -46,11 +46,11 @@ struct Kept {
 #[derive(Default)]
 struct Applied {
     /// The mark that the replicas have.
-    kept: AppliedMark,
+    kept: Arc<AppliedMark>,
     /// Its position.
     position: Position,
     /// The mark of the last entry in the store.
-    latest: AppliedMark,
+    latest: Arc<AppliedMark>,
     /// Its ticket.
     last: Ticket,
     /// Entries in the store that the replicas don't have.
@@ -61,7 +61,7 @@ struct Applied {
 
 struct Pending {
     position: Position,
-    mark: AppliedMark,
+    mark: Arc<AppliedMark>,
     commands: Vec<Command>,
 }
 
@@ -88,6 +88,7 @@ impl PlacedReplicas {
 
     /// Takes a mark that a start found.
     pub(crate) fn restore_mark(&self, placement: PlacementNumber, mark: AppliedMark, position: Position) {
+        let mark = Arc::new(mark);
         let applied = Applied { kept: mark.clone(), latest: mark, position, ..Applied::default() };
         self.inner.lock().placements.insert(placement, applied);
     }
@@ -158,7 +159,7 @@ impl PlacedReplicas {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         let applied = inner.placements.entry(placement).or_default();
-        let mut mark = AppliedMark { state, ..applied.latest.clone() };
+        let mut mark = AppliedMark { state, next: applied.latest.next, writers: applied.latest.writers.clone() };
         let (mut commands, mut sequence) = (Vec::new(), None);
         if let Some((header, found)) = found {
             applied.held_below = applied.held_below.max(header.held_below);
@@ -180,6 +181,7 @@ impl PlacedReplicas {
             }
             None => !inner.dropped.contains(&command.log) && !is_dropped(command.log),
         });
+        let mark = Arc::new(mark);
         let ticket = self.append(placement, &commands, &mark);
         let pending = Pending { position: ticket.place().number(), mark: mark.clone(), commands };
         applied.pending.push_back(pending);
@@ -251,12 +253,10 @@ fn append_run(run: &[Command], log: &mut Log, now: Nanos) {
     let [Command { log: of, what }, ..] = run else { return };
     match what {
         CommandKind::Message { number, .. } => {
-            let payload = |command: &Command| match &command.what {
-                CommandKind::Message { payload, .. } => payload.clone(),
-                _ => Bytes::new(),
-            };
-            let payloads: Vec<Bytes> = run.iter().map(payload).collect();
-            let payloads = payloads.iter().map(|payload| Payload { head: &[], body: Some(payload) });
+            let payloads = run.iter().filter_map(|command| match &command.what {
+                CommandKind::Message { payload, .. } => Some(Payload { head: &[], body: Some(payload) }),
+                _ => None,
+            });
             log.append_messages(*of, *number, payloads, Wait::Lazy, now);
         }
         CommandKind::Settle { reason, ranges } => _ = log.append_settle(*of, *reason, ranges, Wait::Lazy, now),
