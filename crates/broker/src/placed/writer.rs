@@ -6,9 +6,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
 use leveret_message::{Batch, BatchPart};
-use leveret_queue::{Place, PublishSlot, WaitReason, Watermarks};
+use leveret_queue::{Place, PublishSlot, WaitReason};
 use parking_lot::Mutex;
 
 use super::placement::{Leading, PlacementHere};
@@ -18,7 +17,7 @@ use crate::published::{Acceptance, Audience, Fate, NotTaken, Published, RefusedP
 use crate::remote::Lane;
 use crate::replicas::PlacedStream;
 use crate::services::Services;
-use crate::streams::{AnsweredCalls, CommitStream, Record, Waiter};
+use crate::streams::{self, AnsweredCalls, AnsweredStream, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
 
@@ -297,31 +296,15 @@ impl State {
     }
 }
 
-impl CommitStream for PlacedWriter {
+impl AnsweredStream for PlacedWriter {
     fn id(&self) -> StreamId {
         self.id
-    }
-
-    fn append(&self, _: Record<'_>, _: Wait) -> Ticket {
-        unreachable!("records are the leader's")
-    }
-
-    fn append_joining(&self, _: NewChunk<'_>, _: &'static dyn JoinChunks, _: Wait) -> (Ticket, bool) {
-        unreachable!("records are the leader's")
-    }
-
-    fn append_in(&self, _: &mut Option<GroupId>, _: Record<'_>) -> Ticket {
-        unreachable!("records are the leader's")
-    }
-
-    fn commit_group(&self, _: GroupId, _: Wait) -> Option<Ticket> {
-        unreachable!("records are the leader's")
     }
 
     fn has_room(&self) -> bool {
         let in_flight = self.in_flight.load(Ordering::Relaxed);
         match self.target() {
-            Some(To::Here(stream)) => in_flight < IN_FLIGHT_MAX && stream.has_room(),
+            Some(To::Here(stream)) => in_flight < IN_FLIGHT_MAX && streams::CommitStream::has_room(&*stream),
             Some(To::Lane(lane)) => in_flight < IN_FLIGHT_MAX && lane.writer().has_room(),
             None => in_flight < LEADERLESS_MAX,
         }
@@ -331,44 +314,23 @@ impl CommitStream for PlacedWriter {
         self.has_room() && !matches!(self.target(), Some(To::Lane(lane)) if !lane.writer().takes_publishers())
     }
 
-    fn watermarks(&self) -> Watermarks {
-        self.answered.watermarks()
-    }
-
-    fn progress(&self) -> Watermarks {
-        self.answered.watermarks()
+    fn calls(&self) -> &AnsweredCalls {
+        &self.answered
     }
 
     fn appended(&self) -> Place {
         Place::new(self.count.load(Ordering::Acquire))
     }
 
-    fn notify(&self, awaited: Awaited, waiter: Waiter) {
-        self.answered.notify(awaited, waiter);
-    }
-
-    fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
-        self.answered.notify_later(awaited, waiter);
-    }
-
     fn give_up(&self) {
         self.services.streams.local().give_up();
     }
 
-    /// A leader of this node announces its proposals itself.
-    fn announce(&self) {}
-
-    fn defer_syncs(&self) {}
-
     fn publish_wait(&self) -> WaitReason {
         match self.target() {
-            Some(To::Here(stream)) => stream.publish_wait(),
+            Some(To::Here(stream)) => streams::CommitStream::publish_wait(&*stream),
             Some(To::Lane(_)) => WaitReason::Link,
             None => WaitReason::NoQuorum,
         }
-    }
-
-    fn leave(&self) {
-        self.answered.leave();
     }
 }

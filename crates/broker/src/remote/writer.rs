@@ -2,11 +2,10 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
-use leveret_queue::{Place, WaitReason, Watermarks};
+use leveret_queue::{Place, WaitReason};
 
-use crate::streams::{AnsweredCalls, CommitStream, Record, Waiter};
-use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::streams::{AnsweredCalls, AnsweredStream};
+use crate::ticket::{StreamId, Ticket};
 
 /// Bytes on their way to a home above which publishers wait.
 const IN_FLIGHT_MAX: u64 = 16 << 20;
@@ -66,25 +65,9 @@ impl LaneWriter {
     }
 }
 
-impl CommitStream for LaneWriter {
+impl AnsweredStream for LaneWriter {
     fn id(&self) -> StreamId {
         self.id
-    }
-
-    fn append(&self, _: Record<'_>, _: Wait) -> Ticket {
-        unreachable!("records are the home's")
-    }
-
-    fn append_joining(&self, _: NewChunk<'_>, _: &'static dyn JoinChunks, _: Wait) -> (Ticket, bool) {
-        unreachable!("records are the home's")
-    }
-
-    fn append_in(&self, _: &mut Option<GroupId>, _: Record<'_>) -> Ticket {
-        unreachable!("records are the home's")
-    }
-
-    fn commit_group(&self, _: GroupId, _: Wait) -> Option<Ticket> {
-        unreachable!("records are the home's")
     }
 
     fn has_room(&self) -> bool {
@@ -95,39 +78,19 @@ impl CommitStream for LaneWriter {
         self.has_room() && !self.is_held.load(Ordering::Acquire)
     }
 
-    fn watermarks(&self) -> Watermarks {
-        self.answered.watermarks()
-    }
-
-    fn progress(&self) -> Watermarks {
-        self.watermarks()
+    fn calls(&self) -> &AnsweredCalls {
+        &self.answered
     }
 
     fn appended(&self) -> Place {
         Place::new(self.count.load(Ordering::Acquire))
     }
 
-    fn notify(&self, awaited: Awaited, waiter: Waiter) {
-        self.answered.notify(awaited, waiter);
-    }
-
-    fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
-        self.answered.notify_later(awaited, waiter);
-    }
-
     fn give_up(&self) {
-        self.leave();
+        self.answered.leave();
     }
-
-    fn announce(&self) {}
-
-    fn defer_syncs(&self) {}
 
     fn publish_wait(&self) -> WaitReason {
         WaitReason::Link
-    }
-
-    fn leave(&self) {
-        self.answered.leave();
     }
 }

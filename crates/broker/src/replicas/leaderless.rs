@@ -3,11 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
-use leveret_queue::{Place, WaitReason, Watermarks};
+use leveret_queue::{Place, WaitReason};
 
-use crate::streams::{AnsweredCalls, CommitStream, Record, StreamRef, Waiter};
-use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::streams::{AnsweredCalls, AnsweredStream, StreamRef};
+use crate::ticket::{StreamId, Ticket};
 
 /// The commit stream of a placement without a leader.
 pub(crate) struct LeaderlessStream {
@@ -31,24 +30,12 @@ impl LeaderlessStream {
     }
 }
 
-impl CommitStream for LeaderlessStream {
+impl AnsweredStream for LeaderlessStream {
     fn id(&self) -> StreamId {
         self.id
     }
 
-    fn append(&self, _: Record<'_>, _: Wait) -> Ticket {
-        unreachable!("records are the leader's")
-    }
-
-    fn append_joining(&self, _: NewChunk<'_>, _: &'static dyn JoinChunks, _: Wait) -> (Ticket, bool) {
-        unreachable!("records are the leader's")
-    }
-
-    fn append_in(&self, _: &mut Option<GroupId>, _: Record<'_>) -> Ticket {
-        unreachable!("records are the leader's")
-    }
-
-    fn commit_group(&self, _: GroupId, _: Wait) -> Option<Ticket> {
+    fn commit_group(&self) -> Option<Ticket> {
         None
     }
 
@@ -56,39 +43,19 @@ impl CommitStream for LeaderlessStream {
         self.is_led.load(Ordering::Acquire)
     }
 
-    fn watermarks(&self) -> Watermarks {
-        self.answered.watermarks()
-    }
-
-    fn progress(&self) -> Watermarks {
-        self.answered.watermarks()
+    fn calls(&self) -> &AnsweredCalls {
+        &self.answered
     }
 
     fn appended(&self) -> Place {
         Place::NOTHING
     }
 
-    fn notify(&self, awaited: Awaited, waiter: Waiter) {
-        self.answered.notify(awaited, waiter);
-    }
-
-    fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
-        self.answered.notify_later(awaited, waiter);
-    }
-
     fn give_up(&self) {
         self.local.give_up();
     }
 
-    fn announce(&self) {}
-
-    fn defer_syncs(&self) {}
-
     fn publish_wait(&self) -> WaitReason {
         WaitReason::NoQuorum
-    }
-
-    fn leave(&self) {
-        self.answered.leave();
     }
 }

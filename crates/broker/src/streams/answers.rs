@@ -1,12 +1,111 @@
-//! How far a stream has got whose places are numbers of calls, and who waits for more of them to be answered.
+//! Streams whose places are numbers of calls: how far they have got, and who waits for more calls to be answered.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leveret_queue::{LatestPlace, Place, Watermarks};
+use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
+use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
 use parking_lot::Mutex;
 
-use super::Waiter;
-use crate::ticket::Awaited;
+use super::{CommitStream, Record, Waiter};
+use crate::ticket::{Awaited, StreamId, Ticket};
+
+/// A commit stream that takes no records, since others append them. Its places are reached when calls are answered.
+pub(crate) trait AnsweredStream: Send + Sync {
+    /// Its id.
+    fn id(&self) -> StreamId;
+
+    /// The answered calls.
+    fn calls(&self) -> &AnsweredCalls;
+
+    /// The place of the last call.
+    fn appended(&self) -> Place;
+
+    /// See [`CommitStream::has_room`].
+    fn has_room(&self) -> bool;
+
+    /// See [`CommitStream::takes_publishers`].
+    fn takes_publishers(&self) -> bool {
+        self.has_room()
+    }
+
+    /// See [`CommitStream::publish_wait`].
+    fn publish_wait(&self) -> WaitReason;
+
+    /// Closes a group that was begun with this stream. Only one that somebody can be given instead of the one with the records knows any.
+    fn commit_group(&self) -> Option<Ticket> {
+        unreachable!("groups are of the stream that takes the records")
+    }
+
+    /// See [`CommitStream::give_up`].
+    fn give_up(&self);
+}
+
+impl<S: AnsweredStream> CommitStream for S {
+    fn id(&self) -> StreamId {
+        AnsweredStream::id(self)
+    }
+
+    fn append(&self, _: Record<'_>, _: Wait) -> Ticket {
+        unreachable!("another stream takes the records")
+    }
+
+    fn append_joining(&self, _: NewChunk<'_>, _: &'static dyn JoinChunks, _: Wait) -> (Ticket, bool) {
+        unreachable!("another stream takes the records")
+    }
+
+    fn append_in(&self, _: &mut Option<GroupId>, _: Record<'_>) -> Ticket {
+        unreachable!("another stream takes the records")
+    }
+
+    fn commit_group(&self, _: GroupId, _: Wait) -> Option<Ticket> {
+        AnsweredStream::commit_group(self)
+    }
+
+    fn has_room(&self) -> bool {
+        AnsweredStream::has_room(self)
+    }
+
+    fn takes_publishers(&self) -> bool {
+        AnsweredStream::takes_publishers(self)
+    }
+
+    fn watermarks(&self) -> Watermarks {
+        self.calls().watermarks()
+    }
+
+    fn progress(&self) -> Watermarks {
+        self.calls().watermarks()
+    }
+
+    fn appended(&self) -> Place {
+        AnsweredStream::appended(self)
+    }
+
+    fn notify(&self, awaited: Awaited, waiter: Waiter) {
+        self.calls().notify(awaited, waiter);
+    }
+
+    fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
+        self.calls().notify_later(awaited, waiter);
+    }
+
+    fn give_up(&self) {
+        AnsweredStream::give_up(self);
+    }
+
+    /// Nothing: the stream that takes the records announces them.
+    fn announce(&self) {}
+
+    fn defer_syncs(&self) {}
+
+    fn publish_wait(&self) -> WaitReason {
+        AnsweredStream::publish_wait(self)
+    }
+
+    fn leave(&self) {
+        self.calls().leave();
+    }
+}
 
 /// The answered calls of a stream, and its waiters.
 pub(crate) struct AnsweredCalls {

@@ -8,12 +8,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 
-use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
-use leveret_queue::{Place, WaitReason, Watermarks};
+use leveret_queue::{Place, WaitReason};
 use parking_lot::Mutex;
 
-use super::answers::AnsweredCalls;
-use super::{Apply, CommitStream, Record, StreamRef, Streams, Waiter};
+use super::answers::{AnsweredCalls, AnsweredStream};
+use super::{Apply, StreamRef, Streams};
 use crate::planted::{Bug, is_planted};
 use crate::published::{Fate, NotTaken};
 use crate::ticket::{Awaited, StreamId, Ticket};
@@ -122,65 +121,29 @@ impl LateStream {
     }
 }
 
-impl CommitStream for LateStream {
+impl AnsweredStream for LateStream {
     fn id(&self) -> StreamId {
         self.id
-    }
-
-    fn append(&self, _: Record<'_>, _: Wait) -> Ticket {
-        unreachable!("queues append to their own stream")
-    }
-
-    fn append_joining(&self, _: NewChunk<'_>, _: &'static dyn JoinChunks, _: Wait) -> (Ticket, bool) {
-        unreachable!("queues append to their own stream")
-    }
-
-    fn append_in(&self, _: &mut Option<GroupId>, _: Record<'_>) -> Ticket {
-        unreachable!("groups are of a queue's own stream")
-    }
-
-    fn commit_group(&self, _: GroupId, _: Wait) -> Option<Ticket> {
-        unreachable!("groups are of a queue's own stream")
     }
 
     fn has_room(&self) -> bool {
         self.home.has_room()
     }
 
-    fn watermarks(&self) -> Watermarks {
-        self.answered.watermarks()
-    }
-
-    fn progress(&self) -> Watermarks {
-        self.watermarks()
+    fn calls(&self) -> &AnsweredCalls {
+        &self.answered
     }
 
     fn appended(&self) -> Place {
         Place::new(self.publishes.lock().count)
     }
 
-    fn notify(&self, awaited: Awaited, waiter: Waiter) {
-        self.answered.notify(awaited, waiter);
-    }
-
-    fn notify_later(&self, awaited: Awaited, waiter: Waiter) {
-        self.answered.notify_later(awaited, waiter);
-    }
-
     fn give_up(&self) {
         self.home.give_up();
     }
 
-    fn announce(&self) {}
-
-    fn defer_syncs(&self) {}
-
     fn publish_wait(&self) -> WaitReason {
         self.home.publish_wait()
-    }
-
-    fn leave(&self) {
-        self.answered.leave();
     }
 }
 
@@ -188,6 +151,7 @@ impl CommitStream for LateStream {
 mod tests {
     use std::sync::atomic::{AtomicU64, Ordering};
 
+    use super::super::CommitStream as _;
     use super::*;
 
     /// A queue that counts how often it is applied.

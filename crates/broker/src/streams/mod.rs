@@ -19,7 +19,7 @@ use std::sync::Arc;
 use leveret_log::{GroupId, JoinChunks, LogId, NewChunk, ReadPlan, Wait};
 use leveret_queue::{Place, WaitReason, Watermarks};
 
-pub(crate) use self::answers::AnsweredCalls;
+pub(crate) use self::answers::{AnsweredCalls, AnsweredStream};
 pub use self::known::{Placing, Streams, WhenOver};
 pub(crate) use self::late::CarriedOut;
 pub use self::late::LateStream;
