@@ -3,13 +3,16 @@
 use std::env;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::net::SocketAddr;
+use std::net::{Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
+use rustix::net::{AddressFamily, SocketType, bind, socket};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -276,6 +279,8 @@ pub struct Node {
     directory: TempDir,
     options: Options,
     ports: Ports,
+    /// Its ports while it is down: the system would give them to others, and a restart would find them taken.
+    held: Vec<OwnedFd>,
 }
 
 impl Node {
@@ -293,7 +298,7 @@ impl Node {
     /// When it doesn't start.
     pub fn start_in(directory: TempDir, options: Options) -> Self {
         let (process, ports) = launch(directory.path(), &options);
-        Self { process: Some(process), small_disk: None, directory, options, ports }
+        Self { process: Some(process), small_disk: None, directory, options, ports, held: Vec::new() }
     }
 
     /// As [`Node::start`], with a disk of its own of this size. Returns `None` and says so if nothing can be mounted.
@@ -304,7 +309,7 @@ impl Node {
         let directory = new_directory();
         let small_disk = SmallDisk::mount(directory.path(), bytes)?;
         let (process, ports) = launch(directory.path(), &options);
-        Some(Self { process: Some(process), small_disk: Some(small_disk), directory, options, ports })
+        Some(Self { process: Some(process), small_disk: Some(small_disk), directory, options, ports, held: Vec::new() })
     }
 
     /// Its small disk.
@@ -392,13 +397,16 @@ impl Node {
     /// Sends SIGKILL, and waits until the process has ended.
     pub fn kill(&mut self) {
         self.process = None;
+        self.hold_ports();
     }
 
     /// Sends SIGTERM; returns the status once the process has ended.
     pub fn terminate(&mut self) -> ExitStatus {
         let mut process = self.process.take().expect("a running node");
         process.signal(Signal::TERM);
-        process.wait()
+        let status = process.wait();
+        self.hold_ports();
+        status
     }
 
     /// Sends SIGHUP: it reloads its files.
@@ -414,12 +422,24 @@ impl Node {
     /// Waits for the end requested by [`Node::ask_to_stop`].
     pub fn terminate_asked(&mut self) -> ExitStatus {
         let process = self.process.as_mut().expect("a running node");
-        process.wait()
+        let status = process.wait();
+        self.hold_ports();
+        status
+    }
+
+    /// Holds the ports that a restart needs, by sockets that don't listen: the system neither gives such a port to
+    /// anybody who asks for a free one nor connects from it, and a listener that names it gets it.
+    fn hold_ports(&mut self) {
+        if self.held.is_empty() {
+            let Ports { amqp, amqps, stream, stream_tls, mqtt, mqtt_tls, http, .. } = self.ports;
+            let ports = [amqp, amqps, stream, stream_tls, mqtt, mqtt_tls, http];
+            self.held = ports.into_iter().filter(|port| *port != 0).filter_map(hold).collect();
+        }
     }
 
     /// Restarts it on the same directory and the same AMQP and HTTP ports.
     pub fn restart(&mut self) {
-        self.process = None;
+        self.kill();
         let options = self.options_with_ports();
         let (process, ports) = launch(self.directory.path(), &options);
         self.process = Some(process);
@@ -459,7 +479,7 @@ impl Node {
 
     /// Restarts it on the same directory and ports; returns false if it ends before it accepts connections.
     pub fn try_restart(&mut self) -> bool {
-        self.process = None;
+        self.kill();
         let _ = fs::remove_file(self.directory.path().join("ports.json"));
         let options = self.options_with_ports();
         let mut process = Process::of_options(&options, self.directory.path());
@@ -525,6 +545,15 @@ impl Node {
     pub fn resident_bytes_max(&self) -> u64 {
         memory_bytes(self.ports.pid, "VmHWM:")
     }
+}
+
+/// A socket that holds a port for all addresses; `None` if somebody else has it.
+fn hold(port: u16) -> Option<OwnedFd> {
+    let socket = socket(AddressFamily::INET6, SocketType::STREAM, None).ok()?;
+    set_ipv6_v6only(&socket, false).ok()?;
+    set_socket_reuseaddr(&socket, true).ok()?;
+    bind(&socket, &SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0)).ok()?;
+    Some(socket)
 }
 
 /// A temporary directory for a node.
