@@ -40,11 +40,11 @@ use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
 use crate::queue_handle::{LiveAnswer, QueueRef};
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
-use crate::reads::{ReadJob, Reads};
+use crate::reads::{AnswerRead, ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{ChangeRequest, EndOfQueues, Registry};
 use crate::remote::{self, Lanes};
-use crate::replicas::{AppliedHere, PlacedReplicas, PlacedState, PlacedStream};
+use crate::replicas::{self, AppliedHere, PlacedReplicas, PlacedState, PlacedStream};
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
@@ -237,7 +237,8 @@ impl Broker {
         let taps = Arc::new(Taps::default());
         let lanes = Arc::new(Lanes::default());
         let replicas = Arc::new(PlacedReplicas::new(commit.clone()));
-        take_replicas(&mut states[0], &model, &replicas, reports[0].position);
+        let left = take_replicas(&mut states[0], &model, &replicas, reports[0].position);
+        left.into_iter().for_each(|log| commit.forget(log));
         let placements = Placements::new(replicas);
         let registry = Arc::new(Registry::new(
             model,
@@ -885,13 +886,48 @@ impl Broker {
         state: PlacedState,
         entry: Option<&Bytes>,
     ) -> Result<AppliedHere, String> {
-        let is_dropped = |log: LogId| {
-            let id = QueueId(log.0);
-            self.registry.has_given(id) && !self.registry.staged_snapshot().queues.contains_key(&id)
-        };
+        let is_dropped = |log: LogId| self.is_dropped(log);
         let applied = self.placements.replicas().apply(placement, state, entry, &is_dropped);
         self.streams.local().announce();
         applied
+    }
+
+    /// The state of a placement for another member, see [`PlacedReplicas::save`].
+    pub fn save_placed(&self, placement: PlacementNumber) -> Option<(PlacedState, Bytes)> {
+        let snapshot = self.registry.snapshot();
+        let placement_of = |queue: LogId| {
+            let queue = snapshot.topology.queue_by_id(QueueId(queue.0));
+            queue.and_then(|queue| queue.home.placement())
+        };
+        self.placements.replicas().save(placement, &placement_of)
+    }
+
+    /// Answers a member's question for messages of a placement, once they are read.
+    pub fn answer_placed(
+        &self,
+        placement: PlacementNumber,
+        question: &Bytes,
+        answer: Box<dyn FnOnce(Result<Bytes, String>) + Send>,
+    ) {
+        match self.placements.replicas().plan_answer(placement, question) {
+            Ok(plan) => self.reads.request_answer(AnswerRead { plan, answer }),
+            Err(reason) => answer(Err(reason)),
+        }
+    }
+
+    /// The state of a placement counts, see [`PlacedReplicas::finish_difference`].
+    ///
+    /// # Errors
+    /// The state of a queue can't be read.
+    pub fn finish_placed(&self, placement: PlacementNumber, ticket: Ticket) -> Result<(), String> {
+        let is_dropped = |log: LogId| self.is_dropped(log);
+        self.placements.replicas().finish_difference(placement, ticket, &is_dropped)
+    }
+
+    /// Whether the queue with this log was deleted.
+    fn is_dropped(&self, log: LogId) -> bool {
+        let id = QueueId(log.0);
+        self.registry.has_given(id) && !self.registry.staged_snapshot().queues.contains_key(&id)
     }
 
     /// Sets the wake-up for writers of body files.
@@ -934,19 +970,29 @@ fn first_four(secret: &NameSecret) -> [u8; 4] {
 
 /// Takes the queues of placements out of what a start recovered. Queues whose id this node's metadata hasn't given yet may be declared in an
 /// entry that it hasn't followed: if the node has placements, they belong to one.
-fn take_replicas(state: &mut Recovered, model: &Model, replicas: &PlacedReplicas, position: Position) {
+///
+/// Returns logs that nobody needs: of states of other members that weren't complete, or that were replaced.
+fn take_replicas(state: &mut Recovered, model: &Model, replicas: &PlacedReplicas, position: Position) -> Vec<LogId> {
     let marks = state.take_marks();
-    let is_replicated = |log: &LogId| match model.topology().queue_by_id(QueueId(log.0)) {
-        Some(queue) => queue.home.placement().is_some(),
-        None => !marks.is_empty() && !model.has_given(QueueId(log.0)),
+    let placement_of = |queue: LogId| {
+        let queue = model.topology().queue_by_id(QueueId(queue.0));
+        queue.and_then(|queue| queue.home.placement())
     };
-    let logs: Vec<LogId> = state.orphans().into_iter().filter(is_replicated).collect();
-    for log in logs {
-        if let Some(replica) = state.take_replicated(log) {
-            replicas.restore(log, replica, position);
+    let is_replicated = |log: &LogId| {
+        let id = QueueId(replicas::queue_of(*log).0);
+        match model.topology().queue_by_id(id) {
+            Some(queue) => queue.home.placement().is_some(),
+            None => !marks.is_empty() && !model.has_given(id),
         }
-    }
+    };
+    let logs = state.orphans().into_iter().filter(|log| replicas::copy_of(*log).is_some() || is_replicated(log));
+    let logs: Vec<LogId> = logs.collect();
+    let (found, deleted): (Vec<_>, Vec<_>) = logs.into_iter().partition(is_replicated);
+    let found = found.into_iter().filter_map(|log| Some((log, state.take_replicated(log)?))).collect();
+    deleted.iter().for_each(|log| drop(state.take_replicated(*log)));
     marks.into_iter().for_each(|(placement, mark)| replicas.restore_mark(placement, mark, position));
+    let left = replicas.restore(found, position, placement_of);
+    deleted.into_iter().chain(left).collect()
 }
 
 /// Fails the queues that lost messages because their log was damaged.

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use leveret_log::Disk;
 use leveret_queue::{Scan, StoredRead};
 use parking_lot::{Mutex, RwLock};
@@ -13,6 +14,7 @@ pub use crate::gathering::{Peek, Purpose, READ_BYTES};
 use crate::letters_in_memory::LettersInMemory;
 use crate::outbox::Wake;
 use crate::queue_handle::LocalQueue;
+use crate::replicas::AnswerPlan;
 use crate::scan::{self, Scanned};
 use crate::stored_messages::into_runs;
 use crate::time::Now;
@@ -22,6 +24,7 @@ use crate::unreadable::Unreadable;
 #[derive(Default)]
 pub struct Reads {
     requests: Mutex<VecDeque<(LocalQueue, u64, Purpose)>>,
+    answers: Mutex<VecDeque<AnswerRead>>,
     dead: Arc<Mutex<DeadBodies>>,
     wake: RwLock<Option<Arc<dyn Wake>>>,
     /// Messages of streams that can't be read.
@@ -42,6 +45,15 @@ pub struct ReadJob(Work);
 enum Work {
     Queue(QueueRead),
     Body(BodyRead),
+    Answer(AnswerRead),
+}
+
+/// Messages for another member, which lacks them.
+pub(crate) struct AnswerRead {
+    /// The messages.
+    pub plan: AnswerPlan,
+    /// Is called with them.
+    pub answer: Box<dyn FnOnce(Result<Bytes, String>) + Send>,
 }
 
 struct QueueRead {
@@ -66,13 +78,23 @@ impl Reads {
         }
     }
 
+    /// Requests messages for another member. Reads for this node's clients come first.
+    pub(crate) fn request_answer(&self, read: AnswerRead) {
+        self.answers.lock().push_back(read);
+        if let Some(wake) = &*self.wake.read() {
+            wake.wake();
+        }
+    }
+
     /// The next read to run.
     pub fn next(&self, bodies: &Arc<Bodies>) -> Option<ReadJob> {
         // A delivery is in the middle of these.
         if let Some(read) = bodies.next_read() {
             return Some(ReadJob(Work::Body(read)));
         }
-        let (queue, from, purpose) = self.next_request()?;
+        let Some((queue, from, purpose)) = self.next_request() else {
+            return self.answers.lock().pop_front().map(|read| ReadJob(Work::Answer(read)));
+        };
         let (bodies, dead) = (bodies.clone(), self.dead.clone());
         Some(ReadJob(Work::Queue(QueueRead { queue, from, purpose, bodies, dead })))
     }
@@ -107,6 +129,9 @@ impl ReadJob {
         match self.0 {
             Work::Queue(read) => read.run(disk, now),
             Work::Body(read) => read.run(disk),
+            Work::Answer(AnswerRead { plan, answer }) => {
+                answer(plan.answer(|plan| plan.run(disk).map_err(|error| error.to_string())));
+            }
         }
     }
 }

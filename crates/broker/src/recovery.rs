@@ -92,7 +92,8 @@ impl Recovered {
     pub fn check(&mut self) -> Result<(), RecoveryError> {
         for (log, replica) in &self.queues {
             // A log without a queue is one of a queue that is deleted by now.
-            let Some(queue) = self.model.topology().queue_by_id(QueueId(log.0)) else { continue };
+            let id = QueueId(replicas::queue_of(*log).0);
+            let Some(queue) = self.model.topology().queue_by_id(id) else { continue };
             replica.check_type(queue.queue_type()).map_err(|error| RecoveryError::Queue { log: *log, error })?;
         }
         self.error.take().map_or(Ok(()), Err)

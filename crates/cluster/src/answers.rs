@@ -1,5 +1,7 @@
 //! The answers of a replica to frames of others.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use openraft::async_runtime::watch::WatchReceiver;
 use openraft::errors::RaftError;
@@ -7,11 +9,14 @@ use openraft::raft::{AppendEntriesRequest, AppendEntriesResponse, TransferLeader
 use openraft::{AsyncRuntime, SnapshotMeta, StoredMembership};
 
 use crate::frame::{Reply, Request, SnapshotFrame};
-use crate::machine::{Machine, Saved};
+use crate::machine::{LocalFuture, Machine, Saved};
 use crate::network::Host;
 use crate::placement::Placement;
 use crate::types::{LogId, Types, VoteOfRaft};
 use crate::vetting::Vetted;
+
+/// Longest time for an answer to a question about a state.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
     /// Answers a frame of another replica. `None` if it is one for another placement.
@@ -56,12 +61,20 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
             Request::PreVote { vote, last, is_transfer } => {
                 self.raft.pre_vote(vote_request(vote, last, is_transfer)).await.map(voted)
             }
-            Request::Snapshot(SnapshotFrame { vote, last, members_at, members, clock, state }) => {
+            Request::Snapshot(frame) => {
+                if let Err(reason) = self.complete(&frame).await {
+                    return Ok(Reply::Refused(reason));
+                }
+                let SnapshotFrame { vote, last, members_at, members, clock, state } = frame;
                 let meta =
                     SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(members_at, members) };
                 let snapshot = openraft::Snapshot { meta, snapshot: Saved { clock, state } };
                 let reply = self.raft.install_full_snapshot(vote, snapshot).await;
                 reply.map(|reply| Reply::Installed(reply.vote)).map_err(RaftError::from)
+            }
+            Request::Ask(question) => {
+                let answer = self.machine.borrow().answer(&question);
+                Ok(answer.await.map_or_else(Reply::Refused, Reply::Told))
             }
             Request::Transfer { from, to, last } => {
                 let request = TransferLeaderRequest::new(from, to, last);
@@ -72,6 +85,36 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
                 }
             }
         }
+    }
+}
+
+impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
+    /// Gets what a state leaves out, before the engine sees it: that may take long, and the engine takes entries meanwhile.
+    async fn complete(&self, frame: &SnapshotFrame) -> Result<(), String> {
+        let shared = &self.shared;
+        if frame.last.is_none_or(|last| shared.state.borrow().applied >= Some((last.leader_id.term, last.index))) {
+            return Ok(());
+        }
+        if shared.is_completing.replace(true) {
+            return Err("a state is being completed already".to_owned());
+        }
+        let (asking, leader) = (shared.clone(), frame.vote.leader_id.voted_for);
+        let ask = move |question| -> LocalFuture<Result<Bytes, String>> {
+            let shared = asking.clone();
+            Box::pin(async move {
+                let question = Request::Ask(question).encode(shared.placement);
+                let answer = shared.host.call(shared.placement, leader, question, ANSWER_WITHIN).await?;
+                match Reply::decode(&answer) {
+                    Some(Reply::Told(answer)) => Ok(answer),
+                    Some(Reply::Refused(reason)) => Err(reason),
+                    _ => Err("the answer isn't one to the request".to_owned()),
+                }
+            })
+        };
+        let completing = self.machine.borrow().complete(&frame.state, Box::new(ask));
+        let completed = completing.await;
+        shared.is_completing.set(false);
+        completed
     }
 }
 

@@ -30,11 +30,30 @@ pub(crate) struct SnapshotFrame {
 /// A request of one replica to another.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Request {
-    Append { vote: VoteOfRaft, previous: Option<LogId>, committed: Option<LogId>, entries: Vec<LogEntry> },
-    Vote { vote: VoteOfRaft, last: Option<LogId>, is_transfer: bool },
-    PreVote { vote: VoteOfRaft, last: Option<LogId>, is_transfer: bool },
+    Append {
+        vote: VoteOfRaft,
+        previous: Option<LogId>,
+        committed: Option<LogId>,
+        entries: Vec<LogEntry>,
+    },
+    Vote {
+        vote: VoteOfRaft,
+        last: Option<LogId>,
+        is_transfer: bool,
+    },
+    PreVote {
+        vote: VoteOfRaft,
+        last: Option<LogId>,
+        is_transfer: bool,
+    },
     Snapshot(SnapshotFrame),
-    Transfer { from: VoteOfRaft, to: ReplicaId, last: Option<LogId> },
+    Transfer {
+        from: VoteOfRaft,
+        to: ReplicaId,
+        last: Option<LogId>,
+    },
+    /// Asks for something that a state left out.
+    Ask(Bytes),
 }
 
 /// The answer.
@@ -48,6 +67,7 @@ pub(crate) enum Reply {
     Installed(VoteOfRaft),
     Transferred,
     Refused(String),
+    Told(Bytes),
 }
 
 /// The weight of a request: the heavier ones shouldn't hold up the others.
@@ -57,12 +77,13 @@ pub enum FrameWeight {
     Light,
     /// Entries.
     Entries,
-    /// A whole state.
+    /// A whole state, or something that one left out.
     State,
 }
 
 const APPEND: u8 = 1;
 const SNAPSHOT: u8 = 4;
+const ASK: u8 = 6;
 /// Bytes before the fields of a request's kind.
 const HEAD: usize = 8;
 const VOTE_BYTES: usize = 17;
@@ -76,7 +97,7 @@ pub(crate) fn placement_of(request: &[u8]) -> Option<PlacementId> {
 /// The weight of a request.
 pub(crate) fn weight_of(request: &[u8]) -> FrameWeight {
     match request.get(1) {
-        Some(&SNAPSHOT) => FrameWeight::State,
+        Some(&(SNAPSHOT | ASK)) => FrameWeight::State,
         Some(&APPEND) if !is_heartbeat(request) => FrameWeight::Entries,
         _ => FrameWeight::Light,
     }
@@ -187,6 +208,7 @@ impl Request {
             Request::PreVote { .. } => 3,
             Request::Snapshot(_) => 4,
             Request::Transfer { .. } => 5,
+            Request::Ask(_) => ASK,
         };
         let mut to = Writer::new(kind);
         to.0.put_u32_le(placement.0);
@@ -221,6 +243,7 @@ impl Request {
                 to.0.put_u64_le(target);
                 to.id(last);
             }
+            Request::Ask(question) => to.bytes(&question),
         }
         to.0.freeze()
     }
@@ -255,6 +278,7 @@ impl Request {
                 state: from.bytes()?,
             }),
             5 => Request::Transfer { from: from.vote()?, to: from.u64().filter(|to| *to != 0)?, last: from.id()? },
+            ASK => Request::Ask(from.bytes()?),
             _ => return None,
         };
         from.end((placement, request))
@@ -272,6 +296,7 @@ impl Reply {
             Reply::Installed(_) => 6,
             Reply::Transferred => 7,
             Reply::Refused(_) => 8,
+            Reply::Told(_) => 9,
         };
         let mut to = Writer::new(kind);
         match self {
@@ -284,6 +309,7 @@ impl Reply {
                 to.id(*last);
             }
             Reply::Refused(reason) => to.bytes(reason.as_bytes()),
+            Reply::Told(answer) => to.bytes(answer),
         }
         to.0.freeze()
     }
@@ -299,6 +325,7 @@ impl Reply {
             6 => Reply::Installed(from.vote()?),
             7 => Reply::Transferred,
             8 => Reply::Refused(String::from_utf8(from.bytes()?.to_vec()).ok()?),
+            9 => Reply::Told(from.bytes()?),
             _ => return None,
         };
         from.end(reply)
@@ -344,6 +371,7 @@ mod tests {
                 state: Bytes::from_static(b"state"),
             }),
             Request::Transfer { from: vote, to: 3, last },
+            Request::Ask(Bytes::from_static(b"what")),
         ]
     }
 
@@ -364,7 +392,10 @@ mod tests {
         let weights: Vec<_> = requests().into_iter().map(|request| request.encode(PLACEMENT)).collect();
         let weights: Vec<_> = weights.iter().map(|bytes| (placement_of(bytes), weight_of(bytes))).collect();
         use FrameWeight::{Entries, Light, State};
-        assert_eq!(weights, [Entries, Light, Light, Light, State, Light].map(|weight| (Some(PLACEMENT), weight)));
+        assert_eq!(
+            weights,
+            [Entries, Light, Light, Light, State, Light, State].map(|weight| (Some(PLACEMENT), weight))
+        );
         assert_eq!((placement_of(&[1, 1, 0, 0, 1]), weight_of(&[])), (None, Light));
     }
 
@@ -380,6 +411,7 @@ mod tests {
             Reply::Installed(vote),
             Reply::Transferred,
             Reply::Refused("no".into()),
+            Reply::Told(Bytes::from_static(b"that")),
         ];
         for reply in replies {
             let bytes = reply.encode();

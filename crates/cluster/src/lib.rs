@@ -92,7 +92,7 @@ pub mod runtime {
 }
 
 pub use flushes::NodeLog;
-pub use machine::{Applied, Machine};
+pub use machine::{Applied, Ask, LocalFuture, Machine};
 pub use network::Host;
 pub use placement::{LeadershipSeen, Placement, PlacementState, Proposed, ReplicaRole, ReplicaStatus};
 pub use settings::{Settings, StartError};

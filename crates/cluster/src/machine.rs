@@ -1,9 +1,11 @@
 //! The state machine of a placement, and the engine's view of it.
 
 use std::cell::RefCell;
+use std::future::{Future, ready};
 use std::io;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_core::Stream;
@@ -21,6 +23,15 @@ use crate::types::{LogEntry, LogId, MemberInfo, Payload, ReplicaId, Term, Types}
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Applied(pub Bytes);
 
+/// A future of the thread of the placements.
+pub type LocalFuture<T> = Pin<Box<dyn Future<Output = T>>>;
+
+/// Asks the replica that has sent a state for something that it left out.
+pub type Ask = Box<dyn Fn(Bytes) -> LocalFuture<Result<Bytes, String>>>;
+
+/// Interval at which it is looked whether a machine can be saved.
+const SAVE_AGAIN: Duration = Duration::from_millis(10);
+
 /// The state that a placement's entries are applied to.
 pub trait Machine: 'static {
     /// The state that survived the last stop, and is durable: entries up to there aren't applied again, and may be purged. What a start
@@ -28,8 +39,16 @@ pub trait Machine: 'static {
     fn state(&self) -> PlacementState;
     /// Applies an entry, after which the placement is in this state. An entry without commands changes nothing else.
     fn apply(&mut self, state: PlacementState, commands: Option<&Bytes>) -> Applied;
-    /// All of the state, for a replica that lags too far behind.
-    fn save(&self) -> Bytes;
+    /// The state for a replica that lags too far behind, as far as it is durable, and how far that is. `None` while it can't be made yet.
+    fn save(&self) -> Option<(PlacementState, Bytes)>;
+    /// Gets by `ask` what a state that will be restored leaves out.
+    fn complete(&self, _saved: &Bytes, _ask: Ask) -> LocalFuture<Result<(), String>> {
+        Box::pin(ready(Ok(())))
+    }
+    /// Answers a question for what a state of this machine left out.
+    fn answer(&self, _question: &Bytes) -> LocalFuture<Result<Bytes, String>> {
+        Box::pin(ready(Err("states of this placement leave nothing out".to_owned())))
+    }
     /// Replaces the state; it is durable when this returns.
     ///
     /// # Errors
@@ -101,13 +120,10 @@ impl<H: Host, M: Machine> Applier<H, M> {
         Ok(Stored::new(state.members_at.map(id_of), members))
     }
 
-    /// The state as it is now, with the bytes of the machine or with none.
-    fn snapshot(&self, bytes: impl FnOnce(&M) -> Bytes) -> io::Result<Snapshot> {
-        let machine = self.machine.borrow();
-        let state = self.shared.state.borrow().clone();
+    fn snapshot(&self, (state, bytes): (PlacementState, Bytes)) -> io::Result<Snapshot> {
         let meta =
             openraft::SnapshotMeta { last_log_id: state.applied.map(id_of), last_membership: self.stored(&state)? };
-        Ok(Snapshot { meta, snapshot: Saved { clock: state.clock, state: bytes(&machine) } })
+        Ok(Snapshot { meta, snapshot: Saved { clock: state.clock, state: bytes } })
     }
 }
 
@@ -116,7 +132,8 @@ impl<R: AsyncRuntime, H: Host, M: Machine> RaftSnapshotBuilder<Types<R>> for App
 
     /// The engine asks for a name up to which entries may be purged, and drops the rest.
     async fn build_snapshot(&mut self) -> io::Result<Snapshot> {
-        self.snapshot(|_| Bytes::new())
+        let state = self.shared.state.borrow().clone();
+        self.snapshot((state, Bytes::new()))
     }
 }
 
@@ -182,8 +199,16 @@ impl<R: AsyncRuntime, H: Host, M: Machine> RaftStateMachine<Types<R>> for Applie
     }
 
     async fn get_current_snapshot(&mut self) -> io::Result<Option<Snapshot>> {
-        let is_empty = self.shared.state.borrow().applied.is_none();
-        if is_empty { Ok(None) } else { self.snapshot(Machine::save).map(Some) }
+        if self.shared.state.borrow().applied.is_none() {
+            return Ok(None);
+        }
+        loop {
+            let saved = self.machine.borrow().save();
+            match saved {
+                Some(saved) => return self.snapshot(saved).map(Some),
+                None => R::sleep(SAVE_AGAIN).await,
+            }
+        }
     }
 }
 

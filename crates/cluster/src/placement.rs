@@ -82,7 +82,7 @@ pub struct ReplicaStatus {
     pub committed: u64,
     /// Index of the last entry that is applied.
     pub applied: u64,
-    /// Index of the last entry of its last snapshot.
+    /// Index of the last entry that it has purged.
     pub snapshot: u64,
 }
 
@@ -130,7 +130,7 @@ impl<R: AsyncRuntime> Default for LeadershipSeen<R> {
 pub struct Placement<R: AsyncRuntime, H: Host, M: Machine> {
     pub(crate) raft: Raft<Types<R>, Applier<H, M>>,
     pub(crate) shared: Rc<Shared<H>>,
-    machine: Rc<RefCell<M>>,
+    pub(crate) machine: Rc<RefCell<M>>,
 }
 
 impl<R: AsyncRuntime, H: Host, M: Machine> Clone for Placement<R, H, M> {
@@ -316,6 +316,12 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
         self.shared.node.with(|log| log.bounds(self.shared.placement).first)
     }
 
+    /// Bytes of the files that have entries of any placement of this node.
+    #[must_use]
+    pub fn entry_bytes(&self) -> u64 {
+        self.shared.node.with(|log| log.bytes_in_use())
+    }
+
     /// The last entry that another replica is known to have, at the leader.
     #[must_use]
     pub fn matched(&self, replica: ReplicaId) -> Option<u64> {
@@ -351,7 +357,7 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
             last: metrics.last_log_index.unwrap_or(0),
             committed: index(metrics.local_committed),
             applied: index(metrics.last_applied),
-            snapshot: index(metrics.snapshot),
+            snapshot: self.first_index().saturating_sub(1),
         }
     }
 

@@ -17,11 +17,13 @@ pub struct Settings {
     pub quorum_probe: u64,
     /// Most entries in one frame.
     pub entries_max: u64,
+    /// Bytes of entries of all placements that a node keeps for replicas which lag behind.
+    pub catch_up_bytes: u64,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { heartbeat: 100, election: (300, 500), quorum_probe: 1000, entries_max: 300 }
+        Settings { heartbeat: 100, election: (300, 500), quorum_probe: 1000, entries_max: 300, catch_up_bytes: 1 << 30 }
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Shared<H> {
     clock: Cell<u64>,
     /// The last entry that each other replica has acknowledged to this leader, with its term.
     acknowledged: RefCell<BTreeMap<ReplicaId, (u64, Option<LogId>)>>,
+    /// Whether a state of another replica is being completed.
+    pub is_completing: Cell<bool>,
     stopped: RefCell<Option<String>>,
 }
 
@@ -41,6 +43,7 @@ impl<H: Host> Shared<H> {
             state: RefCell::new(state),
             clock: Cell::new(clock),
             acknowledged: RefCell::default(),
+            is_completing: Cell::new(false),
             stopped: RefCell::default(),
         }
     }

@@ -122,6 +122,7 @@ impl Vetted<'_> {
                 self.leader(from)?;
                 below_vote(last.as_ref(), from)
             }
+            Request::Ask(_) => Ok(()),
         }
     }
 }
@@ -171,7 +172,7 @@ impl AskedOf {
                 self.vote(vote)
             }
             Reply::Voted { vote, .. } | Reply::Installed(vote) => self.vote(vote),
-            Reply::Appended | Reply::Transferred | Reply::Refused(_) => Ok(()),
+            Reply::Appended | Reply::Transferred | Reply::Refused(_) | Reply::Told(_) => Ok(()),
         }
     }
 }

@@ -49,6 +49,8 @@ pub struct ClusterConfig {
     pub quorum_group_size: u32,
     /// `cluster.placements_per_node`.
     pub placements_per_node: u32,
+    /// `cluster.catch_up_bytes`.
+    pub catch_up_bytes: u64,
     /// `RABBITMQ_ERLANG_COOKIE`: the secret that nodes of a cluster share; `None` for the one in a file.
     pub cookie: Option<String>,
 }
@@ -113,6 +115,7 @@ impl Default for ClusterConfig {
             leader_locator: LeaderLocator::ClientLocal,
             quorum_group_size: 3,
             placements_per_node: 8,
+            catch_up_bytes: 1 << 30,
             cookie: None,
         }
     }

@@ -24,9 +24,32 @@ pub struct QueuePlacement {
     pub number: PlacementNumber,
     /// Its members. The first one is to lead it.
     pub members: Arc<[MemberNumber]>,
+    /// The members that it was made with. Those that came later take its state from the others.
+    pub founders: Arc<[MemberNumber]>,
+    /// The number of members that it is to have.
+    pub size: usize,
 }
 
 impl QueuePlacement {
+    /// A new placement, which is to have `size` members.
+    #[must_use]
+    pub fn new(number: PlacementNumber, members: Arc<[MemberNumber]>, size: usize) -> Self {
+        Self { number, founders: members.clone(), members, size }
+    }
+
+    /// The placement with these members.
+    #[must_use]
+    pub fn with(&self, members: Arc<[MemberNumber]>) -> Self {
+        Self { members, ..self.clone() }
+    }
+
+    /// Whether these are its members, and the first one is to lead it.
+    pub(crate) fn is_of(&self, members: &[MemberNumber]) -> bool {
+        self.members.first() == members.first()
+            && self.members.len() == members.len()
+            && members.iter().all(|member| self.has(*member))
+    }
+
     /// Whether a member has a replica.
     #[must_use]
     pub fn has(&self, member: MemberNumber) -> bool {

@@ -52,6 +52,8 @@ pub struct ClusterOptions {
     pub target_size: u32,
     /// Time after which a change fails that no majority has agreed on.
     pub metadata_timeout: Duration,
+    /// Bytes of entries that are kept for replicas which lag behind.
+    pub catch_up_bytes: u64,
     /// Whether an alone node becomes the first member of a cluster.
     pub is_founding: bool,
     /// The release, as other nodes see it.
@@ -64,6 +66,7 @@ pub struct ClusterOptions {
 pub(crate) struct Clustering {
     pub node: ClusterNode,
     pub metadata_timeout: Duration,
+    pub catch_up_bytes: u64,
     /// The port at which other nodes are looked for.
     pub peer_port: u16,
     pub words: Arc<OwnWords>,
@@ -164,9 +167,10 @@ impl ClusterOptions {
                 *identity = Identity { member, cluster_id, standing: Standing::Member, ..*identity };
             }
         }
-        let (metadata_timeout, peer_port) = (self.metadata_timeout, self.peer_port);
+        let (metadata_timeout, catch_up_bytes, peer_port) =
+            (self.metadata_timeout, self.catch_up_bytes, self.peer_port);
         let (words, discovery) = (self.words, self.discovery);
-        Ok(Clustering { node, metadata_timeout, peer_port, words, http, discovery })
+        Ok(Clustering { node, metadata_timeout, catch_up_bytes, peer_port, words, http, discovery })
     }
 }
 
@@ -210,6 +214,7 @@ impl Clustering {
             entry_options,
             membership: Membership { member: identity.member, cluster_id: identity.cluster_id },
             patience: self.metadata_timeout,
+            catch_up_bytes: self.catch_up_bytes,
             fatal: fatal.clone(),
         };
         self.node.attach(attach).map_err(StartError::Cluster)?;

@@ -119,6 +119,7 @@ impl ClusterOptions {
             retry_interval: Duration::from_millis(cluster.retry_interval_ms),
             target_size: config.target_cluster_size,
             metadata_timeout: Duration::from_millis(cluster.metadata_timeout_ms),
+            catch_up_bytes: cluster.catch_up_bytes,
             is_founding,
             release,
             words: Arc::new(OwnWords::new(

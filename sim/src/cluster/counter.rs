@@ -66,7 +66,7 @@ impl Machine for Counter {
         Applied(Bytes::copy_from_slice(&now.count.to_le_bytes()))
     }
 
-    fn save(&self) -> Bytes {
+    fn save(&self) -> Option<(PlacementState, Bytes)> {
         let now = self.now.borrow();
         let mut bytes = now.count.to_le_bytes().to_vec();
         for (index, (term, commands)) in &now.history {
@@ -76,7 +76,7 @@ impl Machine for Counter {
             bytes.extend(length.to_le_bytes());
             bytes.extend_from_slice(commands.as_deref().unwrap_or_default());
         }
-        bytes.into()
+        Some((now.state.clone(), bytes.into()))
     }
 
     fn restore(&mut self, state: PlacementState, saved: Bytes) -> Result<(), String> {

@@ -85,8 +85,8 @@ impl Machine for Count {
         Applied(Bytes::copy_from_slice(&self.commands.to_le_bytes()))
     }
 
-    fn save(&self) -> Bytes {
-        Bytes::copy_from_slice(&self.commands.to_le_bytes())
+    fn save(&self) -> Option<(PlacementState, Bytes)> {
+        Some((self.state.clone(), Bytes::copy_from_slice(&self.commands.to_le_bytes())))
     }
 
     fn restore(&mut self, _: PlacementState, _: Bytes) -> Result<(), String> {

@@ -71,13 +71,17 @@ impl Cluster {
     pub(crate) fn start_each(count: usize, with: impl Fn(usize, Options) -> Options) -> Self {
         let (net, options) = Self::options(count);
         let options = options.into_iter().enumerate().map(|(at, options)| with(at, options));
-        let starting: Vec<_> = options.map(|one| thread::spawn(move || Node::start(one))).collect();
-        let nodes = starting.into_iter().map(|one| one.join().expect("the node starts")).collect();
-        let cluster = Self { net, nodes };
+        let cluster = Self { net, nodes: Self::started(options.collect()) };
         cluster.wait_until("all are members", |cluster| {
             cluster.nodes.iter().all(|node| cluster.members(node).len() == cluster.nodes.len())
         });
         cluster
+    }
+
+    /// Nodes with these options, which start together.
+    pub(crate) fn started(options: Vec<Options>) -> Vec<Node> {
+        let starting: Vec<_> = options.into_iter().map(|one| thread::spawn(move || Node::start(one))).collect();
+        starting.into_iter().map(|one| one.join().expect("the node starts")).collect()
     }
 
     /// The name of a node.

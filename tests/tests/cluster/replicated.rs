@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use leveret_tests::amqp10::Amqp10;
+use leveret_tests::node::Node;
 use leveret_tests::wire::{Confirmed, Wire, publish};
 use serde_json::{Value, json};
 
@@ -284,6 +285,121 @@ fn a_member_that_is_forgotten_leaves_its_queues() {
     });
     Publisher::open(&cluster, 1).publish(100..200);
     assert_eq!(Wire::open(cluster.nodes[0].amqp()).message_count(1, "q"), 200);
+}
+
+/// The members of a queue with their positions, as a node says.
+fn rows(cluster: &Cluster, at: usize, name: &str) -> Vec<Value> {
+    let path = format!("/api/queues/quorum/%2F/{name}/status");
+    let rows = cluster.nodes[at].http().get(&path).map(|answer| answer.json()).unwrap_or_default();
+    rows.as_array().cloned().unwrap_or_default()
+}
+
+/// Waits until a member of a queue votes, and has every entry that the leader has.
+fn wait_until_whole(cluster: &Cluster, at: usize, name: &str) {
+    let member = cluster.name(at);
+    cluster.wait_until("the member has everything", |cluster| {
+        let Some(leader) = leader(cluster, at, name) else { return false };
+        let rows = rows(cluster, leader, name);
+        let last = |name: &str| {
+            let row = rows.iter().find(|row| row["Node Name"] == name && row["Membership"] == "voter")?;
+            row["Last Log Index"].as_u64().filter(|last| *last > 0)
+        };
+        last(&member).is_some() && last(&member) == last(&cluster.name(leader))
+    });
+}
+
+/// Has a node lead a queue, by the maintenance of those that do.
+fn make_leader(cluster: &Cluster, at: usize, name: &str) {
+    loop {
+        cluster.wait_until("there is a leader", |cluster| leader(cluster, at, name).is_some());
+        let Some(other) = leader(cluster, at, name).filter(|leader| *leader != at) else { return };
+        let (http, path) = (cluster.nodes[other].http(), format!("/api/nodes/{}/maintenance", cluster.name(other)));
+        assert!(http.put(&path, &json!({})).expect("an answer").status < 300);
+        cluster
+            .wait_until("another one leads", |cluster| leader(cluster, at, name).is_some_and(|leader| leader != other));
+        assert!(http.delete(&path).expect("an answer").status < 300);
+    }
+}
+
+/// Reads all messages of the queue `q`, which are ready, and settles them.
+fn read_all(cluster: &Cluster, at: usize, count: usize) -> Vec<u32> {
+    let mut consumer = Wire::open(cluster.nodes[at].amqp());
+    consumer.consume(1, "q", false);
+    let mut read = Vec::new();
+    while read.len() < count {
+        let (tag, _, body) = consumer.delivery();
+        read.push(number(&body[..4]));
+        consumer.ack(1, tag, false);
+    }
+    consumer.close();
+    read
+}
+
+#[test]
+fn a_member_that_lags_too_far_behind_gets_the_state() {
+    let mut cluster = Cluster::start_with(3, |options| options.set("cluster.catch_up_bytes", "1MiB"));
+    declare(&cluster, 0, "q");
+    cluster.wait_until("it has a leader", |cluster| leader(cluster, 0, "q").is_some());
+    let mut publisher = Publisher::open(&cluster, 0);
+    publisher.publish(0..100);
+    cluster.nodes[2].kill();
+    // An entry each.
+    (100..400).for_each(|number| publisher.publish(number..number + 1));
+    // Some are gone by then, and some are large.
+    assert_eq!(read_all(&cluster, 1, 50), (0..50).collect::<Vec<_>>());
+    let large = |number: u32| [&number.to_be_bytes()[..], &vec![7; 200_000]].concat();
+    for number in 400..410 {
+        publisher.wire.send(&publish(1, "", "q", &large(number), false, true));
+        publisher.sent += 1;
+    }
+    publisher.confirms();
+    let is_purged = |row: &Value| row["Snapshot Index"].as_u64() > Some(300);
+    cluster.wait_until("entries are purged", |cluster| rows(cluster, 0, "q").iter().any(is_purged));
+    cluster.nodes[2].restart();
+    assert!(cluster.nodes[2].wait_for_line("its queues were completed by another member"));
+    wait_until_whole(&cluster, 2, "q");
+    publisher.publish(410..420);
+    cluster.nodes[0].kill();
+    make_leader(&cluster, 2, "q");
+    assert_eq!(read_all(&cluster, 2, 370), (50..420).collect::<Vec<_>>());
+    // What came so is kept as everything is.
+    let mut publisher = Publisher::open(&cluster, 2);
+    publisher.publish(420..430);
+    cluster.nodes[2].kill();
+    cluster.nodes[2].restart();
+    wait_until_whole(&cluster, 2, "q");
+    make_leader(&cluster, 2, "q");
+    assert_eq!(read_all(&cluster, 2, 10), (420..430).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_lost_member_is_replaced() {
+    let (net, mut options) = Cluster::options(4);
+    let last = options.pop().expect("four");
+    let nodes = Cluster::started(options);
+    let mut cluster = Cluster { net, nodes };
+    cluster.wait_until("all are members", |cluster| cluster.nodes.iter().all(|node| cluster.members(node).len() == 3));
+    declare(&cluster, 0, "q");
+    cluster.wait_until("it has a leader", |cluster| leader(cluster, 0, "q").is_some());
+    let mut publisher = Publisher::open(&cluster, 0);
+    publisher.publish(0..200);
+    assert_eq!(read_all(&cluster, 1, 20), (0..20).collect::<Vec<_>>());
+    cluster.nodes[2].kill();
+    cluster.wait_until("it is seen", |cluster| cluster.members(&cluster.nodes[0]).len() == 2);
+    cluster.well(0, &["forget_cluster_node", &cluster.name(2)]);
+    publisher.publish(200..210);
+    cluster.nodes.push(Node::start(last));
+    wait_until_whole(&cluster, 3, "q");
+    publisher.publish(210..220);
+    // The new member and one of the others are a majority.
+    cluster.nodes[0].kill();
+    make_leader(&cluster, 3, "q");
+    assert_eq!(read_all(&cluster, 3, 200), (20..220).collect::<Vec<_>>());
+    let shown = shown(&cluster, 3, "q").expect("it is shown");
+    let members: BTreeSet<&str> =
+        shown["members"].as_array().expect("a list").iter().filter_map(Value::as_str).collect();
+    let names = [0, 1, 3].map(|at| cluster.name(at));
+    assert_eq!(members, names.iter().map(String::as_str).collect());
 }
 
 /// Kills nodes at random while clients publish and consume, and looks at what became of every message. `KILLS` says how often.

@@ -35,6 +35,7 @@ use crate::published::{NotTaken, PublishedHere};
 use crate::queue_metrics::OwnPlace;
 use crate::reads::{Purpose, Reads};
 use crate::records::reason_of;
+use crate::replicas::queue_of;
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Apply, Record, StoreRef, StreamRef};
@@ -240,7 +241,7 @@ impl QueueHandle {
 
     /// Whether any of its messages are stored in this log.
     pub(crate) fn reads_from(&self, log: LogId) -> bool {
-        log == self.log_id || log == LogId::SHARED && !self.look(|queue| queue.references().is_empty())
+        queue_of(log) == self.log_id || log == LogId::SHARED && !self.look(|queue| queue.references().is_empty())
     }
 
     /// The location of the first message from `number` on that is in the shared log.

@@ -3,8 +3,8 @@
 //!
 //! Version 1 (1), term and index of the last entry (8 + 8), the placement's clock (8), term of its last leader's entries (8), number of the
 //! next of these (8), term and index of the entry with the members (8 + 8), number of writers (4), of each its number (8), that of its last
-//! publish (8), and the number (4) of those that were accepted in part, with number (8) and accepted messages (4) of each; then the members
-//! as in that entry. All integers are little endian.
+//! publish (8), and the number (4) of those that were accepted in part, with number (8) and accepted messages (4) of each; the number (2) of
+//! copies and of each its number (2); then the members as in that entry. All integers are little endian.
 
 use std::collections::BTreeMap;
 
@@ -12,6 +12,7 @@ use bytes::{Buf, BufMut};
 use leveret_log::LogId;
 use leveret_model::PlacementNumber;
 
+use super::copies::CopyNumber;
 use crate::publish_origin::WriterMark;
 
 const VERSION: u8 = 1;
@@ -55,6 +56,8 @@ pub struct AppliedMark {
     pub next: (u64, u64),
     /// The committed publishes of each writer.
     pub writers: BTreeMap<u64, WriterMark>,
+    /// Copies of this node that are complete, the oldest first: a queue is in the log of the last one of these that it has.
+    pub(crate) copies: Vec<CopyNumber>,
 }
 
 impl AppliedMark {
@@ -84,6 +87,8 @@ impl AppliedMark {
                 to.put_u32_le(*accepted);
             }
         }
+        to.put_u16_le(self.copies.len() as u16);
+        self.copies.iter().for_each(|copy| to.put_u16_le(copy.0));
         to.put_slice(members);
         to
     }
@@ -105,8 +110,12 @@ impl AppliedMark {
             }
             writers.insert(writer, WriterMark { last, in_part });
         }
+        let mut copies = Vec::new();
+        for _ in 0..from.try_get_u16_le().ok()? {
+            copies.push(CopyNumber(from.try_get_u16_le().ok()?));
+        }
         let state = PlacedState { applied, members_at, members: from.to_vec(), clock };
-        Some(Self { state, next: (next_term, next), writers })
+        Some(Self { state, next: (next_term, next), writers, copies })
     }
 }
 
@@ -119,7 +128,9 @@ mod tests {
         let state =
             PlacedState { applied: Some((3, 77)), members_at: Some((1, 2)), members: b"m".to_vec(), clock: 1_700 };
         let writer = WriterMark { last: 8, in_part: [(5, 0), (7, 2)].into() };
-        let mark = AppliedMark { state, next: (3, 9), writers: [(1, WriterMark::default()), (2, writer)].into() };
+        let writers = [(1, WriterMark::default()), (2, writer)].into();
+        let copies = vec![CopyNumber(3), CopyNumber(1)];
+        let mark = AppliedMark { state, next: (3, 9), writers, copies };
         let bytes = mark.encode();
         assert_eq!(AppliedMark::decode(&bytes), Some(mark));
         assert!((0..bytes.len() - 1).all(|length| AppliedMark::decode(&bytes[..length]).is_none()));

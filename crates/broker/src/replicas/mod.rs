@@ -4,12 +4,17 @@
 //! It must not know: machines, clients, and how entries are committed.
 
 mod command;
+mod copies;
+mod difference;
 mod leaderless;
 mod mark;
 mod placed_replicas;
 mod store;
 mod stream;
 
+pub(crate) use self::copies::{copy_of, queue_of};
+pub(crate) use self::difference::AnswerPlan;
+pub use self::difference::Lacking;
 pub(crate) use self::leaderless::LeaderlessStream;
 pub use self::mark::{AppliedMark, PlacedState};
 pub(crate) use self::mark::{CONTROL_APPLIED, placement_of};

@@ -15,6 +15,8 @@ use parking_lot::Mutex;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::command::{Command, CommandKind, decode};
+use super::copies::{CopyNumber, copy_of, queue_of};
+use super::difference::Difference;
 use super::mark::{AppliedMark, CONTROL_APPLIED, PlacedState, log_of, placement_of};
 use crate::publish_origin::{self, WriterMark};
 use crate::records::{departure_of, live_state_of};
@@ -23,43 +25,52 @@ use crate::ticket::Ticket;
 
 /// The replicas of a node.
 pub struct PlacedReplicas {
-    store: Arc<LocalStream>,
-    inner: Mutex<Inner>,
+    pub(super) store: Arc<LocalStream>,
+    pub(super) inner: Mutex<Inner>,
 }
 
 #[derive(Default)]
-struct Inner {
-    queues: FxHashMap<LogId, Kept>,
-    placements: BTreeMap<PlacementNumber, Applied>,
+pub(super) struct Inner {
+    /// By the log that a queue's first copy has, which is that of its id.
+    pub queues: FxHashMap<LogId, Kept>,
+    pub placements: BTreeMap<PlacementNumber, Applied>,
+    /// States of other members that aren't complete yet.
+    pub differences: BTreeMap<PlacementNumber, Difference>,
+    /// The last number that a copy was given.
+    pub last_copy: CopyNumber,
     /// Queues that were deleted while entries with their records waited.
     dropped: FxHashSet<LogId>,
 }
 
 /// A queue's replica.
-struct Kept {
-    replica: Replica,
+pub(super) struct Kept {
+    pub replica: Replica,
+    /// The log with its messages.
+    pub log: LogId,
+    /// Its placement; `None` from a start on until the metadata or an entry has said it.
+    pub placement: Option<PlacementNumber>,
     /// Position of the last record in it.
-    position: Position,
+    pub position: Position,
 }
 
 /// A placement as far as its entries are applied.
 #[derive(Default)]
-struct Applied {
+pub(super) struct Applied {
     /// The mark that the replicas have.
-    kept: Arc<AppliedMark>,
+    pub kept: Arc<AppliedMark>,
     /// Its position.
-    position: Position,
+    pub position: Position,
     /// The mark of the last entry in the store.
-    latest: Arc<AppliedMark>,
+    pub latest: Arc<AppliedMark>,
     /// Its ticket.
-    last: Ticket,
+    pub last: Ticket,
     /// Entries in the store that the replicas don't have.
-    pending: VecDeque<Pending>,
+    pub pending: VecDeque<Pending>,
     /// Every member has all entries below this index, as far as the leader has said.
-    held_below: u64,
+    pub held_below: u64,
 }
 
-struct Pending {
+pub(super) struct Pending {
     position: Position,
     mark: Arc<AppliedMark>,
     commands: Vec<Command>,
@@ -81,9 +92,38 @@ impl PlacedReplicas {
         Self { store, inner: Mutex::default() }
     }
 
-    /// Takes a queue that a start found; `position` is that of the last record.
-    pub(crate) fn restore(&self, log: LogId, replica: Replica, position: Position) {
-        self.inner.lock().queues.insert(log, Kept { replica, position });
+    /// Takes queues that a start found, with their logs; `position` is that of the last record, and `placement_of` says what the metadata
+    /// knows of a queue. Of several copies of a queue, the last one that is complete counts. Returns the logs of the others, which nobody
+    /// needs. The marks have to be there.
+    pub(crate) fn restore(
+        &self,
+        found: Vec<(LogId, Replica)>,
+        position: Position,
+        placement_of: impl Fn(LogId) -> Option<PlacementNumber>,
+    ) -> Vec<LogId> {
+        let mut inner = self.inner.lock();
+        let copies: Vec<_> = inner.placements.values().flat_map(|applied| applied.latest.copies.clone()).collect();
+        // The log of the queue's id is older than all copies.
+        let age = |log: LogId| match copy_of(log) {
+            None => Some(0),
+            Some((_, copy)) => copies.iter().position(|complete| *complete == copy).map(|at| at + 1),
+        };
+        let mut left = Vec::new();
+        for (log, replica) in found {
+            if let Some((_, copy)) = copy_of(log) {
+                inner.last_copy = inner.last_copy.max(copy);
+            }
+            let queue = queue_of(log);
+            let is_newer = age(log).is_some() && inner.queues.get(&queue).is_none_or(|other| age(log) > age(other.log));
+            if !is_newer {
+                left.push(log);
+                continue;
+            }
+            let kept = Kept { replica, log, placement: placement_of(queue), position };
+            left.extend(inner.queues.insert(queue, kept).map(|older| older.log));
+        }
+        inner.last_copy = copies.into_iter().max().unwrap_or_default().max(inner.last_copy);
+        left
     }
 
     /// Takes a mark that a start found.
@@ -159,7 +199,7 @@ impl PlacedReplicas {
         let mut inner = self.inner.lock();
         let inner = &mut *inner;
         let applied = inner.placements.entry(placement).or_default();
-        let mut mark = AppliedMark { state, next: applied.latest.next, writers: applied.latest.writers.clone() };
+        let mut mark = AppliedMark { state, ..AppliedMark::clone(&applied.latest) };
         let (mut commands, mut sequence) = (Vec::new(), None);
         if let Some((header, found)) = found {
             applied.held_below = applied.held_below.max(header.held_below);
@@ -182,7 +222,8 @@ impl PlacedReplicas {
             None => !inner.dropped.contains(&command.log) && !is_dropped(command.log),
         });
         let mark = Arc::new(mark);
-        let ticket = self.append(placement, &commands, &mark);
+        let log_of = |queue: LogId| inner.queues.get(&queue).map_or(queue, |kept| kept.log);
+        let ticket = self.append(placement, &commands, &mark, &log_of);
         let pending = Pending { position: ticket.place().number(), mark: mark.clone(), commands };
         applied.pending.push_back(pending);
         (applied.latest, applied.last) = (mark, ticket);
@@ -190,7 +231,13 @@ impl PlacedReplicas {
     }
 
     /// Appends an entry to the store, with its mark.
-    fn append(&self, placement: PlacementNumber, commands: &[Command], mark: &AppliedMark) -> Ticket {
+    fn append(
+        &self,
+        placement: PlacementNumber,
+        commands: &[Command],
+        mark: &AppliedMark,
+        log_of_queue: &dyn Fn(LogId) -> LogId,
+    ) -> Ticket {
         let mark = mark.encode();
         let bytes = commands.iter().map(|command| command.what.record_bytes()).sum::<usize>() + mark.len();
         self.store.append_together(commands.len() + 1, bytes, |log, now| {
@@ -200,7 +247,7 @@ impl PlacedReplicas {
                 }
                 _ => false,
             };
-            commands.chunk_by(is_run).for_each(|run| append_run(run, log, now));
+            commands.chunk_by(is_run).for_each(|run| append_run(run, log_of_queue, log, now));
             log.append_control(log_of(placement), CONTROL_APPLIED, &mark, Wait::Lazy, now)
         })
     }
@@ -213,19 +260,26 @@ impl PlacedReplicas {
             let Applied { kept, position, .. } = inner.placements.get(&placement)?;
             return Some(LiveState { log, position: *position, state: kept.encode(), ..LiveState::default() });
         }
-        let Kept { replica, position } = inner.queues.get_mut(&log)?;
-        Some(live_state_of(log, *position, replica.checkpoint()))
+        if let Some(kept) = inner.queues.get_mut(&queue_of(log)).filter(|kept| kept.log == log) {
+            return Some(live_state_of(log, kept.position, kept.replica.checkpoint()));
+        }
+        inner.differences.values_mut().find_map(|difference| difference.live_state(log))
+    }
+
+    /// The log with the messages of a queue.
+    pub(super) fn log_of(&self, queue: LogId) -> LogId {
+        self.inner.lock().queues.get(&queue).map_or(queue, |kept| kept.log)
     }
 
     /// A queue is deleted.
-    pub(crate) fn forget(&self, log: LogId) {
-        {
+    pub(crate) fn forget(&self, queue: LogId) {
+        let log = {
             let mut inner = self.inner.lock();
-            inner.queues.remove(&log);
             if inner.placements.values().any(|applied| !applied.pending.is_empty()) {
-                inner.dropped.insert(log);
+                inner.dropped.insert(queue);
             }
-        }
+            inner.queues.remove(&queue).map_or(queue, |kept| kept.log)
+        };
         self.store.forget(log);
     }
 
@@ -249,8 +303,9 @@ impl PlacedReplicas {
 }
 
 /// Appends commands to a log: one, or messages with consecutive numbers.
-fn append_run(run: &[Command], log: &mut Log, now: Nanos) {
-    let [Command { log: of, what }, ..] = run else { return };
+fn append_run(run: &[Command], log_of_queue: &dyn Fn(LogId) -> LogId, log: &mut Log, now: Nanos) {
+    let [Command { log: queue, what }, ..] = run else { return };
+    let of = &log_of_queue(*queue);
     match what {
         CommandKind::Message { number, .. } => {
             let payloads = run.iter().filter_map(|command| match &command.what {
@@ -267,15 +322,16 @@ fn append_run(run: &[Command], log: &mut Log, now: Nanos) {
 
 impl Inner {
     /// Has the replicas take what is durable by now.
-    fn drain(&mut self, durable: Position) {
-        for applied in self.placements.values_mut() {
+    pub(super) fn drain(&mut self, durable: Position) {
+        self.differences.values_mut().for_each(|difference| difference.drain(durable));
+        for (placement, applied) in &mut self.placements {
             while let Some(next) = applied.pending.pop_front_if(|next| next.position <= durable) {
                 for Command { log, what } in next.commands.iter().filter(|command| !self.dropped.contains(&command.log))
                 {
-                    let kept =
-                        self.queues.entry(*log).or_insert_with(|| Kept { replica: Replica::default(), position: 0 });
+                    let new = || Kept { replica: Replica::default(), log: *log, placement: None, position: 0 };
+                    let kept = self.queues.entry(*log).or_insert_with(new);
                     kept.take(*log, what);
-                    kept.position = next.position;
+                    (kept.placement, kept.position) = (Some(*placement), next.position);
                 }
                 (applied.kept, applied.position) = (next.mark, next.position);
             }

@@ -42,12 +42,12 @@ impl Store for PlacedStore {
 
     fn plan_read(&self, log: LogId, from: u64, bytes: usize) -> Option<ReadPlan> {
         self.wait();
-        Store::plan_read(&**self.replicas.store(), log, from, bytes)
+        Store::plan_read(&**self.replicas.store(), self.replicas.log_of(log), from, bytes)
     }
 
     fn plan_reads_of(&self, log: LogId, numbers: &[(u64, u64)], bytes: usize) -> Vec<ReadPlan> {
         self.wait();
-        Store::plan_reads_of(&**self.replicas.store(), log, numbers, bytes)
+        Store::plan_reads_of(&**self.replicas.store(), self.replicas.log_of(log), numbers, bytes)
     }
 
     /// Does nothing: the replica of a queue that is deleted is forgotten on every member, with a machine or without.

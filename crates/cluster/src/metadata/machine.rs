@@ -150,8 +150,8 @@ impl<H: MetadataHost> Machine for MetadataMachine<H> {
         Applied(Bytes::copy_from_slice(&[u8::from(is_current)]))
     }
 
-    fn save(&self) -> Bytes {
-        self.0.broker.registry.committed_model().snapshot().into()
+    fn save(&self) -> Option<(PlacementState, Bytes)> {
+        Some((self.state(), self.0.broker.registry.committed_model().snapshot().into()))
     }
 
     fn restore(&mut self, state: PlacementState, saved: Bytes) -> Result<(), String> {

@@ -10,8 +10,12 @@ use leveret_broker::replicas::{PlacedState, PlacedStream};
 use leveret_log::PlacementId;
 use leveret_model::PlacementNumber;
 
+use leveret_broker::ticket::Ticket;
+
+use super::promise::promise;
 use crate::event::Happening;
-use crate::machine::{Applied, Machine};
+use crate::machine::{Applied, Ask, LocalFuture, Machine};
+use crate::metadata::MetadataHost;
 use crate::network::Host;
 use crate::placement::PlacementState;
 
@@ -35,6 +39,40 @@ impl<H: Host> QueuesShared<H> {
         PlacementId(self.number.0)
     }
 
+    /// Waits until this ticket of the store is durable.
+    async fn until_durable(&self, ticket: Ticket) {
+        let replicas = self.broker.placements.replicas();
+        replicas.hurry(ticket);
+        let (give, durable) = promise();
+        self.broker.streams.when_over(ticket, Box::new(move |_| give(())));
+        self.broker.streams.announce();
+        durable.await;
+    }
+
+    /// Gets the messages that this member lacks of a state.
+    async fn complete(&self, saved: &Bytes, ask: &Ask) -> Result<(), String> {
+        let (number, replicas) = (self.number, self.broker.placements.replicas().clone());
+        self.until_durable(replicas.last(number)).await;
+        let mut last = Ticket::default();
+        for lacking in replicas.begin_difference(number, saved)? {
+            let (mut next, end) = (lacking.numbers.min(), lacking.numbers.max());
+            while let Some(from) = next.filter(|from| Some(*from) <= end) {
+                let answer = ask(replicas.question(number, lacking.queue, from)).await?;
+                let (following, ticket) = replicas.take_answer(number, lacking.queue, answer)?;
+                self.broker.streams.announce();
+                (next, last) = (following, last.or_later(ticket));
+                if !replicas.has_room() {
+                    self.until_durable(last).await;
+                    if !replicas.has_room() {
+                        return Err("the log has no room for the messages of the state".to_owned());
+                    }
+                }
+            }
+        }
+        self.until_durable(last).await;
+        Ok(())
+    }
+
     fn fail(&self, text: &str) {
         self.host.stopped(self.id(), &format!("placement {} stops: {text}", self.number));
     }
@@ -48,11 +86,14 @@ fn placed_state(state: &PlacementState) -> PlacedState {
     PlacedState { applied: *applied, members_at: *members_at, members: members.to_vec(), clock: *clock }
 }
 
-impl<H: Host> Machine for QueueMachine<H> {
+fn placement_state(state: PlacedState) -> PlacementState {
+    let PlacedState { applied, members_at, members, clock } = state;
+    PlacementState { applied, members_at, members: members.into(), clock }
+}
+
+impl<H: MetadataHost> Machine for QueueMachine<H> {
     fn state(&self) -> PlacementState {
-        let state = self.0.broker.placements.replicas().state(self.0.number);
-        let PlacedState { applied, members_at, members, clock } = state;
-        PlacementState { applied, members_at, members: members.into(), clock }
+        placement_state(self.0.broker.placements.replicas().state(self.0.number))
     }
 
     fn apply(&mut self, state: PlacementState, commands: Option<&Bytes>) -> Applied {
@@ -74,12 +115,30 @@ impl<H: Host> Machine for QueueMachine<H> {
         Applied::default()
     }
 
-    /// Nothing: a replica gets what it lacks from the entry log.
-    fn save(&self) -> Bytes {
-        Bytes::new()
+    fn save(&self) -> Option<(PlacementState, Bytes)> {
+        let (state, saved) = self.0.broker.save_placed(self.0.number)?;
+        Some((placement_state(state), saved))
     }
 
-    fn restore(&mut self, _: PlacementState, _: Bytes) -> Result<(), String> {
-        Err("this replica lacks entries that the others don't have any more, and its queues can't be sent to it whole yet".to_owned())
+    fn complete(&self, saved: &Bytes, ask: Ask) -> LocalFuture<Result<(), String>> {
+        let (shared, saved) = (self.0.clone(), saved.clone());
+        Box::pin(async move { shared.complete(&saved, &ask).await })
+    }
+
+    fn answer(&self, question: &Bytes) -> LocalFuture<Result<Bytes, String>> {
+        let (give, answer) = promise();
+        self.0.broker.answer_placed(self.0.number, question, Box::new(give));
+        Box::pin(answer)
+    }
+
+    fn restore(&mut self, state: PlacementState, _: Bytes) -> Result<(), String> {
+        let (shared, replicas) = (&self.0, self.0.broker.placements.replicas().clone());
+        let ticket = replicas.adopt_difference(shared.number, placed_state(&state))?;
+        replicas.hurry(ticket);
+        shared.host.wait_until_durable(ticket);
+        shared.broker.finish_placed(shared.number, ticket)?;
+        tracing::info!("placement {}: its queues were completed by another member", shared.number);
+        shared.entries.happen();
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@
 
 mod leading;
 mod machine;
+mod promise;
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -34,6 +35,8 @@ const TEND: Duration = Duration::from_millis(200);
 const PURGED_TOGETHER: u64 = 64;
 /// Longest time that fewer wait.
 const PURGE_WAIT_NS: Nanos = 5_000_000_000;
+/// Entries that a new member may lack when it gets its vote.
+const CAUGHT_UP: u64 = 16;
 
 /// A replica of a placement of queues. Clones share it.
 pub struct QueueReplica<R: AsyncRuntime, H: MetadataHost>(Rc<Inner<R, H>>);
@@ -44,6 +47,8 @@ struct Inner<R: AsyncRuntime, H: MetadataHost> {
     member: MemberNumber,
     /// The placement as the metadata has it.
     made: Arc<QueuePlacement>,
+    /// Bytes of entries of all placements that are kept for members which lag behind.
+    catch_up_bytes: u64,
     /// Wakes the task that proposes, from any thread.
     wake: Arc<dyn Fn() + Send + Sync>,
 }
@@ -78,7 +83,8 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         });
         let id = (shared.id(), replica_of(member));
         let placement = Placement::start(settings, id, log, host, QueueMachine(shared.clone())).await?;
-        Ok(QueueReplica(Rc::new(Inner { placement, shared, member, made, wake })))
+        let catch_up_bytes = settings.catch_up_bytes;
+        Ok(QueueReplica(Rc::new(Inner { placement, shared, member, made, catch_up_bytes, wake })))
     }
 
     /// The placement and the replica.
@@ -127,8 +133,13 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
 
     /// Makes a new placement: at once where it is to be led, later elsewhere if nobody has. Every member makes the same one.
     pub async fn found(self) {
-        let members: BTreeSet<ReplicaId> = self.0.made.members.iter().map(|member| replica_of(*member)).collect();
-        if self.0.made.preferred() != self.0.member {
+        let founders = &self.0.made.founders;
+        if !founders.contains(&self.0.member) {
+            // The others send it what they have.
+            return;
+        }
+        let members: BTreeSet<ReplicaId> = founders.iter().map(|member| replica_of(*member)).collect();
+        if founders.first() != Some(&self.0.member) {
             R::sleep(FOUND_AFTER).await;
         }
         if self.0.placement.is_blank()
@@ -159,6 +170,9 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
             }
             if shared.stream.borrow().is_some() {
                 self.tend_members().await;
+                if shared.broker.is_in_maintenance() {
+                    self.transfer().await;
+                }
             }
             let held =
                 if shared.stream.borrow().is_some() { self.held_below() } else { replicas.held_below(shared.number) };
@@ -174,7 +188,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         }
     }
 
-    /// Takes members out that were struck.
+    /// Takes members out that were struck, and new ones in: as learners at first, which vote once they have caught up.
     async fn tend_members(&self) {
         let placement = &self.0.placement;
         let topology = self.0.shared.broker.registry.snapshot().topology.clone();
@@ -182,23 +196,50 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         let state = placement.state();
         let [voters] = &state.voters()[..] else { return };
         let wanted: BTreeSet<ReplicaId> = made.members.iter().map(|member| replica_of(*member)).collect();
-        if wanted == *voters || !wanted.is_subset(voters) || !wanted.contains(&replica_of(self.0.member)) {
+        if wanted == *voters || !wanted.contains(&replica_of(self.0.member)) {
             return;
         }
-        if let Err(error) = placement.change_voters(wanted).await {
+        let known = state.replicas();
+        let changed = if let Some(new) = wanted.iter().find(|replica| !known.contains(replica)) {
+            placement.add_learner(*new).await
+        } else {
+            let last = placement.status().committed;
+            let has_caught_up = |replica: &ReplicaId| {
+                voters.contains(replica) || placement.matched(*replica).is_some_and(|index| index + CAUGHT_UP >= last)
+            };
+            let next: BTreeSet<_> = wanted.into_iter().filter(has_caught_up).collect();
+            if next == *voters { Ok(()) } else { placement.change_voters(next).await }
+        };
+        if let Err(error) = changed {
             tracing::warn!("the members of placement {} can't be changed yet: {error}", self.0.shared.number);
         }
     }
 
-    /// The index below which every member is known to have all entries, at the leader.
+    /// The index below which every member is known to have all entries, at the leader. If entries take more room than they may, members
+    /// that lag behind the majority aren't waited for: they get the state of the queues.
     fn held_below(&self) -> u64 {
-        let matched = self.matched().into_iter().map(|(_, index)| index);
-        matched.min().map_or(0, |index| index + 1)
+        let (placement, own) = (&self.0.placement, replica_of(self.0.member));
+        let state = placement.state();
+        let of_others = |replicas: BTreeSet<ReplicaId>| {
+            let others = replicas.into_iter().filter(|replica| *replica != own);
+            let mut matched: Vec<_> =
+                others.map(|other| placement.matched(other).map_or(0, |index| index + 1)).collect();
+            matched.sort_unstable();
+            matched
+        };
+        if placement.entry_bytes() <= self.0.catch_up_bytes {
+            return of_others(state.replicas()).first().copied().unwrap_or(u64::MAX);
+        }
+        let of_voters = of_others(state.voters().into_iter().flatten().collect());
+        // With this member, those from here on are a majority.
+        of_voters.get(of_voters.len() / 2).copied().unwrap_or(u64::MAX)
     }
 
     /// Hands the leadership over, if this member has it.
     pub async fn transfer(&self) {
-        let other = self.matched().into_iter().max_by_key(|(_, index)| *index).map(|(member, _)| member);
+        let up = self.0.shared.host.members_up();
+        let others = self.matched().into_iter().filter(|(member, _)| up.contains(member));
+        let other = others.max_by_key(|(_, index)| *index).map(|(member, _)| member);
         if self.leader() == Some(self.0.member)
             && let Some(other) = other
         {

@@ -2,7 +2,7 @@
 
 use super::Key;
 use super::tls::file;
-use super::working::{key, listener, none};
+use super::working::{in_bytes, key, listener, none};
 use crate::cluster::{AlarmScope, ClusterListener, DiscoveryBackend, LeaderLocator, node_name};
 use crate::units::{boolean, integer, milliseconds};
 
@@ -241,6 +241,16 @@ pub(super) const KEYS: &[Key] = &[
             let count = value.parse().ok().filter(|count| (1..=PLACEMENTS_MAX).contains(count));
             config.cluster.placements_per_node =
                 count.ok_or_else(|| format!("expected a number from 1 to {PLACEMENTS_MAX}, got '{value}'"))?;
+            Ok(())
+        },
+    ),
+    key(
+        "cluster.catch_up_bytes",
+        "size",
+        "1GiB",
+        "disk space for entries that replicas which lag behind lack; one that lags further gets the messages that are left instead",
+        |config, _, value| {
+            config.cluster.catch_up_bytes = in_bytes(value, 1 << 20, 1 << 50)?;
             Ok(())
         },
     ),

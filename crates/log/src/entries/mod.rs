@@ -389,6 +389,12 @@ impl EntryLog {
         self.log.wal.unretired()
     }
 
+    /// Bytes of these files.
+    #[must_use]
+    pub fn bytes_in_use(&self) -> u64 {
+        self.files_in_use() as u64 * self.log.options.file_bytes
+    }
+
     /// Gives a lane its next job, if there is one.
     pub fn next_job(&mut self, lane: Lane, now: Nanos) -> Next {
         if lane == Lane::Background

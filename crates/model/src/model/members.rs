@@ -44,12 +44,16 @@ impl Model {
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
         let mut changes = Vec::new();
+        let is_new = known.is_none();
         if known.is_some_and(|known| known.boot < boot) {
             self.end_objects_of(number, |queue| !queue.is_logged(), &mut changes);
         }
         self.next_member = self.next_member.max(number.0 + 1);
         self.topology.insert_member(member.clone());
         changes.push(Change::MemberPut(member));
+        if is_new {
+            self.fill_placements(&mut changes);
+        }
         Ok((outcome, changes))
     }
 
@@ -63,6 +67,7 @@ impl Model {
         self.leave_placements(member.number, &mut changes);
         self.topology.members.remove(&member.number);
         changes.push(Change::MemberForgotten(member));
+        self.fill_placements(&mut changes);
         Ok((CommandOutcome::Deleted, changes))
     }
 
@@ -72,9 +77,7 @@ impl Model {
         let left: Vec<_> = self.topology.placements.values().filter(with).cloned().collect();
         for placement in left {
             let members = placement.members.iter().copied().filter(|other| *other != member).collect();
-            let placement = Arc::new(QueuePlacement { number: placement.number, members });
-            self.topology.put_placement(placement.clone());
-            changes.push(Change::PlacementPut(placement));
+            self.put_placement(placement.with(members), changes);
         }
     }
 

@@ -5,6 +5,9 @@ use std::sync::Arc;
 use super::Model;
 use crate::{Change, Home, LeaderLocator, MemberNumber, PlacementNumber, Queue, QueuePlacement, QueueType, Value};
 
+/// Most members of a placement.
+const GROUP_SIZE_MAX: usize = 5;
+
 impl Model {
     /// Decides on the home of a new queue. A queue that goes with its connection, or with the node that it is on, is where its client is.
     pub(super) fn place(&mut self, queue: &Queue, changes: &mut Vec<Change>) -> Home {
@@ -17,7 +20,7 @@ impl Model {
             LeaderLocator::ClientLocal => self.asker,
             LeaderLocator::Balanced => self.emptiest_member(),
         };
-        match size {
+        match size.min(self.topology.members.len()) {
             0 | 1 => Home::Owner(leader),
             _ => Home::Placement(self.placement_for(leader, size, changes)),
         }
@@ -31,38 +34,62 @@ impl Model {
         name.and_then(LeaderLocator::parse).unwrap_or(self.limits.leader_locator)
     }
 
-    /// Number of members that a new queue gets.
+    /// Number of members that a new queue is to have.
     fn group_size_of(&self, queue: &Queue) -> usize {
         if queue.queue_type != QueueType::Quorum {
             return 1;
         }
         let asked = queue.arguments.get("x-quorum-initial-group-size").and_then(Value::as_int);
         let size = asked.and_then(|size| usize::try_from(size).ok()).unwrap_or(self.limits.quorum_group_size);
-        size.min(self.topology.members.len())
+        size.min(GROUP_SIZE_MAX)
     }
 
-    /// The placement with the fewest queues, of those of `size` members that `leader` is to lead. They are made together at their first use.
+    /// The placement with the fewest queues, of those that are to have `size` members and that `leader` is to lead. They are made together at
+    /// their first use.
     fn placement_for(&mut self, leader: MemberNumber, size: usize, changes: &mut Vec<Change>) -> PlacementNumber {
         let members = self.neighbours(leader, size);
-        if !self.topology.placements.values().any(|placement| placement.members == members) {
+        let is_of_set = |placement: &&Arc<QueuePlacement>| placement.size == size && placement.is_of(&members);
+        if !self.topology.placements.values().any(|placement| is_of_set(&placement)) {
             for _ in 0..self.limits.placements_per_node.max(1) {
                 let number = PlacementNumber(self.next_placement);
                 self.next_placement += 1;
-                let placement = Arc::new(QueuePlacement { number, members: members.clone() });
-                self.topology.put_placement(placement.clone());
-                changes.push(Change::PlacementPut(placement));
+                self.put_placement(QueuePlacement::new(number, members.clone(), size), changes);
             }
         }
-        let of_set = self.topology.placements.values().filter(|placement| placement.members == members);
+        let of_set = self.topology.placements.values().filter(is_of_set);
         let order = |number: &PlacementNumber| (self.topology.queues_in(*number), *number);
         of_set.map(|placement| placement.number).min_by_key(order).expect("they are made by now")
+    }
+
+    pub(super) fn put_placement(&mut self, placement: QueuePlacement, changes: &mut Vec<Change>) {
+        let placement = Arc::new(placement);
+        self.topology.put_placement(placement.clone());
+        changes.push(Change::PlacementPut(placement));
+    }
+
+    /// Gives placements that lack members others, those with the fewest replicas first.
+    pub(super) fn fill_placements(&mut self, changes: &mut Vec<Change>) {
+        let lacks = |placement: &&Arc<QueuePlacement>| placement.members.len() < placement.size;
+        let lacking: Vec<_> = self.topology.placements.values().filter(lacks).cloned().collect();
+        for placement in lacking {
+            let mut members = placement.members.to_vec();
+            while members.len() < placement.size {
+                let others = self.topology.members.keys().copied().filter(|member| !members.contains(member));
+                let order = |member: &MemberNumber| (self.topology.replicas_of(*member), *member);
+                let Some(next) = others.min_by_key(order) else { break };
+                members.push(next);
+            }
+            if members.len() > placement.members.len() {
+                self.put_placement(placement.with(members.into()), changes);
+            }
+        }
     }
 
     /// A member and the next ones in the ring of all.
     fn neighbours(&self, first: MemberNumber, size: usize) -> Arc<[MemberNumber]> {
         let members: Vec<_> = self.topology.members.keys().copied().collect();
         let at = members.iter().position(|member| *member == first).unwrap_or(0);
-        members.iter().cycle().skip(at).take(size).copied().collect()
+        members.iter().cycle().skip(at).take(size.min(members.len())).copied().collect()
     }
 
     /// The member with the fewest queues, of those that can be given one. Of several with as few, the asker spares a link.
@@ -157,6 +184,31 @@ mod tests {
         assert_eq!(queues, [0, 0, 1], "another one is to lead its queues");
         let again = Model::restore(&model.snapshot()).expect("it is its own");
         assert_eq!(again.topology().queues_of_member(MemberNumber(2)), 1);
+    }
+
+    #[test]
+    fn a_member_that_joins_gets_replicas_of_placements_that_lack_one() {
+        let mut model = cluster(2);
+        let home = declare(&mut model, "orders", &[]);
+        assert_eq!(*placement(&model, home).members, [1, 0].map(MemberNumber));
+        let join = |model: &mut Model, number: u64| {
+            let (name, addresses) = (format!("node-{number}").into(), Vec::new());
+            submit(model, Command::PutMember(PutMember { name, node_id: number + 1, boot: 1, nonce: 1, addresses }))
+        };
+        let changes = join(&mut model, 2);
+        assert_eq!(changes.iter().filter(|change| matches!(change, Change::PlacementPut(_))).count(), 8);
+        assert_eq!(*placement(&model, home).members, [1, 0, 2].map(MemberNumber));
+        assert_eq!(*placement(&model, home).founders, [1, 0].map(MemberNumber));
+        assert_eq!(declare(&mut model, "more", &[]).placement().map(|number| number.0 <= 8), Some(true));
+        // One is replaced.
+        submit(&mut model, Command::ForgetMember { name: "node-0".into() });
+        assert_eq!(*placement(&model, home).members, [1, 2].map(MemberNumber));
+        join(&mut model, 3);
+        assert_eq!(*placement(&model, home).members, [1, 2, 3].map(MemberNumber));
+        // Those who are there take the place at once.
+        join(&mut model, 4);
+        submit(&mut model, Command::ForgetMember { name: "node-2".into() });
+        assert_eq!(*placement(&model, home).members, [1, 3, 4].map(MemberNumber));
     }
 
     #[test]

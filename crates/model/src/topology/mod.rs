@@ -120,6 +120,11 @@ impl Topology {
         self.queue_counts.of(Home::Placement(placement))
     }
 
+    /// Number of placements that a member has a replica of.
+    pub(crate) fn replicas_of(&self, member: MemberNumber) -> usize {
+        self.placements().filter(|placement| placement.has(member)).count()
+    }
+
     /// Number of queues in all vhosts.
     pub fn queue_count(&self) -> usize {
         self.queues.len()

@@ -766,11 +766,13 @@ pub(crate) struct Attach {
     pub membership: Membership,
     /// Time without an answer after which an asker of a change is told so.
     pub patience: Duration,
+    /// Bytes of entries that are kept for replicas which lag behind.
+    pub catch_up_bytes: u64,
     pub fatal: Fatal,
 }
 
 async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String> {
-    let Attach { broker, seats, clock, disk, entry_options, membership, patience, fatal } = attach;
+    let Attach { broker, seats, clock, disk, entry_options, membership, patience, catch_up_bytes, fatal } = attach;
     let links = state.links.get().ok_or("the node stops")?.clone();
     let (driver, report) = LogDriver::open(disk, &entry_options, &clock, &fatal).map_err(|error| error.to_string())?;
     report.damaged.iter().for_each(|damage| error!("the entry log is damaged: {damage:?}"));
@@ -788,7 +790,7 @@ async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String>
     let _ = state.port.set(port.clone());
     let (member, boot) = (membership.member, state.own.boot);
     let is_known = broker.registry.snapshot().topology.members().next().is_some();
-    let placements = QueuePlacements::new(broker.clone(), host.clone(), log.clone(), member);
+    let placements = QueuePlacements::new(broker.clone(), host.clone(), log.clone(), (member, catch_up_bytes));
     let node = MetadataNode { broker: broker.clone(), member, boot, log, port: port.clone(), patience };
     let metadata = Metadata::start(&Settings::default(), node, host).await.map_err(|error| error.to_string())?;
     broker.registry.join(port.clone());

@@ -27,6 +27,7 @@ pub(super) struct QueuePlacements {
     host: MemberHost,
     log: NodeLog,
     member: MemberNumber,
+    catch_up_bytes: u64,
     started: RefCell<BTreeMap<PlacementNumber, Option<Replica>>>,
 }
 
@@ -35,9 +36,9 @@ impl QueuePlacements {
         broker: Arc<Broker>,
         host: MemberHost,
         log: NodeLog,
-        member: MemberNumber,
+        (member, catch_up_bytes): (MemberNumber, u64),
     ) -> Rc<QueuePlacements> {
-        Rc::new(QueuePlacements { broker, host, log, member, started: RefCell::default() })
+        Rc::new(QueuePlacements { broker, host, log, member, catch_up_bytes, started: RefCell::default() })
     }
 
     /// Starts the replicas of placements that this member has, and that aren't started.
@@ -57,7 +58,8 @@ impl QueuePlacements {
         let notify = arrived.clone();
         let wake = Arc::new(move || notify.notify_one());
         let with = (self.broker.clone(), self.log.clone(), self.host.clone());
-        let replica = match Replica::start(&Settings::default(), with, self.member, made, wake).await {
+        let settings = Settings { catch_up_bytes: self.catch_up_bytes, ..Settings::default() };
+        let replica = match Replica::start(&settings, with, self.member, made, wake).await {
             Ok(replica) => replica,
             Err(error) => return error!(critical = true, "placement {number} can't be started here: {error}"),
         };

@@ -201,8 +201,8 @@ impl Machine for Count {
         Applied(Bytes::copy_from_slice(&self.commands.to_le_bytes()))
     }
 
-    fn save(&self) -> Bytes {
-        Bytes::copy_from_slice(&self.commands.to_le_bytes())
+    fn save(&self) -> Option<(PlacementState, Bytes)> {
+        Some((self.state.clone(), Bytes::copy_from_slice(&self.commands.to_le_bytes())))
     }
 
     fn restore(&mut self, state: PlacementState, saved: Bytes) -> Result<(), String> {

@@ -6,7 +6,7 @@ use leveret_message::stored::{self, StoredError};
 
 use super::control::Control;
 use super::record::{QueueRecord, ReplicaError};
-use super::state::Replica;
+use super::state::{Checkpoint, Replica};
 use crate::ledger::Departure;
 use crate::planted::{Bug, is_planted};
 use crate::shared::{ReferenceError, ReferenceRecord};
@@ -34,6 +34,7 @@ impl Replica {
                 self.ledger.settle(first, last, bytes, departure);
                 Ok(())
             }
+            QueueRecord::Control { kind: Checkpoint::WHOLE, payload } => self.become_whole(payload),
             QueueRecord::Control { kind, payload } => {
                 self.control(Control::decode(kind, payload)?);
                 Ok(())

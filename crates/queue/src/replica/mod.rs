@@ -13,6 +13,7 @@ mod kept;
 mod parts;
 mod record;
 mod state;
+mod whole;
 
 pub use control::{Control, ControlError};
 pub use kept::KeptError;

@@ -90,6 +90,12 @@ pub enum ReplicaError {
     /// A control record can't be decoded.
     #[error(transparent)]
     Control(#[from] ControlError),
+    /// A whole state can't be decoded.
+    #[error("its whole state of {length} bytes can't be read; was this directory written by a newer version?")]
+    Whole {
+        /// Its length in bytes.
+        length: usize,
+    },
     /// A queue whose messages are stored one by one has a chunk of messages.
     #[error(
         "messages {first} to {last}: they are stored as a chunk, but the queue has the type {queue_type}, and only streams have \

@@ -1,0 +1,652 @@
+//! Replicated queues on three nodes that apply one list of committed entries, each at its own pace: power cuts, changes of the leader,
+//! proposals that are lost with it, and replicas that lack entries and get the state of another one.
+//!
+//! How entries are committed is the engine's, which has worlds of its own. Here it is a list.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use leveret_broker::asked::{Later, NowOrLater};
+use leveret_broker::authenticate::Anybody;
+use leveret_broker::queue_handle::{Audience, QueueRef};
+use leveret_broker::replicas::{Lacking, PlacedReplicas, PlacedState, PlacedStream};
+use leveret_broker::settlement::Settlement;
+use leveret_broker::streams::StoreId;
+use leveret_broker::ticket::Ticket;
+use leveret_broker::wait_for::{WaitEnd, WaitFor};
+use leveret_broker::{Broker, Now, Settings, Setup};
+use leveret_log::{Lane, Next, Options, Wait};
+use leveret_message::{BatchBuilder, BatchPart, StoredMessage};
+use leveret_model::{
+    AppliedEntry, Arguments, Command, DeclareQueue, Limits, MemberNumber, Model, Permit, PlacementNumber, PutMember,
+};
+use leveret_queue::{
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Link, NoConsumer, Portion, Run, Signal, Taken,
+};
+use leveret_sim::disk::SimDisk;
+use leveret_sim::random::Random;
+
+const PLACEMENT: PlacementNumber = PlacementNumber(1);
+const QUEUES: [&str; 2] = ["q", "r"];
+const PREFETCH: u32 = 7;
+
+struct NoBell;
+
+impl Link for NoBell {
+    fn signal(&self, _: Signal) {}
+}
+
+/// The metadata of three nodes with two quorum queues in one placement.
+fn metadata() -> Vec<u8> {
+    let mut model = Model::default();
+    model.set_limits(Limits { placements_per_node: 1, ..Limits::default() });
+    let submit = |model: &mut Model, command| drop(model.submit(Permit::system(), command).expect("is accepted"));
+    for (name, node_id) in [("one", 7), ("two", 8), ("three", 9)] {
+        let member = PutMember { name: name.into(), node_id, boot: 1, nonce: 1, addresses: Vec::new() };
+        submit(&mut model, Command::PutMember(member));
+    }
+    submit(&mut model, Command::CreateVhost { name: "/".into() });
+    for name in QUEUES {
+        let arguments = Arguments::default().with("x-queue-type", "quorum".into());
+        submit(&mut model, Command::DeclareQueue(DeclareQueue::durable("/".into(), name.into(), arguments)));
+    }
+    model.snapshot()
+}
+
+fn options() -> Options {
+    Options { file_bytes: 64 << 10, buffer_bytes: 256 << 10, reserve_bytes: 16 << 10, ..Options::default() }
+}
+
+fn consumer() -> ConsumerOptions {
+    ConsumerOptions {
+        link: Arc::new(NoBell),
+        key: 5,
+        tag: "c".into(),
+        channel: "".into(),
+        automatic_ack: false,
+        flow: ConsumerFlow::Prefetch(PREFETCH),
+        priority: 0,
+        exclusive: false,
+        mode: ConsumerMode::Move,
+        filter: None,
+        stream: None,
+        timeout_ms: None,
+        user: "".into(),
+        arguments: Arguments::default(),
+    }
+}
+
+fn start(member: usize, disk: &SimDisk, now: Now) -> Arc<Broker> {
+    let settings = Settings { member: MemberNumber(member as u16), ..Settings::default() };
+    let setup =
+        Setup { settings, protocols: Vec::new(), authenticator: Arc::new(Anybody), counters: vec![Arc::default()] };
+    Broker::recover(disk, options(), setup, now).expect("it starts").0
+}
+
+/// A state of another member that is being completed.
+struct Completing {
+    state: PlacedState,
+    lacking: Vec<Lacking>,
+    next: Option<u64>,
+    last: Ticket,
+}
+
+struct Member {
+    disk: SimDisk,
+    broker: Arc<Broker>,
+    completing: Option<Completing>,
+    /// Index below which it has said that everything is in its store for good.
+    durable_below: u64,
+}
+
+impl Member {
+    fn replicas(&self) -> Arc<PlacedReplicas> {
+        self.broker.placements.replicas().clone()
+    }
+
+    /// The index of the entry that it applies next.
+    fn next(&self) -> u64 {
+        self.replicas().state(PLACEMENT).applied.map_or(0, |(_, index)| index + 1)
+    }
+
+    fn job(&self, lane: Lane, now: &mut Now) -> bool {
+        match self.broker.next_job(StoreId::FIRST, lane, *now).expect("the log works") {
+            Next::Run(id, job) => {
+                let done = job.run(&self.disk);
+                drop(job);
+                self.broker.complete(StoreId::FIRST, id, done, *now).expect("the log works");
+                true
+            }
+            Next::At(at) if at < now.monotonic + 10_000_000 => {
+                now.monotonic = now.monotonic.max(at);
+                true
+            }
+            Next::At(_) | Next::Idle => false,
+        }
+    }
+
+    fn work(&self, now: &mut Now) {
+        for lane in [Lane::Commit, Lane::Background] {
+            while self.job(lane, now) {}
+        }
+        self.serve(*now);
+    }
+
+    fn serve(&self, now: Now) {
+        while self.broker.deferred_turn(0, now) {}
+        while let Some(read) = self.broker.next_read() {
+            read.run(&self.disk, now);
+        }
+    }
+
+    fn is_durable(&self, ticket: Ticket) -> bool {
+        let reached = self.broker.streams.reached(leveret_broker::ticket::StreamId::LOCAL);
+        ticket.is_nothing() || reached.is_some_and(|reached| reached.have(ticket.place(), false))
+    }
+
+    fn make_durable(&self, ticket: Ticket, now: &mut Now) {
+        while !self.is_durable(ticket) {
+            self.replicas().hurry(ticket);
+            self.broker.streams.announce();
+            now.monotonic += 1_000_000;
+            self.work(now);
+        }
+    }
+
+    fn queue(&self, at: usize) -> QueueRef {
+        self.broker.registry.snapshot().queue("/", QUEUES[at]).expect("it is known").clone()
+    }
+}
+
+struct Leader {
+    at: usize,
+    term: u64,
+    stream: Arc<PlacedStream>,
+    /// Entries that were taken and aren't committed.
+    taken: Vec<Bytes>,
+}
+
+/// A consumer at the leader.
+struct Consumer {
+    id: ConsumerId,
+    queue: usize,
+    added: Option<Later<Result<(), NoConsumer>>>,
+    held: Vec<(u64, Run)>,
+}
+
+struct World {
+    members: Vec<Member>,
+    /// Committed entries, by index: with their term, and the commands of those that have some.
+    entries: BTreeMap<u64, (u64, Option<Bytes>)>,
+    next: u64,
+    term: u64,
+    leader: Option<Leader>,
+    consumer: Option<Consumer>,
+    now: Now,
+    random: Random,
+    published: u64,
+    /// Publishes whose end isn't known: their member, the number of their message, their wait.
+    open: Vec<(usize, u64, WaitFor)>,
+    confirmed: BTreeSet<u64>,
+    settling: Vec<(usize, u64, WaitFor)>,
+    /// Messages that are acknowledged for good.
+    settled: BTreeSet<u64>,
+    /// Messages that may be: their acknowledgement was on its way when the leadership ended.
+    perhaps: BTreeSet<u64>,
+    delivered: BTreeSet<u64>,
+    completed: u32,
+    compared: u32,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let mut now = Now { monotonic: 1_000_000_000, wall_ms: 1_000_000 };
+        let metadata = metadata();
+        let member = |at: usize| {
+            let disk = SimDisk::new();
+            let broker = start(at, &disk, now);
+            broker.registry.replace(&metadata, AppliedEntry::default(), now.monotonic).expect("it can be read");
+            broker.streams.announce();
+            Member { disk, broker, completing: None, durable_below: 0 }
+        };
+        let members: Vec<_> = (0..3).map(member).collect();
+        for member in &members {
+            for _ in 0..20 {
+                now.monotonic += 100_000_000;
+                member.work(&mut now);
+            }
+        }
+        Self {
+            members,
+            entries: BTreeMap::new(),
+            next: 0,
+            term: 0,
+            leader: None,
+            consumer: None,
+            now,
+            random: Random::new(seed),
+            published: 0,
+            open: Vec::new(),
+            confirmed: BTreeSet::new(),
+            settling: Vec::new(),
+            settled: BTreeSet::new(),
+            perhaps: BTreeSet::new(),
+            delivered: BTreeSet::new(),
+            completed: 0,
+            compared: 0,
+        }
+    }
+
+    fn commit(&mut self, term: u64, commands: Option<Bytes>) {
+        self.entries.insert(self.next, (term, commands));
+        self.next += 1;
+    }
+
+    /// A member applies its next entry. Returns whether there was one.
+    fn apply(&mut self, at: usize) -> bool {
+        let member = &self.members[at];
+        let index = member.next();
+        let Some((term, commands)) = self.entries.get(&index) else { return false };
+        if member.completing.is_some() {
+            return false;
+        }
+        let state = PlacedState {
+            applied: Some((*term, index)),
+            clock: 1_000 + index,
+            members_at: Some((0, 0)),
+            members: vec![3],
+        };
+        let applied = member.broker.apply_placed(PLACEMENT, state, commands.as_ref()).expect("it can be read");
+        if let Some(leader) = &self.leader
+            && leader.at == at
+            && leader.term == *term
+            && let Some(sequence) = applied.sequence
+        {
+            leader.stream.applied(sequence);
+        }
+        true
+    }
+
+    fn elect(&mut self) {
+        let at = self.random.below(3) as usize;
+        // Who is elected has everything that is committed, or gets it first.
+        if self.leader.is_some() || self.members[at].completing.is_some() {
+            return;
+        }
+        if self.members[at].next() < self.entries.keys().next().copied().unwrap_or(self.next) {
+            return;
+        }
+        self.term += 1;
+        self.commit(self.term, None);
+        while self.apply(at) {}
+        let member = &self.members[at];
+        member.make_durable(member.replicas().last(PLACEMENT), &mut self.now);
+        let stream = member.broker.lead(PLACEMENT, self.term, self.now.monotonic, Box::new(|| ()));
+        member.broker.streams.announce();
+        for (other, member) in self.members.iter().enumerate().filter(|(other, _)| *other != at) {
+            let _ = other;
+            member.broker.follow_leader(PLACEMENT, Some(MemberNumber(at as u16)), self.now.monotonic);
+        }
+        self.leader = Some(Leader { at, term: self.term, stream, taken: Vec::new() });
+    }
+
+    /// The leadership ends. Of the entries that were proposed some are committed.
+    fn depose(&mut self) {
+        let Some(Leader { at, term, taken, .. }) = self.leader.take() else { return };
+        let survive = self.random.below(taken.len() as u64 + 1) as usize;
+        taken.into_iter().take(survive).for_each(|entry| self.commit(term, Some(entry)));
+        self.consumer = None;
+        // Its settlements may have been proposed.
+        let settling = std::mem::take(&mut self.settling);
+        self.perhaps.extend(settling.into_iter().map(|(_, number, _)| number));
+        self.members[at].broker.follow_leader(PLACEMENT, None, self.now.monotonic);
+    }
+
+    fn propose(&mut self) {
+        let Some(leader) = &mut self.leader else { return };
+        if leader.taken.len() < 4
+            && let Some(entry) = leader.stream.take_entry(0)
+        {
+            leader.taken.push(entry);
+        }
+    }
+
+    fn commit_one(&mut self) {
+        let Some(leader) = &mut self.leader else { return };
+        if !leader.taken.is_empty() {
+            let (term, entry) = (leader.term, leader.taken.remove(0));
+            self.commit(term, Some(entry));
+        }
+    }
+
+    fn crash(&mut self, at: usize) {
+        if self.leader.as_ref().is_some_and(|leader| leader.at == at) {
+            self.depose();
+        }
+        let seed = self.random.next();
+        let before = self.members[at].replicas().durable_below(PLACEMENT);
+        let disk = self.members[at].disk.crash(seed);
+        self.now.monotonic += 1_000_000;
+        let broker = start(at, &disk, self.now);
+        broker.streams.announce();
+        let leader = self.leader.as_ref().map(|leader| MemberNumber(leader.at as u16));
+        broker.follow_leader(PLACEMENT, leader, self.now.monotonic);
+        let durable_below = before.max(self.members[at].durable_below);
+        self.members[at] = Member { disk, broker, completing: None, durable_below };
+        let next = self.members[at].next();
+        assert!(next >= durable_below, "member {at} had entries below {durable_below} for good, and now below {next}");
+        assert_eq!(self.members[at].broker.unowned(), [], "nothing is left without an owner");
+        self.open.retain(|(member, ..)| *member != at);
+    }
+
+    /// Purges entries that two of three have for good.
+    fn purge(&mut self) {
+        let mut durable: Vec<u64> =
+            self.members.iter().map(|member| member.replicas().durable_below(PLACEMENT)).collect();
+        durable.sort_unstable();
+        self.entries = self.entries.split_off(&durable[1]);
+    }
+
+    /// A member that lacks entries gets the state of another one, step by step.
+    fn complete(&mut self, at: usize) {
+        let source = self.random.below(3) as usize;
+        let first = self.entries.keys().next().copied().unwrap_or(self.next);
+        if source == at {
+            return;
+        }
+        let Some(completing) = &mut self.members[at].completing else {
+            if self.members[at].next() >= first {
+                return;
+            }
+            let replicas = self.members[at].replicas();
+            self.members[at].make_durable(replicas.last(PLACEMENT), &mut self.now);
+            let Some((state, saved)) = self.members[source].broker.save_placed(PLACEMENT) else { return };
+            if state.applied.is_none_or(|(_, index)| index + 1 < first) {
+                return;
+            }
+            let lacking = replicas.begin_difference(PLACEMENT, &saved).expect("it is a state");
+            let next = lacking.first().and_then(|lacking| lacking.numbers.min());
+            self.members[at].completing = Some(Completing { state, lacking, next, last: Ticket::default() });
+            return;
+        };
+        let replicas = self.members[at].broker.placements.replicas().clone();
+        let Some(lacking) = completing.lacking.first() else {
+            let (state, last) = (completing.state.clone(), completing.last);
+            self.members[at].completing = None;
+            let member = &self.members[at];
+            member.make_durable(last, &mut self.now);
+            let ticket = replicas.adopt_difference(PLACEMENT, state).expect("it is complete");
+            // A checkpoint may come in between.
+            if self.random.below(2) == 0 {
+                member.work(&mut self.now);
+            }
+            if self.random.below(8) == 0 {
+                return self.crash(at);
+            }
+            member.make_durable(ticket, &mut self.now);
+            member.broker.finish_placed(PLACEMENT, ticket).expect("it can be read");
+            self.completed += 1;
+            return;
+        };
+        let queue = lacking.queue;
+        match completing.next.filter(|next| Some(*next) <= lacking.numbers.max()) {
+            None => {
+                completing.lacking.remove(0);
+                completing.next = completing.lacking.first().and_then(|lacking| lacking.numbers.min());
+            }
+            Some(from) => {
+                let question = replicas.question(PLACEMENT, queue, from);
+                let answer = Arc::new(told::Told::default());
+                let told = answer.clone();
+                let source = &self.members[source];
+                source.broker.answer_placed(PLACEMENT, &question, Box::new(move |answer| told.put(answer)));
+                source.serve(self.now);
+                // One that lags behind refuses.
+                if let Some(Ok(answer)) = answer.take() {
+                    let (next, last) = replicas.take_answer(PLACEMENT, queue, answer).expect("it is an answer");
+                    self.members[at].broker.streams.announce();
+                    (completing.next, completing.last) = (next, completing.last.or_later(last));
+                }
+            }
+        }
+    }
+
+    fn publish(&mut self) {
+        let at = self.random.below(3) as usize;
+        let count = 1 + self.random.below(3);
+        let first = self.published;
+        let mut builder = BatchBuilder::default();
+        for number in first..first + count {
+            let mut body = number.to_le_bytes().to_vec();
+            body.resize(8 + self.random.below(2000) as usize, 1);
+            builder.push_message(&StoredMessage { body: &body, ..StoredMessage::default() });
+        }
+        self.published += count;
+        let batch = Arc::new(builder.finish());
+        let member = &self.members[at];
+        let queue = member.queue(self.random.below(2) as usize);
+        let published = queue.publish(BatchPart::whole(&batch), true, Audience::Alone, self.now.monotonic);
+        member.broker.streams.announce();
+        let mut wait = WaitFor::default();
+        wait.and_publish(published.awaited, &published.acceptance);
+        self.open.extend((first..first + count).map(|number| (at, number, wait.clone())));
+    }
+
+    fn consume(&mut self, queue: usize) {
+        let Some(leader) = &self.leader else { return };
+        let member = &self.members[leader.at];
+        let id = ConsumerId(member.broker.fresh_id());
+        let added = match member.queue(queue).consume(id, consumer(), self.now.monotonic) {
+            NowOrLater::Now(added) => {
+                added.expect("it is led here");
+                None
+            }
+            NowOrLater::Later(added) => Some(added),
+        };
+        self.consumer = Some(Consumer { id, queue, added, held: Vec::new() });
+    }
+
+    fn take(&mut self) {
+        let (Some(consumer), Some(leader)) = (&mut self.consumer, &self.leader) else { return };
+        if let Some(answer) = consumer.added.as_ref().and_then(Later::take) {
+            answer.expect("a consumer is added");
+            consumer.added = None;
+        }
+        let member = &self.members[leader.at];
+        member.serve(self.now);
+        let mut taken: Vec<Taken> = Vec::new();
+        let most = Portion { messages: 1 + self.random.below(5) as u32, bytes: 4000 };
+        let _ = member.queue(consumer.queue).take(consumer.id, most, self.now.monotonic, &mut taken);
+        for taken in taken {
+            for at in 0..taken.count {
+                let body = taken.batch.message((taken.index + at) as usize).view().body;
+                let number = u64::from_le_bytes(body[..8].try_into().expect("it is numbered"));
+                assert!(!self.settled.contains(&number), "{number} was acknowledged for good");
+                let is_new = self.delivered.insert(number);
+                assert!(is_new || taken.redelivered, "{number} came again without a flag");
+                let run = Taken { count: 1, ..taken.rest(at) }.runs()[0];
+                consumer.held.push((number, run));
+            }
+        }
+        assert!(consumer.held.len() <= PREFETCH as usize, "no more than the prefetch");
+    }
+
+    fn settle(&mut self) {
+        let (Some(consumer), Some(leader)) = (&mut self.consumer, &self.leader) else { return };
+        if consumer.held.is_empty() {
+            return;
+        }
+        let member = &self.members[leader.at];
+        let at = self.random.below(consumer.held.len() as u64) as usize;
+        let (number, run) = consumer.held.remove(at);
+        let how = match self.random.below(4) {
+            0 => Settlement::Requeue { failed: false },
+            _ => Settlement::Acknowledge,
+        };
+        let deliveries = [run];
+        let deliveries = Deliveries::of(Some(consumer.id), &deliveries);
+        let ticket = member.queue(consumer.queue).settle(deliveries, how, Wait::Confirm, self.now.monotonic);
+        if let (Settlement::Acknowledge, Some(ticket)) = (how, ticket) {
+            self.settling.push((leader.at, number, ticket.into()));
+        }
+    }
+
+    /// Notes what has ended.
+    fn look(&mut self) {
+        let streams: Vec<_> = self.members.iter().map(|member| member.broker.streams.clone()).collect();
+        let confirmed = &mut self.confirmed;
+        self.open.retain(|(at, number, wait)| match streams[*at].end(wait) {
+            None => true,
+            Some(WaitEnd::Reached) => {
+                confirmed.insert(*number);
+                false
+            }
+            Some(end) => panic!("message {number} of member {at}: {end:?}"),
+        });
+        let (settled, perhaps) = (&mut self.settled, &mut self.perhaps);
+        self.settling.retain(|(at, number, wait)| match streams[*at].end(wait) {
+            None => true,
+            Some(WaitEnd::Reached) => {
+                settled.insert(*number);
+                false
+            }
+            Some(_) => {
+                perhaps.insert(*number);
+                false
+            }
+        });
+    }
+
+    /// Members that have the same entries for good have the same replicas, byte for byte.
+    fn compare(&mut self) {
+        let saved =
+            |at: usize| self.members[at].broker.save_placed(PLACEMENT).filter(|(state, _)| state.applied.is_some());
+        let (one, other) = (self.random.below(3) as usize, self.random.below(3) as usize);
+        if one == other {
+            return;
+        }
+        if let (Some(first), Some(second)) = (saved(one), saved(other))
+            && first.0.applied == second.0.applied
+        {
+            assert!(first == second, "members {one} and {other} differ at {:?}", first.0.applied);
+            self.compared += 1;
+        }
+    }
+
+    fn step(&mut self) {
+        self.now.monotonic += 1_000_000;
+        let at = self.random.below(3) as usize;
+        match self.random.below(60) {
+            0..=5 => self.publish(),
+            6..=9 => self.take(),
+            10..=13 => self.settle(),
+            14 if self.consumer.is_none() => {
+                let queue = self.random.below(2) as usize;
+                self.consume(queue);
+            }
+            15 if self.random.below(8) == 0 => self.depose(),
+            16 if self.random.below(10) == 0 => self.crash(at),
+            17 => self.purge(),
+            18..=19 => self.elect(),
+            20..=25 => self.propose(),
+            26..=31 => self.commit_one(),
+            32..=37 => {
+                let lane = if self.random.below(2) == 0 { Lane::Commit } else { Lane::Background };
+                self.members[at].job(lane, &mut self.now);
+            }
+            38..=40 => self.compare(),
+            41..=47 => self.complete(at),
+            // The third one is slow.
+            _ if at < 2 || self.random.below(6) == 0 => _ = self.apply(at),
+            _ => {}
+        }
+        self.look();
+    }
+
+    /// Everybody gets everything, and what is left is delivered and acknowledged.
+    fn drain(&mut self) {
+        self.depose();
+        for _ in 0..2000 {
+            for at in 0..3 {
+                self.complete(at);
+                while self.apply(at) {}
+                self.now.monotonic += 1_000_000;
+                self.members[at].work(&mut self.now);
+            }
+            if self.members.iter().all(|member| member.next() == self.next && member.completing.is_none()) {
+                break;
+            }
+        }
+        let saved: Vec<_> = (0..3)
+            .map(|at| {
+                let member = &self.members[at];
+                member.make_durable(member.replicas().last(PLACEMENT), &mut self.now);
+                member.broker.save_placed(PLACEMENT)
+            })
+            .collect();
+        assert!(saved[0] == saved[1] && saved[1] == saved[2], "all have the same at the end");
+        while self.leader.is_none() {
+            self.elect();
+        }
+        for queue in [0, 1, 0, 1] {
+            self.consume(queue);
+            for _ in 0..3000 {
+                self.now.monotonic += 1_000_000;
+                self.propose();
+                self.commit_one();
+                let at = self.leader.as_ref().expect("it leads").at;
+                while self.apply(at) {}
+                self.members[at].work(&mut self.now);
+                self.take();
+                while self.consumer.as_ref().is_some_and(|consumer| !consumer.held.is_empty()) {
+                    self.settle();
+                }
+                self.look();
+            }
+            let consumer = self.consumer.take().expect("it consumes");
+            let at = self.leader.as_ref().expect("it leads").at;
+            let left = self.members[at].queue(queue).leave(&[consumer.id], &[], false, self.now.monotonic);
+            drop(left);
+        }
+        let is_over = |number: &u64| self.settled.contains(number) || self.perhaps.contains(number);
+        let lost: Vec<_> = self.confirmed.iter().filter(|number| !is_over(number)).collect();
+        assert!(lost.is_empty(), "confirmed, and never delivered to be acknowledged: {lost:?}");
+        let never: Vec<_> = self.perhaps.iter().filter(|number| !self.delivered.contains(number)).collect();
+        assert!(never.is_empty(), "acknowledged, and never delivered: {never:?}");
+    }
+}
+
+/// An answer that a function gives.
+mod told {
+    use std::sync::Mutex;
+
+    #[derive(Default)]
+    pub struct Told(Mutex<Option<Result<bytes::Bytes, String>>>);
+
+    impl Told {
+        pub fn put(&self, answer: Result<bytes::Bytes, String>) {
+            *self.0.lock().expect("nobody panics") = Some(answer);
+        }
+
+        pub fn take(&self) -> Option<Result<bytes::Bytes, String>> {
+            self.0.lock().expect("nobody panics").take()
+        }
+    }
+}
+
+#[test]
+fn replicas_are_equal_and_lose_nothing_whatever_happens() {
+    let seeds = std::env::var("SIM_SEEDS").ok().map_or(12, |seeds| seeds.parse().expect("a number"));
+    let (mut completed, mut compared) = (0, 0);
+    for seed in 1..=seeds {
+        let mut world = World::new(seed);
+        for _ in 0..4000 {
+            world.step();
+        }
+        world.drain();
+        assert!(world.confirmed.len() > 20, "seed {seed}: {} are confirmed", world.confirmed.len());
+        (completed, compared) = (completed + world.completed, compared + world.compared);
+    }
+    assert!(completed > 0 && compared > 0, "{completed} states of others, {compared} comparisons");
+}
