@@ -156,6 +156,7 @@ sim-oracle:
 sim-cluster:
 	LEVERET_CLUSTER_SEEDS=0..$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test cluster_seeds \
 	  promises -- --nocapture
+	LEVERET_REPLICA_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test replicas
 
 kill: build
 	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_KILL_ROUNDS=$(KILL_ROUNDS) \

@@ -4,13 +4,14 @@
 //! How entries are committed is the engine's, which has worlds of its own. Here it is a list.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::authenticate::Anybody;
+use leveret_broker::group::Group;
 use leveret_broker::queue_handle::{Audience, QueueRef};
-use leveret_broker::replicas::{Lacking, PlacedReplicas, PlacedState, PlacedStream};
+use leveret_broker::replicas::{Lacking, PlacedReplicas, PlacedState, PlacedStream, are_same};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::StoreId;
 use leveret_broker::ticket::Ticket;
@@ -78,7 +79,10 @@ fn consumer() -> ConsumerOptions {
 }
 
 fn start(member: usize, disk: &SimDisk, now: Now) -> Arc<Broker> {
-    let settings = Settings { member: MemberNumber(member as u16), ..Settings::default() };
+    // Each start has a secret of its own, by which its publishes are known.
+    let mut name_secret = Settings::default().name_secret;
+    name_secret[..8].copy_from_slice(&now.monotonic.to_le_bytes());
+    let settings = Settings { member: MemberNumber(member as u16), name_secret, ..Settings::default() };
     let setup =
         Setup { settings, protocols: Vec::new(), authenticator: Arc::new(Anybody), counters: vec![Arc::default()] };
     Broker::recover(disk, options(), setup, now).expect("it starts").0
@@ -118,8 +122,8 @@ impl Member {
                 self.broker.complete(StoreId::FIRST, id, done, *now).expect("the log works");
                 true
             }
-            Next::At(at) if at < now.monotonic + 10_000_000 => {
-                now.monotonic = now.monotonic.max(at);
+            Next::At(at) if at > now.monotonic && at < now.monotonic + 10_000_000 => {
+                now.monotonic = at;
                 true
             }
             Next::At(_) | Next::Idle => false,
@@ -127,16 +131,17 @@ impl Member {
     }
 
     fn work(&self, now: &mut Now) {
-        for lane in [Lane::Commit, Lane::Background] {
-            while self.job(lane, now) {}
-        }
-        self.serve(*now);
+        // One lane may wait for the other.
+        while [Lane::Commit, Lane::Background].into_iter().fold(false, |any, lane| self.job(lane, now) || any) {}
+        self.serve(now);
     }
 
-    fn serve(&self, now: Now) {
-        while self.broker.deferred_turn(0, now) {}
+    fn serve(&self, now: &mut Now) {
+        while self.broker.deferred_turn(0, *now) {}
         while let Some(read) = self.broker.next_read() {
-            read.run(&self.disk, now);
+            // A read waits for what was applied.
+            self.make_durable(self.replicas().last(PLACEMENT), now);
+            read.run(&self.disk, *now);
         }
     }
 
@@ -175,6 +180,14 @@ struct Consumer {
     held: Vec<(u64, Run)>,
 }
 
+/// A transaction that isn't committed.
+struct Transaction {
+    at: usize,
+    group: Group,
+    numbers: Vec<u64>,
+    left: u64,
+}
+
 struct World {
     members: Vec<Member>,
     /// Committed entries, by index: with their term, and the commands of those that have some.
@@ -195,6 +208,12 @@ struct World {
     /// Messages that may be: their acknowledgement was on its way when the leadership ended.
     perhaps: BTreeSet<u64>,
     delivered: BTreeSet<u64>,
+    transaction: Option<Transaction>,
+    /// The messages of each transaction.
+    groups: Vec<Vec<u64>>,
+    /// Commits whose end isn't known.
+    committing: Vec<(usize, Vec<u64>, WaitFor)>,
+    committed: u32,
     completed: u32,
     compared: u32,
 }
@@ -233,6 +252,10 @@ impl World {
             settled: BTreeSet::new(),
             perhaps: BTreeSet::new(),
             delivered: BTreeSet::new(),
+            transaction: None,
+            groups: Vec::new(),
+            committing: Vec::new(),
+            committed: 0,
             completed: 0,
             compared: 0,
         }
@@ -264,6 +287,8 @@ impl World {
             && let Some(sequence) = applied.sequence
         {
             leader.stream.applied(sequence);
+            // As the connections of publishers do.
+            (0..QUEUES.len()).for_each(|queue| member.queue(queue).apply());
         }
         true
     }
@@ -296,7 +321,11 @@ impl World {
         let Some(Leader { at, term, taken, .. }) = self.leader.take() else { return };
         let survive = self.random.below(taken.len() as u64 + 1) as usize;
         taken.into_iter().take(survive).for_each(|entry| self.commit(term, Some(entry)));
-        self.consumer = None;
+        if let Some(Consumer { id, queue, held, .. }) = self.consumer.take() {
+            let runs = held.into_iter().map(|(_, run)| run).collect();
+            let left = self.members[at].queue(queue).leave(&[id], &[(Some(id), runs)], false, self.now.monotonic);
+            drop(left);
+        }
         // Its settlements may have been proposed.
         let settling = std::mem::take(&mut self.settling);
         self.perhaps.extend(settling.into_iter().map(|(_, number, _)| number));
@@ -324,6 +353,7 @@ impl World {
         if self.leader.as_ref().is_some_and(|leader| leader.at == at) {
             self.depose();
         }
+        let lost = self.transaction.take_if(|transaction| transaction.at == at);
         let seed = self.random.next();
         let before = self.members[at].replicas().durable_below(PLACEMENT);
         let disk = self.members[at].disk.crash(seed);
@@ -338,6 +368,8 @@ impl World {
         assert!(next >= durable_below, "member {at} had entries below {durable_below} for good, and now below {next}");
         assert_eq!(self.members[at].broker.unowned(), [], "nothing is left without an owner");
         self.open.retain(|(member, ..)| *member != at);
+        self.committing.retain(|(member, ..)| *member != at);
+        self.groups.extend(lost.map(|transaction| transaction.numbers));
     }
 
     /// Purges entries that two of three have for good.
@@ -351,65 +383,71 @@ impl World {
     /// A member that lacks entries gets the state of another one, step by step.
     fn complete(&mut self, at: usize) {
         let source = self.random.below(3) as usize;
-        let first = self.entries.keys().next().copied().unwrap_or(self.next);
         if source == at {
             return;
         }
-        let Some(completing) = &mut self.members[at].completing else {
-            if self.members[at].next() >= first {
-                return;
-            }
-            let replicas = self.members[at].replicas();
-            self.members[at].make_durable(replicas.last(PLACEMENT), &mut self.now);
-            let Some((state, saved)) = self.members[source].broker.save_placed(PLACEMENT) else { return };
-            if state.applied.is_none_or(|(_, index)| index + 1 < first) {
-                return;
-            }
-            let lacking = replicas.begin_difference(PLACEMENT, &saved).expect("it is a state");
-            let next = lacking.first().and_then(|lacking| lacking.numbers.min());
-            self.members[at].completing = Some(Completing { state, lacking, next, last: Ticket::default() });
-            return;
-        };
-        let replicas = self.members[at].broker.placements.replicas().clone();
-        let Some(lacking) = completing.lacking.first() else {
-            let (state, last) = (completing.state.clone(), completing.last);
-            self.members[at].completing = None;
-            let member = &self.members[at];
-            member.make_durable(last, &mut self.now);
-            let ticket = replicas.adopt_difference(PLACEMENT, state).expect("it is complete");
-            // A checkpoint may come in between.
-            if self.random.below(2) == 0 {
-                member.work(&mut self.now);
-            }
-            if self.random.below(8) == 0 {
-                return self.crash(at);
-            }
-            member.make_durable(ticket, &mut self.now);
-            member.broker.finish_placed(PLACEMENT, ticket).expect("it can be read");
-            self.completed += 1;
-            return;
-        };
-        let queue = lacking.queue;
-        match completing.next.filter(|next| Some(*next) <= lacking.numbers.max()) {
-            None => {
-                completing.lacking.remove(0);
-                completing.next = completing.lacking.first().and_then(|lacking| lacking.numbers.min());
-            }
-            Some(from) => {
-                let question = replicas.question(PLACEMENT, queue, from);
-                let answer = Arc::new(told::Told::default());
-                let told = answer.clone();
-                let source = &self.members[source];
-                source.broker.answer_placed(PLACEMENT, &question, Box::new(move |answer| told.put(answer)));
-                source.serve(self.now);
-                // One that lags behind refuses.
-                if let Some(Ok(answer)) = answer.take() {
-                    let (next, last) = replicas.take_answer(PLACEMENT, queue, answer).expect("it is an answer");
-                    self.members[at].broker.streams.announce();
-                    (completing.next, completing.last) = (next, completing.last.or_later(last));
-                }
-            }
+        match self.members[at].completing.take() {
+            None => self.members[at].completing = self.begin_completing(at, source),
+            Some(completing) if completing.lacking.is_empty() => self.finish_completing(at, completing),
+            Some(completing) => self.members[at].completing = Some(self.go_on_completing((at, source), completing)),
         }
+    }
+
+    fn begin_completing(&mut self, at: usize, source: usize) -> Option<Completing> {
+        let first = self.entries.keys().next().copied().unwrap_or(self.next);
+        if self.members[at].next() >= first {
+            return None;
+        }
+        let replicas = self.members[at].replicas();
+        self.members[at].make_durable(replicas.last(PLACEMENT), &mut self.now);
+        let (state, saved) = self.members[source].broker.save_placed(PLACEMENT)?;
+        if state.applied.is_none_or(|(_, index)| index + 1 < first) {
+            return None;
+        }
+        let lacking = replicas.begin_difference(PLACEMENT, &saved).expect("it is a state");
+        let next = lacking.first().and_then(|lacking| lacking.numbers.min());
+        Some(Completing { state, lacking, next, last: Ticket::default() })
+    }
+
+    fn go_on_completing(&mut self, (at, source): (usize, usize), mut completing: Completing) -> Completing {
+        let replicas = self.members[at].replicas();
+        let Lacking { queue, numbers } = &completing.lacking[0];
+        let Some(from) = completing.next.filter(|next| Some(*next) <= numbers.max()) else {
+            completing.lacking.remove(0);
+            completing.next = completing.lacking.first().and_then(|lacking| lacking.numbers.min());
+            return completing;
+        };
+        let question = replicas.question(PLACEMENT, *queue, from);
+        let answer = Arc::new(Mutex::new(None));
+        let told = answer.clone();
+        let source = &self.members[source];
+        let tell = move |answer| *told.lock().expect("nobody panics") = Some(answer);
+        source.broker.answer_placed(PLACEMENT, &question, Box::new(tell));
+        source.serve(&mut self.now);
+        // One that lags behind refuses.
+        if let Some(Ok(answer)) = answer.lock().expect("nobody panics").take() {
+            let (next, last) = replicas.take_answer(PLACEMENT, *queue, answer).expect("it is an answer");
+            self.members[at].broker.streams.announce();
+            (completing.next, completing.last) = (next, completing.last.or_later(last));
+        }
+        completing
+    }
+
+    fn finish_completing(&mut self, at: usize, completing: Completing) {
+        let Completing { state, last, .. } = completing;
+        let member = &self.members[at];
+        member.make_durable(last, &mut self.now);
+        let ticket = member.replicas().adopt_difference(PLACEMENT, state).expect("it is complete");
+        // A checkpoint may come in between, or a crash.
+        if self.random.below(2) == 0 {
+            member.work(&mut self.now);
+        }
+        if self.random.below(8) == 0 {
+            return self.crash(at);
+        }
+        member.make_durable(ticket, &mut self.now);
+        member.broker.finish_placed(PLACEMENT, ticket).expect("it can be read");
+        self.completed += 1;
     }
 
     fn publish(&mut self) {
@@ -433,6 +471,34 @@ impl World {
         self.open.extend((first..first + count).map(|number| (at, number, wait.clone())));
     }
 
+    /// A step of a transaction at the leader, which goes on whoever leads by then.
+    fn transact(&mut self) {
+        let queue = self.random.below(2) as usize;
+        let Some(transaction) = &mut self.transaction else {
+            let Some(Leader { at, .. }) = self.leader else { return };
+            let group = Group::new(&self.members[at].queue(queue).stream());
+            self.transaction = Some(Transaction { at, group, numbers: Vec::new(), left: 1 + self.random.below(5) });
+            return;
+        };
+        let member = &self.members[transaction.at];
+        if transaction.left > 0 {
+            transaction.left -= 1;
+            transaction.numbers.push(self.published);
+            let mut builder = BatchBuilder::default();
+            let body = self.published.to_le_bytes();
+            builder.push_message(&StoredMessage { body: &body, ..StoredMessage::default() });
+            self.published += 1;
+            let batch = Arc::new(builder.finish());
+            let part = BatchPart::whole(&batch);
+            let _ = member.queue(queue).publish_in(&mut transaction.group, part, true, self.now.monotonic);
+        } else if let Some(Transaction { at, group, numbers, .. }) = self.transaction.take() {
+            let ticket = group.close(Wait::Confirm);
+            self.members[at].broker.streams.announce();
+            self.groups.push(numbers.clone());
+            self.committing.push((at, numbers, ticket.into()));
+        }
+    }
+
     fn consume(&mut self, queue: usize) {
         let Some(leader) = &self.leader else { return };
         let member = &self.members[leader.at];
@@ -454,7 +520,7 @@ impl World {
             consumer.added = None;
         }
         let member = &self.members[leader.at];
-        member.serve(self.now);
+        member.serve(&mut self.now);
         let mut taken: Vec<Taken> = Vec::new();
         let most = Portion { messages: 1 + self.random.below(5) as u32, bytes: 4000 };
         let _ = member.queue(consumer.queue).take(consumer.id, most, self.now.monotonic, &mut taken);
@@ -504,6 +570,16 @@ impl World {
             }
             Some(end) => panic!("message {number} of member {at}: {end:?}"),
         });
+        let committed = &mut self.committed;
+        self.committing.retain(|(at, numbers, wait)| match streams[*at].end(wait) {
+            None => true,
+            Some(WaitEnd::Reached) => {
+                confirmed.extend(numbers);
+                *committed += 1;
+                false
+            }
+            Some(_) => false,
+        });
         let (settled, perhaps) = (&mut self.settled, &mut self.perhaps);
         self.settling.retain(|(at, number, wait)| match streams[*at].end(wait) {
             None => true,
@@ -518,7 +594,7 @@ impl World {
         });
     }
 
-    /// Members that have the same entries for good have the same replicas, byte for byte.
+    /// Members that have the same entries for good have the same replicas.
     fn compare(&mut self) {
         let saved =
             |at: usize| self.members[at].broker.save_placed(PLACEMENT).filter(|(state, _)| state.applied.is_some());
@@ -529,7 +605,7 @@ impl World {
         if let (Some(first), Some(second)) = (saved(one), saved(other))
             && first.0.applied == second.0.applied
         {
-            assert!(first == second, "members {one} and {other} differ at {:?}", first.0.applied);
+            assert!(are_same(&first.1, &second.1), "members {one} and {other} differ at {:?}", first.0.applied);
             self.compared += 1;
         }
     }
@@ -556,7 +632,8 @@ impl World {
                 self.members[at].job(lane, &mut self.now);
             }
             38..=40 => self.compare(),
-            41..=47 => self.complete(at),
+            41..=46 => self.complete(at),
+            47..=48 => self.transact(),
             // The third one is slow.
             _ if at < 2 || self.random.below(6) == 0 => _ = self.apply(at),
             _ => {}
@@ -566,6 +643,9 @@ impl World {
 
     /// Everybody gets everything, and what is left is delivered and acknowledged.
     fn drain(&mut self) {
+        while self.transaction.is_some() {
+            self.transact();
+        }
         self.depose();
         for _ in 0..2000 {
             for at in 0..3 {
@@ -585,7 +665,8 @@ impl World {
                 member.broker.save_placed(PLACEMENT)
             })
             .collect();
-        assert!(saved[0] == saved[1] && saved[1] == saved[2], "all have the same at the end");
+        let saved: Vec<_> = saved.into_iter().map(|saved| saved.expect("all queues are known").1).collect();
+        assert!(are_same(&saved[0], &saved[1]) && are_same(&saved[1], &saved[2]), "all have the same at the end");
         while self.leader.is_none() {
             self.elect();
         }
@@ -612,41 +693,33 @@ impl World {
         let is_over = |number: &u64| self.settled.contains(number) || self.perhaps.contains(number);
         let lost: Vec<_> = self.confirmed.iter().filter(|number| !is_over(number)).collect();
         assert!(lost.is_empty(), "confirmed, and never delivered to be acknowledged: {lost:?}");
+        for group in &self.groups {
+            let delivered = group.iter().filter(|number| self.delivered.contains(number)).count();
+            assert!([0, group.len()].contains(&delivered), "{delivered} messages of a transaction of {}", group.len());
+        }
         let never: Vec<_> = self.perhaps.iter().filter(|number| !self.delivered.contains(number)).collect();
         assert!(never.is_empty(), "acknowledged, and never delivered: {never:?}");
     }
 }
 
-/// An answer that a function gives.
-mod told {
-    use std::sync::Mutex;
-
-    #[derive(Default)]
-    pub struct Told(Mutex<Option<Result<bytes::Bytes, String>>>);
-
-    impl Told {
-        pub fn put(&self, answer: Result<bytes::Bytes, String>) {
-            *self.0.lock().expect("nobody panics") = Some(answer);
-        }
-
-        pub fn take(&self) -> Option<Result<bytes::Bytes, String>> {
-            self.0.lock().expect("nobody panics").take()
-        }
-    }
-}
-
 #[test]
 fn replicas_are_equal_and_lose_nothing_whatever_happens() {
-    let seeds = std::env::var("SIM_SEEDS").ok().map_or(12, |seeds| seeds.parse().expect("a number"));
-    let (mut completed, mut compared) = (0, 0);
+    let seeds = std::env::var("LEVERET_REPLICA_SEEDS").ok().map_or(12, |seeds| seeds.parse().expect("a number"));
+    let (mut completed, mut compared, mut committed) = (0, 0, 0);
     for seed in 1..=seeds {
-        let mut world = World::new(seed);
-        for _ in 0..4000 {
-            world.step();
-        }
-        world.drain();
+        let run = || {
+            let mut world = World::new(seed);
+            (0..4000).for_each(|_| world.step());
+            world.drain();
+            world
+        };
+        let world = std::panic::catch_unwind(run).unwrap_or_else(|_| panic!("seed {seed}"));
         assert!(world.confirmed.len() > 20, "seed {seed}: {} are confirmed", world.confirmed.len());
         (completed, compared) = (completed + world.completed, compared + world.compared);
+        committed += world.committed;
     }
-    assert!(completed > 0 && compared > 0, "{completed} states of others, {compared} comparisons");
+    assert!(
+        completed > 0 && compared > 0 && committed > 0,
+        "{completed} states of others, {compared} comparisons, {committed} transactions"
+    );
 }

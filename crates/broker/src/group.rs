@@ -20,7 +20,7 @@ use crate::queue_handle::{LocalQueue, Waiting};
 use crate::remote::Lane;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Record, StreamRef};
-use crate::ticket::Ticket;
+use crate::ticket::{StreamId, Ticket};
 
 /// An open group, begun by a caller that has checked that the stream has room.
 pub struct Group {
@@ -32,6 +32,8 @@ pub struct Group {
     moving: Vec<(LocalQueue, Vec<Waiting>)>,
     /// The lane that it is said on, and its number there, if its queues are on another node.
     away: Option<(Arc<Lane>, u64)>,
+    /// Whether a queue of it has gone to another stream: it isn't carried out as a whole.
+    is_broken: bool,
     /// Ranges of the shared log that a queue releases when the group takes effect.
     released: Vec<(Arc<SharedMessages>, u64, u64)>,
 }
@@ -45,6 +47,7 @@ impl Group {
             place: Arc::default(),
             moving: Vec::new(),
             away: None,
+            is_broken: false,
             released: Vec::new(),
         }
     }
@@ -63,6 +66,11 @@ impl Group {
     pub(crate) fn away_in(&mut self, lane: &Arc<Lane>) -> Option<u64> {
         let (on, number) = self.away.get_or_insert_with(|| (lane.clone(), lane.begin_group()));
         Arc::ptr_eq(on, lane).then_some(*number)
+    }
+
+    /// A queue of it has gone to another stream: whoever waits for the group hears that it is gone.
+    pub(crate) fn break_off(&mut self) {
+        self.is_broken = true;
     }
 
     pub(crate) fn place(&self) -> &Arc<GroupPlace> {
@@ -97,7 +105,7 @@ impl Group {
         for (queue, waiting) in std::mem::take(&mut self.moving) {
             queue.moved_in(ticket.place(), waiting);
         }
-        ticket
+        if self.is_broken { Ticket::new(StreamId::NOBODYS, Place::new(1)) } else { ticket }
     }
 }
 

@@ -15,6 +15,8 @@ impl StreamId {
     pub(crate) const FIRST_OF_PLACEMENTS: Self = Self(1 << 20);
     /// The first id of a link's stream, whose places are calls on queues of another node.
     pub(crate) const FIRST_OF_LINKS: Self = Self(1 << 31);
+    /// The id of no stream: a wait for its places ends as one for a stream that is gone.
+    pub(crate) const NOBODYS: Self = Self(u32::MAX);
 
     /// Whether it is the stream of a link to another node.
     #[inline]

@@ -364,10 +364,21 @@ impl QueueRef {
     /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
     /// once, or behind pending messages.
     pub fn publish_in(&self, group: &mut Group, part: BatchPart<'_>, persistent: bool, now: Nanos) -> Published {
+        if self.has_left(group) {
+            group.break_off();
+            return PublishedHere::none().into();
+        }
         pass!(self, queue => {
             let super::PublishedIn { accepted, ticket } = queue.publish_in(group, part, persistent, now);
             queue.told(PublishedHere { accepted, awaited: ticket.into(), ..PublishedHere::none() }, part.count)
         }, away => away.publish_in(|lane| group.away_in(lane), part, persistent))
+    }
+
+    /// Whether it is a replicated queue that this node leads since a group was begun: then it isn't in the group's stream.
+    fn has_left(&self, group: &Group) -> bool {
+        let machine = self.as_placed().map(|placed| placed.machine());
+        let stream = machine.as_ref().and_then(|machine| Some(machine.as_ref()?.queue.stream().id()));
+        stream.is_some_and(|stream| stream != group.stream().id())
     }
 
     /// The reason why it refuses messages, as far as this node knows.
@@ -466,6 +477,9 @@ impl QueueRef {
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
     /// dead-lettered: moves of dead letters are groups of their own.
     pub fn settle_in(&self, group: &mut Group, deliveries: Deliveries<'_>, outcome: Departure, now: Nanos) {
+        if self.has_left(group) {
+            return group.break_off();
+        }
         let held = self.held(deliveries.runs);
         let deliveries = Deliveries::of(deliveries.consumer, &held);
         pass!(self, queue => queue.settle_in(group, deliveries, outcome, now), away => {

@@ -190,9 +190,18 @@ impl Difference {
     }
 }
 
-/// Whether two states of a queue are the same.
-fn is_same(one: &Checkpoint, other: &Checkpoint) -> bool {
-    (one.next, one.bytes, &one.live, &one.state) == (other.next, other.bytes, &other.live, &other.state)
+/// Whether two states of a placement are the same.
+#[cfg(feature = "testing")]
+#[must_use]
+pub fn are_same(one: &Bytes, other: &Bytes) -> bool {
+    let (Some((mark, queues)), Some((other_mark, other_queues))) =
+        (decode_state(one.clone()), decode_state(other.clone()))
+    else {
+        return false;
+    };
+    let is_same =
+        |(queue, whole): (&LogId, &Checkpoint)| other_queues.get(queue).is_some_and(|other| whole.is_same(other));
+    mark == other_mark && queues.len() == other_queues.len() && queues.iter().all(is_same)
 }
 
 impl Inner {
@@ -260,7 +269,7 @@ impl PlacedReplicas {
         let mut copied = BTreeMap::new();
         for (queue, whole) in queues {
             let here = inner.queues.get_mut(&queue).map(|kept| kept.replica.checkpoint());
-            if here.is_some_and(|here| is_same(&here, &whole)) {
+            if here.is_some_and(|here| here.is_same(&whole)) {
                 continue;
             }
             let new = match before.remove(&queue) {

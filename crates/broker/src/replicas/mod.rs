@@ -15,6 +15,8 @@ mod stream;
 pub(crate) use self::copies::{copy_of, queue_of};
 pub(crate) use self::difference::AnswerPlan;
 pub use self::difference::Lacking;
+#[cfg(feature = "testing")]
+pub use self::difference::are_same;
 pub(crate) use self::leaderless::LeaderlessStream;
 pub use self::mark::{AppliedMark, PlacedState};
 pub(crate) use self::mark::{CONTROL_APPLIED, placement_of};

@@ -17,6 +17,8 @@ use crate::ticket::{Awaited, StreamId, Ticket};
 
 /// Bytes of an entry at which it gets no further command.
 const ENTRY_BYTES: usize = 1 << 20;
+/// The same while a group is open, which is in one entry, so that it is carried out as a whole or not at all.
+const GROUP_BYTES: usize = 64 << 20;
 /// Bytes that are proposed or are to be, above which publishers wait.
 const IN_FLIGHT_MAX: u64 = 4 << 20;
 
@@ -65,6 +67,8 @@ struct Open {
     proposed: VecDeque<(u64, u64, u64)>,
     /// The number of the next entry.
     sequence: u64,
+    /// Groups that are open: whatever is appended until they are closed is in one entry.
+    groups: u32,
     /// Whether a publisher or an answer waits for some of them.
     is_urgent: bool,
     has_ended: bool,
@@ -75,6 +79,8 @@ struct Part {
     commands: Vec<u8>,
     /// Place of the last command.
     last: u64,
+    /// Whether a group is open in it.
+    is_held: bool,
 }
 
 impl Open {
@@ -85,8 +91,10 @@ impl Open {
             return 0;
         }
         // Commands that are put together are in one entry.
-        let is_open = |part: &mut Part| part.commands.len() < ENTRY_BYTES;
+        let is_open =
+            |part: &mut Part| part.commands.len() < ENTRY_BYTES || part.is_held && part.commands.len() < GROUP_BYTES;
         let mut part = self.parts.pop_back_if(is_open).unwrap_or_default();
+        part.is_held = self.groups > 0;
         let before = part.commands.len();
         self.count += put(&mut part.commands);
         part.last = self.count;
@@ -119,13 +127,13 @@ impl PlacedStream {
     /// Whether something waits to be proposed; with true, somebody waits for it.
     pub fn waiting(&self) -> Option<bool> {
         let open = self.open.lock();
-        (!open.parts.is_empty()).then_some(open.is_urgent)
+        open.parts.front().is_some_and(|part| !part.is_held).then_some(open.is_urgent)
     }
 
     /// The next entry to be proposed. `held_below` is the index below which every member has all entries.
     pub fn take_entry(&self, held_below: u64) -> Option<Bytes> {
         let mut open = self.open.lock();
-        let Part { commands, last } = open.parts.pop_front()?;
+        let Part { commands, last, .. } = open.parts.pop_front_if(|part| !part.is_held)?;
         open.is_urgent &= !open.parts.is_empty();
         let sequence = open.sequence;
         open.sequence += 1;
@@ -164,12 +172,13 @@ impl PlacedStream {
         Place::new(self.open.lock().count)
     }
 
-    fn put(&self, record: Record<'_>, wait: Wait) -> Ticket {
+    fn put(&self, record: Record<'_>, wait: Wait, begins_group: bool) -> Ticket {
         let origin = match &record {
             Record::Messages { part, .. } => publish_origin::current(part.count),
             _ => None,
         };
         let mut open = self.open.lock();
+        open.groups += u32::from(begins_group);
         let bytes = open.add(|to| {
             let count = put_record(record, to);
             if let Some((origin, accepted)) = origin {
@@ -188,7 +197,7 @@ impl CommitStream for PlacedStream {
     }
 
     fn append(&self, record: Record<'_>, wait: Wait) -> Ticket {
-        self.put(record, wait)
+        self.put(record, wait, false)
     }
 
     fn begin(&self, origin: PublishOrigin) -> OriginTurn {
@@ -236,7 +245,7 @@ impl CommitStream for PlacedStream {
     }
 
     fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket {
-        let ticket = self.put(record, Wait::Lazy);
+        let ticket = self.put(record, Wait::Lazy, group.is_none());
         group.get_or_insert(GroupId::of_stream(ticket.place().number()));
         ticket
     }
@@ -244,6 +253,11 @@ impl CommitStream for PlacedStream {
     fn commit_group(&self, _: GroupId, wait: Wait) -> Option<Ticket> {
         let mut open = self.open.lock();
         open.is_urgent |= wait != Wait::Lazy;
+        open.groups -= 1;
+        if open.groups == 0 {
+            open.parts.iter_mut().for_each(|part| part.is_held = false);
+            self.is_unannounced.store(true, Ordering::Release);
+        }
         Some(Ticket::new(self.id, Place::new(open.count)))
     }
 

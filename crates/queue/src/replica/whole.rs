@@ -1,11 +1,12 @@
 //! The whole state of a queue as one record: what a member of a cluster gets that lacks earlier records.
 //!
 //! Version 1 (1), lowest number of the next message (8), body bytes of live messages (8), length (4) and numbers of these, in the portable
-//! form of Roaring bitmaps of 64 bits, and the state of [`Parts`](super::Parts). All integers are little endian. The messages themselves are
+//! form of Roaring bitmaps of 64 bits, and the state of [`Parts`]. All integers are little endian. The messages themselves are
 //! records before it.
 
 use roaring::RoaringTreemap;
 
+use super::parts::Parts;
 use super::record::ReplicaError;
 use super::state::{Checkpoint, Replica};
 
@@ -15,6 +16,16 @@ const HEAD: usize = 21;
 impl Checkpoint {
     /// The kind of the control record with a whole state. Whatever a replica has is replaced by it.
     pub const WHOLE: u8 = 9;
+
+    /// Whether it is that of a replica with the same records. When messages arrived isn't compared: it is only known to some milliseconds.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let parts = |whole: &Self| {
+            let mut parts = Parts::decode(&whole.state).ok()?;
+            parts.expiry.forget_arrivals();
+            Some(parts.encode(whole.next))
+        };
+        (self.next, self.bytes, &self.live) == (other.next, other.bytes, &other.live) && parts(self) == parts(other)
+    }
 
     /// Encodes it. References to messages of the shared log aren't part of it: no replicated queue has any.
     pub fn encode_whole(&self) -> Vec<u8> {
@@ -88,6 +99,9 @@ mod tests {
         assert_eq!(other.checkpoint().encode_whole(), whole);
         assert_eq!(other.ledger.live_runs(0, u64::MAX).collect::<Vec<_>>(), [(2, 3), (7, 7)]);
         assert_eq!((other.ledger.next(), other.ledger.bytes()), (8, 9));
+        assert!(one.checkpoint().is_same(&other.checkpoint()));
+        one.apply(QueueRecord::Settled { first: 3, last: 3, bytes: 3, departure }).expect("it is one");
+        assert!(!one.checkpoint().is_same(&other.checkpoint()));
         let is_whole = |length: &usize| Checkpoint::decode_whole(&whole[..*length]).is_some();
         assert_eq!((0..HEAD + 8).filter(is_whole).count(), 0);
         let cut = QueueRecord::Control { kind: Checkpoint::WHOLE, payload: &whole[..9] };
