@@ -295,7 +295,7 @@ impl World {
 
     fn elect(&mut self) {
         let at = self.random.below(3) as usize;
-        // Who is elected has everything that is committed, or gets it first.
+        // The next leader has everything that is committed, or gets it first.
         if self.leader.is_some() || self.members[at].completing.is_some() {
             return;
         }

@@ -4,15 +4,13 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use bytes::Bytes;
 use leveret_log::{
-    BodyFiles, Damage, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Position, Report,
+    BodyFiles, Damage, Disk, DiskError, Done, Hit, Job, JobId, Lane, LiveState, LogId, Next, Options, Report,
     StorageError,
 };
 use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
 use leveret_model::{
-    Command, ConnectionId, DeleteQueue, Identity, MemberNumber, Model, Permit, PlacementNumber, Queue, QueueId,
-    Refused, RefusedKind,
+    Command, ConnectionId, DeleteQueue, Identity, MemberNumber, Permit, Queue, QueueId, Refused, RefusedKind,
 };
 use leveret_queue::{DeleteIf, MemoryBudget, Place};
 use parking_lot::Mutex;
@@ -36,15 +34,16 @@ use crate::notices::Notices;
 use crate::outbox::{Event, Outbox, Wake};
 use crate::peer::Peer;
 use crate::placed::Placements;
+use crate::placed_entries::take_replicas;
 use crate::protocol::{Protocol, ProtocolTotals, Protocols, Spoken};
 use crate::queue_handle::{LiveAnswer, QueueRef};
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
-use crate::reads::{AnswerRead, ReadJob, Reads};
+use crate::reads::{ReadJob, Reads};
 use crate::recovery::{Recovered, RecoveryError};
 use crate::registry::{ChangeRequest, EndOfQueues, Registry};
 use crate::remote::{self, Lanes};
-use crate::replicas::{self, AppliedHere, PlacedReplicas, PlacedState, PlacedStream};
+use crate::replicas::PlacedReplicas;
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
@@ -844,90 +843,12 @@ impl Broker {
         logs.iter().filter_map(|log| state_of(log).transpose()).collect()
     }
 
-    /// This node leads a placement from this term on, and its replicas have everything that was committed before. Returns the proposals of its
-    /// queues, which come after calls of `wake`.
-    pub fn lead(
-        &self,
-        placement: PlacementNumber,
-        term: u64,
-        now: Nanos,
-        wake: Box<dyn Fn() + Send + Sync>,
-    ) -> Arc<PlacedStream> {
-        let topology = self.registry.snapshot().topology.clone();
-        self.placements.lead((placement, term), (self.registry.services(), &topology), now, wake)
-    }
-
-    /// Another member leads a placement, or nobody does as far as this node knows.
-    pub fn follow_leader(&self, placement: PlacementNumber, leader: Option<MemberNumber>, now: Nanos) {
-        self.placements.follow(placement, leader, self.registry.services(), now);
-    }
-
-    /// Registers consumers of replicated queues again that couldn't be registered when the leader changed, and ends calls that have waited
-    /// for a leader for too long. Called now and then.
-    pub fn tend_placements(&self, now: Nanos) {
-        self.placements.tend(self.registry.services(), now);
-    }
-
     /// Opens the lane of a core to a member, whose calls `wake` is woken for. Consumers of replicated queues that the member leads are
     /// registered there.
     pub fn open_lane(&self, member: MemberNumber, core: usize, wake: Arc<dyn Wake>, now: Nanos) -> Arc<remote::Lane> {
         let lane = self.lanes.open(member, core, &self.streams, wake);
         self.placements.reached(member, core, now);
         lane
-    }
-
-    /// Applies a committed entry of a placement, see [`crate::replicas::PlacedReplicas::apply`].
-    ///
-    /// # Errors
-    /// The entry can't be read.
-    pub fn apply_placed(
-        &self,
-        placement: PlacementNumber,
-        state: PlacedState,
-        entry: Option<&Bytes>,
-    ) -> Result<AppliedHere, String> {
-        let is_dropped = |log: LogId| self.is_dropped(log);
-        let applied = self.placements.replicas().apply(placement, state, entry, &is_dropped);
-        self.streams.local().announce();
-        applied
-    }
-
-    /// The state of a placement for another member, see [`PlacedReplicas::save`].
-    pub fn save_placed(&self, placement: PlacementNumber) -> Option<(PlacedState, Bytes)> {
-        let snapshot = self.registry.snapshot();
-        let placement_of = |queue: LogId| {
-            let queue = snapshot.topology.queue_by_id(QueueId(queue.0));
-            queue.and_then(|queue| queue.home.placement())
-        };
-        self.placements.replicas().save(placement, &placement_of)
-    }
-
-    /// Answers a member's question for messages of a placement, once they are read.
-    pub fn answer_placed(
-        &self,
-        placement: PlacementNumber,
-        question: &Bytes,
-        answer: Box<dyn FnOnce(Result<Bytes, String>) + Send>,
-    ) {
-        match self.placements.replicas().plan_answer(placement, question) {
-            Ok(plan) => self.reads.request_answer(AnswerRead { plan, answer }),
-            Err(reason) => answer(Err(reason)),
-        }
-    }
-
-    /// The state of a placement counts, see [`PlacedReplicas::finish_difference`].
-    ///
-    /// # Errors
-    /// The state of a queue can't be read.
-    pub fn finish_placed(&self, placement: PlacementNumber, ticket: Ticket) -> Result<(), String> {
-        let is_dropped = |log: LogId| self.is_dropped(log);
-        self.placements.replicas().finish_difference(placement, ticket, &is_dropped)
-    }
-
-    /// Whether the queue with this log was deleted.
-    fn is_dropped(&self, log: LogId) -> bool {
-        let id = QueueId(log.0);
-        self.registry.has_given(id) && !self.registry.staged_snapshot().queues.contains_key(&id)
     }
 
     /// Sets the wake-up for writers of body files.
@@ -966,33 +887,6 @@ impl Broker {
 
 fn first_four(secret: &NameSecret) -> [u8; 4] {
     [secret[0], secret[1], secret[2], secret[3]]
-}
-
-/// Takes the queues of placements out of what a start recovered. Queues whose id this node's metadata hasn't given yet may be declared in an
-/// entry that it hasn't followed: if the node has placements, they belong to one.
-///
-/// Returns logs that nobody needs: of states of other members that weren't complete, or that were replaced.
-fn take_replicas(state: &mut Recovered, model: &Model, replicas: &PlacedReplicas, position: Position) -> Vec<LogId> {
-    let marks = state.take_marks();
-    let placement_of = |queue: LogId| {
-        let queue = model.topology().queue_by_id(QueueId(queue.0));
-        queue.and_then(|queue| queue.home.placement())
-    };
-    let is_replicated = |log: &LogId| {
-        let id = QueueId(replicas::queue_of(*log).0);
-        match model.topology().queue_by_id(id) {
-            Some(queue) => queue.home.placement().is_some(),
-            None => !marks.is_empty() && !model.has_given(id),
-        }
-    };
-    let logs = state.orphans().into_iter().filter(|log| replicas::copy_of(*log).is_some() || is_replicated(log));
-    let logs: Vec<LogId> = logs.collect();
-    let (found, deleted): (Vec<_>, Vec<_>) = logs.into_iter().partition(is_replicated);
-    let found = found.into_iter().filter_map(|log| Some((log, state.take_replicated(log)?))).collect();
-    deleted.iter().for_each(|log| drop(state.take_replicated(*log)));
-    marks.into_iter().for_each(|(placement, mark)| replicas.restore_mark(placement, mark, position));
-    let left = replicas.restore(found, position, placement_of);
-    deleted.into_iter().chain(left).collect()
 }
 
 /// Fails the queues that lost messages because their log was damaged.

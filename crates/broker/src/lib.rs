@@ -50,6 +50,7 @@ mod own_messages;
 pub mod partial;
 pub mod peer;
 pub mod placed;
+mod placed_entries;
 pub mod planted;
 mod policies;
 mod policy_walk;

@@ -229,7 +229,14 @@ impl Store {
         let parts = self.parts.entry(log).or_default();
         let at = parts.partition_point(|other| other.index.first < part.index.first);
         debug_assert!(at == 0 || parts[at - 1].index.last < part.index.first);
-        debug_assert!(parts.get(at).is_none_or(|next| part.index.last < next.index.first));
+        debug_assert!(
+            parts.get(at).is_none_or(|next| part.index.last < next.index.first),
+            "messages {} to {} of log {:#x} are not before those from {:?} on",
+            part.index.first,
+            part.index.last,
+            log.0,
+            parts.get(at).map(|next| next.index.first)
+        );
         parts.insert(at, part);
     }
 

@@ -362,7 +362,7 @@ fn a_member_that_lags_too_far_behind_gets_the_state() {
     cluster.nodes[0].kill();
     make_leader(&cluster, 2, "q");
     assert_eq!(read_all(&cluster, 2, 370), (50..420).collect::<Vec<_>>());
-    // What came so is kept as everything is.
+    // Messages that came so are kept as all others.
     let mut publisher = Publisher::open(&cluster, 2);
     publisher.publish(420..430);
     cluster.nodes[2].kill();

@@ -1,5 +1,5 @@
-//! What a replica gets that lacks entries which the others don't have any more: the state of a placement at another member, and the messages
-//! that this node lacks.
+//! A *difference*: the state of a placement at another member, and the messages of it that this node lacks. A replica gets it that lacks
+//! entries which the others don't have any more.
 //!
 //! A *state* is version 1 (1), length of the mark (4), the mark without copies, and for each queue its id (8), length (4) and whole state, see
 //! [`Checkpoint::encode_whole`]. Live messages aren't in it: they are asked for queue by queue, since they never change and have the same
@@ -162,10 +162,14 @@ fn decode_state(mut from: Bytes) -> Option<(AppliedMark, BTreeMap<LogId, Checkpo
 }
 
 impl Copied {
+    fn new(whole: Checkpoint, log: LogId) -> Self {
+        Self { whole, log, replica: Replica::default(), position: 0, pending: VecDeque::new() }
+    }
+
     fn drain(&mut self, durable: Position) {
         while let Some((position, number, payload)) = self.pending.pop_front_if(|(position, ..)| *position <= durable) {
             self.position = position;
-            // What came can be read: it was checked before it was appended.
+            // It can be read: it was checked before it was appended.
             let _ = self.replica.apply(QueueRecord::Message { number, payload: &payload });
         }
     }
@@ -174,6 +178,17 @@ impl Copied {
         let mut lacking = &self.whole.live - &self.replica.ledger.live_set();
         self.pending.iter().for_each(|(_, number, _)| _ = lacking.remove(*number));
         lacking
+    }
+
+    /// Number behind the last message that was appended.
+    fn end(&self) -> u64 {
+        self.pending.back().map_or(self.replica.ledger.next(), |(_, number, _)| number + 1)
+    }
+
+    /// Whether it lacks messages before one that was appended. The member that sent an earlier state may have been ahead of the one that sends
+    /// this one, so that they had left its queue. A log has its messages in order.
+    fn is_out_of_order(&self) -> bool {
+        self.lacks().min().is_some_and(|first| first < self.end())
     }
 }
 
@@ -204,20 +219,24 @@ pub fn are_same(one: &Bytes, other: &Bytes) -> bool {
     mark == other_mark && queues.len() == other_queues.len() && queues.iter().all(is_same)
 }
 
-impl Inner {
-    fn next_copy(&mut self) -> CopyNumber {
-        let used: BTreeSet<_> = self.placements.values().flat_map(|applied| applied.latest.copies.clone()).collect();
+impl PlacedReplicas {
+    /// Gives a copy a number, which is in the log before anything else of the copy.
+    fn next_copy(&self, placement: PlacementNumber, inner: &mut Inner) -> CopyNumber {
+        let used: BTreeSet<_> = inner.placements.values().flat_map(|applied| applied.latest.copies.clone()).collect();
+        let mut next = inner.last_copy;
         loop {
-            self.last_copy =
-                if self.last_copy < CopyNumber::MAX { CopyNumber(self.last_copy.0 + 1) } else { CopyNumber(1) };
-            if !used.contains(&self.last_copy) {
-                return self.last_copy;
+            next = if next < CopyNumber::MAX { CopyNumber(next.0 + 1) } else { CopyNumber(1) };
+            if !used.contains(&next) {
+                break;
             }
         }
+        inner.last_copy = next;
+        let applied = inner.placements.entry(placement).or_default();
+        let mark = AppliedMark { last_copy: next, ..AppliedMark::clone(&applied.latest) };
+        self.append_mark(placement, mark, applied);
+        next
     }
-}
 
-impl PlacedReplicas {
     /// The state of a placement as far as this node has it for good, for another member. `placement_of` says what the metadata knows of a queue.
     /// `None` while it isn't known of some queue: the metadata lags behind.
     pub fn save(
@@ -230,7 +249,8 @@ impl PlacedReplicas {
         inner.drain(durable);
         let mut to = vec![VERSION];
         let mark = inner.placements.get(&placement).map(|applied| applied.kept.clone()).unwrap_or_default();
-        let encoded = AppliedMark { copies: Vec::new(), ..AppliedMark::clone(&mark) }.encode();
+        let of_this_node = AppliedMark { copies: Vec::new(), last_copy: CopyNumber(0), ..AppliedMark::clone(&mark) };
+        let encoded = of_this_node.encode();
         to.put_u32_le(encoded.len() as u32);
         to.put_slice(&encoded);
         let mut queues: Vec<_> = inner.queues.iter_mut().collect();
@@ -250,7 +270,7 @@ impl PlacedReplicas {
         Some((mark.state.clone(), to.into()))
     }
 
-    /// Takes a state of another member, and returns what is lacking. What came for an earlier state is used. Everything that was applied here has
+    /// Takes a state of another member, and returns what is lacking. Messages that came for an earlier state are used. Everything that was applied here has
     /// to be durable.
     ///
     /// # Errors
@@ -262,9 +282,9 @@ impl PlacedReplicas {
         let inner = &mut *inner;
         inner.drain(durable);
         let all = queues.keys().copied().collect();
-        let (copy, mut before) = match inner.differences.remove(&placement) {
+        let (mut copy, mut before) = match inner.differences.remove(&placement) {
             Some(Difference { copy, queues, .. }) => (copy, queues),
-            None => (inner.next_copy(), BTreeMap::new()),
+            None => (self.next_copy(placement, inner), BTreeMap::new()),
         };
         let mut copied = BTreeMap::new();
         for (queue, whole) in queues {
@@ -274,14 +294,20 @@ impl PlacedReplicas {
             }
             let new = match before.remove(&queue) {
                 Some(earlier) => Copied { whole, ..earlier },
-                None => {
-                    let (log, replica) = (log_of_copy(queue, copy), Replica::default());
-                    Copied { whole, log, replica, position: 0, pending: VecDeque::new() }
-                }
+                None => Copied::new(whole, log_of_copy(queue, copy)),
             };
             copied.insert(queue, new);
         }
-        before.into_values().for_each(|copied| self.store.forget(copied.log));
+        let mut left: Vec<LogId> = before.into_values().map(|copied| copied.log).collect();
+        if copied.values().any(Copied::is_out_of_order) {
+            copy = self.next_copy(placement, inner);
+            let anew = |(queue, Copied { whole, log, .. }): (LogId, Copied)| {
+                left.push(log);
+                (queue, Copied::new(whole, log_of_copy(queue, copy)))
+            };
+            copied = copied.into_iter().map(anew).collect();
+        }
+        left.into_iter().for_each(|log| self.store.forget(log));
         let lacking = copied.iter().map(|(queue, copied)| Lacking { queue: *queue, numbers: copied.lacks() });
         let lacking = lacking.filter(|lacking| !lacking.numbers.is_empty()).collect();
         inner.differences.insert(placement, Difference { mark, copy, queues: copied, all });
@@ -332,9 +358,9 @@ impl PlacedReplicas {
         let mut inner = self.inner.lock();
         let copied = inner.differences.get_mut(&placement).and_then(|difference| difference.queues.get_mut(&queue));
         let copied = copied.ok_or("no state is being completed")?;
-        let mut lacking = copied.lacks();
+        let (mut lacking, end) = (copied.lacks(), copied.end());
         let is_wanted = |(number, payload): &(u64, Bytes)| {
-            lacking.remove(*number) && leveret_message::stored::lengths(payload).is_ok()
+            *number >= end && lacking.remove(*number) && leveret_message::stored::lengths(payload).is_ok()
         };
         let wanted: Vec<_> = messages.into_iter().filter(is_wanted).collect();
         if wanted.is_empty() {
@@ -382,7 +408,8 @@ impl PlacedReplicas {
         if !difference.queues.is_empty() {
             copies.push(difference.copy);
         }
-        difference.mark = AppliedMark { state, copies, ..std::mem::take(&mut difference.mark) };
+        let last_copy = inner.last_copy;
+        difference.mark = AppliedMark { state, copies, last_copy, ..std::mem::take(&mut difference.mark) };
         let mark = difference.mark.encode();
         let wholes: Vec<_> =
             difference.queues.values().map(|copied| (copied.log, copied.whole.encode_whole())).collect();
@@ -446,7 +473,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_and_answers_are_found_again_and_cut_ones_are_refused() {
+    fn questions_and_answers_are_found_again_cut_ones_refused() {
         let question = Question { index: 7, queue: LogId(3), from: 99 };
         let bytes = question.encode();
         assert_eq!(Question::decode(&bytes), Some(question));

@@ -4,7 +4,8 @@
 //! Version 1 (1), term and index of the last entry (8 + 8), the placement's clock (8), term of its last leader's entries (8), number of the
 //! next of these (8), term and index of the entry with the members (8 + 8), number of writers (4), of each its number (8), that of its last
 //! publish (8), and the number (4) of those that were accepted in part, with number (8) and accepted messages (4) of each; the number (2) of
-//! copies and of each its number (2); then the members as in that entry. All integers are little endian.
+//! copies and of each its number (2); the last number that a copy was given (2); then the members as in that entry. All integers are little
+//! endian.
 
 use std::collections::BTreeMap;
 
@@ -58,6 +59,9 @@ pub struct AppliedMark {
     pub writers: BTreeMap<u64, WriterMark>,
     /// Copies of this node that are complete, the oldest first: a queue is in the log of the last one of these that it has.
     pub(crate) copies: Vec<CopyNumber>,
+    /// The last number that a copy of this node was given by then. What is left of a copy that was never completed may outlive what is known
+    /// of it, so that its number isn't given again.
+    pub(super) last_copy: CopyNumber,
 }
 
 impl AppliedMark {
@@ -88,7 +92,7 @@ impl AppliedMark {
             }
         }
         to.put_u16_le(self.copies.len() as u16);
-        self.copies.iter().for_each(|copy| to.put_u16_le(copy.0));
+        self.copies.iter().chain([&self.last_copy]).for_each(|copy| to.put_u16_le(copy.0));
         to.put_slice(members);
         to
     }
@@ -114,8 +118,9 @@ impl AppliedMark {
         for _ in 0..from.try_get_u16_le().ok()? {
             copies.push(CopyNumber(from.try_get_u16_le().ok()?));
         }
+        let last_copy = CopyNumber(from.try_get_u16_le().ok()?);
         let state = PlacedState { applied, members_at, members: from.to_vec(), clock };
-        Some(Self { state, next: (next_term, next), writers, copies })
+        Some(Self { state, next: (next_term, next), writers, copies, last_copy })
     }
 }
 
@@ -130,7 +135,7 @@ mod tests {
         let writer = WriterMark { last: 8, in_part: [(5, 0), (7, 2)].into() };
         let writers = [(1, WriterMark::default()), (2, writer)].into();
         let copies = vec![CopyNumber(3), CopyNumber(1)];
-        let mark = AppliedMark { state, next: (3, 9), writers, copies };
+        let mark = AppliedMark { state, next: (3, 9), writers, copies, last_copy: CopyNumber(4) };
         let bytes = mark.encode();
         assert_eq!(AppliedMark::decode(&bytes), Some(mark));
         assert!((0..bytes.len() - 1).all(|length| AppliedMark::decode(&bytes[..length]).is_none()));

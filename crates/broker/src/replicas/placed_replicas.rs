@@ -65,12 +65,12 @@ pub(super) struct Applied {
     /// Its ticket.
     pub last: Ticket,
     /// Entries in the store that the replicas don't have.
-    pub pending: VecDeque<Pending>,
+    pub pending: VecDeque<PendingEntry>,
     /// Every member has all entries below this index, as far as the leader has said.
     pub held_below: u64,
 }
 
-pub(super) struct Pending {
+pub(super) struct PendingEntry {
     position: Position,
     mark: Arc<AppliedMark>,
     commands: Vec<Command>,
@@ -122,7 +122,8 @@ impl PlacedReplicas {
             let kept = Kept { replica, log, placement: placement_of(queue), position };
             left.extend(inner.queues.insert(queue, kept).map(|older| older.log));
         }
-        inner.last_copy = copies.into_iter().max().unwrap_or_default().max(inner.last_copy);
+        let of_marks = inner.placements.values().map(|applied| applied.latest.last_copy).max();
+        inner.last_copy = of_marks.unwrap_or_default().max(inner.last_copy);
         left
     }
 
@@ -224,10 +225,19 @@ impl PlacedReplicas {
         let mark = Arc::new(mark);
         let log_of = |queue: LogId| inner.queues.get(&queue).map_or(queue, |kept| kept.log);
         let ticket = self.append(placement, &commands, &mark, &log_of);
-        let pending = Pending { position: ticket.place().number(), mark: mark.clone(), commands };
+        let pending = PendingEntry { position: ticket.place().number(), mark: mark.clone(), commands };
         applied.pending.push_back(pending);
         (applied.latest, applied.last) = (mark, ticket);
         Ok(AppliedHere { sequence, ticket })
+    }
+
+    /// Appends a mark of its own.
+    pub(super) fn append_mark(&self, placement: PlacementNumber, mark: AppliedMark, applied: &mut Applied) {
+        let mark = Arc::new(mark);
+        let ticket = self.append(placement, &[], &mark, &|queue| queue);
+        let position = ticket.place().number();
+        applied.pending.push_back(PendingEntry { position, mark: mark.clone(), commands: Vec::new() });
+        (applied.latest, applied.last) = (mark, ticket);
     }
 
     /// Appends an entry to the store, with its mark.

@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_that_joins_gets_replicas_of_placements_that_lack_one() {
+    fn a_member_that_joins_gets_replicas_where_one_is_missing() {
         let mut model = cluster(2);
         let home = declare(&mut model, "orders", &[]);
         assert_eq!(*placement(&model, home).members, [1, 0].map(MemberNumber));
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(*placement(&model, home).members, [1, 2].map(MemberNumber));
         join(&mut model, 3);
         assert_eq!(*placement(&model, home).members, [1, 2, 3].map(MemberNumber));
-        // Those who are there take the place at once.
+        // A member that is there takes the place at once.
         join(&mut model, 4);
         submit(&mut model, Command::ForgetMember { name: "node-2".into() });
         assert_eq!(*placement(&model, home).members, [1, 3, 4].map(MemberNumber));
