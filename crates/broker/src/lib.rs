@@ -20,6 +20,7 @@ pub mod connection_state;
 pub mod consumer_timeout;
 mod dead_letter;
 pub mod deferred;
+mod deferred_turn;
 pub mod direct;
 pub mod encryption;
 pub mod events;
