@@ -66,6 +66,7 @@ pub mod quota;
 pub mod reads;
 mod recent_history;
 pub mod records;
+mod recovered_logs;
 pub mod recovered_shared;
 pub mod recovery;
 pub mod registry;
