@@ -99,22 +99,7 @@ impl Listeners {
         if !config.plugins.is_running("rabbitmq_mqtt") {
             (mqtt, mqtt_with_tls) = (Vec::new(), Vec::new());
         }
-        let cluster = if config.asks_for_cluster() { cluster_addresses(config)? } else { Vec::new() };
-        for address in cluster {
-            match this.chosen.listen(&CLUSTER, address, earlier) {
-                // A second node on the machine works alone, as before there were clusters.
-                Err(taken @ StartError::Listen { .. }) if config.cluster.classic_nodes().is_empty() => {
-                    warn!(
-                        "other nodes can't reach this one: {taken}; set cluster.listeners.tcp.default to another port"
-                    );
-                }
-                listening => {
-                    let socket = listening?;
-                    this.cluster_addresses.extend(socket.local_addr());
-                    this.cluster.push(socket);
-                }
-            }
-        }
+        this.listen_to_nodes(config, earlier)?;
         let mut listen = |kind: &'static ListenerKind, proxy_protocol, address, tls| {
             let socket = this.chosen.listen(kind, address, earlier)?;
             this.clients.push(Listener { kind, socket, tls, proxy_protocol });
@@ -149,8 +134,37 @@ impl Listeners {
                 .try_for_each(|address| listen(&MQTT_TLS, config.mqtt.proxy_protocol, address, Some(tls.clone())))?;
             this.tls.push(tls);
         }
+        this.listen_to_http(config, earlier)?;
+        Ok(this)
+    }
+
+    /// Opens the listeners for other nodes, if there is to be a cluster.
+    fn listen_to_nodes(&mut self, config: &Config, earlier: &ChosenPorts) -> Result<(), Box<dyn Error>> {
+        let cluster = if config.asks_for_cluster() { cluster_addresses(config)? } else { Vec::new() };
+        for address in cluster {
+            match self.chosen.listen(&CLUSTER, address, earlier) {
+                // A second node on the machine works alone, as before there were clusters.
+                Err(taken @ StartError::Listen { .. }) if config.cluster.classic_nodes().is_empty() => {
+                    warn!(
+                        "other nodes can't reach this one: {taken}; set cluster.listeners.tcp.default to another port"
+                    );
+                }
+                listening => {
+                    let socket = listening?;
+                    self.cluster_addresses.extend(socket.local_addr());
+                    self.cluster.push(socket);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the listeners of the HTTP API and of the metrics.
+    fn listen_to_http(&mut self, config: &Config, earlier: &ChosenPorts) -> Result<(), Box<dyn Error>> {
+        let login = config.certificate_login;
+        let patience = Duration::from_millis(config.ssl_handshake_timeout_ms);
         let mut listen = |kind: &'static ListenerKind, prefix, endpoint: &Endpoint, tls| {
-            let socket = this.chosen.listen(kind, http_address(endpoint)?, earlier)?;
+            let socket = self.chosen.listen(kind, http_address(endpoint)?, earlier)?;
             let limits = Limits { prefix, limits: endpoint.limits.clone(), descriptors: None };
             Ok::<_, StartError>(HttpListener { kind, socket, tls, limits })
         };
@@ -162,25 +176,25 @@ impl Listeners {
             }
             if let (kind, prefix, Some(TlsEndpoint { endpoint, tls })) = with_tls {
                 let tls = Tls::load(prefix, tls.clone(), patience, login)?;
-                this.tls.push(tls.clone());
+                self.tls.push(tls.clone());
                 opened.push(listen(kind, prefix, endpoint, Some(tls))?);
             }
             Ok::<_, StartError>(opened)
         };
         // As in RabbitMQ, a plugin that isn't enabled doesn't listen.
         if config.plugins.is_running("rabbitmq_management") {
-            this.http = open(
+            self.http = open(
                 (&HTTP, "management.tcp", config.plain_management()),
                 (&HTTPS, "management.ssl", config.management_ssl.as_ref()),
             )?;
         }
         if config.plugins.is_running("rabbitmq_prometheus") {
-            this.prometheus = open(
+            self.prometheus = open(
                 (&PROMETHEUS, "prometheus.tcp", config.plain_prometheus()),
                 (&PROMETHEUS_TLS, "prometheus.ssl", config.prometheus_ssl.as_ref()),
             )?;
         }
-        Ok(this)
+        Ok(())
     }
 
     /// The addresses of the HTTP listeners.

@@ -235,19 +235,7 @@ impl Process<'_> {
         let last_words = log.clone();
         let fatal = Arc::new(move |text: &str| end_the_process(text, &last_words));
         let mqtt = MqttNode::new(mqtt_settings(&config.mqtt));
-        let [mqtt310, mqtt311, mqtt50] = mqtt.protocols().map(Arc::new);
-        let mut options = NodeOptions::new(
-            config,
-            vec![
-                Arc::new(Amqp091Protocol),
-                Arc::new(Amqp10Protocol),
-                Arc::new(StreamProtocol::new(stream_settings(&config.stream))),
-                mqtt310,
-                mqtt311,
-                mqtt50,
-            ],
-            fatal,
-        );
+        let mut options = options(config, &mqtt, fatal);
         options.set_backends(config)?;
         options.cluster = listeners.cluster_options(config, &options, std::mem::take(&mut self.is_founding));
         if definitions.is_some() {
@@ -260,30 +248,9 @@ impl Process<'_> {
         tell(&report);
         let durability = durability(config);
         let api = Api::new(node.handle(), node_name(config), start.data_dir.clone(), durability.to_owned());
-        api.set_configuration(config.effective());
-        api.set_plugins(start.enabled_plugins.clone(), &config.plugins);
-        api.set_target_cluster_size(config.target_cluster_size);
-        api.set_rules(config.management_api.clone());
-        api.set_password_rule(password_rule);
-        api.set_log(log.clone());
-        if let Some(directory) = &config.trace_directory {
-            api.set_trace_directory(directory.into());
-        }
+        set_up(&api, config, start, password_rule, log);
         if let Some(definitions) = definitions {
-            let (size, wanted) = (api.cluster_size(), config.target_cluster_size);
-            if imports_now(node.is_member(), size, wanted) {
-                let loading =
-                    definitions.load(&api, config.definitions_skip_if_unchanged, config.definitions_skip_unsupported);
-                match node.side_runtime().block_on(loading)? {
-                    true => info!("definitions are loaded"),
-                    false => info!("definitions haven't changed since they were loaded"),
-                }
-            } else {
-                info!(
-                    "definitions aren't loaded yet: the cluster has {size} of {wanted} members \
-                     (cluster_formation.target_cluster_size_hint), and the node that completes it loads them"
-                );
-            }
+            load(definitions, &node, &api, config)?;
             node.finish_first_start()?;
         }
         // A recovery and an import aren't broken off: what they have begun is whole when the node stops.
@@ -330,15 +297,7 @@ impl Process<'_> {
 
         self.announce(&node, ports, config, start, !waits_for_nodes);
 
-        if let Some(change) = self.change.take() {
-            let (api, handle) = (api.clone(), node.handle());
-            node.spawn(async move {
-                if let Err(reason) = api.change_cluster(change).await {
-                    error!("{reason}");
-                    handle.change_failed(reason);
-                }
-            });
-        }
+        self.begin_change(&node, &api);
         let who = node.wait_for_signal();
         info!("{who}: closing connections and stopping");
         api.write_timeline();
@@ -356,6 +315,18 @@ impl Process<'_> {
         self.commands = None;
         node.stop(STOP_REASON);
         Ok(Ended::Process)
+    }
+
+    /// Begins the change of the cluster that this start is for, if there is one.
+    fn begin_change(&mut self, node: &Node, api: &Api) {
+        let Some(change) = self.change.take() else { return };
+        let (api, handle) = (api.clone(), node.handle());
+        node.spawn(async move {
+            if let Err(reason) = api.change_cluster(change).await {
+                error!("{reason}");
+                handle.change_failed(reason);
+            }
+        });
     }
 
     /// Reports that the node runs and, if it serves them, that clients may connect.
@@ -485,4 +456,46 @@ fn the_node_that_completes_the_cluster_loads_definitions() {
     assert!(imports_now(false, 1, 3), "it isn't part of a cluster");
     assert!(!imports_now(true, 1, 3) && !imports_now(true, 2, 3));
     assert!(imports_now(true, 3, 3) && imports_now(true, 4, 3) && imports_now(true, 1, 1));
+}
+
+/// The node's options, with the protocols that clients speak.
+fn options(config: &Config, mqtt: &MqttNode, fatal: Arc<dyn Fn(&str) + Send + Sync>) -> NodeOptions {
+    let [mqtt310, mqtt311, mqtt50] = mqtt.protocols().map(Arc::new);
+    let stream = Arc::new(StreamProtocol::new(stream_settings(&config.stream)));
+    NodeOptions::new(
+        config,
+        vec![Arc::new(Amqp091Protocol), Arc::new(Amqp10Protocol), stream, mqtt310, mqtt311, mqtt50],
+        fatal,
+    )
+}
+
+/// Gives the HTTP API what it shows and holds to.
+fn set_up(api: &Api, config: &Config, start: &Start, password_rule: PasswordRule, log: &Log) {
+    api.set_configuration(config.effective());
+    api.set_plugins(start.enabled_plugins.clone(), &config.plugins);
+    api.set_target_cluster_size(config.target_cluster_size);
+    api.set_rules(config.management_api.clone());
+    api.set_password_rule(password_rule);
+    api.set_log(log.clone());
+    if let Some(directory) = &config.trace_directory {
+        api.set_trace_directory(directory.into());
+    }
+}
+
+/// Loads definitions, if they are this node's to load.
+fn load(definitions: Definitions, node: &Node, api: &Api, config: &Config) -> Result<(), Box<dyn Error>> {
+    let (size, wanted) = (api.cluster_size(), config.target_cluster_size);
+    if !imports_now(node.is_member(), size, wanted) {
+        info!(
+            "definitions aren't loaded yet: the cluster has {size} of {wanted} members \
+             (cluster_formation.target_cluster_size_hint), and the node that completes it loads them"
+        );
+        return Ok(());
+    }
+    let loading = definitions.load(api, config.definitions_skip_if_unchanged, config.definitions_skip_unsupported);
+    match node.side_runtime().block_on(loading)? {
+        true => info!("definitions are loaded"),
+        false => info!("definitions haven't changed since they were loaded"),
+    }
+    Ok(())
 }

@@ -15,7 +15,6 @@ use leveret_model::{
 use leveret_queue::{DeleteIf, MemoryBudget, Place};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
-use thiserror::Error;
 
 use crate::addresses::AddressesElsewhere;
 use crate::alarms::{AlarmSource, Alarms};
@@ -40,7 +39,8 @@ use crate::queue_handle::{LiveAnswer, QueueRef};
 use crate::queue_metrics::QueueMetrics;
 use crate::quota::Quota;
 use crate::reads::{ReadJob, Reads};
-use crate::recovery::{Recovered, RecoveryError};
+use crate::recovered_logs::Logs;
+pub use crate::recovered_logs::StartError;
 use crate::registry::{ChangeRequest, EndOfQueues, Registry};
 use crate::remote::{self, Lanes};
 use crate::replicas::PlacedReplicas;
@@ -59,17 +59,6 @@ use crate::unowned::{Unowned, UnownedLog};
 use crate::views::Client;
 use crate::wait_for::WaitFor;
 use crate::wall_time::{Reading, WallStep, WallTime};
-
-/// The reason why a broker can't start.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// The disk failed.
-    #[error(transparent)]
-    Storage(#[from] StorageError),
-    /// The data directory can't be understood.
-    #[error(transparent)]
-    Recovery(#[from] RecoveryError),
-}
 
 /// No id of a queue, and none follows it.
 const NO_MORE_QUEUES: QueueId = QueueId(u64::MAX);
@@ -193,24 +182,13 @@ impl Broker {
         let first = options.first().expect("a node has a log");
         let body_files =
             BodyFiles { piece_bytes: settings.body_piece_bytes, ..BodyFiles::new(first.node_id, first.wal_id) };
-        let (mut logs, mut states, mut reports) = (Vec::new(), Vec::new(), Vec::new());
-        for (options, id) in options.into_iter().zip(0..) {
-            let mut state = Recovered::default();
-            let (log, report) = leveret_log::recover(disk, options, &mut state, now.monotonic)?;
-            state.check()?;
-            let log = Arc::new(LocalStream::new(StoreId(id), log));
-            log.set_time(now.monotonic);
-            logs.push(log);
-            states.push(state);
-            reports.push(report);
-        }
+        let Logs { logs, mut states, reports } = Logs::recover(disk, options, now)?;
         let commit = logs[0].clone();
         let streams = Arc::new(Streams::new(&logs, placing));
-        let late: Vec<_> = match settings.answers_late {
-            true => logs.iter().map(|log| Arc::new(LateStream::new(log.clone(), &streams))).collect(),
+        let late = match settings.answers_late {
+            true => join_late(&streams, &logs),
             false => Vec::new(),
         };
-        late.iter().zip(&logs).for_each(|(late, log)| streams.join(late.clone(), log.clone()));
         let reads = Arc::new(Reads::default());
         let notices = Arc::new(Notices::new(settings.node_name.clone(), settings.notice_vhosts.clone()));
         let wall = WallTime::new(now);
@@ -221,10 +199,8 @@ impl Broker {
         let found = body_files.list(disk).map_err(StorageError::Disk)?;
         let highest = found.last().into_iter().chain(states[0].shared.files.values()).max();
         let bodies = Bodies::new(body_files, highest.map_or(1, |id| id + 1));
-        let limits = SharedLimits {
-            copied_to_queues_max: settings.copied_to_queues_max,
-            body_file_from: settings.body_file_from,
-        };
+        let (copied_to_queues_max, body_file_from) = (settings.copied_to_queues_max, settings.body_file_from);
+        let limits = SharedLimits { copied_to_queues_max, body_file_from };
         let shared = std::mem::take(&mut states[0].shared);
         let shared = Arc::new(SharedMessages::new(shared, commit.clone(), bodies.clone(), limits));
         let mut model = std::mem::take(&mut states[0].model);
@@ -269,25 +245,12 @@ impl Broker {
             notices.clone(),
             now,
         ));
-        // A log is left alone unless the metadata, which is whole at a start, says that it had an owner and that this was deleted. A
-        // body file is left alone if anything is damaged, since a message that wasn't replayed may refer to it.
-        let is_whole = reports.iter().all(|report| report.damaged.is_empty());
-        let unowned = Unowned::default();
-        for ((log, state), report) in logs.iter().zip(&mut states).zip(&reports) {
-            let (deleted, kept): (Vec<LogId>, Vec<LogId>) =
-                state.orphans().into_iter().partition(|log| registry.has_given(QueueId(log.0)));
-            deleted.into_iter().for_each(|orphan| log.forget(orphan));
-            unowned.keep(kept.into_iter(), state, report.position, |references| shared.restore(references));
-        }
-        if is_whole {
+        let has_given = |log: LogId| registry.has_given(QueueId(log.0));
+        let unowned = Unowned::begin(&logs, &mut states, &reports, has_given, |references| shared.restore(references));
+        if reports.iter().all(|report| report.damaged.is_empty()) {
             shared.restored(&found);
         }
-        for (log, report) in logs.iter().zip(&reports) {
-            report.damaged.iter().for_each(|damage| stop_damaged(&registry, log.store_id(), damage));
-        }
-        let others: Vec<_> = reports.split_off(1).into_iter().flat_map(|report| report.damaged).collect();
-        let mut report = reports.remove(0);
-        report.damaged.extend(others);
+        let report = whole_report(&logs, reports, &registry);
         let quota = Arc::new(Quota::new(settings.quota.clone(), &settings.node_name));
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let group_slots = counters.iter().map(|_| Arc::default()).collect();
@@ -887,6 +850,24 @@ impl Broker {
 
 fn first_four(secret: &NameSecret) -> [u8; 4] {
     [secret[0], secret[1], secret[2], secret[3]]
+}
+
+/// Adds the streams of queues that answer in a later turn, one for each log.
+fn join_late(streams: &Arc<Streams>, logs: &[Arc<LocalStream>]) -> Vec<Arc<LateStream>> {
+    let late: Vec<_> = logs.iter().map(|log| Arc::new(LateStream::new(log.clone(), streams))).collect();
+    late.iter().zip(logs).for_each(|(late, log)| streams.join(late.clone(), log.clone()));
+    late
+}
+
+/// Fails the queues that damage hit. Returns the report of the first log, with the damage of all.
+fn whole_report(logs: &[Arc<LocalStream>], mut reports: Vec<Report>, registry: &Registry) -> Report {
+    for (log, report) in logs.iter().zip(&reports) {
+        report.damaged.iter().for_each(|damage| stop_damaged(registry, log.store_id(), damage));
+    }
+    let others: Vec<_> = reports.split_off(1).into_iter().flat_map(|report| report.damaged).collect();
+    let mut report = reports.remove(0);
+    report.damaged.extend(others);
+    report
 }
 
 /// Fails the queues that lost messages because their log was damaged.

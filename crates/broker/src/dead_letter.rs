@@ -18,7 +18,6 @@ use leveret_log::Wait;
 use leveret_message::headers::Headers;
 use leveret_message::{Batch, BatchBuilder, BatchPart, DeadLetter, MessageRef, Reason, StoredMessage, deaths};
 use leveret_model::{DeadLetterOptions, Queue, QueueId};
-use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{DeadRun, DeadTurn, QueueState};
 use leveret_routing::Routes;
 
@@ -29,8 +28,8 @@ use crate::headers::{MessageHeaders, ReleasedHeaders};
 use crate::log_lines::category;
 use crate::queue_handle::{Acceptance, Audience, LocalQueue, QueueRef};
 use crate::registry::Snapshot;
-use crate::streams::{StreamRef, Waiter};
-use crate::ticket::{Awaited, Ticket};
+use crate::streams::StreamRef;
+use crate::ticket::Ticket;
 use crate::time::Now;
 use crate::turn_budget::{ENQUEUE, QUEUE_RUN, TurnBudget, targets_max};
 use crate::wait_for::{WaitEnd, WaitFor};
@@ -41,61 +40,6 @@ fn room_for(queue: &QueueRef, part: BatchPart<'_>) -> u32 {
 }
 
 impl Broker {
-    /// Does a piece of a core's deferred work. Returns true if more can be done at once.
-    pub fn deferred_turn(self: &Arc<Self>, core: usize, now: Now) -> bool {
-        if !self.has_deferred_work(core, now) {
-            return false;
-        }
-        if core == 0 {
-            self.publish_notices(now);
-        }
-        let work = self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic);
-        let stream = work.as_ref().and_then(Work::needs_room_of).map(|queue| queue.stream());
-        let is_full = |stream: &StreamRef| !stream.has_room() || self.deferred.is_set_aside(core, stream.id());
-        let full = stream.cloned().filter(is_full);
-        match work {
-            Some(work) if let Some(full) = full => self.set_aside(core, &full, work),
-            Some(Work::DeadLetters(queue)) => {
-                self.move_dead_letters(core, &queue, now);
-                self.reads.dead_letters_left();
-            }
-            Some(Work::Due(queue)) => self.run_timers(&queue, now),
-            Some(Work::Refused(refused)) => self.move_refused(core, refused, now),
-            Some(Work::Moving(moving)) => {
-                self.go_on_moving(core, moving, now);
-                self.reads.dead_letters_left();
-            }
-            Some(Work::Ended(mut ended)) => {
-                ended.tell();
-                if !ended.is_empty() {
-                    self.deferred.tell_more(core, ended);
-                }
-            }
-            Some(Work::Deleted(queues)) => queues.iter().for_each(QueueRef::delete),
-            Some(Work::Asked(question)) => question(now),
-            Some(Work::History(copy)) => self.copy_history(core, copy, now),
-            Some(Work::Policies) => self.apply_policies(now),
-            None => {}
-        }
-        self.streams.announce();
-        self.has_deferred_work(core, now)
-    }
-
-    /// Sets work aside until a stream has room again.
-    pub(crate) fn set_aside(&self, core: usize, full: &StreamRef, work: Work) {
-        let id = full.id();
-        if self.deferred.set_aside(core, id, work) {
-            // There is no room because of records that aren't durable yet.
-            let (all, deferred) = (Ticket::new(id, full.appended()), self.deferred.clone());
-            full.notify(Awaited::durable(all), Waiter::Call(Box::new(move || deferred.take_up(core, id))));
-        }
-    }
-
-    /// Whether a core has work. The notices are work of the first one.
-    pub fn has_deferred_work(&self, core: usize, now: Now) -> bool {
-        self.deferred.has_work(core, core == 0 && !self.notices.is_empty(), now.monotonic)
-    }
-
     /// Whether dead letters are in flight: a clean stop waits for them, because otherwise they would be back in their queues
     /// after it.
     pub fn has_dead_letters(&self) -> bool {
@@ -103,7 +47,8 @@ impl Broker {
         self.deferred.has_letters() || snapshot.queues.values().filter_map(QueueRef::home).any(|home| home.moving() > 0)
     }
 
-    fn move_dead_letters(&self, core: usize, queue: &LocalQueue, now: Now) {
+    /// Moves the next dead letters of a queue, as many as a turn has work for.
+    pub(crate) fn move_dead_letters(&self, core: usize, queue: &LocalQueue, now: Now) {
         let DeadTurn::Move(mut runs) = queue.dead_turn() else { return };
         if queue.keeps_dead_letters() {
             return self.move_kept_letters(core, queue, runs, now);
@@ -154,7 +99,8 @@ impl Broker {
         }
     }
 
-    fn move_refused(&self, core: usize, refused: Refused, now: Now) {
+    /// Moves messages that a queue refused, as many as a turn has work for.
+    pub(crate) fn move_refused(&self, core: usize, refused: Refused, now: Now) {
         let Refused { queue, batch, index, count } = refused;
         let mut letters = Letters::new(self, &queue, now);
         let all = DeadRun { batch, index, count, first: 0, reason: Reason::MaxLen, durable: false, failures: 0 };
@@ -171,7 +117,7 @@ impl Broker {
 
     /// Continues a move, as far as the turn allows: finds the targets, publishes to those in other streams, and once these have
     /// theirs, to the others as one group.
-    fn go_on_moving(&self, core: usize, mut moving: Box<Moving>, now: Now) {
+    pub(crate) fn go_on_moving(&self, core: usize, mut moving: Box<Moving>, now: Now) {
         let mut budget = TurnBudget::new(self.settings.turn_work_max);
         if moving.group.is_none() && moving.is_of_queue && moving.queue.state() != QueueState::Running {
             // It has failed meanwhile: its messages on disk die again after a restart.
@@ -189,7 +135,7 @@ impl Broker {
         }
         if !moving.is_elsewhere {
             if let Some(full) = moving.full_elsewhere() {
-                return self.set_aside(core, &full, Work::Moving(moving));
+                return self.deferred.set_aside(core, &full, Work::Moving(moving));
             }
             moving.is_elsewhere = true;
             let wait = self.publish_elsewhere(&mut moving, now);

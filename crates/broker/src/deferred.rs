@@ -23,7 +23,8 @@ use crate::history_copy::HistoryCopy;
 use crate::outbox::Wake;
 use crate::policy_walk::PolicyWalk;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
-use crate::ticket::StreamId;
+use crate::streams::{StreamRef, Waiter};
+use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::{Nanos, Now};
 use crate::turn_budget::DELETED_QUEUES;
 
@@ -398,8 +399,18 @@ impl Deferred {
         self.cores[core].waiting.lock().set_aside.contains_key(&stream)
     }
 
+    /// Sets work aside until a stream has room again.
+    pub(crate) fn set_aside(self: &Arc<Self>, core: usize, full: &StreamRef, work: Work) {
+        let stream = full.id();
+        if self.keep_aside(core, stream, work) {
+            // There is no room because of records that aren't durable yet.
+            let (all, deferred) = (Ticket::new(stream, full.appended()), self.clone());
+            full.notify(Awaited::durable(all), Waiter::Call(Box::new(move || deferred.take_up(core, stream))));
+        }
+    }
+
     /// Sets work aside until [`Deferred::take_up`]. Returns whether it is the first of this stream.
-    pub(crate) fn set_aside(&self, core: usize, stream: StreamId, work: Work) -> bool {
+    fn keep_aside(&self, core: usize, stream: StreamId, work: Work) -> bool {
         let mut waiting = self.cores[core].waiting.lock();
         if let Work::Refused(refused) = &work {
             waiting.refused_bytes += refused.bytes();
@@ -410,7 +421,7 @@ impl Deferred {
     }
 
     /// Takes up the work that waited for room in this stream.
-    pub(crate) fn take_up(&self, core: usize, stream: StreamId) {
+    fn take_up(&self, core: usize, stream: StreamId) {
         let mut waiting = self.cores[core].waiting.lock();
         let all = waiting.set_aside.remove(&stream).unwrap_or_default();
         // In their order, and before what came later. A move whose group is open stays the first.

@@ -36,6 +36,8 @@ pub enum Bug {
     ConfirmGone,
     /// A publish that a queue refused is confirmed, if the queue answers later.
     ConfirmRefused,
+    /// The answer to a get whose asker is gone is kept: its message doesn't return to the queue.
+    KeepAnswer,
     /// The log doesn't say that messages left for another queue.
     ForgetMoved,
     /// The log doesn't say that dead letters, or messages of a delayed exchange that came due, left for their targets.

@@ -75,7 +75,7 @@ impl Broker {
         match unread {
             None if is_done => self.history_sent(copy),
             None => match full {
-                Some(full) => self.set_aside(core, &full, Work::History(copy)),
+                Some(full) => self.deferred.set_aside(core, &full, Work::History(copy)),
                 None => self.deferred.copy_more(core, copy),
             },
             Some(from) => {

@@ -4,14 +4,16 @@
 //! every checkpoint has its state as the start found it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use leveret_log::{LiveState, LogId, Position};
+use leveret_log::{LiveState, LogId, Position, Report};
 use leveret_model::QueueId;
 use leveret_queue::References;
 use parking_lot::Mutex;
 
 use crate::records::live_state_of;
 use crate::recovery::Recovered;
+use crate::streams::{LocalStream, Store as _};
 
 /// The logs of a stream without an owner.
 #[derive(Default)]
@@ -36,9 +38,30 @@ pub struct UnownedLog {
 }
 
 impl Unowned {
+    /// Forgets the logs that no queue owns any more, and keeps those of which that isn't sure. `refer` takes the messages of the shared log that
+    /// each of them needs.
+    ///
+    /// A log is left alone unless the metadata, which is whole at a start, says that it had an owner (`has_given`) and that this was deleted.
+    /// A body file is left alone if anything is damaged, since a message that wasn't replayed may refer to it.
+    pub(crate) fn begin(
+        logs: &[Arc<LocalStream>],
+        states: &mut [Recovered],
+        reports: &[Report],
+        has_given: impl Fn(LogId) -> bool,
+        refer: impl Fn(&References),
+    ) -> Self {
+        let this = Self::default();
+        for ((log, state), report) in logs.iter().zip(states).zip(reports) {
+            let (deleted, kept): (Vec<LogId>, Vec<LogId>) =
+                state.orphans().into_iter().partition(|log| has_given(*log));
+            deleted.into_iter().for_each(|orphan| log.forget(orphan));
+            this.keep(kept.into_iter(), state, report.position, &refer);
+        }
+        this
+    }
+
     /// Takes these logs out of what a start recovered. `position` is that of the last record.
-    /// `refer` takes the messages of the shared log that each of them needs.
-    pub(crate) fn keep(
+    fn keep(
         &self,
         logs: impl Iterator<Item = LogId>,
         recovered: &mut Recovered,

@@ -406,62 +406,8 @@ pub(crate) fn load_file(
     if footer != header.footer() {
         return unusable(footer_at..length, "the footer is wrong".into());
     }
-    let mut window = Window::default();
-    let mut entries = Vec::new();
-    let mut damaged = Vec::new();
-    let mut lost: Vec<LostEntries> = Vec::new();
-    let mut mended = Vec::new();
-    let mut offset = HEADER_BYTES as u64 + rows_length;
-    while offset < footer_at {
-        let last: Option<LogId> = entries.last().map(|place: &EntryPlace| place.log);
-        let Some((entry, length)) = entry_at(disk, &name, &mut window, offset, footer_at)? else {
-            let next = next_entry(disk, &name, &mut window, offset + ENTRY_BYTES as u64, footer_at, last)?;
-            let (end, before) = next.map_or((footer_at, None), |(at, log)| (at, Some(log)));
-            let bytes = window.fetch(
-                disk,
-                Wanted { file: &name, end: footer_at, offset, length: (end - offset) as usize, chunk: CHUNK_BYTES },
-            )?;
-            let lost_here = LostEntries {
-                range: offset..end,
-                first: last.map_or(LogId(0), |last| LogId(last.0.saturating_add(1))),
-                last: before.map_or(LogId(u64::MAX), |log| LogId(log.0.saturating_sub(1))),
-            };
-            match lost_here.mend(&bytes) {
-                Some((place, state)) => {
-                    restore(state, place.deleted.is_some());
-                    entries.push(place);
-                    mended.push(offset..end);
-                }
-                None => lost.push(lost_here),
-            }
-            offset = end;
-            continue;
-        };
-        let place = EntryPlace::of(&entry, offset, length);
-        // A read with wrong bytes may succeed the next time, and the caller may be past the point where it could begin anew.
-        let state = disk::repeat(disk, |disk| {
-            let bytes = window
-                .fetch(
-                    disk,
-                    Wanted { file: &name, end: footer_at, offset, length: length as usize, chunk: CHUNK_BYTES },
-                )
-                .map_err(Some)?;
-            decode_state(&entry, &bytes).ok_or_else(|| {
-                window.forget();
-                None
-            })
-        });
-        let state = match state {
-            Err(Some(error)) => return Err(error),
-            state => state.ok(),
-        };
-        match state {
-            Some(state) => restore(state, place.deleted.is_some()),
-            None => damaged.push(place),
-        }
-        entries.push(place);
-        offset += length;
-    }
+    let from = HEADER_BYTES as u64 + rows_length;
+    let Entries { entries, mut damaged, mut lost, mended } = read_entries(disk, &name, from..footer_at, &mut restore)?;
     let found = (entries.len() + lost.len()) as u64;
     let logs = u64::from(header.logs);
     if let Some(wrong) = lost.first().filter(|_| found > logs) {
@@ -491,6 +437,78 @@ pub(crate) fn load_file(
         missing,
         mended,
     }))
+}
+
+/// The entries of a checkpoint.
+struct Entries {
+    entries: Vec<EntryPlace>,
+    damaged: Vec<EntryPlace>,
+    lost: Vec<LostEntries>,
+    /// Places of entries of whose heads one byte is wrong, and known.
+    mended: Vec<Range<u64>>,
+}
+
+/// Reads the entries in a range of a checkpoint's file, and passes their states to `restore`.
+fn read_entries(
+    disk: &dyn Disk,
+    name: &Arc<str>,
+    range: Range<u64>,
+    restore: &mut impl FnMut(LiveState, bool),
+) -> Result<Entries, DiskError> {
+    let mut window = Window::default();
+    let mut entries = Vec::new();
+    let mut damaged = Vec::new();
+    let mut lost: Vec<LostEntries> = Vec::new();
+    let mut mended = Vec::new();
+    let (mut offset, footer_at) = (range.start, range.end);
+    while offset < footer_at {
+        let last: Option<LogId> = entries.last().map(|place: &EntryPlace| place.log);
+        let Some((entry, length)) = entry_at(disk, name, &mut window, offset, footer_at)? else {
+            let next = next_entry(disk, name, &mut window, offset + ENTRY_BYTES as u64, footer_at, last)?;
+            let (end, before) = next.map_or((footer_at, None), |(at, log)| (at, Some(log)));
+            let bytes = window.fetch(
+                disk,
+                Wanted { file: name, end: footer_at, offset, length: (end - offset) as usize, chunk: CHUNK_BYTES },
+            )?;
+            let lost_here = LostEntries {
+                range: offset..end,
+                first: last.map_or(LogId(0), |last| LogId(last.0.saturating_add(1))),
+                last: before.map_or(LogId(u64::MAX), |log| LogId(log.0.saturating_sub(1))),
+            };
+            match lost_here.mend(&bytes) {
+                Some((place, state)) => {
+                    restore(state, place.deleted.is_some());
+                    entries.push(place);
+                    mended.push(offset..end);
+                }
+                None => lost.push(lost_here),
+            }
+            offset = end;
+            continue;
+        };
+        let place = EntryPlace::of(&entry, offset, length);
+        // A read with wrong bytes may succeed the next time, and the caller may be past the point where it could begin anew.
+        let state = disk::repeat(disk, |disk| {
+            let bytes = window
+                .fetch(disk, Wanted { file: name, end: footer_at, offset, length: length as usize, chunk: CHUNK_BYTES })
+                .map_err(Some)?;
+            decode_state(&entry, &bytes).ok_or_else(|| {
+                window.forget();
+                None
+            })
+        });
+        let state = match state {
+            Err(Some(error)) => return Err(error),
+            state => state.ok(),
+        };
+        match state {
+            Some(state) => restore(state, place.deleted.is_some()),
+            None => damaged.push(place),
+        }
+        entries.push(place);
+        offset += length;
+    }
+    Ok(Entries { entries, damaged, lost, mended })
 }
 
 /// The head that these bytes begin with and the length of its entry, if the head is right and the entry at `at` ends before `end`.

@@ -306,11 +306,6 @@ impl Api {
         u64::try_from(self.inner.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Whether the node is a member of a cluster.
-    pub(crate) fn is_member(&self) -> bool {
-        self.cluster_seen().member.is_some()
-    }
-
     /// Number of members of the cluster; 1 if the node is alone.
     #[must_use]
     pub fn cluster_size(&self) -> u32 {

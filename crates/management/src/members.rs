@@ -42,6 +42,11 @@ impl Api {
         self.node().cluster().map(|cluster| cluster.seen()).unwrap_or_default()
     }
 
+    /// Whether the node is a member of a cluster.
+    pub(crate) fn is_member(&self) -> bool {
+        self.cluster_seen().member.is_some()
+    }
+
     /// The other members of the cluster.
     pub(crate) fn other_members(&self) -> Vec<OtherMember> {
         let seen = self.cluster_seen();

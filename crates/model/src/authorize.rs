@@ -233,41 +233,14 @@ pub fn authorize_client(
     client_id: Option<&str>,
     action: Action<'_>,
 ) -> Result<Permit, Refused> {
-    let user = &**who.name();
-    let is_administrator = || who.has_tag(topology, "administrator");
-    if matches!(action, Action::Administer | Action::ImportDefinitions) {
-        if !is_administrator() {
-            return Err(not_administrator(user));
-        }
-        let scope = match action {
-            Action::Administer => Scope::Administer,
-            _ => Scope::Import { user: who.name().clone() },
-        };
-        return Ok(Permit { scope, actor: who.name().clone() });
-    }
-    if action == Action::SetParameters {
-        return match who.has_tag(topology, "policymaker") || is_administrator() {
-            true => Ok(Permit { scope: Scope::Parameters, actor: who.name().clone() }),
-            false => Err(Refused::access(format!("user '{user}' lacks the tag 'policymaker'"))),
-        };
-    }
-    if action == Action::SetPolicies {
-        let enters = || match Judge::of(topology, who, vhost) {
-            Some(judge) => judge.enters().map(|()| true),
-            None => Ok(false),
-        };
-        return match is_administrator() || who.has_tag(topology, "policymaker") && enters()? {
-            true => Ok(Permit { scope: Scope::Policies { vhost: vhost.into() }, actor: who.name().clone() }),
-            false => Err(Refused::access(format!(
-                "user '{user}' lacks the tag 'policymaker', or has no permissions in vhost '{vhost}'"
-            ))),
-        };
+    if let Some(permit) = authorize_by_tags(topology, who, vhost, action)? {
+        return Ok(permit);
     }
     let Some(vhost_name) = topology.vhost(vhost) else {
         return Err(Refused::new(RefusedKind::NotAllowed, format!("vhost {vhost} not found")));
     };
     let Some(judge) = Judge::of(topology, who, vhost) else {
-        return Err(not_entering(user, vhost));
+        return Err(not_entering(who.name(), vhost));
     };
     judge.enters()?;
     let check = |right: Right, resource: Resource<'_>| judge.check(right, resource);
@@ -336,6 +309,43 @@ pub fn authorize_client(
         scope: Scope::Vhost { user: who.name().clone(), vhost: vhost_name.clone() },
         actor: who.name().clone(),
     })
+}
+
+/// The permit for an action that depends on the identity's tags; `None` if the action depends on permissions in a vhost.
+///
+/// # Errors
+/// As [`authorize`].
+fn authorize_by_tags(
+    topology: &Topology,
+    who: &Identity,
+    vhost: &str,
+    action: Action<'_>,
+) -> Result<Option<Permit>, Refused> {
+    let user = &**who.name();
+    let is_administrator = || who.has_tag(topology, "administrator");
+    let permit = |scope| Ok(Some(Permit { scope, actor: who.name().clone() }));
+    match action {
+        Action::Administer | Action::ImportDefinitions if !is_administrator() => Err(not_administrator(user)),
+        Action::Administer => permit(Scope::Administer),
+        Action::ImportDefinitions => permit(Scope::Import { user: who.name().clone() }),
+        Action::SetParameters => match who.has_tag(topology, "policymaker") || is_administrator() {
+            true => permit(Scope::Parameters),
+            false => Err(Refused::access(format!("user '{user}' lacks the tag 'policymaker'"))),
+        },
+        Action::SetPolicies => {
+            let enters = || match Judge::of(topology, who, vhost) {
+                Some(judge) => judge.enters().map(|()| true),
+                None => Ok(false),
+            };
+            match is_administrator() || who.has_tag(topology, "policymaker") && enters()? {
+                true => permit(Scope::Policies { vhost: vhost.into() }),
+                false => Err(Refused::access(format!(
+                    "user '{user}' lacks the tag 'policymaker', or has no permissions in vhost '{vhost}'"
+                ))),
+            }
+        }
+        _ => Ok(None),
+    }
 }
 
 /// An identity in a vhost, and the source of what it may do there.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::cores::Population;
+use crate::population::Population;
 
 /// Number of descriptors that a node should have: as many as RabbitMQ's packages ask for.
 const WANTED: u64 = 65_536;

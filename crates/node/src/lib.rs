@@ -32,6 +32,7 @@ mod memory;
 mod next_start;
 mod node;
 pub mod offline;
+mod population;
 mod ports;
 mod random;
 mod signals;

@@ -30,7 +30,7 @@ impl Session {
     /// Settles one delivery, or all up to it. If there are many, as many as this turn allows.
     fn settle(&mut self, channel: u16, (tag, multiple): (u64, bool), settlement: Settlement, now: Now) -> Result<()> {
         let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
-        let (settled, up_to) = match entry.unsettled.settle(tag, multiple, &mut self.client.budget) {
+        let (settled, up_to) = match entry.unsettled_mut().settle(tag, multiple, &mut self.client.budget) {
             Some(found) => found,
             None => return Err(unknown_tag(tag)),
         };
@@ -50,7 +50,7 @@ impl Session {
                 for Settled { source, runs } in settled {
                     let count = runs.iter().map(Run::count).sum();
                     entry.count_acked(source, count, now.monotonic);
-                    let source = entry.unsettled.source(source);
+                    let source = entry.unsettled().source(source);
                     self.client.counters.acked_of(counted_as(source.queue.info())).add(count);
                     self.acks.add(source, runs);
                 }
@@ -108,7 +108,7 @@ impl Session {
     pub(super) fn requeue_unsent(&mut self, channel: Option<u16>, now: Now) {
         for (channel, tag) in self.contents.unsent(channel) {
             let Some(entry) = self.channels.get_mut(&channel) else { continue };
-            if let Some((settled, _)) = entry.unsettled.settle(tag, false, &mut TurnBudget::unlimited()) {
+            if let Some((settled, _)) = entry.unsettled_mut().settle(tag, false, &mut TurnBudget::unlimited()) {
                 self.settled(channel, settled, Settlement::Requeue { failed: false }, now);
             }
         }
@@ -119,7 +119,7 @@ impl Session {
 fn give_back(channel: &Channel, settled: Vec<Settled>, settlement: Settlement, now: Now) {
     let mut by_queue = ByQueue::default();
     for Settled { source, runs } in settled {
-        let source = channel.unsettled.source(source);
+        let source = channel.unsettled().source(source);
         if let Settlement::Reject { failed } = settlement {
             source.queue.settle(
                 Deliveries::of(source.consumer, &runs),

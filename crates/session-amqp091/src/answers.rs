@@ -67,7 +67,7 @@ impl Session {
 
     pub(crate) fn note_confirming(&mut self, number: u16) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        if !std::mem::replace(&mut channel.is_confirming, true) {
+        if channel.begin_confirming() {
             self.confirming.push(number);
         }
     }

@@ -24,13 +24,13 @@ impl Session {
         self.channel(channel)?;
         let tag = cancel.consumer_tag.as_bytes();
         self.cancel_replies(channel, tag);
-        let key = self.channel(channel)?.consumers.get(tag).copied();
+        let key = self.channel(channel)?.consumer(tag);
         // An auto-delete queue is deleted with its last consumer: a client that knows that the consumer has ended must
         // not find it.
         let mut gone_at = GoneAt::default();
         if let Some(consumer) = key.and_then(|key| self.forget_consumer(key)) {
-            let left = consumer.queue.cancel(consumer.id, now.monotonic);
-            gone_at = self.client.delete_if_unused(&consumer.queue, left, now);
+            let left = consumer.queue().cancel(consumer.id(), now.monotonic);
+            gone_at = self.client.delete_if_unused(consumer.queue(), left, now);
         }
         let answer = match cancel.nowait {
             true => Answer::Nothing,
@@ -44,9 +44,9 @@ impl Session {
         let consumer = self.consumers.remove(&key)?;
         self.client.account.give(Kind::Consumers, 1);
         self.client.consumer_closed(&consumer.event());
-        if let Some(channel) = self.channels.get_mut(&consumer.channel) {
-            channel.consumers.remove(&consumer.tag);
-            channel.unsettled.end_source(consumer.source);
+        if let Some(channel) = self.channels.get_mut(&consumer.channel()) {
+            channel.remove_consumer(consumer.tag());
+            channel.unsettled_mut().end_source(consumer.source());
         }
         Some(consumer)
     }
@@ -61,10 +61,10 @@ impl Session {
 
     /// Notifies the client that the broker ended a consumer, if the client knows such a notice.
     pub(super) fn send_cancel(&mut self, consumer: &Consumer) {
-        let is_open = self.channels.get(&consumer.channel).is_some_and(|channel| !channel.closing);
-        if is_open && self.client_knows_cancel {
-            let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(&consumer.tag), nowait: true });
-            encode_method(self.out(consumer.channel), consumer.channel, &method);
+        let is_open = self.channels.get(&consumer.channel()).is_some_and(|channel| !channel.is_closing());
+        if is_open && self.negotiated.knows_cancel() {
+            let method = Method::BasicCancel(basic::Cancel { consumer_tag: short(consumer.tag()), nowait: true });
+            encode_method(self.out(consumer.channel()), consumer.channel(), &method);
         }
     }
 }

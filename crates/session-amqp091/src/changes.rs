@@ -31,7 +31,7 @@ impl Session {
                     Some(declared) => declared.ask(Size { used: Some(now.monotonic) }),
                     None => NowOrLater::Now((0, 0)),
                 };
-                self.channel(channel)?.last_queue = Some(queue.clone());
+                self.channel(channel)?.declared(queue.clone());
                 self.declared_with(channel, Declared { queue, nowait, ticket: changed.ticket }, size);
             }
             AfterChange::DeleteQueue { nowait: true } => self.answer_when_durable(changed.ticket, Answer::Nothing),

@@ -41,10 +41,10 @@ impl Session {
             // A channel ends after its commit.
             let Some(channel) = self.channels.get_mut(&number) else { return true };
             for Settled { source, runs } in by_source(deliveries) {
-                let source = channel.unsettled.source(source);
+                let source = channel.unsettled().source(source);
                 commit.settle(&source.queue, source.consumer, runs, *settlement);
             }
-            channel.unsettled.have_left(deliveries);
+            channel.unsettled_mut().have_left(deliveries);
             self.client.budget.spend(ADDED + deliveries.len() as u32 * DELIVERY);
             settled.next();
         }
@@ -62,8 +62,8 @@ impl Session {
         now: Now,
     ) {
         if let Some(channel) = self.channels.get_mut(&number) {
-            channel.unsettled.transaction_dropped(settled.flat_map(|(_, deliveries)| deliveries));
-            channel.unsettled.watch_restored(number, &mut self.client.looks);
+            channel.unsettled_mut().transaction_dropped(settled.flat_map(|(_, deliveries)| deliveries));
+            channel.unsettled_mut().watch_restored(number, &mut self.client.looks);
         }
         if self.is_serving(number) {
             let text = format!(
@@ -77,7 +77,7 @@ impl Session {
 
     /// Whether the channel isn't being closed, from our side or by a broken socket.
     fn is_serving(&self, number: u16) -> bool {
-        let is_open = self.channels.get(&number).is_some_and(|channel| !channel.closing);
+        let is_open = self.channels.get(&number).is_some_and(|channel| !channel.is_closing());
         is_open && self.phase == Phase::Running && !self.client.gone
     }
 
@@ -91,7 +91,7 @@ impl Session {
             return;
         }
         if let Ok(channel) = self.channel(number) {
-            channel.unsettled.transaction_committed();
+            channel.unsettled_mut().transaction_committed();
         }
         self.settled_some(number, now);
         for unrouted in &committing.returns {

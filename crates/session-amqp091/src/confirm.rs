@@ -32,7 +32,7 @@ impl Session {
         let (contents, pace) = (&mut self.contents, &mut self.client.pace);
         self.confirming.retain(|number| {
             let Some(channel) = channels.get_mut(number) else { return false };
-            let Some(confirms) = channel.confirms.as_mut().filter(|_| channel.is_confirming) else { return false };
+            let Some(confirms) = channel.confirming() else { return false };
             let before = confirms.unanswered();
             while let Some(confirm) = confirms.next(&reached, now.monotonic) {
                 let (delivery_tag, multiple) = (confirm.sequence, confirm.multiple);
@@ -48,9 +48,7 @@ impl Session {
             }
             let unanswered = confirms.unanswered();
             counters.confirmed.add(before - unanswered);
-            channel.stats.confirmed(before - unanswered, now.monotonic);
-            channel.is_confirming = unanswered > 0;
-            channel.is_confirming
+            channel.confirmed(before - unanswered, unanswered > 0, now.monotonic)
         });
     }
 }

@@ -38,7 +38,7 @@ impl Session {
                 entry.share_prefetch(qos.prefetch_count);
                 self.settled_some(channel, now);
             }
-            false => entry.prefetch = qos.prefetch_count,
+            false => entry.set_prefetch(qos.prefetch_count),
         }
         encode_method(self.out(channel), channel, &Method::BasicQosOk(basic::QosOk {}));
         Ok(())
@@ -67,9 +67,9 @@ impl Session {
         let (default, global) =
             (self.client.broker.settings.default_prefetch, self.client.broker.settings.global_prefetch);
         let entry = self.channel(channel)?;
-        let mut prefetch = if entry.prefetch == 0 { default } else { entry.prefetch };
+        let mut prefetch = if entry.prefetch() == 0 { default } else { entry.prefetch() };
         // Other queues than classic ones have no part in a shared prefetch.
-        let shared = entry.unsettled.shared().filter(|_| !is_limited(&queue)).map(|shared| shared.limit);
+        let shared = entry.unsettled().shared().filter(|_| !is_limited(&queue)).map(|shared| shared.limit());
         if let Some(shared) = shared.filter(|_| global != GlobalPrefetch::SharedStrictly) {
             prefetch = shared;
         }
@@ -138,9 +138,9 @@ impl Session {
         }
         let WantedConsumer { name, tag, no_ack, exclusive, nowait, options } = wanted;
         let entry = self.channel(channel)?;
-        let source = entry.unsettled.consumer_source(&queue, id, timeout);
-        entry.consumers.insert(tag.clone(), id.0);
-        let consumer = Consumer { id, channel, tag: tag.clone(), queue, no_ack, timeout, source, starved: false };
+        let source = entry.unsettled_mut().consumer_source(&queue, id, timeout);
+        entry.add_consumer(tag.clone(), id.0);
+        let consumer = Consumer::new(id, (channel, tag.clone()), queue, no_ack, (source, timeout));
         self.consumers.insert(id.0, Box::new(consumer));
         let way = ConsumerUse { exclusive, no_ack, prefetch };
         let event = ConsumerEvent { channel, tag: &tag, queue: &name };
@@ -155,7 +155,7 @@ impl Session {
     /// Counts one more consumer.
     fn take_consumer(&mut self, channel: u16) -> Result<()> {
         let limit = self.client.broker.settings.consumers_per_channel_max;
-        let have = self.channel(channel)?.consumers.len();
+        let have = self.channel(channel)?.consumers();
         if have as u64 >= limit {
             let text = format!("reached maximum ({limit}) of consumers per channel; raise consumer_max_per_channel");
             return Err(not_allowed(text));

@@ -37,7 +37,7 @@ impl Session {
         let max = self.client.broker.settings.unsettled_per_channel_max;
         if !no_ack
             && let Some(entry) = self.channels.get(&channel)
-            && entry.unsettled.room(max, &self.client.account) == 0
+            && entry.unsettled().room(max, &self.client.account) == 0
         {
             return Err(precondition(format!(
                 "number of unacknowledged deliveries on channel {channel} has reached the maximum allowed limit, its own \
@@ -75,7 +75,7 @@ impl Session {
             GetOutcome::Converted => return self.try_get(channel, queue.newest(), no_ack, now),
             GetOutcome::Empty => {
                 self.client.counters.get_empty_of(quorum).add(1);
-                self.channel(channel)?.stats.count_of_queue(queue.info(), Stat::GetEmpty, 1, now.monotonic);
+                self.channel(channel)?.stats_mut().count_of_queue(queue.info(), Stat::GetEmpty, 1, now.monotonic);
                 let answer = Method::BasicGetEmpty(basic::GetEmpty { cluster_id: ShortStr::EMPTY });
                 encode_method(self.out(channel), channel, &answer);
                 return Ok(());
@@ -89,20 +89,21 @@ impl Session {
         }
         let delivery = delivery_of(&taken, &self.client.broker.settings, now);
         self.client.trace_delivered(channel, &queue.info().name, taken.part(), &delivery, now);
-        let (frame_max, properties_max) = (self.frame_max, self.properties_max());
+        let (frame_max, properties_max) = (self.negotiated.frame_max(), self.negotiated.properties_max());
         let (node_ms, looks) = (self.client.broker.consumer_timeout_ms(), &mut self.client.looks);
         let entry = self.channels.get_mut(&channel).ok_or_else(|| no_channel(channel))?;
-        entry.stats.count_of_queue(queue.info(), stat, 1, now.monotonic);
-        entry.stats.count_of_queue(queue.info(), Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
-        let tag = entry.unsettled.next_tag();
+        entry.stats_mut().count_of_queue(queue.info(), stat, 1, now.monotonic);
+        entry.stats_mut().count_of_queue(queue.info(), Stat::Redeliver, u64::from(taken.redelivered), now.monotonic);
+        let tag = entry.unsettled_mut().next_tag();
         if !no_ack {
-            let source = entry.unsettled.get_source(&queue);
-            entry.unsettled.delivered(tag, source, &taken, 0, now.monotonic);
-            entry.unsettled.watch(entry.unsettled.source(source).timeout, node_ms, now.monotonic, channel, looks);
+            let source = entry.unsettled_mut().get_source(&queue);
+            entry.unsettled_mut().delivered(tag, source, &taken, 0, now.monotonic);
+            let timeout = entry.unsettled().source(source).timeout;
+            entry.unsettled_mut().watch(timeout, node_ms, now.monotonic, channel, looks);
         }
         if taken.ends_in_file() {
             if let Some(entry) = self.channels.get_mut(&channel) {
-                entry.unsettled.report(&mut self.client.account);
+                entry.unsettled_mut().report(&mut self.client.account);
             }
             self.begin_content(channel, Lead::GetOk { left }, tag, taken, &queue);
             self.held = InputHold::Content;
@@ -124,7 +125,7 @@ impl Session {
         encode_header(out, channel, CLASS_BASIC, content.body.len() as u64, &properties);
         encode_content_body(out, channel, &content.body, frame_max);
         if let Some(entry) = self.channels.get_mut(&channel) {
-            entry.unsettled.report(&mut self.client.account);
+            entry.unsettled_mut().report(&mut self.client.account);
         }
         Ok(())
     }

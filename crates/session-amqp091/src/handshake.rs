@@ -38,8 +38,7 @@ impl Session {
             _ => None,
         };
         let has = |name: &str| capabilities.is_some_and(|table| table.lookup(name) == Some(Value::Bool(true)));
-        self.client_knows_cancel = has("consumer_cancel_notify");
-        self.client_knows_blocked = has("connection.blocked");
+        self.negotiated.set_capabilities(has);
         let told = has("authentication_failure_close");
         let mechanism = arguments::name("mechanism", start_ok.mechanism)?.to_owned();
         let offered = offered(&self.client.broker.settings, &self.client.peer);
@@ -52,7 +51,7 @@ impl Session {
         match self.client.check_login(&mechanism, response, now).ok_or_else(unanswered)? {
             Ok(who) => {
                 // A refused client leaves no data here.
-                self.client_properties = start_ok.client_properties.into();
+                self.negotiated.set_properties(start_ok.client_properties);
                 self.told().named();
                 self.told().authenticated(who.name());
                 self.client.log_in(who, &mechanism, now);
@@ -105,7 +104,7 @@ impl Session {
                 "negotiated channel_max = {received} is higher than the maximum allowed value ({allowed})"
             )));
         }
-        self.frame_max = if tune.frame_max == 0 { settings.frame_max } else { tune.frame_max };
+        self.negotiated.set_frame_max(if tune.frame_max == 0 { settings.frame_max } else { tune.frame_max });
         self.client.channel_max = if tune.channel_max == 0 { channel_max } else { tune.channel_max };
         self.client.input_every = 2 * u64::from(tune.heartbeat) * SECOND;
         self.client.output_every = u64::from(tune.heartbeat) * SECOND / 2;

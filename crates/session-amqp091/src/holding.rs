@@ -33,7 +33,7 @@ impl Session {
 
     /// Notifies the client, once, that an alarm is raised.
     pub(crate) fn tell_blocked(&mut self) {
-        if self.client_knows_blocked && !self.told_blocked {
+        if self.negotiated.knows_blocked() && !self.told_blocked {
             self.told_blocked = true;
             let reason = self.client.broker.alarms.reason();
             let blocked = connection::Blocked { reason: ShortStr::truncated(&reason) };

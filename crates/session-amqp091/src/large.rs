@@ -77,7 +77,7 @@ impl Session {
             if available == 0 || used >= most {
                 return Ok(false);
             }
-            let room = (most - used).max(PAYLOAD_MIN).min(self.frame_max as usize - FRAME_OVERHEAD);
+            let room = (most - used).max(PAYLOAD_MIN).min(self.negotiated.frame_max() as usize - FRAME_OVERHEAD);
             let count = available.min(room);
             encode_body_with(self.client.output.buffer(), content.channel, |out| pieces.append(count, out));
         }
@@ -85,7 +85,7 @@ impl Session {
 
     /// Sends the method and the header, if the data that they depend on has been read.
     fn begin(&mut self, content: &mut Content, now: Now) -> Result<bool, Failure> {
-        let properties_max = self.properties_max();
+        let properties_max = self.negotiated.properties_max();
         let Some((lead, tag, taken)) = &content.lead else { return Ok(true) };
         let delivery = delivery_of(taken, &self.client.broker.settings, now);
         let message = taken.batch.message(taken.index as usize);
@@ -129,7 +129,7 @@ impl Session {
                 let out = self.client.output.buffer();
                 encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
                 encode_header(out, content.channel, CLASS_BASIC, converted.body.len() as u64, &properties);
-                encode_content_body(out, content.channel, &converted.body, self.frame_max);
+                encode_content_body(out, content.channel, &converted.body, self.negotiated.frame_max());
             }
         }
         if matches!(lead, Lead::GetOk { .. }) {
@@ -144,7 +144,7 @@ impl Session {
         self.client.output.buffer().extend_from_slice(&content.behind);
         for key in content.parked {
             if let Some(consumer) = self.consumers.get(&key) {
-                consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
+                consumer.queue().flow(consumer.id(), Flow::Window(true), now.monotonic);
             }
         }
     }
@@ -153,7 +153,7 @@ impl Session {
     /// the connection has to be closed.
     fn content_failed(&mut self, content: Content, reason: Failure, now: Now) {
         let error = match reason {
-            Failure::Header(bytes) => ProtocolError::header_too_large(bytes, self.frame_max),
+            Failure::Header(bytes) => ProtocolError::header_too_large(bytes, self.negotiated.frame_max()),
             Failure::Body(reason) => ProtocolError::new(ReplyCode::NotFound, content.queue.crashed(&reason)),
         };
         let (channel, is_begun) = (content.channel, content.lead.is_none());
@@ -166,11 +166,11 @@ impl Session {
             if matches!(lost.lead, Some((Lead::GetOk { .. }, ..))) {
                 self.held = InputHold::No;
             }
-            copy_close(&lost.behind, self.frame_max, self.client.output.buffer());
+            copy_close(&lost.behind, self.negotiated.frame_max(), self.client.output.buffer());
         }
         // The channel's close may have waited behind the content. A second one would close the channel that the client
         // opens next.
-        if !self.channels.get(&channel).is_some_and(|channel| channel.closing) {
+        if !self.channels.get(&channel).is_some_and(|channel| channel.is_closing()) {
             self.fail(channel, error, now);
         }
     }

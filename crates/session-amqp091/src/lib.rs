@@ -39,6 +39,7 @@ mod large;
 mod log_lines;
 mod methods;
 mod named;
+mod negotiated;
 mod overdue;
 mod parked;
 mod plain_form;

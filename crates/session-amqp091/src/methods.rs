@@ -11,7 +11,6 @@ use super::session::{Phase, Session};
 use leveret_broker::quota::{Kind, OwnLimits};
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::TOPOLOGY;
-use leveret_session::confirms::Confirms;
 
 impl Session {
     pub(crate) fn connection_method(&mut self, number: u16, method: &Method<'_>, now: Now) -> Result<()> {
@@ -72,10 +71,10 @@ impl Session {
             }
             Method::ConfirmSelect(select) => {
                 let entry = self.channel(number)?;
-                if entry.tx.is_some() {
+                if entry.tx().is_some() {
                     return Err(precondition("cannot switch from tx to confirm mode"));
                 }
-                entry.confirms.get_or_insert_with(Confirms::default);
+                entry.select_confirms();
                 if !select.nowait {
                     let answer = Method::ConfirmSelectOk(confirm::SelectOk {});
                     encode_method(self.out(number), number, &answer);

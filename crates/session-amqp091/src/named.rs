@@ -17,7 +17,7 @@ impl Session {
         if !name.is_empty() {
             return Ok(name.into());
         }
-        let last = self.channel(channel)?.last_queue.clone();
+        let last = self.channel(channel)?.last_queue().cloned();
         last.ok_or_else(|| ProtocolError::new(ReplyCode::NotFound, "no previously declared queue"))
     }
 

@@ -20,11 +20,11 @@ impl Session {
         // Its client has settled some already, which is only not done yet.
         let is_settling = self.is_settling(number);
         let (looks, budget) = (&mut self.client.looks, &mut self.client.budget);
-        let Some(channel) = self.channels.get_mut(&number).filter(|channel| !channel.closing) else { return };
+        let Some(channel) = self.channels.get_mut(&number).filter(|channel| !channel.is_closing()) else { return };
         if is_settling {
-            return channel.unsettled.watch_later(number, now.monotonic, looks);
+            return channel.unsettled_mut().watch_later(number, now.monotonic, looks);
         }
-        let found = channel.unsettled.look(number, node_ms, now.monotonic, looks, budget);
+        let found = channel.unsettled_mut().look(number, node_ms, now.monotonic, looks, budget);
         for (source, age) in found.late {
             self.log_overdue(number, source, age, None, now);
         }
@@ -42,11 +42,11 @@ impl Session {
             self.client.budget.spend(CONSUMER);
             self.log_overdue(number, source, 0, Some(runs.iter().map(Run::count).sum()), now);
             let Some(channel) = self.channels.get_mut(&number) else { return };
-            let of = channel.unsettled.source(source).clone();
+            let of = channel.unsettled().source(source).clone();
             by_queue.add(&of, runs);
             let consumer = of.consumer.and_then(|id| self.forget_consumer(id.0));
             if let Some(consumer) = consumer {
-                by_queue.of(&of.queue).ended.push(consumer.id);
+                by_queue.of(&of.queue).ended.push(consumer.id());
                 timeout_ms = of.timeout.map_or(0, |timeout| timeout.ms(self.client.broker.consumer_timeout_ms()));
                 ended.push(consumer);
             }
@@ -55,7 +55,7 @@ impl Session {
             // As in RabbitMQ, a timeout doesn't count as a failed delivery.
             of.queue.leave(&of.ended, &of.settled, false, now.monotonic);
         }
-        if ended.is_empty() || self.client_knows_cancel {
+        if ended.is_empty() || self.negotiated.knows_cancel() {
             return ended.iter().for_each(|consumer| self.send_cancel(consumer));
         }
         let error = precondition(format!(
@@ -67,13 +67,14 @@ impl Session {
 
     /// Logs that a delivery of a source is late, or that `taken_back` ones were.
     fn log_overdue(&mut self, number: u16, index: u32, age: Nanos, taken_back: Option<u64>, now: Now) {
-        let Some(mut lines) = self.channels.get_mut(&number).map(|channel| *channel.unsettled.lines(index)) else {
+        let Some(mut lines) = self.channels.get_mut(&number).map(|channel| *channel.unsettled_mut().lines(index))
+        else {
             return;
         };
         let Some(channel) = self.channels.get(&number) else { return };
-        let source = channel.unsettled.source(index);
+        let source = channel.unsettled().source(index);
         let Some(timeout) = source.timeout else { return };
-        let tag: Option<Arc<[u8]>> = source.consumer.and_then(|id| Some(self.consumers.get(&id.0)?.tag.clone()));
+        let tag: Option<Arc<[u8]>> = source.consumer.and_then(|id| Some(self.consumers.get(&id.0)?.tag().clone()));
         let tag = tag.as_deref().map(String::from_utf8_lossy);
         let overdue = Overdue {
             consumer: tag.as_deref(),
@@ -88,7 +89,7 @@ impl Session {
             Some(count) => overdue.timed_out(count, self.told(), &mut lines, now.monotonic),
         }
         if let Some(channel) = self.channels.get_mut(&number) {
-            *channel.unsettled.lines(index) = lines;
+            *channel.unsettled_mut().lines(index) = lines;
         }
     }
 }

@@ -50,7 +50,7 @@ impl Session {
             routing_key: publish.routing_key.as_bytes().into(),
             mandatory: publish.mandatory,
         };
-        self.channel(channel)?.incoming = Incoming::Header(incoming);
+        *self.channel(channel)?.incoming_mut() = Incoming::Header(incoming);
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Session {
         if self.client.identity.asked().is_some() {
             self.await_grants_of_keys(channel, payload)?;
         }
-        let incoming = std::mem::take(&mut self.channel(channel)?.incoming);
+        let incoming = std::mem::take(self.channel(channel)?.incoming_mut());
         let Incoming::Header(publish) = incoming else {
             return Err(unexpected("content header", "a method"));
         };
@@ -85,7 +85,7 @@ impl Session {
             return self.publish(&publish.arriving(channel, header.properties), BodyRef::Slice(b""), now);
         }
         let body = self.begin_body(channel, &publish, &header, now)?;
-        self.channel(channel)?.incoming = Incoming::Body(publish, body);
+        *self.channel(channel)?.incoming_mut() = Incoming::Body(publish, body);
         Ok(())
     }
 
@@ -109,7 +109,7 @@ impl Session {
         let Some(further) = headers(header.properties).map(FurtherKeys::of).transpose().ok().flatten().flatten() else {
             return Ok(());
         };
-        let Incoming::Header(publish) = &self.channel(channel)?.incoming else { return Ok(()) };
+        let Incoming::Header(publish) = self.channel(channel)?.incoming() else { return Ok(()) };
         let exchange = publish.exchange.clone();
         self.await_grants(&exchange, further.seen.into_iter().chain(further.blind))
     }
@@ -117,7 +117,7 @@ impl Session {
     /// Handles a content body on `channel`.
     pub(crate) fn content_body(&mut self, channel: u16, payload: &[u8], now: Now) -> Result<()> {
         let partial = self.client.partial.clone();
-        let incoming = &mut self.channel(channel)?.incoming;
+        let incoming = self.channel(channel)?.incoming_mut();
         let Incoming::Body(_, body) = incoming else {
             return Err(unexpected("content body", "a method or content header"));
         };
@@ -216,8 +216,8 @@ impl Session {
         }
         route.check(routed_by)?;
         let properties = rewritten.as_deref().unwrap_or(properties);
-        if properties.len() > self.properties_max() {
-            let (size, limit) = (properties.len() + HEADER_OVERHEAD, self.frame_max);
+        if properties.len() > self.negotiated.properties_max() {
+            let (size, limit) = (properties.len() + HEADER_OVERHEAD, self.negotiated.frame_max());
             return Err(precondition(format!(
                 "content header of {size} bytes with the reply-to that was put in is larger than frame_max ({limit})"
             )));
@@ -304,7 +304,7 @@ impl Session {
         let stat = if mandatory { Stat::ReturnUnroutable } else { Stat::DropUnroutable };
         if let Some(entry) = self.channels.get_mut(&channel) {
             entry.count_publishes(exchange, 1, &self.client.counters, now.monotonic);
-            entry.stats.unroutable_of(exchange, stat, 1, now.monotonic);
+            entry.stats_mut().unroutable_of(exchange, stat, 1, now.monotonic);
         }
         if mandatory {
             self.client.counters.unroutable_returned.add(1);
@@ -316,7 +316,7 @@ impl Session {
         } else {
             self.client.counters.unroutable_dropped.add(1);
         }
-        if let Some(confirms) = &mut self.channel(channel)?.confirms {
+        if let Some(confirms) = self.channel(channel)?.confirms_mut() {
             confirms.publish(1, WaitFor::default(), true);
             self.client.counters.published_with_confirm.increment();
             self.note_confirming(channel);
@@ -327,7 +327,7 @@ impl Session {
     /// Sends `basic.return` for a mandatory message that no queue got.
     pub(super) fn return_message(&mut self, channel: u16, returned: &Returned<'_>) {
         let Returned { exchange, routing_key, properties, body } = *returned;
-        let frame_max = self.frame_max;
+        let frame_max = self.negotiated.frame_max();
         let out = self.out(channel);
         let method = basic::Return {
             reply_code: ReplyCode::NoRoute.code(),
@@ -388,9 +388,9 @@ impl Session {
             accepted = self.return_from_gone(channel, &batch, &mandatory);
         }
         let Some(publisher) = self.channels.get_mut(&channel) else { return };
-        let slot = publisher.own_rate.slot(slot, route.queues.len(), count, now.monotonic);
-        self.client.pace.published(slot, paced_by, publisher.confirms.is_some(), now.monotonic);
-        if let Some(confirms) = &mut publisher.confirms {
+        let slot = publisher.paced(slot, route.queues.len(), count, now.monotonic);
+        self.client.pace.published(slot, paced_by, publisher.confirms().is_some(), now.monotonic);
+        if let Some(confirms) = publisher.confirms_mut() {
             self.client.counters.published_with_confirm.add(u64::from(count));
             let refused = u64::from(count - accepted);
             if refused == 0 && slot.is_after(now.monotonic) {
@@ -401,7 +401,7 @@ impl Session {
                 confirms.publish(u64::from(accepted), wait.clone(), true);
                 confirms.publish(refused, wait, false);
             }
-            if !std::mem::replace(&mut publisher.is_confirming, true) {
+            if publisher.begin_confirming() {
                 self.confirming.push(channel);
             }
         }
@@ -411,7 +411,9 @@ impl Session {
     pub(super) fn return_late(&mut self) {
         let (Some(mut late), applied) = (self.late_returns.take(), self.client.applied()) else { return };
         while let Some((LateReturn { channel, batch, mandatory }, end)) = late.pop(&applied) {
-            if matches!(end, WaitEnd::Unrouted) && self.channels.get(&channel).is_some_and(|channel| !channel.closing) {
+            if matches!(end, WaitEnd::Unrouted)
+                && self.channels.get(&channel).is_some_and(|channel| !channel.is_closing())
+            {
                 self.return_from_gone(channel, &batch, &mandatory);
             }
         }

@@ -60,7 +60,7 @@ impl Session {
         let action = Action::DeclareQueue { queue: &name, dead_letter_exchange: None };
         let queue = self.usable_queue(&name, action)?;
         let size = queue.ask(Size { used: Some(now.monotonic) });
-        self.channel(channel)?.last_queue = Some(name.clone());
+        self.channel(channel)?.declared(name.clone());
         let declared = Declared { queue: name, nowait: declare.nowait, ticket: Ticket::default() };
         self.declared_with(channel, declared, size);
         Ok(())

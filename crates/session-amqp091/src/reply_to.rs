@@ -19,13 +19,13 @@ impl Session {
         let key = self.client.broker.fresh_id();
         let (targets, outbox) = (self.client.broker.replies.clone(), self.client.outbox.clone());
         let entry = self.channel(channel)?;
-        if entry.reply.is_some() {
+        if entry.reply().is_some() {
             return Err(precondition("reply consumer already set"));
         }
         if !consume.no_ack {
             return Err(precondition("reply consumer cannot acknowledge"));
         }
-        entry.reply = Some(ReplyConsumer::new(tag.clone(), targets.register(outbox, key)));
+        entry.set_reply(ReplyConsumer::new(tag.clone(), targets.register(outbox, key)));
         self.replies.begin(key, channel);
         if !consume.nowait {
             let answer = Method::BasicConsumeOk(basic::ConsumeOk { consumer_tag: short(&tag) });
@@ -40,9 +40,7 @@ impl Session {
             return Ok(self.client.broker.names.next("amq.ctag-").into_bytes().into());
         }
         let tag = given.as_bytes();
-        let entry = self.channel(channel)?;
-        let replies = entry.reply.as_ref().is_some_and(|reply| *reply.tag == *tag);
-        if replies || entry.consumers.contains_key(tag) {
+        if self.channel(channel)?.has_tag(tag) {
             return Err(not_allowed(format!("attempt to reuse consumer tag '{}'", String::from_utf8_lossy(tag))));
         }
         Ok(tag.into())
@@ -54,7 +52,7 @@ impl Session {
         if properties.reply_to.is_none_or(|name| name.as_bytes() != REPLY_TO.as_bytes()) {
             return Ok(None);
         }
-        let Some(reply) = &self.channel(channel)?.reply else {
+        let Some(reply) = self.channel(channel)?.reply() else {
             return Err(precondition("fast reply consumer does not exist"));
         };
         properties.reply_to = Some(short(reply.target().name().as_bytes()));
@@ -107,7 +105,7 @@ impl Session {
     /// Ends the channel's consumer of answers, if it has this tag.
     pub(crate) fn cancel_replies(&mut self, channel: u16, tag: &[u8]) {
         let entry = self.channels.get_mut(&channel);
-        if let Some(reply) = entry.and_then(|entry| entry.reply.take_if(|reply| *reply.tag == *tag)) {
+        if let Some(reply) = entry.and_then(|entry| entry.take_reply_of(tag)) {
             self.forget_reply_consumer(&reply);
         }
     }

@@ -37,13 +37,13 @@ impl Session {
         encode_method(self.out(0), 0, &Method::ConnectionUpdateSecretOk(connection::UpdateSecretOk {}));
         let keys: BTreeSet<u64> = self.consumers.keys().copied().collect();
         for key in keys {
-            let name = self.consumers.get(&key).map(|consumer| consumer.queue.info().name.clone());
+            let name = self.consumers.get(&key).map(|consumer| consumer.queue().info().name.clone());
             let is_allowed = name.is_none_or(|name| self.client.no_longer_grants(Action::Consume(&name)).is_none());
             if !is_allowed && let Some(consumer) = self.forget_consumer(key) {
                 self.client.budget.spend(CONSUMER);
-                let left = consumer.queue.cancel(consumer.id, now.monotonic);
+                let left = consumer.queue().cancel(consumer.id(), now.monotonic);
                 // A queue that goes with its last consumer goes in its own time: no answer waits for it.
-                let _gone_at = self.client.delete_if_unused(&consumer.queue, left, now);
+                let _gone_at = self.client.delete_if_unused(consumer.queue(), left, now);
                 self.send_cancel(&consumer);
             }
         }

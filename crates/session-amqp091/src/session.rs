@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use leveret_amqp091::{FieldTable, FieldValue, HEADER_OVERHEAD};
 use rustc_hash::FxHashMap;
 
 use super::by_queue::ByQueue;
@@ -11,6 +10,7 @@ use super::consumer::Consumer;
 use super::contents::Contents;
 use super::error::{Result, no_channel};
 use super::held::InputHold;
+use super::negotiated::Negotiated;
 use super::questions::Questions;
 use super::reply_consumer::ArrivedReplies;
 use super::run::{LateReturn, PublishRun};
@@ -43,15 +43,11 @@ pub(crate) enum Phase {
 pub(crate) struct Session {
     pub(crate) client: ClientConnection,
     pub(crate) phase: Phase,
-    /// The part of the client's properties that is kept for listings, bounded in size.
-    pub(crate) client_properties: FieldTable,
-    pub(crate) client_knows_cancel: bool,
-    pub(crate) client_knows_blocked: bool,
+    pub(crate) negotiated: Negotiated,
     /// `connection.blocked` was sent, and `connection.unblocked` wasn't since.
     pub(crate) told_blocked: bool,
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
-    pub(crate) frame_max: u32,
     pub(crate) channels: FxHashMap<u16, Box<Channel>>,
     pub(crate) consumers: FxHashMap<u64, Box<Consumer>>,
     /// Channels whose parked consumers are being woken.
@@ -80,12 +76,9 @@ impl Session {
         Self {
             client,
             phase: Phase::Start,
-            client_properties: FieldTable::new(),
-            client_knows_cancel: false,
-            client_knows_blocked: false,
+            negotiated: Negotiated::new(frame_max),
             told_blocked: false,
             alarm,
-            frame_max,
             channels: FxHashMap::default(),
             consumers: FxHashMap::default(),
             waking: Vec::new(),
@@ -102,14 +95,6 @@ impl Session {
         }
     }
 
-    /// Largest size in bytes of the properties in a content header to this client.
-    pub(crate) fn properties_max(&self) -> usize {
-        match self.frame_max {
-            0 => usize::MAX,
-            frame_max => (frame_max as usize).saturating_sub(HEADER_OVERHEAD),
-        }
-    }
-
     /// The channel with this number.
     pub(crate) fn channel(&mut self, number: u16) -> Result<&mut Channel> {
         self.channels.get_mut(&number).map(|channel| &mut **channel).ok_or_else(|| no_channel(number))
@@ -121,9 +106,7 @@ impl Session {
     }
 
     pub(crate) fn told(&self) -> Told<'_> {
-        let named = self.client_properties.lookup("connection_name");
-        let client_name = named.and_then(FieldValue::as_str).unwrap_or_default();
-        self.client.told(client_name)
+        self.client.told(self.negotiated.client_name())
     }
 
     /// The state by RabbitMQ's name.

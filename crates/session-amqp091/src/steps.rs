@@ -54,10 +54,10 @@ impl Session {
         }
         // Looked up once for each frame.
         let expects = match self.channels.get(&frame.channel) {
-            Some(channel) if channel.closing && frame.channel != 0 => {
+            Some(channel) if channel.is_closing() && frame.channel != 0 => {
                 return self.closing_channel(frame, now).map(|()| 0);
             }
-            Some(channel) if !matches!(channel.incoming, Incoming::Method) => Expects::Content,
+            Some(channel) if !matches!(channel.incoming(), Incoming::Method) => Expects::Content,
             Some(_) => Expects::Method,
             None => Expects::NoChannel,
         };
@@ -113,7 +113,7 @@ impl Session {
         if publish.immediate {
             return Ok(None);
         }
-        let Ok(Some((frame, length))) = decode_frame(rest, self.frame_max) else { return Ok(None) };
+        let Ok(Some((frame, length))) = decode_frame(rest, self.negotiated.frame_max()) else { return Ok(None) };
         if frame.kind != FrameKind::Header || frame.channel != number {
             return Ok(None);
         }
@@ -122,7 +122,9 @@ impl Session {
         let mut used = length;
         let mut body: &[u8] = b"";
         if header.body_size > 0 {
-            let Ok(Some((frame, length))) = decode_frame(&rest[used..], self.frame_max) else { return Ok(None) };
+            let Ok(Some((frame, length))) = decode_frame(&rest[used..], self.negotiated.frame_max()) else {
+                return Ok(None);
+            };
             if frame.kind != FrameKind::Body
                 || frame.channel != number
                 || frame.payload.len() as u64 != header.body_size
@@ -218,7 +220,7 @@ impl Steps for Session {
             self.hold_for_log(now);
             return driven::Frame::Waits;
         }
-        let (frame, length) = match decode_frame(input, self.frame_max) {
+        let (frame, length) = match decode_frame(input, self.negotiated.frame_max()) {
             Ok(Some(found)) => found,
             Ok(None) => return driven::Frame::Waits,
             Err(error) => {

@@ -15,7 +15,7 @@ use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_
 
 impl Session {
     pub(super) fn take_tx(&mut self, number: u16) -> Result<Tx> {
-        let tx = self.channel(number)?.tx.as_mut().map(|tx| std::mem::take(&mut **tx));
+        let tx = self.channel(number)?.tx_mut().map(std::mem::take);
         let tx = tx.ok_or_else(|| precondition("channel is not transactional"))?;
         self.transactions.taken(&tx);
         Ok(tx)
@@ -23,14 +23,14 @@ impl Session {
 
     /// Drops the transaction of a channel that ends.
     pub(super) fn tx_end(&mut self, channel: &mut Channel) {
-        let Some(tx) = channel.tx.take() else { return };
+        let Some(tx) = channel.take_tx() else { return };
         self.transactions.end(&tx);
-        channel.unsettled.transaction_dropped(tx.into_deliveries());
+        channel.unsettled_mut().transaction_dropped(tx.into_deliveries());
     }
 
     /// Refuses a message that would make a transaction too large.
     pub(super) fn check_transaction(&self, number: u16, body: usize, queues: usize) -> Result<()> {
-        let Some(tx) = self.channels.get(&number).and_then(|channel| channel.tx.as_ref()) else { return Ok(()) };
+        let Some(tx) = self.channels.get(&number).and_then(|channel| channel.tx()) else { return Ok(()) };
         let held = self.transactions.bytes() + body as u64;
         if held > TRANSACTION_BYTES_MAX {
             return Err(precondition(format!(
@@ -50,7 +50,7 @@ impl Session {
 
     /// Keeps messages for the commit. False when the channel isn't transactional.
     pub(super) fn tx_publish(&mut self, number: u16, route: &Route, batch: &Arc<Batch>, persistent: bool) -> bool {
-        let Some(tx) = self.channels.get_mut(&number).and_then(|channel| channel.tx.as_mut()) else { return false };
+        let Some(tx) = self.channels.get_mut(&number).and_then(|channel| channel.tx_mut()) else { return false };
         let added = tx.publish(route, batch, persistent);
         self.transactions.added(added);
         self.client.counters.routed.add(batch.len() as u64);
@@ -61,7 +61,7 @@ impl Session {
     /// Keeps a message that is returned at the commit. False when the channel isn't transactional.
     pub(super) fn tx_return(&mut self, number: u16, returned: &Returned<'_>) -> Result<bool> {
         self.check_transaction(number, returned.body.len(), 0)?;
-        let Some(tx) = self.channel(number)?.tx.as_mut() else { return Ok(false) };
+        let Some(tx) = self.channel(number)?.tx_mut() else { return Ok(false) };
         let added = tx.give_back(returned);
         self.transactions.added(added);
         Ok(true)
@@ -75,7 +75,7 @@ impl Session {
         settlement: Settlement,
     ) -> Result<bool> {
         let entry = self.channel(number)?;
-        if entry.tx.is_none() {
+        if entry.tx().is_none() {
             return Ok(false);
         }
         match entry.settle_in_transaction(tag, multiple, settlement) {

@@ -14,11 +14,10 @@ impl Session {
     /// `tx.select`; a second one changes nothing.
     pub(crate) fn tx_select(&mut self, number: u16) -> Result<()> {
         let entry = self.channel(number)?;
-        if entry.confirms.is_some() {
+        if entry.confirms().is_some() {
             return Err(precondition("cannot switch from confirm to tx mode"));
         }
-        if entry.tx.is_none() {
-            entry.tx = Some(Box::default());
+        if entry.select_tx() {
             self.transactions.begin();
         }
         encode_method(self.out(number), number, &Method::TxSelectOk(tx::SelectOk {}));
@@ -36,8 +35,8 @@ impl Session {
     pub(crate) fn tx_rollback(&mut self, number: u16) -> Result<()> {
         let tx = self.take_tx(number)?;
         if let Some(channel) = self.channels.get_mut(&number) {
-            channel.unsettled.transaction_dropped(tx.into_deliveries());
-            channel.unsettled.watch_restored(number, &mut self.client.looks);
+            channel.unsettled_mut().transaction_dropped(tx.into_deliveries());
+            channel.unsettled_mut().watch_restored(number, &mut self.client.looks);
         }
         encode_method(self.out(number), number, &Method::TxRollbackOk(tx::RollbackOk {}));
         Ok(())

@@ -158,7 +158,7 @@ impl Unsettled {
     /// Counts the last deliveries, which are these many, against the prefetch that the consumers share.
     pub(super) fn delivered_limited(&mut self, count: usize) {
         if let Some(shared) = &mut self.shared {
-            shared.held += count;
+            shared.delivered(count);
             self.deliveries.iter_mut().rev().take(count).for_each(|delivery| delivery.is_limited = true);
         }
     }
@@ -181,7 +181,7 @@ impl Unsettled {
         in_transaction: impl Iterator<Item = &'a mut Delivery>,
     ) -> Option<Parked> {
         let before = self.shared.take();
-        let parked = before.map(|before| before.parked).unwrap_or_default();
+        let parked = before.map(|before| before.into_parked()).unwrap_or_default();
         if limit == 0 {
             return Some(parked);
         }
@@ -191,7 +191,7 @@ impl Unsettled {
             delivery.is_limited = source.consumer.is_some() && is_limited(&source.queue);
             held += usize::from(delivery.is_limited);
         }
-        self.shared = Some(Box::new(SharedPrefetch { limit, held, parked }));
+        self.shared = Some(Box::new(SharedPrefetch::new(limit, held, parked)));
         None
     }
     /// A delivery isn't with the client any more.
@@ -200,7 +200,7 @@ impl Unsettled {
         if delivery.is_limited
             && let Some(shared) = &mut self.shared
         {
-            shared.held = shared.held.saturating_sub(1);
+            shared.left();
         }
     }
 

@@ -14,16 +14,16 @@ impl Session {
         let mut channels: Vec<ChannelView> = self
             .channels
             .iter()
-            .filter(|(_, channel)| !channel.closing)
+            .filter(|(_, channel)| !channel.is_closing())
             .map(|(number, channel)| self.describe_channel(*number, channel))
             .collect();
         channels.sort_unstable_by_key(|channel| channel.number);
         let properties = || {
-            let encoded = self.client_properties.encoded();
+            let encoded = self.negotiated.properties().encoded();
             super::arguments::arguments(encoded.as_table()).unwrap_or_default()
         };
         ConnectionView {
-            frame_max: self.frame_max,
+            frame_max: self.negotiated.frame_max(),
             timeout_s: self.heartbeat_s(),
             client_properties: if inquiry.is_brief() { Arguments::default() } else { properties() },
             pending_frames: self.replies.len(),
@@ -39,19 +39,19 @@ impl Session {
     }
 
     fn describe_channel(&self, number: u16, channel: &Channel) -> ChannelView {
-        let (messages, acks) = channel.tx.as_ref().map_or((0, 0), |tx| tx.counts());
+        let (messages, acks) = channel.tx().map_or((0, 0), |tx| tx.counts());
         ChannelView {
             number,
-            prefetch: channel.prefetch,
-            shared_prefetch: channel.unsettled.shared().map_or(0, |shared| shared.limit),
-            confirms: channel.confirms.is_some(),
-            transactional: channel.tx.is_some(),
-            consumers: channel.consumers.len() + usize::from(channel.reply.is_some()),
-            unacknowledged: channel.unsettled.unacknowledged(),
-            unconfirmed: channel.confirms.as_ref().map_or(0, leveret_session::confirms::Confirms::unanswered),
+            prefetch: channel.prefetch(),
+            shared_prefetch: channel.unsettled().shared().map_or(0, |shared| shared.limit()),
+            confirms: channel.confirms().is_some(),
+            transactional: channel.tx().is_some(),
+            consumers: channel.consumers() + usize::from(channel.reply().is_some()),
+            unacknowledged: channel.unsettled().unacknowledged(),
+            unconfirmed: channel.confirms().map_or(0, leveret_session::confirms::Confirms::unanswered),
             uncommitted: messages,
             acks_uncommitted: acks,
-            stats: channel.stats.clone(),
+            stats: channel.stats().clone(),
         }
     }
 }

@@ -10,11 +10,10 @@ impl Session {
     /// Wakes consumers that waited for the client to settle something.
     pub(crate) fn settled_some(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        channel.unsettled.report(&mut self.client.account);
-        let shared = channel.unsettled.shared_mut().map(|shared| &mut shared.parked);
+        channel.unsettled_mut().report(&mut self.client.account);
         let mut any_parked = false;
-        for parked in [&mut channel.parked].into_iter().chain(shared).filter(|parked| !parked.keys.is_empty()) {
-            parked.wake_next = WOKEN_FIRST;
+        for (_, parked) in channel.waiting(0).filter(|(_, parked)| !parked.is_empty()) {
+            parked.wake(WOKEN_FIRST);
             any_parked = true;
         }
         if any_parked {
@@ -27,21 +26,21 @@ impl Session {
     /// all are. Waking all at once would let one acknowledgement cost a scan of all consumers.
     fn wake_parked(&mut self, number: u16, now: Now) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        let room = channel.unsettled.room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account);
-        let shared = channel.unsettled.shared_mut().map(|shared| (shared.room(), &mut shared.parked));
+        let room =
+            channel.unsettled().room(self.client.broker.settings.unsettled_per_channel_max, &self.client.account);
         let mut are_left = false;
-        for (room, parked) in [(room, &mut channel.parked)].into_iter().chain(shared) {
+        for (room, parked) in channel.waiting(room) {
             if room == 0 {
-                parked.wake_next = 0;
+                parked.wake(0);
                 continue;
             }
             for key in parked.next_ones(WOKEN_MAX) {
                 self.client.budget.spend(CONSUMER);
                 if let Some(consumer) = self.consumers.get(&key) {
-                    consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
+                    consumer.queue().flow(consumer.id(), Flow::Window(true), now.monotonic);
                 }
             }
-            are_left |= !parked.keys.is_empty();
+            are_left |= !parked.is_empty();
         }
         if are_left && !self.waking.contains(&number) {
             self.waking.push(number);

@@ -89,7 +89,7 @@ impl Session {
     fn settle_part(&mut self, settling: &mut Settling, now: Now) -> bool {
         let Settling { channel, up_to, settlement, .. } = *settling;
         let Some(entry) = self.channels.get_mut(&channel) else { return true };
-        let (settled, is_done) = entry.unsettled.settle_part(up_to, &mut self.client.budget);
+        let (settled, is_done) = entry.unsettled_mut().settle_part(up_to, &mut self.client.budget);
         self.settled(channel, settled, settlement, now);
         self.flush_acks(now);
         is_done
@@ -108,36 +108,36 @@ impl Session {
     }
 
     fn ending_channel(&mut self, number: u16, mut channel: Box<Channel>, answer: Option<Answer>) -> EndingChannel {
-        channel.unsettled.watch_no_more(number, &mut self.client.looks);
+        channel.unsettled_mut().watch_no_more(number, &mut self.client.looks);
         self.tx_end(&mut channel);
-        if let Some(reply) = channel.reply.take() {
+        if let Some(reply) = channel.take_reply() {
             self.forget_reply_consumer(&reply);
         }
         if channel.has_published() {
             self.client.counters.publishers_closed.increment();
         }
         // A channel whose close the client hasn't answered was already counted when it was closed.
-        if !channel.closing {
+        if !channel.is_closing() {
             self.client.account.give(Kind::Channels, 1);
-            self.client.channel_closed(number, channel.consumers.len());
+            self.client.channel_closed(number, channel.consumers());
         }
-        let consumers = std::mem::take(&mut channel.consumers).into_iter();
+        let consumers = channel.take_consumers();
         EndingChannel { channel, consumers, gone_at: GoneAt::default(), answer }
     }
 
     /// Requeues deliveries and removes consumers, each queue's in one step. True if none is left.
     fn end_channel_part(&mut self, ending: &mut EndingChannel, now: Now) -> bool {
         let mut by_queue = ByQueue::default();
-        let (settled, mut is_done) = ending.channel.unsettled.settle_part(u64::MAX, &mut self.client.budget);
+        let (settled, mut is_done) = ending.channel.unsettled_mut().settle_part(u64::MAX, &mut self.client.budget);
         for Settled { source, runs } in settled {
-            by_queue.add(ending.channel.unsettled.source(source), runs);
+            by_queue.add(ending.channel.unsettled().source(source), runs);
         }
-        ending.channel.unsettled.report(&mut self.client.account);
+        ending.channel.unsettled_mut().report(&mut self.client.account);
         while is_done && let Some((_, key)) = ending.consumers.next() {
             if let Some(consumer) = self.consumers.remove(&key) {
                 self.client.account.give(Kind::Consumers, 1);
                 self.client.consumer_closed(&consumer.event());
-                by_queue.of(&consumer.queue).ended.push(consumer.id);
+                by_queue.of(consumer.queue()).ended.push(consumer.id());
             }
             self.client.budget.spend(CONSUMER);
             is_done = !self.client.budget.is_spent();

@@ -4,27 +4,27 @@ use std::sync::Arc;
 
 use leveret_amqp10::performative::Attach;
 use leveret_amqp10::terminus::{DistributionMode, TerminusDurability};
-use leveret_amqp10::value::MapRef;
+use leveret_amqp10::value::{EncodedMap, MapRef};
 use leveret_amqp10::{
     Outcome, ReceiverSettleMode, Role, SenderSettleMode, Serial, Source, Symbol, Symbols, Target, TargetArchetype,
     condition,
 };
 use leveret_model::{Action, QueueType};
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Link as _, PublishSlot};
+use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Link as _};
 
 use super::assembly::Assembly;
 use super::attaching::Attaching;
 use super::connection::{Connection, running};
-use super::consumer::{Activity, Consumer};
+use super::consumer::{Consumer, ConsumerTerms};
 use super::error::{Failure, Result, Scope};
+use super::filters::InEffect;
 use super::grant::Grant;
 use super::held::InputHold;
 use super::link::Link;
 use super::link_state::INITIAL_DELIVERY_COUNT;
-use super::publisher::{Destination, PublishRun, Publisher};
+use super::publisher::{Destination, Publisher, PublisherTarget};
 use super::replies::VOLATILE_QUEUE;
 use super::session::Session;
-use super::unconfirmed::Unconfirmed;
 use super::{address, deferral, filters};
 use leveret_broker::asked::NowOrLater;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
@@ -35,7 +35,6 @@ use leveret_broker::reply_to::is_volatile;
 use leveret_broker::time::Now;
 use leveret_session::client_connection::ConsumerUse;
 use leveret_session::early_signals::EarlySignals;
-use leveret_session::pace::OwnRate;
 use leveret_session::stream_start::too_many_names;
 
 /// The outcomes that a receiver may use (3.4).
@@ -54,10 +53,10 @@ impl Connection {
     /// Handles the client's attach of a link.
     pub(crate) fn attach(&mut self, session: &mut Session, attach: &Attach<'_>, now: Now) -> Result<()> {
         let handle = attach.handle;
-        if handle > session.handle_max {
+        if handle > session.handle_max() {
             return Err(Failure::session(
                 condition::FRAMING_ERROR,
-                format!("link handle value ({handle}) exceeds maximum link handle value ({})", session.handle_max),
+                format!("link handle value ({handle}) exceeds maximum link handle value ({})", session.handle_max()),
             ));
         }
         if session.is_attached(handle) {
@@ -66,8 +65,8 @@ impl Connection {
                 format!("handle {handle} is already associated with a link"),
             ));
         }
-        self.forget_declaring(|link| link != (session.channel, handle));
-        self.forget_attaching(|link| link != (session.channel, handle), now);
+        self.forget_declaring(|link| link != (session.channel(), handle));
+        self.forget_attaching(|link| link != (session.channel(), handle), now);
         let attached = check(attach).and_then(|()| self.attach_counted(session, attach, now));
         let finds_nothing = |failure: &Failure| failure.condition == condition::NOT_FOUND;
         if attached.is_err() && self.client.parks(now)
@@ -81,7 +80,7 @@ impl Connection {
             self.forget_attaching(|_| true, now);
         }
         if attached.as_ref().is_err_and(|failure| failure.scope == Scope::Link) {
-            self.refuse(session.channel, attach)?;
+            self.refuse(session.channel(), attach)?;
         }
         attached
     }
@@ -126,14 +125,14 @@ impl Connection {
         let mut destination_name = None;
         let destination = if target.dynamic {
             let capable = target.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
-            let Some(queue) = self.dynamic_queue(session.channel, attach, target.address.is_some(), capable, now)?
+            let Some(queue) = self.dynamic_queue(session.channel(), attach, target.address.is_some(), capable, now)?
             else {
                 return Ok(());
             };
             destination_name = Some(super::dynamic::address(queue.info()));
             Destination::Queue(queue)
         } else {
-            let link = (session.channel, attach.handle);
+            let link = (session.channel(), attach.handle);
             let Some(destination) = self.destination(link, target, now)? else { return Ok(()) };
             destination
         };
@@ -148,30 +147,18 @@ impl Connection {
         }
         if let Some(queue) = queue {
             queue.watch(key, self.client.outbox.clone());
-            self.links.insert(key, (session.channel, attach.handle));
+            self.links.insert(key, (session.channel(), attach.handle));
         }
-        let settle_mode = attach.snd_settle_mode;
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
-        let publisher = Publisher {
-            name: attach.name.into(),
-            address: destination_name.as_deref().or(target.address).map(Into::into),
-            settle_mode: match settle_mode {
-                SenderSettleMode::Unsettled => "unsettled",
-                SenderSettleMode::Settled => "settled",
-                SenderSettleMode::Mixed => "mixed",
-            },
-            destination,
-            key,
-            grant: Grant::new(self.client.broker.settings.link_credit, initial),
-            assembly: Assembly::new(settle_mode, self.client.partial.clone()),
-            run: PublishRun::default(),
-            unconfirmed: Unconfirmed::default(),
-            slot: PublishSlot::default(),
-            own_rate: OwnRate::default(),
-            flow_due: true,
-            dynamic: target.dynamic,
-        };
-        session.granted.push(attach.handle);
+        let address = destination_name.as_deref().or(target.address).map(Into::into);
+        let publisher = Publisher::new(
+            attach.name.into(),
+            PublisherTarget { address, destination, key, dynamic: target.dynamic },
+            attach.snd_settle_mode,
+            Grant::new(self.client.broker.settings.link_credit, initial),
+            Assembly::new(attach.snd_settle_mode, self.client.partial.clone()),
+        );
+        session.note_granted(attach.handle);
         session.put(attach.handle, Box::new(Link::Publisher(Box::new(publisher))));
         self.client.counters.publishers_opened.increment();
         let properties = super::dynamic::properties();
@@ -183,7 +170,7 @@ impl Connection {
             name: attach.name,
             handle: attach.handle,
             role: Role::Receiver,
-            snd_settle_mode: settle_mode,
+            snd_settle_mode: attach.snd_settle_mode,
             rcv_settle_mode: ReceiverSettleMode::First,
             source: attach.source,
             target: Some(TargetArchetype::Target(effective)),
@@ -192,7 +179,7 @@ impl Connection {
             offered_capabilities: Symbols::of(if to_stream { &filters::CAPABILITIES } else { &[] }),
             ..Attach::default()
         };
-        self.send_attach(session.channel, answer)?;
+        self.send_attach(session.channel(), answer)?;
         self.send_session_flows(session);
         Ok(())
     }
@@ -254,129 +241,150 @@ impl Connection {
         if source.dynamic && source.capabilities.contains(VOLATILE_QUEUE) {
             return self.attach_replies(session, attach, source);
         }
-        let mut dynamic_name = None;
-        let queue = if source.dynamic {
-            let capable = source.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
-            let Some(queue) = self.dynamic_queue(session.channel, attach, source.address.is_some(), capable, now)?
-            else {
-                return Ok(());
-            };
-            dynamic_name = Some(super::dynamic::address(queue.info()));
-            queue
-        } else {
-            let link = (session.channel, attach.handle);
-            let Some(queue) = self.source_queue(link, source, now)? else { return Ok(()) };
-            queue
-        };
-        let filters = filters::in_effect(source, attach, queue.info(), now.wall_ms)?;
+        let Some(found) = self.queue_of(session, attach, source, now)? else { return Ok(()) };
+        let SourceQueue { queue, dynamic_name } = &found;
+        let mut filters = filters::in_effect(source, attach, queue.info(), now.wall_ms)?;
         let is_filtered = filters.messages.is_some();
         let is_search = is_filtered || filters.stream.as_ref().is_some_and(|stream| stream.filter.is_some());
         let settled = attach.snd_settle_mode == SenderSettleMode::Settled;
         // Readers of a stream never take messages away: it has no other consumers.
         let browses = source.distribution_mode == Some(DistributionMode::Copy) && !queue.is_stream();
-        let priority =
-            attach.properties.and_then(|properties| properties.lookup(PRIORITY)).and_then(|value| value.as_i64());
         let own_timeout_ms = attach.properties.map_or(Ok(None), own_timeout)?;
-        let holds = !settled && !browses;
-        let arguments = filters.shown.clone();
-        let added = match self.attaching.take_if(|attaching| attaching.queue.is_same(&queue)) {
-            Some(attaching) => match attaching.answer.take() {
-                Some(added) => {
-                    // They are handled in the next turn, behind the answer.
-                    attaching.early.into_signals().into_iter().for_each(|signal| self.client.outbox.signal(signal));
-                    Some((attaching.id, added))
-                }
-                None => {
-                    self.attaching = Some(attaching);
-                    None
-                }
-            },
-            None => {
-                // Of a queue that was converted, or deleted and declared again.
-                self.forget_attaching(|_| true, now);
-                let id = ConsumerId(self.client.broker.fresh_id());
-                let options = ConsumerOptions {
-                    link: self.client.outbox.clone(),
-                    key: id.0,
-                    tag: attach.name.into(),
-                    channel: format!("{} ({})", self.client.name, session.channel).into(),
-                    automatic_ack: settled,
-                    flow: ConsumerFlow::Credit { delivery_count: INITIAL_DELIVERY_COUNT.0 },
-                    priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
-                    mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
-                    exclusive: false,
-                    filter: filters.messages,
-                    stream: filters.stream,
-                    timeout_ms: own_timeout_ms,
-                    user: self.client.identity.name().clone(),
-                    arguments: filters.shown,
-                };
-                match queue.consume(id, options, now.monotonic) {
-                    NowOrLater::Now(added) => Some((id, added)),
-                    NowOrLater::Later(answer) => {
-                        answer.notify(self.client.outbox.clone(), id.0);
-                        let (link, queue) = ((session.channel, attach.handle), queue.clone());
-                        let early = EarlySignals::new(id.0);
-                        self.attaching = Some(Box::new(Attaching { link, queue, id, answer, early }));
-                        None
-                    }
-                }
-            }
-        };
-        let Some((id, added)) = added else {
+        let wanted = Wanted { settled, browses, is_filtered, own_timeout_ms };
+        let Some((id, added)) = self.ask_for_consumer((session.channel(), attach), queue, wanted, &mut filters, now)
+        else {
             self.held = InputHold::Change;
             return Ok(());
         };
-        if let Err(reason) = added {
-            let name = &queue.info().name;
-            return Err(match reason {
-                // It has another type now.
-                NoConsumer::Converted if !source.dynamic => return self.attach_consumer(session, attach, now),
-                NoConsumer::Gone | NoConsumer::Converted => {
-                    leveret_model::Refused::no_queue(&self.client.vhost, name).into()
-                }
-                NoConsumer::Failed(reason) => Failure::link(condition::ILLEGAL_STATE, queue.crashed(&reason)),
-                NoConsumer::Exclusive => {
-                    let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);
-                    Failure::link(condition::RESOURCE_LOCKED, text)
-                }
-                NoConsumer::OtherPartition => unreachable!("groups have subscriptions of the stream protocol only"),
-                NoConsumer::TooManyNames => {
-                    Failure::link(condition::RESOURCE_LIMIT_EXCEEDED, too_many_names(queue.info()))
-                }
-            });
+        match added {
+            Ok(()) => {}
+            // It has another type now.
+            Err(NoConsumer::Converted) if !source.dynamic => return self.attach_consumer(session, attach, now),
+            Err(reason) => return Err(self.no_consumer(queue, reason)),
         }
-        let key = id.0;
-        self.links.insert(key, (session.channel, attach.handle));
-        let consumer = Consumer {
+        self.links.insert(id.0, (session.channel(), attach.handle));
+        let holds = !settled && !browses;
+        let options = queue.effective();
+        let consumer = Consumer::new(ConsumerTerms {
             name: attach.name.into(),
             address: dynamic_name.as_deref().or(source.address).unwrap_or("").into(),
             queue: queue.clone(),
             id,
-            key,
             settled,
             browses,
             filters: is_search,
             max_message_size: attach.max_message_size.unwrap_or(0),
-            delivered: Default::default(),
-            next_tag: 0,
-            delivery_count: INITIAL_DELIVERY_COUNT,
-            limit: INITIAL_DELIVERY_COUNT,
-            activity: Activity::default(),
-            timeout: ConsumerTimeout::of(queue.effective().options(queue.info()), own_timeout_ms).filter(|_| holds),
+            timeout: ConsumerTimeout::of(options.options(queue.info()), own_timeout_ms).filter(|_| holds),
             own_timeout_ms,
-            overdue: 0,
-            warned_to: 0,
-            lines: Default::default(),
-            starved: false,
             dynamic: source.dynamic,
-        };
+        });
         session.put(attach.handle, Box::new(Link::Consumer(consumer)));
         let way = ConsumerUse { exclusive: false, no_ack: settled, prefetch: 0 };
         let (tag, name) = (attach.name.as_bytes(), &queue.info().name);
-        self.client.consumer_opened(&ConsumerEvent { channel: session.channel, tag, queue: name }, way, &arguments);
+        let event = ConsumerEvent { channel: session.channel(), tag, queue: name };
+        self.client.consumer_opened(&event, way, &filters.shown);
+        self.answer_consumer((session.channel(), attach), source, &found, wanted, &filters.named)
+    }
+
+    /// The queue of a consumer's link, which may be one that is made for it. `None` while it is being declared.
+    fn queue_of(
+        &mut self,
+        session: &Session,
+        attach: &Attach<'_>,
+        source: &Source<'_>,
+        now: Now,
+    ) -> Result<Option<SourceQueue>> {
+        if source.dynamic {
+            let capable = source.capabilities.contains(super::dynamic::TEMPORARY_QUEUE);
+            let queue = self.dynamic_queue(session.channel(), attach, source.address.is_some(), capable, now)?;
+            return Ok(queue.map(|queue| {
+                let dynamic_name = Some(super::dynamic::address(queue.info()));
+                SourceQueue { queue, dynamic_name }
+            }));
+        }
+        let link = (session.channel(), attach.handle);
+        let queue = self.source_queue(link, source, now)?;
+        Ok(queue.map(|queue| SourceQueue { queue, dynamic_name: None }))
+    }
+
+    /// Asks a queue for a consumer, or takes the answer of one that was asked for this attach before. `None` if the answer comes later.
+    fn ask_for_consumer(
+        &mut self,
+        (channel, attach): (u16, &Attach<'_>),
+        queue: &QueueRef,
+        wanted: Wanted,
+        filters: &mut InEffect,
+        now: Now,
+    ) -> Option<(ConsumerId, core::result::Result<(), NoConsumer>)> {
+        if let Some(attaching) = self.attaching.take_if(|attaching| attaching.queue.is_same(queue)) {
+            let Some(added) = attaching.answer.take() else {
+                self.attaching = Some(attaching);
+                return None;
+            };
+            // They are handled in the next turn, behind the answer.
+            attaching.early.into_signals().into_iter().for_each(|signal| self.client.outbox.signal(signal));
+            return Some((attaching.id, added));
+        }
+        // Of a queue that was converted, or deleted and declared again.
+        self.forget_attaching(|_| true, now);
+        let id = ConsumerId(self.client.broker.fresh_id());
+        let priority =
+            attach.properties.and_then(|properties| properties.lookup(PRIORITY)).and_then(|value| value.as_i64());
+        let Wanted { settled, browses, own_timeout_ms, .. } = wanted;
+        let options = ConsumerOptions {
+            link: self.client.outbox.clone(),
+            key: id.0,
+            tag: attach.name.into(),
+            channel: format!("{} ({channel})", self.client.name).into(),
+            automatic_ack: settled,
+            flow: ConsumerFlow::Credit { delivery_count: INITIAL_DELIVERY_COUNT.0 },
+            priority: priority.and_then(|priority| i32::try_from(priority).ok()).unwrap_or(0),
+            mode: if browses { ConsumerMode::Copy } else { ConsumerMode::Move },
+            exclusive: false,
+            filter: filters.messages.take(),
+            stream: filters.stream.take(),
+            timeout_ms: own_timeout_ms,
+            user: self.client.identity.name().clone(),
+            arguments: filters.shown.clone(),
+        };
+        match queue.consume(id, options, now.monotonic) {
+            NowOrLater::Now(added) => Some((id, added)),
+            NowOrLater::Later(answer) => {
+                answer.notify(self.client.outbox.clone(), id.0);
+                let (link, queue) = ((channel, attach.handle), queue.clone());
+                let early = EarlySignals::new(id.0);
+                self.attaching = Some(Box::new(Attaching { link, queue, id, answer, early }));
+                None
+            }
+        }
+    }
+
+    /// The failure of a link whose queue doesn't take its consumer.
+    fn no_consumer(&self, queue: &QueueRef, reason: NoConsumer) -> Failure {
+        let (name, vhost) = (&queue.info().name, &self.client.vhost);
+        match reason {
+            NoConsumer::Gone | NoConsumer::Converted => leveret_model::Refused::no_queue(vhost, name).into(),
+            NoConsumer::Failed(reason) => Failure::link(condition::ILLEGAL_STATE, queue.crashed(&reason)),
+            NoConsumer::Exclusive => {
+                let text = format!("queue '{name}' in vhost '{vhost}' in exclusive use");
+                Failure::link(condition::RESOURCE_LOCKED, text)
+            }
+            NoConsumer::OtherPartition => unreachable!("groups have subscriptions of the stream protocol only"),
+            NoConsumer::TooManyNames => Failure::link(condition::RESOURCE_LIMIT_EXCEEDED, too_many_names(queue.info())),
+        }
+    }
+
+    /// Sends our side of a consumer's attach, with what of its source is in effect.
+    fn answer_consumer(
+        &mut self,
+        (channel, attach): (u16, &Attach<'_>),
+        source: &Source<'_>,
+        SourceQueue { queue, dynamic_name }: &SourceQueue,
+        Wanted { settled, browses, is_filtered, .. }: Wanted,
+        filters: &EncodedMap,
+    ) -> Result<()> {
         let properties = super::dynamic::properties();
-        let mut effective = match &dynamic_name {
+        let mut effective = match dynamic_name {
             Some(name) => super::dynamic::source(name, properties.as_map()),
             None => *source,
         };
@@ -389,7 +397,7 @@ impl Connection {
             effective.capabilities = Symbols::NONE;
         }
         effective.outcomes = if source.outcomes.is_empty() { Symbols::of(&OUTCOMES) } else { source.outcomes };
-        effective.filter = source.filter.map(|_| filters.named.as_map());
+        effective.filter = source.filter.map(|_| filters.as_map());
         let answer = Attach {
             name: attach.name,
             handle: attach.handle,
@@ -400,10 +408,10 @@ impl Connection {
             target: attach.target,
             initial_delivery_count: Some(INITIAL_DELIVERY_COUNT.0),
             max_message_size: attach.max_message_size,
-            offered_capabilities: Symbols::of(offered(&queue, browses, is_filtered)),
+            offered_capabilities: Symbols::of(offered(queue, browses, is_filtered)),
             ..Attach::default()
         };
-        self.send_attach(session.channel, answer)
+        self.send_attach(channel, answer)
     }
 
     /// The queue of a source. None while a queue is being declared for it: the attach is handled again then.
@@ -454,6 +462,22 @@ impl Connection {
         }
         self.send_attach(channel, answer)
     }
+}
+
+/// The queue of a consumer's link, and its address if it was made for the link.
+struct SourceQueue {
+    queue: QueueRef,
+    dynamic_name: Option<String>,
+}
+
+/// How a client wants to receive.
+#[derive(Clone, Copy)]
+struct Wanted {
+    settled: bool,
+    browses: bool,
+    /// By a filter, which only queues have that aren't streams.
+    is_filtered: bool,
+    own_timeout_ms: Option<u64>,
 }
 
 /// The capabilities of a link on which a client receives from a queue.

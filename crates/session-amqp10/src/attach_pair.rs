@@ -30,7 +30,7 @@ impl Connection {
         self.check_unanswered(session, &pair)?;
         let initial = Serial(attach.initial_delivery_count.unwrap_or(0));
         session.put(attach.handle, Box::new(Link::Requests(Requests::new(pair, initial, self.client.partial.clone()))));
-        session.granted.push(attach.handle);
+        session.note_granted(attach.handle);
         let max_message_size = Some(self.client.broker.settings.max_message_size);
         self.answer_half(session, attach, Attach { role: Role::Receiver, max_message_size, ..Attach::default() })?;
         self.send_session_flows(session);
@@ -48,7 +48,7 @@ impl Connection {
         let pair = PairName::new(attach, client);
         check_other_half(session, &pair, attach.role)?;
         let key = self.client.broker.fresh_id();
-        self.links.insert(key, (session.channel, attach.handle));
+        self.links.insert(key, (session.channel(), attach.handle));
         let responses = Responses::new(pair, key, attach.max_message_size.unwrap_or(0));
         session.put(attach.handle, Box::new(Link::Responses(responses)));
         let answer = Attach {
@@ -72,7 +72,7 @@ impl Connection {
             properties: Some(properties.as_map()),
             ..answer
         };
-        self.send_attach(session.channel, answer)
+        self.send_attach(session.channel(), answer)
     }
 }
 

@@ -38,12 +38,12 @@ impl Connection {
 
     /// Ends a session with an error. Further frames for it are ignored until the client ends it, too.
     pub(crate) fn fail_session(&mut self, session: &mut Session, failure: Failure, now: Now) {
-        let what = format_args!("ending session {}", session.channel);
+        let what = format_args!("ending session {}", session.channel());
         self.told().refused(what, failure.condition.as_str(), &failure.description);
-        session.ending = true;
+        session.end();
         match !self.endings.have_links() && self.leave_session(session, now) {
-            true => self.send_end(session.channel, Some(&failure)),
-            false => self.endings.push_session(session.channel, failure),
+            true => self.send_end(session.channel(), Some(&failure)),
+            false => self.endings.push_session(session.channel(), failure),
         }
     }
 
@@ -67,7 +67,7 @@ impl Connection {
             return Ok(());
         }
         if let Some(error) = detach.error.as_ref().filter(|_| !matches!(*link, Link::Left)) {
-            let what = format_args!("the client detached link {handle} of session {}", session.channel);
+            let what = format_args!("the client detached link {handle} of session {}", session.channel());
             self.told().refused(what, error.condition.as_str(), error.description.unwrap_or_default());
         }
         let gone_at = self.leave_link(session, handle, *link, unsettled, now);
@@ -75,7 +75,7 @@ impl Connection {
             session.put(handle, Box::new(Link::Left));
             return Ok(());
         }
-        self.send_detach(session.channel, handle, detach.closed, None);
+        self.send_detach(session.channel(), handle, detach.closed, None);
         self.resume_parked(session, now);
         Ok(())
     }
@@ -90,7 +90,7 @@ impl Connection {
         }
         let Some((channel, handle)) = self.links.get(&key).copied() else { return };
         let Some(mut session) = self.sessions.take(channel) else { return };
-        if session.leaving {
+        if session.is_leaving() {
             return self.sessions.put(session);
         }
         self.confirm_session(&mut session, now);

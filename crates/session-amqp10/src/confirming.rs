@@ -18,7 +18,7 @@ impl Connection {
     pub(crate) fn confirm(&mut self, now: Now) {
         for channel in self.sessions.channels_with_work() {
             let Some(mut session) = self.sessions.take(channel) else { continue };
-            if !session.confirming.is_empty() {
+            if session.is_confirming() {
                 self.confirm_session(&mut session, now);
             }
             self.sessions.put(session);
@@ -34,26 +34,21 @@ impl Connection {
         };
         let sync = broker.commit.sync_time();
         let mut due = std::mem::take(&mut self.due);
-        for handle in std::mem::take(&mut session.confirming) {
+        for handle in session.take_confirming() {
             let Some(Link::Publisher(publisher)) = session.link(handle) else { continue };
-            if let Some(confirmed) = publisher.unconfirmed.take_due(&reached, now.monotonic, &mut due) {
-                publisher.grant.confirmed(confirmed, sync, now.monotonic);
-                publisher.top_up(now.monotonic, sync);
-            } else if publisher.slot.at != 0 {
-                publisher.top_up(now.monotonic, sync);
-            }
+            publisher.take_due(&reached, sync, now.monotonic, &mut due);
             // Credit comes with the slot, even if every outcome was sent before.
-            let grants_at = publisher.slot.grants_at();
+            let grants_at = publisher.grants_at();
             let is_paced = grants_at > now.monotonic;
             if is_paced {
                 self.client.pace.wake_at(grants_at);
             }
-            let (waits, granted) = (publisher.unconfirmed.count() > 0 || is_paced, publisher.flow_due);
+            let (waits, granted) = (publisher.awaits_outcomes() || is_paced, publisher.is_flow_due());
             if waits {
                 session.note_confirming(handle);
             }
             if granted {
-                session.granted.push(handle);
+                session.note_granted(handle);
             }
         }
         merge(&mut due);
@@ -61,7 +56,7 @@ impl Connection {
             if outcome == PublishOutcome::Accepted {
                 self.client.counters.confirmed.add(u64::from(last.since(first)) + 1);
             }
-            self.send_outcome(session.channel, first, last, &outcome);
+            self.send_outcome(session.channel(), first, last, &outcome);
         }
         self.due = due;
     }

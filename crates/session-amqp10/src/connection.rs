@@ -1,7 +1,6 @@
 //! The state of a connection (specification 2.4).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use leveret_amqp10::condition;
 use leveret_model::{Action, Permit, Refused};
@@ -13,6 +12,7 @@ use super::declaring::Declaring;
 use super::endings::Endings;
 use super::error::{Failure, Result};
 use super::held::InputHold;
+use super::opened::Opened;
 use super::pairs::Waiting;
 use super::publishing::Publishing;
 use super::questions::Questions;
@@ -49,15 +49,8 @@ pub(crate) enum Phase {
 /// The state of one AMQP 1.0 connection.
 pub(crate) struct Connection {
     pub(crate) client: ClientConnection,
-    /// The properties that its client sent.
-    pub(crate) client_properties: leveret_model::Arguments,
     pub(crate) phase: Phase,
-    /// The client's container-id.
-    pub(crate) container: Arc<str>,
-    /// Largest frame that we take, in bytes.
-    pub(crate) frame_max_in: u32,
-    /// Largest frame that the client takes, in bytes.
-    pub(crate) frame_max_out: u32,
+    pub(crate) opened: Opened,
     pub(super) sessions: Sessions,
     /// Channel and handle of links that are notified, by the key in their queue's signals or waiting responses.
     pub(crate) links: FxHashMap<u64, (u16, u32)>,
@@ -74,8 +67,6 @@ pub(crate) struct Connection {
     pub(crate) refused_token: Option<&'static str>,
     pub(crate) transactions: Transactions,
     pub(crate) held: InputHold,
-    /// The client maintains the node, and stays connected while it is in maintenance.
-    pub(crate) ignores_maintenance: bool,
     pub(super) endings: Endings,
     /// The time from which on the queues are gone that are deleted with ending links and sessions.
     pub(super) gone_at: GoneAt,
@@ -96,11 +87,8 @@ impl Connection {
         let initial_frame_max = client.broker.settings.initial_frame_max;
         Self {
             client,
-            client_properties: leveret_model::Arguments::default(),
             phase: Phase::SaslInit,
-            container: "".into(),
-            frame_max_in: initial_frame_max,
-            frame_max_out: initial_frame_max,
+            opened: Opened::new(initial_frame_max),
             sessions: Sessions::default(),
             links: FxHashMap::default(),
             unfinished: false,
@@ -112,7 +100,6 @@ impl Connection {
             refused_token: None,
             transactions: Transactions::default(),
             held: InputHold::No,
-            ignores_maintenance: false,
             endings: Endings::default(),
             gone_at: GoneAt::default(),
             going: GoneAt::default(),

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use leveret_amqp10::Serial;
-use leveret_queue::{ConsumerId, CreditState, Unsent};
+use leveret_queue::{ConsumerId, CreditState, Taken, Unsent};
 
+use super::link_state::INITIAL_DELIVERY_COUNT;
 use super::unsettled::{Delivered, Unsettled};
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::log_lines::overdue::OverdueLines;
@@ -38,16 +39,14 @@ impl Activity {
     }
 }
 
-/// The sending endpoint of a consumer's link.
-pub(crate) struct Consumer {
+/// Properties of a consumer's link that stay the same.
+pub(crate) struct ConsumerTerms {
     /// The link's name.
     pub name: Arc<str>,
     /// The address of its source, as the client sent it.
     pub address: Arc<str>,
     pub queue: QueueRef,
     pub id: ConsumerId,
-    /// The key of the link in its queue's signals.
-    pub key: u64,
     /// Deliveries are sent settled.
     pub settled: bool,
     /// Messages are copied, not taken (distribution mode copy).
@@ -56,31 +55,151 @@ pub(crate) struct Consumer {
     pub filters: bool,
     /// The largest message in bytes that the client takes; 0 for no limit.
     pub max_message_size: u64,
-    pub delivered: Delivered,
-    /// The tag of the next delivery; unique among unsettled ones.
-    pub next_tag: u32,
-    /// The link's delivery-count: messages that were taken, and credit that was used up by drains.
-    pub delivery_count: Serial,
-    /// The delivery-count up to which its receiver has granted credit.
-    pub limit: Serial,
-    pub activity: Activity,
     /// The time for which its receiver may leave deliveries unsettled; `None` if it can't hold any for itself.
     pub timeout: Option<ConsumerTimeout>,
     /// That time as its receiver asked for it, in milliseconds.
     pub own_timeout_ms: Option<u64>,
-    /// Number of deliveries that were taken back and that its receiver hasn't settled yet.
-    pub overdue: u64,
-    /// The log has a warning about its deliveries before this one, as [`Unsettled`] counts them.
-    pub warned_to: u64,
-    /// The log lines about them.
-    pub lines: OverdueLines,
-    /// The queue was notified that the socket isn't keeping up.
-    pub starved: bool,
     /// The queue is deleted with the link.
     pub dynamic: bool,
 }
 
+/// The sending endpoint of a consumer's link.
+pub(crate) struct Consumer {
+    terms: ConsumerTerms,
+    delivered: Delivered,
+    /// The tag of the next delivery; unique among unsettled ones.
+    next_tag: u32,
+    /// The link's delivery-count: messages that were taken, and credit that was used up by drains.
+    delivery_count: Serial,
+    /// The delivery-count up to which its receiver has granted credit.
+    limit: Serial,
+    activity: Activity,
+    /// Number of deliveries that were taken back and that its receiver hasn't settled yet.
+    overdue: u64,
+    /// The log has a warning about its deliveries before this one, as [`Unsettled`] counts them.
+    warned_to: u64,
+    /// The log lines about them.
+    lines: OverdueLines,
+}
+
 impl Consumer {
+    /// A consumer that has no credit and was sent nothing.
+    pub(crate) fn new(terms: ConsumerTerms) -> Self {
+        Self {
+            terms,
+            delivered: Delivered::default(),
+            next_tag: 0,
+            delivery_count: INITIAL_DELIVERY_COUNT,
+            limit: INITIAL_DELIVERY_COUNT,
+            activity: Activity::default(),
+            overdue: 0,
+            warned_to: 0,
+            lines: OverdueLines::default(),
+        }
+    }
+
+    #[inline]
+    pub(crate) fn terms(&self) -> &ConsumerTerms {
+        &self.terms
+    }
+
+    #[inline]
+    pub(crate) fn queue(&self) -> &QueueRef {
+        &self.terms.queue
+    }
+
+    #[inline]
+    pub(crate) fn id(&self) -> ConsumerId {
+        self.terms.id
+    }
+
+    /// The key of the link in its queue's signals.
+    pub(crate) fn key(&self) -> u64 {
+        self.terms.id.0
+    }
+
+    /// Deliveries are sent settled.
+    #[inline]
+    pub(crate) fn is_settled(&self) -> bool {
+        self.terms.settled
+    }
+
+    /// Messages are copied, not taken.
+    pub(crate) fn browses(&self) -> bool {
+        self.terms.browses
+    }
+
+    /// The size in bytes above which the client takes no message, if a message of this size is above it.
+    #[inline]
+    pub(crate) fn refuses_size(&self, size: u64) -> Option<u64> {
+        let most = self.terms.max_message_size;
+        (most > 0 && size > most).then_some(most)
+    }
+
+    /// The time for which its receiver may leave deliveries unsettled.
+    pub(crate) fn timeout(&self) -> Option<ConsumerTimeout> {
+        self.terms.timeout
+    }
+
+    /// Its deliveries among all of its session.
+    pub(crate) fn delivered_mut(&mut self) -> &mut Delivered {
+        &mut self.delivered
+    }
+
+    /// The tag of the next delivery.
+    #[inline]
+    pub(crate) fn next_tag(&self) -> [u8; 4] {
+        self.next_tag.to_be_bytes()
+    }
+
+    /// The next delivery is sent with its tag.
+    #[inline]
+    pub(crate) fn use_tag(&mut self) {
+        self.next_tag = self.next_tag.wrapping_add(1);
+    }
+
+    /// Notes messages that were taken from its queue.
+    #[inline]
+    pub(crate) fn took(&mut self, taken: &[Taken]) {
+        self.delivery_count = taken.iter().fold(self.delivery_count, |count, run| count.add(run.count));
+    }
+
+    /// See [`Activity::served`].
+    #[inline]
+    pub(crate) fn served(&mut self) -> bool {
+        self.activity.served()
+    }
+
+    /// See [`Activity::changed`].
+    pub(crate) fn activity_changed(&mut self, active: bool, change: u32) -> bool {
+        self.activity.changed(active, change)
+    }
+
+    /// Notes deliveries that its queue takes back from its receiver.
+    pub(crate) fn takes_back(&mut self, count: u64) {
+        self.overdue += count;
+    }
+
+    /// Its receiver settled deliveries that were taken back. Returns whether it has none of these any more.
+    pub(crate) fn settled_late(&mut self, count: u64) -> bool {
+        self.overdue = self.overdue.saturating_sub(count);
+        self.overdue == 0
+    }
+
+    /// Whether the log gets a warning about late deliveries, of which these are the first and the last one.
+    pub(crate) fn warns_of(&mut self, (first, last): (u64, u64)) -> bool {
+        let is_new = first >= self.warned_to;
+        if is_new {
+            self.warned_to = last + 1;
+        }
+        is_new
+    }
+
+    /// The log lines about late deliveries, and the properties that they have.
+    pub(crate) fn overdue_lines(&mut self) -> (&ConsumerTerms, &mut OverdueLines) {
+        (&self.terms, &mut self.lines)
+    }
+
     /// Notes a grant of its receiver: `credit` messages from the delivery-count `seen` on (2.6.7).
     pub(crate) fn granted(&mut self, seen: u32, credit: u32) {
         self.limit = Serial(seen).add(credit);
@@ -97,7 +216,7 @@ impl Consumer {
         looks: &mut Looks,
     ) {
         self.delivered.note(added, unsettled);
-        if let Some(timeout) = self.timeout.filter(|_| added > 0) {
+        if let Some(timeout) = self.terms.timeout.filter(|_| added > 0) {
             unsettled.watch(timeout.nanos(node_ms), now, channel, looks);
         }
     }

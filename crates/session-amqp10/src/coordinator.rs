@@ -25,7 +25,7 @@ impl Connection {
         let assembly = Assembly::new(attach.snd_settle_mode, self.client.partial.clone());
         let coordinator = Coordinator::new(self.client.broker.fresh_id(), initial, assembly);
         session.put(attach.handle, Box::new(Link::Coordinator(coordinator)));
-        session.granted.push(attach.handle);
+        session.note_granted(attach.handle);
         let target = Target { capabilities: Symbols::of(&CAPABILITIES) };
         let answer = Attach {
             name: attach.name,
@@ -38,7 +38,7 @@ impl Connection {
             max_message_size: Some(REQUEST_BYTES_MAX),
             ..Attach::default()
         };
-        self.send_attach(session.channel, answer)?;
+        self.send_attach(session.channel(), answer)?;
         self.send_session_flows(session);
         Ok(())
     }
@@ -53,8 +53,8 @@ impl Connection {
         now: Now,
     ) -> Result<()> {
         let complete = coordinator.receive(transfer, payload)?;
-        if coordinator.flow_due {
-            session.granted.push(transfer.handle);
+        if coordinator.is_flow_due() {
+            session.note_granted(transfer.handle);
         }
         let Some(complete) = complete else { return Ok(()) };
         if complete.settled {
@@ -77,12 +77,12 @@ impl Connection {
             TransactionRequest::Declare(_) => {
                 let number = self.transactions.declare(coordinator.key())?.to_be_bytes();
                 let declared = DeliveryState::Declared { txn_id: &number };
-                self.send_coordinator_outcome(session.channel, complete.id, declared);
+                self.send_coordinator_outcome(session.channel(), complete.id, declared);
             }
             TransactionRequest::Discharge(discharge) => {
                 // Messages that the client sent earlier are published first.
                 self.flush_whole_runs(session, now);
-                self.discharge_transaction(session.channel, &discharge, complete.id, now);
+                self.discharge_transaction(session.channel(), &discharge, complete.id, now);
             }
         }
         Ok(())

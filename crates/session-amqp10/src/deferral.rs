@@ -25,10 +25,10 @@ pub(crate) fn claim(link: &Link, flow: &Flow<'_>) -> Result<()> {
     let tokens = tokens(value)?;
     match link {
         Link::Consumer(consumer)
-            if is_offered(&consumer.queue, consumer.browses)
-                && let Some(queue) = consumer.queue.as_ledger() =>
+            if is_offered(consumer.queue(), consumer.browses())
+                && let Some(queue) = consumer.queue().as_ledger() =>
         {
-            queue.claim(consumer.id, &tokens);
+            queue.claim(consumer.id(), &tokens);
             Ok(())
         }
         // It is about to be detached.

@@ -39,8 +39,7 @@ impl Connection {
             let link = session.link(handle);
             let is_consumer = matches!(link, Some(Link::Consumer(_)));
             if let Some(Link::Consumer(consumer)) = link {
-                consumer.starved = !has_room;
-                consumer.queue.flow(consumer.id, Flow::Room(has_room), now.monotonic);
+                consumer.queue().flow(consumer.id(), Flow::Room(has_room), now.monotonic);
             }
             sessions.put(session);
             is_consumer
@@ -80,7 +79,7 @@ impl Connection {
     fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
         let Some(&(channel, handle)) = self.links.get(&key) else { return TurnEnd::Done };
         let Some(mut session) = self.sessions.take(channel) else { return TurnEnd::Done };
-        if session.leaving {
+        if session.is_leaving() {
             self.sessions.put(session);
             return TurnEnd::Done;
         }
@@ -110,30 +109,30 @@ impl Connection {
         now: Now,
     ) -> (TurnEnd, Option<Failure>) {
         let mut room = if session.pending.is_empty() { session.window.room() } else { 0 };
-        if !consumer.settled {
+        if !consumer.is_settled() {
             let max = self.client.account.unsettled_allowed(self.client.broker.settings.unsettled_max);
-            room = room.min(session.unsettled.room(session.next_delivery_id, max));
+            room = room.min(session.unsettled.room(session.next_delivery_id(), max));
         }
         if room == 0 {
-            session.parked.push(handle);
-            consumer.queue.flow(consumer.id, Flow::Window(false), now.monotonic);
+            session.park(handle);
+            consumer.queue().flow(consumer.id(), Flow::Window(false), now.monotonic);
             return (TurnEnd::Done, None);
         }
         let most = room.min(self.client.broker.settings.max_queue_credit);
         let mut taken = std::mem::take(&mut self.client.taken);
-        let end = consumer.queue.take(
-            consumer.id,
+        let end = consumer.queue().take(
+            consumer.id(),
             Portion { messages: most, bytes: TAKE_BYTES_MAX },
             now.monotonic,
             &mut taken,
         );
-        if consumer.filters {
+        if consumer.terms().filters {
             self.client.budget.spend(FILTER);
         }
-        if !taken.is_empty() && consumer.activity.served() {
+        if !taken.is_empty() && consumer.served() {
             self.send_link_state(session, LinkState::of_activity(handle, &consumer.state(0), true));
         }
-        consumer.delivery_count = taken.iter().fold(consumer.delivery_count, |count, run| count.add(run.count));
+        consumer.took(&taken);
         let mut failure = None;
         for run in taken.drain(..) {
             if failure.is_some() {
@@ -165,7 +164,7 @@ impl Connection {
             acquired_count: taken.attempts.acquired,
             now_ms: now.wall_ms,
             sent_time: self.client.broker.settings.sent_time,
-            stream_offset: consumer.queue.is_stream().then_some(taken.first),
+            stream_offset: consumer.queue().is_stream().then_some(taken.first),
         };
         let mut run = Amqp10Run::new(delivery);
         while encoded < taken.count {
@@ -180,17 +179,17 @@ impl Connection {
             encoded += 1;
         }
         let messages = taken.part().first(encoded);
-        self.client.trace_delivered(session.channel, &consumer.queue.info().name, messages, &delivery, now);
+        self.client.trace_delivered(session.channel(), &consumer.queue().info().name, messages, &delivery, now);
         if encoded < taken.count {
             session.pending.push_back(Pending::Run { handle, taken: taken.rest(encoded) });
         }
         let added = session.unsettled.len() - before;
-        let place = (session.channel, self.client.broker.consumer_timeout_ms());
+        let place = (session.channel(), self.client.broker.consumer_timeout_ms());
         consumer.sent(added, &mut session.unsettled, place, now.monotonic, &mut self.client.looks);
         let count = u64::from(encoded);
-        self.client.counters.delivered_of(counted_as(consumer.queue.info()), consumer.settled).add(count);
+        self.client.counters.delivered_of(counted_as(consumer.queue().info()), consumer.is_settled()).add(count);
         if taken.redelivered {
-            self.client.counters.redelivered_of(consumer.queue.is_quorum()).add(count);
+            self.client.counters.redelivered_of(consumer.queue().is_quorum()).add(count);
         }
         failure
     }
@@ -206,37 +205,37 @@ impl Connection {
         let message = taken.batch.message((taken.index + at) as usize);
         if let Some(file) = message.file {
             let reader =
-                Pieces::new(file, &self.client.broker.bodies, consumer.queue.body_owner(), &self.client.outbox);
+                Pieces::new(file, &self.client.broker.bodies, consumer.queue().body_owner(), &self.client.outbox);
             let reader = BodyReader::Pieces(reader);
             // This is the last message that was taken.
             session.pending.push_back(Pending::Large { handle, taken: taken.rest(at), reader });
             return None;
         }
-        let tag = consumer.next_tag.to_be_bytes();
-        let delivery_id = session.next_delivery_id;
+        let tag = consumer.next_tag();
+        let delivery_id = session.next_delivery_id();
         let out = self.client.output.buffer();
         let before = out.len();
-        let start = begin_delivery(out, session.channel, handle, delivery_id.0, tag, consumer.settled);
+        let start = begin_delivery(out, session.channel(), handle, delivery_id.0, tag, consumer.is_settled());
         let payload = out.len();
         run.append(&message, out);
         let size = (out.len() - payload) as u64;
-        if consumer.max_message_size > 0 && size > consumer.max_message_size {
+        if let Some(most) = consumer.refuses_size(size) {
             out.truncate(before);
             run.forget();
             return Some(Failure::link(
                 leveret_amqp10::condition::MESSAGE_SIZE_EXCEEDED,
-                format!("message size ({size} bytes) > maximum message size ({} bytes)", consumer.max_message_size),
+                format!("message size ({size} bytes) > maximum message size ({most} bytes)"),
             ));
         }
-        consumer.next_tag = consumer.next_tag.wrapping_add(1);
-        session.next_delivery_id.advance();
-        if !consumer.settled {
+        consumer.use_tag();
+        session.use_delivery_id();
+        if !consumer.is_settled() {
             let number = taken.first + u64::from(at);
             let bytes = taken.batch.body_length((taken.index + at) as usize);
             let sent = Sent { id: delivery_id, handle, number, bytes, durable: taken.durable };
             session.unsettled.add(sent, now);
         }
-        if out.len() - before <= self.frame_max_out as usize {
+        if out.len() - before <= self.opened.frame_max_out() as usize {
             end_frame(out, start);
             session.window.sent_transfer();
             return None;
@@ -244,7 +243,7 @@ impl Connection {
         let payload = out.split_off(payload);
         out.truncate(before);
         run.forget();
-        let rest = Rest { handle, delivery_id, tag, settled: consumer.settled, payload, sent: 0, body: None };
+        let rest = Rest { handle, delivery_id, tag, settled: consumer.is_settled(), payload, sent: 0, body: None };
         session.pending.push_back(Pending::Rest(rest));
         // Only a body in a file can fail, so this can't.
         let _ = self.send_rest(session);
@@ -259,7 +258,7 @@ impl Connection {
         let Some(Pending::Rest(mut rest)) = session.pending.pop_front() else { return Ok(true) };
         while session.window.room() > 0 {
             let most = match &mut rest.body {
-                None => self.frame_max_out as usize,
+                None => self.opened.frame_max_out() as usize,
                 Some((pieces, queue)) => {
                     pieces.look();
                     if let Some(reason) = pieces.failure() {
@@ -268,7 +267,7 @@ impl Connection {
                         return Err((rest.handle, failure));
                     }
                     // A client may accept frames larger than the read-ahead.
-                    (self.frame_max_out as usize).min(TURN_BYTES_MAX).min(pieces.piece_bytes())
+                    (self.opened.frame_max_out() as usize).min(TURN_BYTES_MAX).min(pieces.piece_bytes())
                 }
             };
             let first = rest.sent == 0;
@@ -281,7 +280,7 @@ impl Connection {
             }
             let out = self.client.output.buffer();
             let before = out.len();
-            let start = begin_frame(out, FrameKind::Amqp, session.channel);
+            let start = begin_frame(out, FrameKind::Amqp, session.channel());
             transfer.encode(out);
             let header = out.len() - before;
             // The flag `more` takes one byte whatever its value, so the header's size is right for both.
@@ -294,7 +293,7 @@ impl Connection {
             }
             if count as u64 == rest.left() {
                 out.truncate(before);
-                let start = begin_frame(out, FrameKind::Amqp, session.channel);
+                let start = begin_frame(out, FrameKind::Amqp, session.channel());
                 transfer.more = false;
                 transfer.encode(out);
                 rest.append(count, out);
@@ -316,7 +315,7 @@ impl Connection {
 
     /// Sends messages that waited for the session's window, and lets its consumers take more.
     pub(crate) fn continue_session(&mut self, session: &mut Session, now: Now) {
-        if session.leaving {
+        if session.is_leaving() {
             return;
         }
         while self.client.output.len() < TURN_BYTES_MAX {
@@ -344,11 +343,11 @@ impl Connection {
         if !session.pending.is_empty() || session.window.room() == 0 {
             return;
         }
-        let parked = session.parked.len();
+        let parked = session.parked();
         if parked == 0 {
             return;
         }
-        let channel = session.channel;
+        let channel = session.channel();
         match self.waking.iter_mut().find(|waking| waking.channel == channel) {
             // Consumers that were woken and are parked again stand behind the others.
             Some(waking) => waking.left = parked,
@@ -363,24 +362,23 @@ impl Connection {
     /// be empty. If there still is room in the next turn, twice as many are woken then, and so on until each was.
     /// Waking all at once would let one frame of the client cost a scan of all consumers.
     fn wake_parked(&mut self, session: &mut Session, waking: Waking, now: Now) {
-        let count = waking.next.min(waking.left).min(session.parked.len());
-        let rest = session.parked.split_off(count);
-        for handle in std::mem::replace(&mut session.parked, rest) {
+        let count = waking.next.min(waking.left).min(session.parked());
+        for handle in session.take_parked(count) {
             self.client.budget.spend(CONSUMER);
             if let Some(Link::Consumer(consumer)) = session.link(handle) {
-                consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
+                consumer.queue().flow(consumer.id(), Flow::Window(true), now.monotonic);
             }
         }
         let left = waking.left - count;
-        if left > 0 && !session.parked.is_empty() {
+        if left > 0 && session.parked() > 0 {
             self.waking.push(Waking { next: WOKEN_MAX.min(2 * count), left, ..waking });
         }
     }
 
     /// Messages that waited were taken back: the session's other consumers may have room in this turn or the next.
     pub(super) fn wake_later(&mut self, session: &Session) {
-        let left = session.parked.len();
-        let (channel, has_room) = (session.channel, session.pending.is_empty() && session.window.room() > 0);
+        let left = session.parked();
+        let (channel, has_room) = (session.channel(), session.pending.is_empty() && session.window.room() > 0);
         if left > 0 && has_room && !self.waking.iter().any(|waking| waking.channel == channel) {
             self.waking.push(Waking { channel, next: WOKEN_FIRST, left });
         }
@@ -393,7 +391,7 @@ impl Connection {
         }
         for waking in std::mem::take(&mut self.waking) {
             let Some(mut session) = self.sessions.take(waking.channel) else { continue };
-            if !session.leaving && session.pending.is_empty() && session.window.room() > 0 {
+            if !session.is_leaving() && session.pending.is_empty() && session.window.room() > 0 {
                 self.wake_parked(&mut session, waking, now);
             }
             self.sessions.put(session);

@@ -179,9 +179,9 @@ impl Connection {
         let mut consumed = Vec::new();
         for part in parts {
             if let Some(Link::Consumer(consumer)) = session.link(part.handle)
-                && !consumer.browses
+                && !consumer.browses()
             {
-                consumed.push((consumer.queue.clone(), consumer.id, &part.runs));
+                consumed.push((consumer.queue().clone(), consumer.id(), &part.runs));
             }
         }
         let count: u64 = consumed.iter().flat_map(|(.., runs)| *runs).map(Run::count).sum();

@@ -73,13 +73,13 @@ impl Connection {
         if let Some(transaction) = transaction {
             self.check_transaction_limit(session, transaction, &settled, now)?;
         }
-        let made_room = !settled.is_empty() && !session.parked.is_empty();
+        let made_room = !settled.is_empty() && session.parked() > 0;
         for part in settled {
             let Some(Link::Consumer(consumer)) = session.link(part.handle) else { continue };
-            let (queue, id, browses) = (consumer.queue.clone(), consumer.id, consumer.browses);
+            let (queue, id, browses) = (consumer.queue().clone(), consumer.id(), consumer.browses());
             let asks = !disposition.settled;
             let ids = if asks { part.ids } else { Vec::new() };
-            let asked = Asked { channel: session.channel, handle: part.handle, ids, state: repeated };
+            let asked = Asked { channel: session.channel(), handle: part.handle, ids, state: repeated };
             if !part.taken_back.is_empty() {
                 // Their queue has them, whatever the client says of them now.
                 self.settled_late(session, part.handle, part.taken_back, asks, now);

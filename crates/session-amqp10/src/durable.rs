@@ -37,7 +37,8 @@ impl Connection {
     /// Hands a large message to its queues when its body file is written. If its link is gone, the message is dropped.
     fn body_is_written(&mut self, channel: u16, handle: u32, now: Now) -> bool {
         let Some(mut session) = self.sessions.take(channel) else { return true };
-        let is_pending = matches!(session.link(handle), Some(Link::Publisher(publisher)) if publisher.run.is_pending());
+        let is_pending =
+            matches!(session.link(handle), Some(Link::Publisher(publisher)) if publisher.run().is_pending());
         if !is_pending {
             self.flush_link(&mut session, handle, Self::flush_run_in_parts, now);
         }

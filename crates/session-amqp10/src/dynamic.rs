@@ -59,7 +59,8 @@ impl Connection {
         let name = match &self.declaring {
             Some(declaring) => declaring.name.clone(),
             None => {
-                let part: String = format!("{}-{}", self.container, attach.name).chars().take(NAME_PART_MAX).collect();
+                let part: String =
+                    format!("{}-{}", self.opened.container(), attach.name).chars().take(NAME_PART_MAX).collect();
                 self.client.new_name(&format!("amq.dyn-{part}-"))
             }
         };

@@ -48,12 +48,12 @@ impl Connection {
 
     /// Ends a session at once that may not begin. Further frames for it are ignored until the client ends it, too.
     pub(crate) fn refuse_session(&mut self, session: &mut Session, failure: &Failure) {
-        let what = format_args!("refusing session {}", session.channel);
+        let what = format_args!("refusing session {}", session.channel());
         self.told().refused(what, failure.condition.as_str(), &failure.description);
-        session.ending = true;
+        session.end();
         // It owns nothing, and never counted as a session.
-        session.left = true;
-        self.send_end(session.channel, Some(failure));
+        session.set_left();
+        self.send_end(session.channel(), Some(failure));
     }
 
     /// Whether the answer to the frame at the head of the input has to wait until these queues are gone. The frame is

@@ -11,12 +11,12 @@ use leveret_broker::turn_budget::CONSUMER;
 impl Connection {
     /// Detaches a link with an error. Further frames for it are ignored until the client detaches it, too.
     pub(crate) fn fail_link(&mut self, session: &mut Session, handle: u32, failure: Failure, now: Now) {
-        let what = format_args!("detaching link {handle} of session {}", session.channel);
+        let what = format_args!("detaching link {handle} of session {}", session.channel());
         self.told().refused(what, failure.condition.as_str(), &failure.description);
         self.client.budget.spend(CONSUMER);
         let link = session.take(handle);
         session.put(handle, Box::new(Link::Detached));
-        let failed = FailedLink { channel: session.channel, handle, failure };
+        let failed = FailedLink { channel: session.channel(), handle, failure };
         if let Some(link) = link
             && let Some(link) = self.end_failed_link(session, &failed, link, now)
         {
@@ -64,7 +64,7 @@ impl Connection {
 
     /// Resumes the session's other consumers, for which the link may have left room.
     pub(super) fn resume_parked(&mut self, session: &mut Session, now: Now) {
-        if !session.parked.is_empty() {
+        if session.parked() > 0 {
             self.continue_session(session, now);
         }
     }

@@ -21,7 +21,7 @@ impl Connection {
         session.window.received_flow(flow)?;
         self.continue_session(session, now);
         let Some(handle) = flow.handle else {
-            session.echo_due |= flow.echo;
+            session.echo(flow.echo);
             return Ok(());
         };
         let Some(link) = session.link(handle) else {
@@ -33,26 +33,26 @@ impl Connection {
                 // A receiver that hasn't seen our attach doesn't know our first delivery-count (2.6.7).
                 let seen = flow.delivery_count.unwrap_or(0);
                 let credit = flow.link_credit.unwrap_or(0);
-                match consumer.queue.grant(consumer.id, seen, credit, flow.drain, now.monotonic) {
+                match consumer.queue().grant(consumer.id(), seen, credit, flow.drain, now.monotonic) {
                     NowOrLater::Now(state) => {
                         consumer.granted(seen, credit);
                         self.granted(session, handle, flow.drain, flow.echo, state);
                     }
                     NowOrLater::Later(answer) => {
-                        answer.notify(self.client.outbox.clone(), consumer.key);
+                        answer.notify(self.client.outbox.clone(), consumer.key());
                         let granting = Granting { credit: (seen, credit), drain: flow.drain, echo: flow.echo };
                         let question = Question::Credit(granting, answer);
-                        self.questions.ask(session.channel, handle, question);
+                        self.questions.ask(session.channel(), handle, question);
                     }
                 }
             }
             Link::Publisher(publisher) => {
-                publisher.flow_due |= flow.echo;
-                session.granted.push(handle);
+                publisher.echo(flow.echo);
+                session.note_granted(handle);
             }
             Link::Coordinator(coordinator) => {
-                coordinator.flow_due |= flow.echo;
-                session.granted.push(handle);
+                coordinator.echo(flow.echo);
+                session.note_granted(handle);
             }
             Link::Replies(replies) => {
                 let credit = flow.link_credit.unwrap_or(0);
@@ -62,8 +62,8 @@ impl Connection {
                 }
             }
             Link::Requests(requests) => {
-                requests.flow_due |= flow.echo;
-                session.granted.push(handle);
+                requests.echo(flow.echo);
+                session.note_granted(handle);
             }
             Link::Responses(_) => {
                 let grant = ResponseGrant {
@@ -96,7 +96,7 @@ impl Connection {
         let Some(&(channel, handle)) = self.links.get(&key) else { return };
         let Some(mut session) = self.sessions.take(channel) else { return };
         if let Some(Link::Consumer(consumer)) = session.link(handle)
-            && consumer.activity.changed(active, change)
+            && consumer.activity_changed(active, change)
         {
             let state = LinkState::of_activity(handle, &consumer.state(available), active);
             self.send_link_state(&mut session, state);

@@ -61,7 +61,7 @@ impl Connection {
             properties: properties.as_ref().map(EncodedMap::as_map),
             ..session.window.flow()
         };
-        encode_performative(self.client.output.buffer(), session.channel, &Performative::Flow(flow));
+        encode_performative(self.client.output.buffer(), session.channel(), &Performative::Flow(flow));
     }
 
     /// Sends the flows that are due: windows that opened, credit that was granted.
@@ -74,32 +74,30 @@ impl Connection {
     }
 
     pub(crate) fn send_session_flows(&mut self, session: &mut Session) {
-        if session.ending || session.leaving {
+        if session.is_ending() || session.is_leaving() {
             // Nothing may follow our end (2.5.5), and a client that has ended expects nothing.
             return;
         }
-        let channel = session.channel;
-        for handle in std::mem::take(&mut session.granted) {
+        let channel = session.channel();
+        for handle in session.take_granted() {
             let base = session.window.flow();
-            let (grant, due) = match session.link(handle) {
-                Some(Link::Publisher(publisher)) => (&publisher.grant, &mut publisher.flow_due),
-                Some(Link::Requests(requests)) => (&requests.grant, &mut requests.flow_due),
-                Some(Link::Coordinator(coordinator)) => (&coordinator.grant, &mut coordinator.flow_due),
-                _ => continue,
+            let due = match session.link(handle) {
+                Some(Link::Publisher(publisher)) => publisher.take_flow(),
+                Some(Link::Requests(requests)) => requests.take_flow(),
+                Some(Link::Coordinator(coordinator)) => coordinator.take_flow(),
+                _ => None,
             };
-            if !std::mem::take(due) {
-                continue;
-            }
+            let Some(grant) = due else { continue };
             let flow = Flow {
                 handle: Some(handle),
                 delivery_count: Some(grant.delivery_count().0),
                 link_credit: Some(grant.credit()),
                 ..base
             };
-            session.flow_due = false;
+            session.window_told();
             encode_performative(self.client.output.buffer(), channel, &Performative::Flow(flow));
         }
-        if std::mem::take(&mut session.flow_due) | std::mem::take(&mut session.echo_due) {
+        if session.take_flow() {
             let flow = session.window.flow();
             encode_performative(self.client.output.buffer(), channel, &Performative::Flow(flow));
         }
@@ -109,7 +107,8 @@ impl Connection {
     pub(crate) fn set_alarm(&mut self, raised: bool) {
         for channel in self.sessions.channels() {
             let Some(mut session) = self.sessions.take(channel) else { continue };
-            session.flow_due |= session.window.set_shut(raised);
+            let is_due = session.window.set_shut(raised);
+            session.owe_flow(is_due);
             self.sessions.put(session);
         }
     }

@@ -59,7 +59,7 @@ impl Connection {
         }
         let transfer = Transfer { handle: rest.handle, aborted: true, ..Transfer::default() };
         let out = self.client.output.buffer();
-        let start = begin_frame(out, FrameKind::Amqp, session.channel);
+        let start = begin_frame(out, FrameKind::Amqp, session.channel());
         transfer.encode(out);
         end_frame(out, start);
         session.window.sent_transfer();
@@ -73,7 +73,7 @@ impl Connection {
         now: Now,
     ) -> Result<bool, Failure> {
         let (payload, body) = match read_start(reader, &taken, self.client.broker.settings.sent_time, now)
-            .map_err(|reason| unreadable(&on.link.queue, &reason))?
+            .map_err(|reason| unreadable(on.link.queue(), &reason))?
         {
             Begun::Yes(payload, body) => (payload, body),
             Begun::No(reader) => {
@@ -82,29 +82,29 @@ impl Connection {
             }
         };
         let size = payload.len() as u64 + body.as_ref().map_or(0, Pieces::left);
-        if on.link.max_message_size > 0 && size > on.link.max_message_size {
+        if let Some(most) = on.link.refuses_size(size) {
             // The message is returned untouched when the link ends.
             on.session.pending.push_front(Pending::Run { handle: on.handle, taken });
             return Err(Failure::link(
                 condition::MESSAGE_SIZE_EXCEEDED,
-                format!("message size ({size} bytes) > maximum message size ({} bytes)", on.link.max_message_size),
+                format!("message size ({size} bytes) > maximum message size ({most} bytes)"),
             ));
         }
-        let tag = on.link.next_tag.to_be_bytes();
-        on.link.next_tag = on.link.next_tag.wrapping_add(1);
-        let delivery_id = on.session.next_delivery_id.advance();
-        if !on.link.settled {
+        let tag = on.link.next_tag();
+        on.link.use_tag();
+        let delivery_id = on.session.use_delivery_id();
+        if !on.link.is_settled() {
             let bytes = taken.batch.body_length(taken.index as usize);
             on.session.unsettled.add(
                 Sent { id: delivery_id, handle: on.handle, number: taken.first, bytes, durable: taken.durable },
                 now.monotonic,
             );
-            let place = (on.session.channel, self.client.broker.consumer_timeout_ms());
+            let place = (on.session.channel(), self.client.broker.consumer_timeout_ms());
             on.link.sent(1, &mut on.session.unsettled, place, now.monotonic, &mut self.client.looks);
             on.session.unsettled.report(&mut self.client.account);
         }
-        let body = body.map(|pieces| (pieces, on.link.queue.clone()));
-        let rest = Rest { handle: on.handle, delivery_id, tag, settled: on.link.settled, payload, sent: 0, body };
+        let body = body.map(|pieces| (pieces, on.link.queue().clone()));
+        let rest = Rest { handle: on.handle, delivery_id, tag, settled: on.link.is_settled(), payload, sent: 0, body };
         on.session.pending.push_front(Pending::Rest(rest));
         Ok(true)
     }

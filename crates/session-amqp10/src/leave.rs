@@ -20,21 +20,20 @@ impl Connection {
     /// Ends as much of what a session owns as the turn may. True if nothing is left; then [`Connection::gone_at`] has
     /// the time from which on its queues are gone.
     pub(crate) fn leave_session(&mut self, session: &mut Session, now: Now) -> bool {
-        if session.left {
+        if session.has_left() {
             return true;
         }
-        if !std::mem::replace(&mut session.leaving, true) {
+        if session.begin_leaving() {
             self.flush_settlements(now);
-            session.parked.clear();
-            self.forget_declaring(|(channel, _)| channel == session.channel);
-            self.forget_attaching(|(channel, _)| channel == session.channel, now);
-            session.unsettled.watch_no_more(session.channel, &mut self.client.looks);
+            self.forget_declaring(|(channel, _)| channel == session.channel());
+            self.forget_attaching(|(channel, _)| channel == session.channel(), now);
+            session.unsettled.watch_no_more(session.channel(), &mut self.client.looks);
         }
         let has_left = self.leave_session_part(session, now);
         // No frame may follow on its channel after `end`, and the channel may get another session. The end of a
         // coordinator answers the settlements of its transactions.
-        self.answers.forget_session(session.channel);
-        self.transactions.forget_channel(session.channel);
+        self.answers.forget_session(session.channel());
+        self.transactions.forget_channel(session.channel());
         has_left
     }
 
@@ -42,11 +41,11 @@ impl Connection {
         let (settled, is_done) = session.unsettled.settle_oldest(&mut self.client.budget);
         for part in settled {
             if let Some(Link::Consumer(consumer)) = session.link(part.handle)
-                && !consumer.browses
+                && !consumer.browses()
                 && !part.runs.is_empty()
             {
-                consumer.queue.settle(
-                    Deliveries::of(Some(consumer.id), &part.runs),
+                consumer.queue().settle(
+                    Deliveries::of(Some(consumer.id()), &part.runs),
                     Settlement::Requeue { failed: true },
                     Wait::Lazy,
                     now.monotonic,
@@ -59,9 +58,9 @@ impl Connection {
         while !self.client.budget.is_spent() {
             let Some((handle, link)) = session.pop() else {
                 session.pending.clear();
-                session.left = true;
+                session.set_left();
                 self.client.account.give(Kind::Channels, 1);
-                self.client.channel_closed(session.channel, 0);
+                self.client.channel_closed(session.channel(), 0);
                 return true;
             };
             self.client.budget.spend(2 * CONSUMER);

@@ -49,6 +49,7 @@ mod link_state;
 mod management;
 mod on_link;
 mod open;
+mod opened;
 mod overdue;
 mod pairs;
 mod pending;

@@ -30,14 +30,13 @@ const CAPABILITIES: [Symbol<'static>; 2] = [Symbol::new("LINK_PAIR_V1_0"), Symbo
 impl Connection {
     /// Handles the client's `open`.
     pub(crate) fn open(&mut self, open: &Open<'_>, now: Now) -> Result<()> {
-        self.container = open.container_id.into();
         let vhost: Arc<str> = match open.hostname.and_then(|name| name.strip_prefix("vhost:")) {
             Some(vhost) => vhost.into(),
             None => self.client.broker.settings.default_vhost.as_str().into(),
         };
         self.client.vhost = vhost;
         let ignores = open.properties.and_then(|properties| properties.lookup(IGNORE_MAINTENANCE));
-        self.ignores_maintenance = ignores.and_then(|value| value.as_bool()).unwrap_or(false);
+        self.opened.begin(open.container_id, ignores.and_then(|value| value.as_bool()).unwrap_or(false));
         self.check_maintenance()?;
         if let Err(refused) = self.client.broker.check_connection_limit() {
             return Err(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, refused.text));
@@ -72,8 +71,8 @@ impl Connection {
             .enter(&snapshot.topology, vhost)
             .map_err(|reached| Failure::from(reached).ending(Scope::Connection))?;
         let settings = &self.client.broker.settings;
-        self.frame_max_out = frame_max_out;
-        self.frame_max_in = if settings.frame_max == 0 { u32::MAX } else { settings.frame_max };
+        let frame_max_in = if settings.frame_max == 0 { u32::MAX } else { settings.frame_max };
+        self.opened.set_frame_max(frame_max_in, frame_max_out);
         self.client.channel_max = open.channel_max.min(settings.session_max.saturating_sub(1));
         // Twice as often as the client wants to hear from us.
         self.client.output_every = u64::from(idle) * 1_000_000 / 2;
@@ -82,17 +81,17 @@ impl Connection {
         self.client.last_input = now.monotonic;
         self.phase = Phase::Running;
         if let Some(properties) = open.properties {
-            self.client_properties = super::view::arguments(properties);
+            self.opened.set_properties(super::view::arguments(properties));
         }
         self.send_open();
-        self.told().opened_by(&self.container, &self.client.mechanism);
+        self.told().opened_by(self.opened.container(), &self.client.mechanism);
         self.report_opened(now);
         Ok(())
     }
 
     /// Refuses a connection that may not stay during maintenance.
     pub(crate) fn check_maintenance(&self) -> Result<()> {
-        if self.ignores_maintenance || !self.client.broker.is_in_maintenance() {
+        if self.opened.ignores_maintenance() || !self.client.broker.is_in_maintenance() {
             return Ok(());
         }
         let text = format!("Connection forced: {IN_MAINTENANCE}");
@@ -107,7 +106,7 @@ impl Connection {
         let answer = Open {
             container_id: &settings.cluster_name,
             hostname: None,
-            max_frame_size: self.frame_max_in,
+            max_frame_size: self.opened.frame_max_in(),
             channel_max: self.client.channel_max,
             // Half of the time that we tolerate (2.4.5).
             idle_time_out: (self.client.input_every > 0).then(|| u32::from(settings.heartbeat_s) * 500),

@@ -18,12 +18,12 @@ impl Connection {
     /// Takes back deliveries of a session that are unsettled for too long.
     pub(crate) fn take_back(&mut self, channel: u16, now: Now) {
         let Some(mut session) = self.sessions.take(channel) else { return };
-        if !session.leaving && !session.ending {
+        if !session.is_leaving() && !session.is_ending() {
             self.flush_settlements(now);
             let node_ms = self.client.broker.consumer_timeout_ms();
             let mut unsettled = std::mem::take(&mut session.unsettled);
             let timeout_of = |handle: u32| match session.look(handle)? {
-                Link::Consumer(consumer) => Some(consumer.timeout?.nanos(node_ms)),
+                Link::Consumer(consumer) => Some(consumer.timeout()?.nanos(node_ms)),
                 _ => None,
             };
             let (mut late, looks) = (Vec::new(), &mut self.client.looks);
@@ -47,19 +47,19 @@ impl Connection {
         let count: u32 = unbegun.iter().map(|taken| taken.count).sum();
         self.log_overdue(session, part.handle, 0, Some(sent + u64::from(count)), now);
         let Some(Link::Consumer(consumer)) = session.link(part.handle) else { return };
-        consumer.overdue += sent;
+        consumer.takes_back(sent);
         // The end of a drain, which its receiver will be told, has used up the credit for them.
         let unsent = (count > 0 && !has_drained).then(|| consumer.not_sent(count));
         let mut runs = part.runs;
         runs.extend(unbegun.iter().flat_map(Taken::runs));
         // As in RabbitMQ, a timeout doesn't count as a failed delivery.
-        consumer.queue.take_back(consumer.id, &runs, unsent, now.monotonic);
+        consumer.queue().take_back(consumer.id(), &runs, unsent, now.monotonic);
         if unsent.is_some() {
             let state = consumer.state(0);
             session.pending.correct_states(part.handle, state);
         }
         for (first, last) in part.ids {
-            self.send_released(session.channel, first, last);
+            self.send_released(session.channel(), first, last);
         }
         self.wake_later(session);
     }
@@ -89,41 +89,39 @@ impl Connection {
     ) {
         let Some(Link::Consumer(consumer)) = session.link(handle) else { return };
         let count: u64 = ids.iter().map(|(first, last)| u64::from(last.since(*first)) + 1).sum();
-        consumer.overdue = consumer.overdue.saturating_sub(count);
-        if consumer.overdue == 0 {
-            consumer.queue.flow(consumer.id, Flow::Overdue(false), now.monotonic);
+        if consumer.settled_late(count) {
+            consumer.queue().flow(consumer.id(), Flow::Overdue(false), now.monotonic);
         }
         if asks {
-            let asked = Asked { channel: session.channel, handle, ids, state: DeliveryState::Released };
+            let asked = Asked { channel: session.channel(), handle, ids, state: DeliveryState::Released };
             self.answer(&asked, &WaitFor::default());
         }
     }
 
     fn warn_of(&mut self, session: &mut Session, late: &Late, now: Now) {
         let Some(Link::Consumer(consumer)) = session.link(late.handle) else { return };
-        let (sequence, last) = late.sequence;
-        if sequence >= consumer.warned_to {
-            consumer.warned_to = last + 1;
+        if consumer.warns_of(late.sequence) {
             self.log_overdue(session, late.handle, late.age, None, now);
         }
     }
 
     /// Logs that a delivery of a link is late, or that `taken_back` ones were.
     fn log_overdue(&self, session: &mut Session, handle: u32, age: Nanos, taken_back: Option<u64>, now: Now) {
-        let channel = session.channel;
+        let channel = session.channel();
         let Some(Link::Consumer(consumer)) = session.link(handle) else { return };
-        let Some(timeout) = consumer.timeout else { return };
+        let (terms, lines) = consumer.overdue_lines();
+        let Some(timeout) = terms.timeout else { return };
         let overdue = Overdue {
-            consumer: Some(&consumer.name),
-            queue: consumer.queue.info(),
+            consumer: Some(&terms.name),
+            queue: terms.queue.info(),
             channel,
             age,
             timeout,
             node_ms: self.client.broker.consumer_timeout_ms(),
         };
         match taken_back {
-            None => overdue.warn(self.told(), &mut consumer.lines, now.monotonic),
-            Some(count) => overdue.timed_out(count, self.told(), &mut consumer.lines, now.monotonic),
+            None => overdue.warn(self.told(), lines, now.monotonic),
+            Some(count) => overdue.timed_out(count, self.told(), lines, now.monotonic),
         }
     }
 }

@@ -25,14 +25,14 @@ impl Connection {
         now: Now,
     ) -> Result<bool> {
         let settings = &self.client.broker.settings;
-        if !publisher.assembly.is_whole(transfer)
+        if !publisher.assembly().is_whole(transfer)
             || payload.len() >= settings.body_file_from
             || settings.stamps.is_some()
         {
             return Ok(false);
         }
         let Some(message) = Plain::read(payload) else { return Ok(false) };
-        let Publisher { destination, assembly, grant, run, .. } = publisher;
+        let (destination, assembly, grant, run) = publisher.parts();
         let Some((exchange, key)) = destination.fixed() else { return Ok(false) };
         if !run.goes_on(message.is_durable(), message.has_headers(), self.client.broker.registry.generation()) {
             return Ok(false);
@@ -40,11 +40,10 @@ impl Connection {
         let (id, settled) = assembly.receive_whole(transfer, payload.len(), settings.max_message_size, grant)?;
         grant.received(payload.len() as u64);
         self.client.counters.published(payload.len() as u64);
-        if run.messages.is_empty() {
-            self.publishing.collect(session.channel, transfer.handle);
+        if run.is_empty() {
+            self.publishing.collect(session.channel(), transfer.handle);
         }
-        run.builder.push_message(&message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms));
-        run.messages.push(Collected { id, settled });
+        run.push(Collected { id, settled }, &message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms));
         if run.is_full() {
             self.flush_run_in_parts(session, transfer.handle, publisher, now);
         }

@@ -50,9 +50,9 @@ impl Connection {
 
 /// The queue of a link, or the queues that its last message went to.
 fn targets(publisher: &Publisher) -> impl Iterator<Item = &QueueRef> {
-    let (queue, route) = match &publisher.destination {
+    let (queue, route) = match publisher.destination() {
         Destination::Queue(queue) => (Some(queue), None),
-        _ => (None, publisher.run.route.as_deref()),
+        _ => (None, publisher.run().route().map(|route| &**route)),
     };
     queue.into_iter().chain(route.into_iter().flat_map(|route| route.queues.iter()))
 }

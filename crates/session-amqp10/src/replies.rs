@@ -53,7 +53,7 @@ impl Connection {
         let asked_for = if self.client.identity.asked().is_some() { ANY_NAME } else { name };
         self.authorize(Action::Consume(asked_for))?;
         let address = format!("/queues/{}", percent_encode(registration.target().name()));
-        self.links.insert(key, (session.channel, attach.handle));
+        self.links.insert(key, (session.channel(), attach.handle));
         let replies = Replies::new(registration, attach.max_message_size.unwrap_or(0));
         session.put(attach.handle, Box::new(Link::Replies(replies)));
         let properties = super::dynamic::properties();
@@ -80,7 +80,7 @@ impl Connection {
             max_message_size: attach.max_message_size,
             ..Attach::default()
         };
-        self.send_attach(session.channel, answer)
+        self.send_attach(session.channel(), answer)
     }
 
     /// Sends an answer that has come.
@@ -119,10 +119,10 @@ impl Connection {
             return;
         }
         let tag = on.link.send();
-        let delivery_id = on.session.next_delivery_id.advance();
+        let delivery_id = on.session.use_delivery_id();
         self.client.counters.delivered_replies.add(1);
         let (name, message) = (on.link.target().name(), BatchPart::of(&reply.batch, at as u32, 1));
-        self.client.trace_delivered(on.session.channel, name, message, &delivery, now);
+        self.client.trace_delivered(on.session.channel(), name, message, &delivery, now);
         on.session.pending.push_back(Pending::Rest(Rest {
             handle: on.handle,
             delivery_id,

@@ -104,7 +104,7 @@ impl Connection {
     fn send_response(&mut self, waiting: Waiting, now: Now) {
         let Some(&(channel, handle)) = self.links.get(&waiting.key) else { return };
         let Some(mut session) = self.sessions.take(channel) else { return };
-        if !session.ending {
+        if !session.is_ending() {
             self.answer_request(&mut session, handle, waiting.response, now);
         }
         self.sessions.put(session);
@@ -153,8 +153,8 @@ impl Connection {
         while let Some(Link::Responses(responses)) = session.link(handle)
             && let Some((payload, tag)) = responses.next()?
         {
-            let delivery_id = session.next_delivery_id;
-            session.next_delivery_id.advance();
+            let delivery_id = session.next_delivery_id();
+            session.use_delivery_id();
             session.pending.push_back(Pending::Rest(Rest {
                 handle,
                 delivery_id,
@@ -180,7 +180,7 @@ impl Connection {
         for channel in self.sessions.channels() {
             let Some(mut session) = self.sessions.take(channel) else { continue };
             let refused = session.links().find_map(|link| self.no_longer(link));
-            if let Some(refused) = refused.filter(|_| !session.ending) {
+            if let Some(refused) = refused.filter(|_| !session.is_ending()) {
                 self.fail_session(&mut session, Failure::from(refused).ending(Scope::Session), now);
             }
             self.sessions.put(session);
@@ -190,9 +190,9 @@ impl Connection {
     /// The reason why a link wouldn't be attached now.
     fn no_longer(&self, link: &Link) -> Option<Refused> {
         let action = match link {
-            Link::Consumer(consumer) => Action::Consume(&consumer.queue.info().name),
+            Link::Consumer(consumer) => Action::Consume(&consumer.queue().info().name),
             Link::Replies(replies) => Action::Consume(replies.target().name()),
-            Link::Publisher(publisher) => match &publisher.destination {
+            Link::Publisher(publisher) => match publisher.destination() {
                 Destination::Exchange { exchange, .. } => Action::Publish(exchange),
                 Destination::Queue(_) => Action::Publish(""),
                 // Each message is checked.

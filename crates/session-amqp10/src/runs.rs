@@ -1,10 +1,8 @@
 //! Messages that publishers' links collected, on their way to their queues.
 
-use std::sync::Arc;
-
 use super::connection::Connection;
 use super::link::Link;
-use super::publisher::{Collected, PublishRun, Publisher, WideRun};
+use super::publisher::{Collected, PublishRun, Publisher, TakenRun, WideRun};
 use super::session::Session;
 use super::unconfirmed::{Alike, PublishOutcome};
 use leveret_broker::time::Now;
@@ -30,7 +28,7 @@ impl Connection {
     /// Hands all collected runs to their queues whole, also those of this session, which is taken out.
     pub(crate) fn flush_whole_runs(&mut self, session: &mut Session, now: Now) {
         for (channel, handle) in self.publishing.take_collecting() {
-            if channel == session.channel {
+            if channel == session.channel() {
                 self.flush_link(session, handle, Self::flush_run, now);
             } else if let Some(mut other) = self.sessions.take(channel) {
                 self.flush_link(&mut other, handle, Self::flush_run, now);
@@ -51,7 +49,7 @@ impl Connection {
 
     /// Hands the whole collected run of a link to its queues, before something else is done.
     pub(crate) fn flush_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, now: Now) {
-        if let Some(mut fan_out) = self.take_run(session.channel, &mut publisher.run, now) {
+        if let Some(mut fan_out) = self.take_run(session.channel(), publisher.run_mut(), now) {
             fan_out.whole(&mut self.client, now.monotonic);
             self.end_run(session, handle, publisher, fan_out, now);
         }
@@ -66,11 +64,11 @@ impl Connection {
         publisher: &mut Publisher,
         now: Now,
     ) {
-        let Some(mut fan_out) = self.take_run(session.channel, &mut publisher.run, now) else { return };
+        let Some(mut fan_out) = self.take_run(session.channel(), publisher.run_mut(), now) else { return };
         match fan_out.part(&mut self.client, now.monotonic) {
             true => self.end_run(session, handle, publisher, fan_out, now),
             false => {
-                let (channel, messages) = (session.channel, std::mem::take(&mut publisher.run.messages));
+                let (channel, messages) = (session.channel(), publisher.run_mut().take_list());
                 self.publishing.push_wide(WideRun { channel, handle, messages, fan_out });
             }
         }
@@ -78,35 +76,25 @@ impl Connection {
 
     /// Takes out the collected run to hand it to its queues. None if nothing is collected, or if the run has to wait.
     fn take_run(&mut self, channel: u16, run: &mut PublishRun, now: Now) -> Option<FanOut> {
-        if run.messages.is_empty() || run.is_pending() {
-            return None;
-        }
-        let file = run.file.take().map(|file| *file);
-        let route = run.route.clone()?;
-        let batch = Arc::new(run.builder.finish());
+        let TakenRun { route, batch, persistent, file } = run.take()?;
         route.count(batch.len() as u64, now.monotonic);
         self.client.trace_published(channel, &route, &batch, now);
-        Some(FanOut::new(&self.client, route, batch, run.persistent, file))
+        Some(FanOut::new(&self.client, route, batch, persistent, file))
     }
 
     fn end_run(&mut self, session: &mut Session, handle: u32, publisher: &mut Publisher, fan_out: FanOut, now: Now) {
-        let messages = std::mem::take(&mut publisher.run.messages);
+        let messages = publisher.run_mut().take_list();
         let fanned_out = fan_out.end(&mut self.client);
         self.note_outcomes(publisher, &messages, &fanned_out, now);
-        publisher.run.messages = messages;
-        publisher.run.messages.clear();
+        publisher.run_mut().keep_list(messages);
         session.note_confirming(handle);
     }
 
     /// Notes the outcomes of a run of these messages that all its queues were offered.
     fn note_outcomes(&mut self, publisher: &mut Publisher, messages: &[Collected], fanned_out: &FannedOut, now: Now) {
-        publisher.slot = publisher.own_rate.slot(
-            fanned_out.slot,
-            fanned_out.route.queues.len(),
-            messages.len() as u32,
-            now.monotonic,
-        );
-        self.client.pace.granted(publisher.slot, fanned_out.paced_by, now.monotonic);
+        let (queues, count) = (fanned_out.route.queues.len(), messages.len() as u32);
+        let slot = publisher.paced(fanned_out.slot, queues, count, now.monotonic);
+        self.client.pace.granted(slot, fanned_out.paced_by, now.monotonic);
         let &FannedOut { ref route, accepted, ref wait, refusing, is_refused, reached_nobody, .. } = fanned_out;
         let refused = refusing.map_or(PublishOutcome::Accepted, |at| {
             let queue = route.queues.get(at).expect("a queue of the route");
@@ -127,7 +115,7 @@ impl Connection {
                     self.client.counters.published_with_confirm.add(u64::from(count));
                 }
                 let alike = Alike { first: first.id, count, index, settled: first.settled };
-                publisher.unconfirmed.add(alike, wait.clone(), outcome, now.monotonic);
+                publisher.add_outcome(alike, wait.clone(), outcome, now.monotonic);
                 index += count;
             }
         }

@@ -16,7 +16,7 @@ impl Connection {
     /// # Errors
     /// The frame doesn't fit into the client's frames.
     pub(crate) fn send(&mut self, channel: u16, performative: &Performative<'_>) -> Result<(), TooLarge> {
-        let most = self.frame_max_out as usize;
+        let most = self.opened.frame_max_out() as usize;
         let out = self.client.output.buffer();
         let before = out.len();
         encode_performative(out, channel, performative);

@@ -11,35 +11,35 @@ use super::window::Window;
 
 /// The state of a session. A connection may have tens of thousands without links: an empty list takes one pointer.
 pub(crate) struct Session {
-    pub channel: u16,
+    channel: u16,
     pub window: Window,
     /// Largest handle that the client may use.
-    pub handle_max: u32,
+    handle_max: u32,
     /// The id of the next delivery to the client.
-    pub next_delivery_id: Serial,
+    next_delivery_id: Serial,
     links: ThinVec<Option<Box<Link>>>,
     /// Deliveries to the client that it hasn't settled.
     pub unsettled: Unsettled,
     /// Entries that wait, in order, for the client's window.
     pub pending: PendingQueue,
     /// Handles of consumers that wait for the client's window.
-    pub parked: ThinVec<u32>,
+    parked: ThinVec<u32>,
     /// Handles of publishers with messages that wait for their outcome.
-    pub confirming: ThinVec<u32>,
+    confirming: ThinVec<u32>,
     /// Handles of publishers whose client may have to be sent a flow with its credit.
-    pub granted: ThinVec<u32>,
+    granted: ThinVec<u32>,
     /// The client asked for the state of the session, which a flow of a link doesn't answer.
-    pub echo_due: bool,
+    echo_due: bool,
     /// The client has to be sent a flow with our window.
-    pub flow_due: bool,
+    flow_due: bool,
     /// We ended it and ignore everything until the client ends it, too.
-    pub ending: bool,
+    ending: bool,
     /// Everything that it owns is being ended.
-    pub leaving: bool,
+    leaving: bool,
     /// Everything that it owned has ended.
-    pub left: bool,
+    left: bool,
     /// It is in the connection's list of sessions with work.
-    pub listed: bool,
+    listed: bool,
 }
 
 impl Session {
@@ -63,6 +63,135 @@ impl Session {
             left: false,
             listed: false,
         }
+    }
+
+    #[inline]
+    pub(crate) fn channel(&self) -> u16 {
+        self.channel
+    }
+
+    /// Largest handle that the client may use.
+    pub(crate) fn handle_max(&self) -> u32 {
+        self.handle_max
+    }
+
+    /// The id of the next delivery to the client.
+    #[inline]
+    pub(crate) fn next_delivery_id(&self) -> Serial {
+        self.next_delivery_id
+    }
+
+    /// Takes the id of the next delivery to the client.
+    #[inline]
+    pub(crate) fn use_delivery_id(&mut self) -> Serial {
+        self.next_delivery_id.advance()
+    }
+
+    /// A consumer waits for the client's window.
+    pub(crate) fn park(&mut self, handle: u32) {
+        self.parked.push(handle);
+    }
+
+    /// Number of consumers that wait for the client's window.
+    pub(crate) fn parked(&self) -> usize {
+        self.parked.len()
+    }
+
+    /// Takes the first ones of these.
+    pub(crate) fn take_parked(&mut self, count: usize) -> ThinVec<u32> {
+        let rest = self.parked.split_off(count);
+        std::mem::replace(&mut self.parked, rest)
+    }
+
+    /// A consumer is gone.
+    pub(crate) fn forget_parked(&mut self, handle: u32) {
+        self.parked.retain(|other| *other != handle);
+    }
+
+    /// A publisher's client may have to be sent a flow with its credit.
+    pub(crate) fn note_granted(&mut self, handle: u32) {
+        self.granted.push(handle);
+    }
+
+    pub(crate) fn take_granted(&mut self) -> ThinVec<u32> {
+        std::mem::take(&mut self.granted)
+    }
+
+    /// Whether publishers wait for outcomes.
+    pub(crate) fn is_confirming(&self) -> bool {
+        !self.confirming.is_empty()
+    }
+
+    pub(crate) fn take_confirming(&mut self) -> ThinVec<u32> {
+        std::mem::take(&mut self.confirming)
+    }
+
+    /// A publisher is gone.
+    pub(crate) fn forget_confirming(&mut self, handle: u32) {
+        self.confirming.retain(|other| *other != handle);
+    }
+
+    /// The client may have asked for the state of the session.
+    pub(crate) fn echo(&mut self, is_asked: bool) {
+        self.echo_due |= is_asked;
+    }
+
+    /// The client may have to be sent a flow with our window.
+    pub(crate) fn owe_flow(&mut self, is_due: bool) {
+        self.flow_due |= is_due;
+    }
+
+    /// A flow of a link told the client our window.
+    pub(crate) fn window_told(&mut self) {
+        self.flow_due = false;
+    }
+
+    /// Whether the client has to be sent a flow of the session.
+    pub(crate) fn take_flow(&mut self) -> bool {
+        std::mem::take(&mut self.flow_due) | std::mem::take(&mut self.echo_due)
+    }
+
+    /// Whether we ended it: everything is ignored until the client ends it, too.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.ending
+    }
+
+    pub(crate) fn end(&mut self) {
+        self.ending = true;
+    }
+
+    /// Whether everything that it owns is being ended.
+    #[inline]
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.leaving
+    }
+
+    /// Everything that it owns is being ended, and no consumer waits any more. False if that has begun before.
+    pub(crate) fn begin_leaving(&mut self) -> bool {
+        let is_first = !std::mem::replace(&mut self.leaving, true);
+        if is_first {
+            self.parked.clear();
+        }
+        is_first
+    }
+
+    /// Whether everything that it owned has ended.
+    pub(crate) fn has_left(&self) -> bool {
+        self.left
+    }
+
+    pub(crate) fn set_left(&mut self) {
+        self.left = true;
+    }
+
+    /// Whether it is in the connection's list of sessions with work.
+    #[inline]
+    pub(crate) fn is_listed(&self) -> bool {
+        self.listed
+    }
+
+    pub(crate) fn set_listed(&mut self, is_listed: bool) {
+        self.listed = is_listed;
     }
 
     /// Takes a link out while its frames are handled; [`Session::put`] puts it back.
@@ -109,7 +238,7 @@ impl Session {
             Link::Consumer(consumer) => Some(consumer),
             _ => None,
         });
-        consumers.into_iter().any(|consumer| consumer.queue.is_quorum())
+        consumers.into_iter().any(|consumer| consumer.queue().is_quorum())
     }
 
     /// The handles in use, ascending.

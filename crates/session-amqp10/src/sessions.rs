@@ -22,19 +22,19 @@ impl Sessions {
     /// Puts a session in its place.
     #[inline]
     pub(super) fn put(&mut self, session: Box<Session>) {
-        match self.slots.get_mut(usize::from(session.channel)) {
-            Some(slot @ None) if session.listed || !session.has_work() => *slot = Some(session),
+        match self.slots.get_mut(usize::from(session.channel())) {
+            Some(slot @ None) if session.is_listed() || !session.has_work() => *slot = Some(session),
             _ => self.put_and_list(session),
         }
     }
 
     #[inline(never)]
     fn put_and_list(&mut self, mut session: Box<Session>) {
-        if !session.listed && session.has_work() {
-            session.listed = true;
-            self.with_work.push(session.channel);
+        if !session.is_listed() && session.has_work() {
+            session.set_listed(true);
+            self.with_work.push(session.channel());
         }
-        let at = usize::from(session.channel);
+        let at = usize::from(session.channel());
         if at >= self.slots.len() {
             self.slots.resize_with(at + 1, || None);
         }
@@ -53,7 +53,7 @@ impl Sessions {
 
     /// The channels of all sessions.
     pub(super) fn channels(&self) -> Vec<u16> {
-        self.iter().map(|session| session.channel).collect()
+        self.iter().map(|session| session.channel()).collect()
     }
 
     /// The channels of the sessions that may have work.
@@ -72,7 +72,7 @@ impl Sessions {
         let channels = std::mem::take(&mut self.with_work);
         for channel in &channels {
             if let Some(Some(session)) = self.slots.get_mut(usize::from(*channel)) {
-                session.listed = false;
+                session.set_listed(false);
             }
         }
         channels

@@ -104,7 +104,7 @@ impl Connection {
             };
             return self.begin(channel, &begin);
         };
-        if session.ending {
+        if session.is_ending() {
             if let Performative::End(_) = performative {
                 return Ok(());
             }
@@ -315,7 +315,7 @@ impl Steps for Connection {
             self.held = InputHold::Upload;
             return driven::Frame::Waits;
         }
-        let (frame, length) = match decode_frame(input, self.frame_max_in) {
+        let (frame, length) = match decode_frame(input, self.opened.frame_max_in()) {
             Ok(Some(found)) => found,
             Ok(None) => return driven::Frame::Waits,
             Err(error) => return self.broken(error.into(), now),
@@ -327,7 +327,7 @@ impl Steps for Connection {
             && !self.questions.hold(frame.channel, transfer.handle)
             && let Some(mut session) = self.sessions.take(frame.channel)
         {
-            let result = match session.ending {
+            let result = match session.is_ending() {
                 true => Ok(()),
                 false => self.transfer(&mut session, &transfer, payload, now),
             };

@@ -30,15 +30,30 @@ const OPEN_MAX: usize = 1024;
 pub(crate) struct Coordinator {
     /// The owner's key of this link's transactions.
     key: u64,
-    pub grant: Grant,
+    grant: Grant,
     assembly: Assembly,
-    pub flow_due: bool,
+    flow_due: bool,
 }
 
 impl Coordinator {
     /// A link with this key, whose requests come in by `assembly`.
     pub(super) fn new(key: u64, initial: Serial, assembly: Assembly) -> Self {
         Self { key, grant: Grant::new(CREDIT, initial), assembly, flow_due: true }
+    }
+
+    /// Whether the client has to be sent a flow with its credit.
+    pub(crate) fn is_flow_due(&self) -> bool {
+        self.flow_due
+    }
+
+    /// The client may have asked for the state of the link.
+    pub(crate) fn echo(&mut self, is_asked: bool) {
+        self.flow_due |= is_asked;
+    }
+
+    /// The credit that the client has to be sent, if it has to.
+    pub(crate) fn take_flow(&mut self) -> Option<&Grant> {
+        std::mem::take(&mut self.flow_due).then_some(&self.grant)
     }
 
     /// The owner's key of its transactions.

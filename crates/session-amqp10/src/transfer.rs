@@ -55,7 +55,7 @@ impl Connection {
             return Ok(());
         }
         match session.window.received_transfer() {
-            Ok(is_due) => session.flow_due |= is_due,
+            Ok(is_due) => session.owe_flow(is_due),
             Err(failure) => {
                 session.put(handle, link);
                 return Err(failure);
@@ -89,8 +89,8 @@ impl Connection {
             self.receive_any(session, publisher, transfer, payload, now)?;
         }
         publisher.top_up(now.monotonic, self.client.broker.commit.sync_time());
-        if publisher.flow_due {
-            session.granted.push(transfer.handle);
+        if publisher.is_flow_due() {
+            session.note_granted(transfer.handle);
         }
         Ok(())
     }
@@ -118,10 +118,10 @@ impl Connection {
             return self.begin_large(publisher);
         };
         // The destination is read while the publisher's run changes.
-        let destination = std::mem::replace(&mut publisher.destination, Destination::Anonymous);
+        let destination = publisher.take_destination();
         let mut on = OnLink { session, handle: transfer.handle, link: publisher };
         let published = self.publish(&mut on, &destination, &mut complete, now);
-        publisher.destination = destination;
+        publisher.put_destination(destination);
         published
     }
 
@@ -129,10 +129,10 @@ impl Connection {
     /// have been taken in.
     #[cold]
     fn lacks_answer_to_publish(&self, publisher: &Publisher, payload: &[u8]) -> bool {
-        let Some(earlier) = publisher.assembly.gathered() else { return false };
+        let Some(earlier) = publisher.assembly().gathered() else { return false };
         let whole = [earlier, payload].concat();
         let Ok(message) = incoming::amqp10(&whole) else { return false };
-        let Ok((exchange, key)) = address_of(&publisher.destination, &message) else { return false };
+        let Ok((exchange, key)) = address_of(publisher.destination(), &message) else { return false };
         let publishes = |routing_key| Action::PublishWith { exchange: &exchange, routing_key };
         let mut keys = std::iter::once(key.as_bytes()).chain(message.further_keys());
         keys.any(|key| self.client.lacks_answer(publishes(key)))
@@ -143,7 +143,7 @@ impl Connection {
     /// error, or if too little of it is known yet.
     fn begin_large(&mut self, publisher: &mut Publisher) -> Result<()> {
         let from = self.client.broker.settings.body_file_from;
-        let Publisher { assembly, destination, .. } = publisher;
+        let (destination, assembly) = publisher.assembling();
         let Some(payload) = assembly.large(from) else { return Ok(()) };
         let Ok(Some((message, body))) = incoming::amqp10_start(payload) else { return Ok(()) };
         if !message.durable || message.user_id.is_some_and(|user| user != self.client.identity.name().as_bytes()) {
@@ -172,7 +172,7 @@ impl Connection {
         complete: &mut Complete<'_>,
         now: Now,
     ) -> Result<()> {
-        on.link.grant.received(complete.size as u64);
+        on.link.received(complete.size as u64);
         if let Payload::Large(_) = complete.payload {
             return self.publish_large(on, complete, now);
         }
@@ -192,43 +192,42 @@ impl Connection {
         };
         let (exchange, key) = (exchange.as_bytes(), key.as_bytes());
         let generation = self.client.broker.registry.generation();
-        let goes_on = complete.transaction.is_none() && on.link.run.goes_on_with(&message, generation);
+        let goes_on = complete.transaction.is_none() && on.link.run().goes_on_with(&message, generation);
         if !goes_on {
             let arriving = Arriving { destination, exchange, key, complete, message: &message, generation };
             if !self.turn_to(on, &arriving, now)? {
                 return Ok(());
             }
         }
-        let Some(route) = &on.link.run.route else { return Ok(()) };
+        let Some(route) = on.link.run().route() else { return Ok(()) };
         let to_file = route.wants_file(&self.client.broker.shared, message.durable, bytes.len());
         if to_file {
             self.flush_run(on.session, on.handle, on.link, now);
         }
-        if on.link.run.messages.is_empty() {
-            self.publishing.collect(on.session.channel, on.handle);
+        if on.link.run().is_empty() {
+            self.publishing.collect(on.session.channel(), on.handle);
         }
         let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
+        let collected = Collected { id: complete.id, settled: complete.settled };
         if to_file && stored.body.len() >= leveret_message::batch::INLINE_BELOW {
             let body = bytes::Bytes::copy_from_slice(stored.body);
             let file = self.client.broker.bodies.write(&body, &self.client.outbox);
-            let route = on.link.run.route.as_ref();
+            let route = on.link.run().route();
             match route.is_some_and(|route| route.streams(&self.client.broker.shared, true, body.len())) {
                 true => {
                     // A slice would keep the whole body in memory.
                     let fields = fields_length(stored.body).map_or(&[][..], |length| &stored.body[..length]);
                     let fields = bytes::Bytes::copy_from_slice(fields);
-                    on.link.run.builder.push_file(&stored, file.body(fields));
+                    on.link.run_mut().push_file(collected, &stored, fields, file);
                 }
-                false => on.link.run.builder.push_large(&stored, body),
+                false => on.link.run_mut().push_large(collected, &stored, body, file),
             }
-            on.link.run.file = Some(Box::new(file));
-            self.held = InputHold::Body { channel: on.session.channel, handle: on.handle };
+            self.held = InputHold::Body { channel: on.session.channel(), handle: on.handle };
         } else {
-            on.link.run.builder.push_message(&stored);
+            on.link.run_mut().push(collected, &stored);
         }
-        on.link.run.messages.push(Collected { id: complete.id, settled: complete.settled });
-        if on.link.run.is_full() {
+        if on.link.run().is_full() {
             self.flush_run_in_parts(on.session, on.handle, on.link, now);
         }
         Ok(())
@@ -246,7 +245,7 @@ impl Connection {
             }
             Err(failure) => {
                 if !complete.settled && !self.ends_session(exchange) {
-                    self.send_outcome(on.session.channel, complete.id, complete.id, &PublishOutcome::Released);
+                    self.send_outcome(on.session.channel(), complete.id, complete.id, &PublishOutcome::Released);
                 }
                 return Err(failure);
             }
@@ -260,8 +259,8 @@ impl Connection {
             let overlay = self.overlay_of(message, now);
             let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
             let id = (complete.id, complete.settled);
-            self.client.trace_single(on.session.channel, &route, &stored, now);
-            self.publish_in_transaction(on.session.channel, transaction, id, &route, &stored)?;
+            self.client.trace_single(on.session.channel(), &route, &stored, now);
+            self.publish_in_transaction(on.session.channel(), transaction, id, &route, &stored)?;
             return Ok(false);
         }
         if route.is_unroutable() {
@@ -269,7 +268,7 @@ impl Connection {
             if self.client.shows_unroutable(&route) {
                 let overlay = self.overlay_of(message, now);
                 let stored = message.stored(exchange, key, now.wall_ms, Overlay::new(&overlay));
-                self.client.trace_single(on.session.channel, &route, &stored, now);
+                self.client.trace_single(on.session.channel(), &route, &stored, now);
             }
             if complete.settled {
                 self.client.counters.unroutable_dropped.add(1);
@@ -279,23 +278,16 @@ impl Connection {
             // Earlier messages keep their place in the order of outcomes.
             self.flush_run(on.session, on.handle, on.link, now);
             let (id, settled) = (complete.id, complete.settled);
-            on.link.unconfirmed.add(
-                Alike::one(id, settled),
-                WaitFor::default(),
-                &PublishOutcome::Released,
-                now.monotonic,
-            );
+            on.link.add_outcome(Alike::one(id, settled), WaitFor::default(), &PublishOutcome::Released, now.monotonic);
             on.session.note_confirming(on.handle);
             return Ok(false);
         }
-        let same = on.link.run.persistent == message.durable
-            && on.link.run.route.as_ref().is_some_and(|other| other.is_same_way(&route));
-        if !same {
+        if !on.link.run().is_of(&route, message.durable) {
             self.flush_run(on.session, on.handle, on.link, now);
         }
         let leads_on =
             destination.fixed().is_some() && !message.has_further_keys() && route.leads_on(!message.headers.is_empty());
-        on.link.run.turn_to(route, if leads_on { generation } else { 0 }, message.durable);
+        on.link.run_mut().turn_to(route, if leads_on { generation } else { 0 }, message.durable);
         Ok(true)
     }
 
@@ -311,15 +303,14 @@ impl Connection {
         let message =
             incoming::amqp10_sections(&start).map_err(|error| Failure::link(error.condition(), error.to_string()))?;
         self.flush_run(on.session, on.handle, on.link, now);
-        on.link.run.turn_to(route, 0, true);
-        self.publishing.collect(on.session.channel, on.handle);
+        on.link.run_mut().turn_to(route, 0, true);
+        self.publishing.collect(on.session.channel(), on.handle);
         let overlay = self.overlay_of(&message, now);
         let stored = message.stored(exchange.as_bytes(), key.as_bytes(), now.wall_ms, Overlay::new(&overlay));
         let fields = bytes::Bytes::copy_from_slice(stored.body);
-        on.link.run.builder.push_file(&stored, file.body(fields));
-        on.link.run.file = Some(Box::new(file));
-        on.link.run.messages.push(Collected { id: complete.id, settled: complete.settled });
-        self.held = InputHold::Body { channel: on.session.channel, handle: on.handle };
+        let collected = Collected { id: complete.id, settled: complete.settled };
+        on.link.run_mut().push_file(collected, &stored, fields, file);
+        self.held = InputHold::Body { channel: on.session.channel(), handle: on.handle };
         Ok(())
     }
 
@@ -367,7 +358,7 @@ impl Connection {
         }
         self.flush_run(on.session, on.handle, on.link, now);
         let outcome = PublishOutcome::Unroutable(Arc::new(failure));
-        on.link.unconfirmed.add(Alike::one(complete.id, false), WaitFor::default(), &outcome, now.monotonic);
+        on.link.add_outcome(Alike::one(complete.id, false), WaitFor::default(), &outcome, now.monotonic);
         on.session.note_confirming(on.handle);
         Ok(())
     }

@@ -27,7 +27,7 @@ impl Connection {
         let Some(handle) = session.half(pair, Role::Receiver) else { return Ok(()) };
         let on_their_way = session.pending.count(handle);
         let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
-        let waiting = self.responses.iter().filter(|waiting| waiting.key == responses.key).count();
+        let waiting = self.responses.iter().filter(|waiting| waiting.key == responses.key()).count();
         match waiting + responses.unsent() + on_their_way {
             unanswered if unanswered < UNANSWERED_MAX => Ok(()),
             unanswered => Err(Failure::link(
@@ -47,7 +47,7 @@ impl Connection {
 
     /// Handles the end of the response half.
     pub(crate) fn leave_responses(&mut self, session: &mut Session, handle: u32, responses: &Responses) {
-        self.links.remove(&responses.key);
+        self.links.remove(&responses.key());
         session.pending.retain(|pending| !pending.is_for(handle));
         self.with_requests(session, responses.pair(), Requests::forget_unanswered);
     }
@@ -56,8 +56,8 @@ impl Connection {
         let Some(handle) = session.half(pair, Role::Sender) else { return };
         let Some(Link::Requests(requests)) = session.link(handle) else { return };
         call(requests);
-        if requests.flow_due {
-            session.granted.push(handle);
+        if requests.is_flow_due() {
+            session.note_granted(handle);
         }
     }
 }

@@ -22,15 +22,15 @@ impl Connection {
         let sessions: Vec<SessionView> = self
             .sessions
             .iter()
-            .filter(|session| !session.ending)
+            .filter(|session| !session.is_ending())
             .map(|session| self.describe_session(session))
             .collect();
         let is_blocked = self.client.broker.alarms.publishing_blocked();
         ConnectionView {
-            frame_max: self.frame_max_out.min(self.frame_max_in),
+            frame_max: self.opened.frame_max_out().min(self.opened.frame_max_in()),
             timeout_s: self.client.input_every / SECOND,
-            client_properties: if inquiry.is_brief() { Arguments::default() } else { self.client_properties.clone() },
-            container_id: Some(self.container.clone()),
+            client_properties: if inquiry.is_brief() { Arguments::default() } else { self.opened.properties().clone() },
+            container_id: Some(self.opened.container().clone()),
             pending_frames: self.responses.len() + sessions.iter().map(|session| session.pending).sum::<usize>(),
             sessions,
             ..self.client.view(is_blocked, now)
@@ -45,24 +45,24 @@ impl Connection {
             match link {
                 Link::Publisher(publisher) => incoming.push(IncomingView {
                     handle,
-                    name: publisher.name.clone(),
-                    target: publisher.address.clone(),
-                    settle_mode: publisher.settle_mode,
+                    name: publisher.name().clone(),
+                    target: publisher.address().cloned(),
+                    settle_mode: publisher.settle_mode(),
                     max_message_size,
-                    delivery_count: publisher.grant.delivery_count().0,
-                    credit: publisher.grant.credit(),
+                    delivery_count: publisher.grant().delivery_count().0,
+                    credit: publisher.grant().credit(),
                     unconfirmed: publisher.unconfirmed(),
                 }),
                 Link::Consumer(consumer) => {
-                    let status = consumer.queue.look(ConsumerState(consumer.id));
+                    let status = consumer.queue().look(ConsumerState(consumer.id()));
                     outgoing.push(OutgoingView {
                         handle,
-                        name: consumer.name.clone(),
-                        source: consumer.address.clone(),
-                        queue: Some(consumer.queue.info().name.clone()),
-                        settled: consumer.settled,
-                        max_message_size: consumer.max_message_size,
-                        timeout_ms: consumer.own_timeout_ms,
+                        name: consumer.terms().name.clone(),
+                        source: consumer.terms().address.clone(),
+                        queue: Some(consumer.queue().info().name.clone()),
+                        settled: consumer.is_settled(),
+                        max_message_size: consumer.terms().max_message_size,
+                        timeout_ms: consumer.terms().own_timeout_ms,
                         delivery_count: status.as_ref().map_or(0, |status| status.delivery_count),
                         credit: status.as_ref().and_then(|status| status.link_credit).unwrap_or(0),
                         wait: status.map(|status| status.wait),
@@ -78,8 +78,8 @@ impl Connection {
             }
         }
         SessionView {
-            channel: session.channel,
-            handle_max: session.handle_max,
+            channel: session.channel(),
+            handle_max: session.handle_max(),
             next_incoming_id: flow.next_incoming_id.unwrap_or(0),
             incoming_window: flow.incoming_window,
             next_outgoing_id: flow.next_outgoing_id,

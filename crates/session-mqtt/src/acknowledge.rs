@@ -6,7 +6,7 @@ use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
 use leveret_log::Wait;
 use leveret_mqtt::{Ack, AckKind, ReasonCode};
-use leveret_queue::{Deliveries, Flow};
+use leveret_queue::Deliveries;
 
 use super::confirming::Confirming;
 use super::exchanges::{Outgoing, Unacknowledged, runs_of};
@@ -60,7 +60,11 @@ impl Session {
             }
             Some(Outgoing::SentOnce(message)) => {
                 self.exchanges.release(id, message.number);
-                let record = SessionRecord::Released { id, number: message.number, session_expiry_s: self.expiry_s };
+                let record = SessionRecord::Released {
+                    id,
+                    number: message.number,
+                    session_expiry_s: self.terms.session_expiry_s(),
+                };
                 let Some(mut wait) = self.must_note_in_session(&record, now) else {
                     let text = "the log of sessions takes nothing, so that a message of QoS 2 can't be released";
                     return Err(BrokenRule::new(ReasonCode::SERVER_UNAVAILABLE, text));
@@ -94,18 +98,21 @@ impl Session {
         if messages.is_empty() {
             return None;
         }
-        let consumer = self.consumers[Level::One as usize].as_ref()?;
-        self.client.counters.acked_of(counted_as(consumer.queue.info())).add(messages.len() as u64);
+        let consumer = self.consumers.get(Level::One)?;
+        self.client.counters.acked_of(counted_as(consumer.queue().info())).add(messages.len() as u64);
         let runs = runs_of(messages);
-        consumer.queue.settle(Deliveries::of(Some(consumer.id), &runs), Settlement::Acknowledge, wait, now.monotonic)
+        consumer.queue().settle(
+            Deliveries::of(Some(consumer.id()), &runs),
+            Settlement::Acknowledge,
+            wait,
+            now.monotonic,
+        )
     }
 
     /// There may be room for further messages: wakes the consumer that waits for it.
     pub(crate) fn has_window(&mut self, now: Now) {
-        if let Some(consumer) = &mut self.consumers[Level::One as usize]
-            && std::mem::take(&mut consumer.is_parked)
-        {
-            consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
+        if let Some(consumer) = self.consumers.get_mut(Level::One) {
+            consumer.unpark(now.monotonic);
         }
     }
 }

@@ -101,7 +101,7 @@ impl Session {
             MqttHold::Publishes(reason) if reason.is_for_room() && !self.publishes_wait() => {
                 self.end_hold();
             }
-            MqttHold::Body if !self.run_is_pending() => {
+            MqttHold::Body if !self.publishing.is_pending() => {
                 self.end_hold();
                 self.flush_in_parts(now);
             }

@@ -19,15 +19,16 @@ impl Session {
     /// DISCONNECT by the client.
     pub(crate) fn disconnected_by_client(&mut self, disconnect: &Disconnect<'_>, now: Now) {
         if let Some(expiry_s) = disconnect.properties.number(PropertyId::SessionExpiryInterval) {
-            if self.expiry_s == 0 && expiry_s != 0 {
+            if !self.terms.outlives_connection() && expiry_s != 0 {
                 let text = "DISCONNECT prolongs a session that was to end with its connection (3.14.2.2.2)";
                 return self.fail(&BrokenRule::new(ReasonCode::PROTOCOL_ERROR, text), now);
             }
-            self.expiry_s = expiry_s.min(self.shared.settings.session_expiry_max_s.unwrap_or(u32::MAX));
+            let most = self.shared.settings.session_expiry_max_s.unwrap_or(u32::MAX);
+            self.terms.expire_after(expiry_s.min(most));
         }
         if disconnect.reason != ReasonCode::DISCONNECT_WITH_WILL {
             // [MQTT-3.14.4-3]
-            self.will = None;
+            self.will.drop_it();
         }
         self.told().closed(now);
         self.begin_end(now);
@@ -62,14 +63,14 @@ impl Session {
         let phase = self.phase;
         self.begin_end(now);
         match phase {
-            MqttPhase::Open if self.version.has_properties() => {
+            MqttPhase::Open if self.terms.version().has_properties() => {
                 let mut bytes = Vec::new();
                 // [MQTT-3.14.2-3]: without the text where the client takes no packet of that size.
-                if why.len() <= REASON_BYTES_MAX.min(self.packet_max_of_client as usize / 2) && !why.contains('\0') {
+                if why.len() <= REASON_BYTES_MAX.min(self.terms.packet_max() as usize / 2) && !why.contains('\0') {
                     PropertyWriter::begin(&mut bytes).text(PropertyId::ReasonString, why);
                 }
                 let disconnect = Disconnect { reason, properties: PropertyList::written(&bytes) };
-                disconnect.encode(self.version, self.client.output.buffer());
+                disconnect.encode(self.terms.version(), self.client.output.buffer());
             }
             MqttPhase::Opening | MqttPhase::Begin => return self.end_refused(reason),
             _ => {}
@@ -86,9 +87,9 @@ impl Session {
             reason,
             ReasonCode::SESSION_TAKEN_OVER | ReasonCode::ADMINISTRATIVE_ACTION | ReasonCode::MAXIMUM_CONNECT_TIME
         );
-        if is_of_connack && (is_connect || self.version.has_properties() && self.has_connect) {
+        if is_of_connack && (is_connect || self.terms.version().has_properties() && self.terms.has_connect()) {
             let connack = ConnAck { session_present: false, reason, properties: PropertyList::NONE };
-            connack.encode(self.version, self.client.output.buffer());
+            connack.encode(self.terms.version(), self.client.output.buffer());
         }
         self.phase = MqttPhase::Finished;
     }
@@ -110,12 +111,12 @@ impl Session {
         let mut next = QueueId(0);
         while self.client.delete_exclusive_queues(&mut next, now).is_some() {}
         let mut gone = WaitFor::default();
-        if self.phase == MqttPhase::Open && self.expiry_s == 0 {
+        if self.phase == MqttPhase::Open && !self.terms.outlives_connection() {
             gone = self.delete_queues(now);
         }
         if std::mem::take(&mut self.claims) {
             let key = self.key();
-            if self.expiry_s > 0 {
+            if self.terms.outlives_connection() {
                 self.keep_session(&key, now);
             } else if self.phase == MqttPhase::Open {
                 self.end_session_records(now);
@@ -150,16 +151,16 @@ impl Session {
                 Level::One => self.exchanges.take_unacknowledged().into_iter().chain(unsent).collect(),
             };
             let Some(consumer) = self.forget_consumer(level) else { continue };
-            let held = [(Some(consumer.id), runs_of(held))];
+            let held = [(Some(consumer.id()), runs_of(held))];
             let held = if held[0].1.is_empty() { &held[..0] } else { &held[..] };
-            let _left = consumer.queue.leave(&[consumer.id], held, false, now.monotonic);
+            let _left = consumer.queue().leave(&[consumer.id()], held, false, now.monotonic);
         }
     }
 
     /// The message whose body wasn't sent yet: it goes back to its queue.
     pub(crate) fn unsent_content(&mut self) -> Option<Unacknowledged> {
-        let content = self.content.take().filter(|content| content.level == Level::One)?;
-        let Taken { batch, index, first, durable, .. } = &content.taken;
+        let content = self.content.take().filter(|content| content.level() == Level::One)?;
+        let Taken { batch, index, first, durable, .. } = content.taken();
         Some(Unacknowledged { number: *first, bytes: batch.body_length(*index as usize), durable: *durable })
     }
 }

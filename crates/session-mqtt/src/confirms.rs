@@ -34,7 +34,7 @@ impl Session {
         if is_refused && ack.kind == AckKind::PubRec {
             self.exchanges.forget_received(ack.packet_id);
         }
-        if is_refused && !self.version.has_properties() {
+        if is_refused && !self.terms.version().has_properties() {
             return;
         }
         if !is_refused {
@@ -46,7 +46,7 @@ impl Session {
     /// Sends PUBACK, PUBREC, PUBREL or PUBCOMP.
     pub(crate) fn send_ack(&mut self, kind: AckKind, packet_id: u16, reason: ReasonCode) {
         let ack = Ack { kind, packet_id, reason, properties: PropertyList::NONE };
-        ack.encode(self.version, self.client.output.buffer());
+        ack.encode(self.terms.version(), self.client.output.buffer());
     }
 }
 

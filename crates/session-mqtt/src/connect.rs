@@ -8,11 +8,11 @@ use leveret_broker::settings::IN_MAINTENANCE;
 use leveret_broker::time::{Now, SECOND};
 use leveret_message::mqtt::routing_key;
 use leveret_model::{Action, RefusedKind, Topology, authorize, authorize_client};
-use leveret_mqtt::{Connect, PropertyId, ReasonCode, Version};
+use leveret_mqtt::{Connect, PropertyId, ReasonCode};
 
 use super::failure::{BrokenRule, refused_as_a_whole};
 use super::session::{MqttPhase, Session};
-use super::stored_will::{self, StoredWill};
+use super::stored_will;
 use super::subscriptions::Level;
 
 /// Longest client id, in bytes: names of queues have 255, and begin and end with more than the id.
@@ -27,17 +27,18 @@ fn refused<T>(reason: ReasonCode, text: impl Into<String>) -> Result<T, BrokenRu
 impl Session {
     /// CONNECT.
     pub(crate) fn connect(&mut self, connect: &Connect<'_>, now: Now) {
-        self.version = connect.version;
+        self.terms.begin(connect);
         match self.identify(connect, now) {
             Err(_) if self.client.parks(now) => {}
-            Ok(()) => self.begin_opening(connect.clean_start, now),
+            Ok(()) => self.begin_opening(now),
             Err(failure) => self.refuse_connect(&failure, now),
         }
     }
 
     fn identify(&mut self, connect: &Connect<'_>, now: Now) -> Result<(), BrokenRule> {
         self.negotiate(connect)?;
-        self.client_id = self.check_client_id(connect)?;
+        let client_id = self.check_client_id(connect)?;
+        self.terms.identify(client_id);
         let (name, password) = self.credentials(connect)?;
         let (vhost, user) = self.vhost_of(&name);
         let snapshot = self.client.broker.registry.snapshot_full();
@@ -52,12 +53,12 @@ impl Session {
             self.await_grants(&snapshot.topology, &vhost, connect)?;
         }
         self.enter(&snapshot.topology, vhost)?;
-        self.will = connect.will.as_ref().map(|will| Box::new(StoredWill::new(will)));
+        self.will.set(connect.will.as_ref());
         Ok(())
     }
 
     fn log_in(&mut self, response: Vec<u8>, vhost: &str, now: Now) -> Result<(), BrokenRule> {
-        let client_id = self.client_id.clone();
+        let client_id = self.terms.client_id().clone();
         let origin = LoginOrigin { client_id: Some(&client_id), vhost: Some(vhost), ..LoginOrigin::default() };
         let outcome = self.client.check_login_from(origin, "PLAIN", Cow::Owned(response), now);
         let who = outcome.unwrap_or_else(|| Err("the backend hasn't answered yet".to_owned())).map_err(|reason| {
@@ -75,16 +76,16 @@ impl Session {
     /// Has a backend asked for everything that the session may need before the next packet, or when the client is gone: its queues of
     /// before, and its will. A missing answer fails the CONNECT, which is taken again.
     fn await_grants(&self, topology: &Topology, vhost: &str, connect: &Connect<'_>) -> Result<(), BrokenRule> {
-        let client_id = Some(&*self.client_id);
+        let client_id = Some(&**self.terms.client_id());
         let ask = |action: Action<'_>| match authorize_client(topology, &self.client.identity, vhost, client_id, action)
         {
             Err(refused) if refused.kind == RefusedKind::Unanswered => Err(refused_as_a_whole(&refused)),
             Ok(_) | Err(_) => Ok(()),
         };
         ask(Action::Enter)?;
-        let will_queue = stored_will::queue_name(&self.client_id);
+        let will_queue = stored_will::queue_name(self.terms.client_id());
         let exists = |name: &str| topology.usable_queue(vhost, name, Some(self.client.id)).is_ok();
-        for name in Level::BOTH.map(|level| level.queue_name(&self.client_id)) {
+        for name in Level::BOTH.map(|level| level.queue_name(self.terms.client_id())) {
             if exists(&name) {
                 ask(Action::DeleteQueue(&name))?;
                 ask(Action::Consume(&name))?;
@@ -103,21 +104,12 @@ impl Session {
 
     /// Takes over what the client says of itself.
     fn negotiate(&mut self, connect: &Connect<'_>) -> Result<(), BrokenRule> {
-        let properties = &connect.properties;
-        if let Some(method) = properties.text(PropertyId::AuthenticationMethod) {
+        if let Some(method) = connect.properties.text(PropertyId::AuthenticationMethod) {
             let text = format!("extended authentication isn't there yet, asked for method '{method}'");
             return refused(ReasonCode::BAD_AUTHENTICATION_METHOD, text);
         }
-        self.keep_alive_s = connect.keep_alive;
         self.client.input_every = u64::from(connect.keep_alive) * SECOND * 3 / 2;
-        self.receive_max = properties.number(PropertyId::ReceiveMaximum).map_or(u16::MAX, |most| most as u16);
-        self.packet_max_of_client = properties.number(PropertyId::MaximumPacketSize).unwrap_or(u32::MAX);
-        let most = self.shared.settings.session_expiry_max_s.unwrap_or(u32::MAX);
-        self.expiry_s = match (self.version, connect.clean_start) {
-            (Version::V50, _) => properties.number(PropertyId::SessionExpiryInterval).unwrap_or(0).min(most),
-            (_, true) => 0,
-            (_, false) => most,
-        };
+        self.terms.negotiate(connect, self.shared.settings.session_expiry_max_s.unwrap_or(u32::MAX));
         Ok(())
     }
 
@@ -129,7 +121,7 @@ impl Session {
                 let text = "an empty client identifier with a session that isn't clean";
                 return refused(ReasonCode::CLIENT_IDENTIFIER_NOT_VALID, text);
             }
-            self.has_assigned_id = true;
+            self.terms.assign();
             return Ok(self.client.broker.names.next("").into());
         }
         if given.len() > CLIENT_ID_BYTES_MAX {
@@ -185,7 +177,7 @@ impl Session {
     /// Refuses the connection. A wrong password is answered late, so that passwords can't be tried in quick succession.
     fn refuse_connect(&mut self, failure: &BrokenRule, now: Now) {
         self.told().failed(self.state(), &failure.text);
-        self.will = None;
+        self.will.drop_it();
         let is_password = matches!(failure.reason, ReasonCode::BAD_USER_NAME_OR_PASSWORD | ReasonCode::NOT_AUTHORIZED);
         self.begin_end(now);
         self.phase = MqttPhase::Refused(failure.reason);

@@ -19,22 +19,22 @@ impl Session {
     /// The declaration of a queue of the session. It goes with its connection, or after the session's expiry.
     pub(crate) fn declaration(&self, level: Level) -> DeclareQueue {
         let settings = &self.shared.settings;
-        let ends_with_connection = self.expiry_s == 0;
+        let ends_with_connection = !self.terms.outlives_connection();
         let mut arguments = Arguments::default();
         if ends_with_connection && level == Level::Zero {
             // Messages that wait for a client that doesn't read are bounded.
             arguments = arguments.with("x-max-length", Value::Int(settings.waiting_max as i64));
             arguments = arguments.with("x-max-length-bytes", Value::Int(settings.waiting_bytes_max as i64));
         }
-        if !ends_with_connection && self.expiry_s != u32::MAX {
-            arguments = arguments.with("x-expires", Value::Int(i64::from(self.expiry_s) * 1000));
+        if !ends_with_connection && self.terms.session_expiry_s() != u32::MAX {
+            arguments = arguments.with("x-expires", Value::Int(i64::from(self.terms.session_expiry_s()) * 1000));
         }
         if !ends_with_connection && settings.quorum_queues {
             arguments = arguments.with("x-queue-type", Value::from("quorum"));
         }
         DeclareQueue {
             vhost: self.client.vhost.clone(),
-            name: level.queue_name(&self.client_id),
+            name: level.queue_name(self.terms.client_id()),
             server_named: false,
             durable: !ends_with_connection,
             auto_delete: false,
@@ -49,10 +49,10 @@ impl Session {
     /// # Errors
     /// The reason code, when the client may not, or the queue is gone.
     pub(crate) fn consume(&mut self, level: Level, now: Now) -> Result<(), ReasonCode> {
-        if self.consumers[level as usize].is_some() {
+        if self.consumers.get(level).is_some() {
             return Ok(());
         }
-        let name = level.queue_name(&self.client_id);
+        let name = level.queue_name(self.terms.client_id());
         let refuse = |session: &Self, why: &str, reason| {
             session.tell_refused(why);
             Err(reason)
@@ -69,7 +69,7 @@ impl Session {
             return refuse(self, why, ReasonCode::QUOTA_EXCEEDED);
         }
         let id = ConsumerId(self.client.broker.fresh_id());
-        let prefetch = self.shared.settings.prefetch.min(self.receive_max);
+        let prefetch = self.shared.settings.prefetch.min(self.terms.receive_max());
         let automatic_ack = level == Level::Zero;
         let flow = ConsumerFlow::Prefetch(if automatic_ack { 0 } else { prefetch.into() });
         let options = ConsumerOptions {
@@ -103,22 +103,21 @@ impl Session {
                 Some(answer)
             }
         };
-        let consumer = Box::new(Consumer { id, queue, is_parked: false, asked });
+        let consumer = Consumer::new(id, queue, asked);
         let way = ConsumerUse { exclusive: false, no_ack: automatic_ack, prefetch };
         self.client.consumer_opened(&consumer.event(), way, &Arguments::default());
-        self.consumers[level as usize] = Some(consumer);
+        self.consumers.set(level, consumer);
         Ok(())
     }
 
     /// The queue of the consumer with this key, and the consumer.
     pub(crate) fn level_of(&self, key: u64) -> Option<Level> {
-        let has_key = |level: &Level| self.consumers[*level as usize].as_ref().is_some_and(|known| known.id.0 == key);
-        Level::BOTH.into_iter().find(has_key)
+        self.consumers.level_of(key)
     }
 
     /// Forgets a consumer.
     pub(crate) fn forget_consumer(&mut self, level: Level) -> Option<Box<Consumer>> {
-        let consumer = self.consumers[level as usize].take()?;
+        let consumer = self.consumers.take(level)?;
         self.client.account.give(Kind::Consumers, 1);
         self.client.consumer_closed(&consumer.event());
         Some(consumer)

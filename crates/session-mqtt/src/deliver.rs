@@ -6,13 +6,13 @@ use leveret_log::Wait;
 use leveret_message::deliver::{Delivery, MqttOrigin, mqtt_origin, to_mqtt};
 use leveret_message::{Encoding, StoredMessage};
 use leveret_mqtt::{PropertyId, PropertyList, PropertyWriter, Publish, QoS};
-use leveret_queue::{Flow, Portion, Taken, TurnEnd};
+use leveret_queue::{Portion, Taken, TurnEnd};
 
 use super::content::LargeDelivery;
 use super::exchanges::Unacknowledged;
 use super::session::Session;
 use super::subscriptions::{Candidate, Level, Matched};
-use leveret_broker::bodies::{BodyReader, Pieces};
+use leveret_broker::bodies::Pieces;
 use leveret_broker::settings::{TAKE_BYTES_MAX, TAKE_MESSAGES_MAX, TURN_BYTES_MAX};
 use leveret_broker::time::Now;
 use leveret_broker::traffic::counted_as;
@@ -25,11 +25,7 @@ impl Session {
             return;
         }
         let consumers = &self.consumers;
-        let takes_more = self.client.tell_room(|key, has_room| {
-            let Some(consumer) = consumers.iter().flatten().find(|known| known.id.0 == key) else { return false };
-            consumer.queue.flow(consumer.id, Flow::Room(has_room), now.monotonic);
-            true
-        });
+        let takes_more = self.client.tell_room(|key, has_room| consumers.tell_room(key, has_room, now.monotonic));
         while takes_more && let Some(key) = self.client.next_scheduled() {
             if self.serve(key, now) == TurnEnd::More {
                 self.client.scheduled.push_back(key);
@@ -42,19 +38,18 @@ impl Session {
         let Some(level) = self.level_of(key) else { return TurnEnd::Done };
         let mut most = TAKE_MESSAGES_MAX;
         if level == Level::One {
-            let window = usize::from(self.shared.settings.prefetch.min(self.receive_max));
+            let window = usize::from(self.shared.settings.prefetch.min(self.terms.receive_max()));
             most = most.min(window.saturating_sub(self.exchanges.outgoing()) as u32);
         }
         let is_blocked = most == 0 || self.content.is_some();
-        let Some(consumer) = &mut self.consumers[level as usize] else { return TurnEnd::Done };
+        let Some(consumer) = self.consumers.get_mut(level) else { return TurnEnd::Done };
         if is_blocked {
-            consumer.is_parked = true;
-            consumer.queue.flow(consumer.id, Flow::Window(false), now.monotonic);
+            consumer.park(now.monotonic);
             return TurnEnd::Done;
         }
         let mut taken = std::mem::take(&mut self.client.taken);
         let portion = Portion { messages: most, bytes: TAKE_BYTES_MAX };
-        let end = consumer.queue.take(consumer.id, portion, now.monotonic, &mut taken);
+        let end = consumer.queue().take(consumer.id(), portion, now.monotonic, &mut taken);
         for run in taken.drain(..) {
             self.send_run(level, run, now);
         }
@@ -77,10 +72,10 @@ impl Session {
         if level == Level::One && !unwanted.is_empty() {
             self.settle(unwanted, Wait::Lazy, now);
         }
-        let Some(consumer) = &self.consumers[level as usize] else { return };
+        let Some(consumer) = self.consumers.get(level) else { return };
         let count = u64::from(taken.count);
-        let (name, is_quorum) = (consumer.queue.info().name.clone(), consumer.queue.is_quorum());
-        self.client.counters.delivered_of(counted_as(consumer.queue.info()), level == Level::Zero).add(count);
+        let (name, is_quorum) = (consumer.queue().info().name.clone(), consumer.queue().is_quorum());
+        self.client.counters.delivered_of(counted_as(consumer.queue().info()), level == Level::Zero).add(count);
         if taken.redelivered {
             self.client.counters.redelivered_of(is_quorum).add(count);
         }
@@ -122,7 +117,7 @@ impl Session {
             topic: &origin.topic,
             qos: origin.qos,
             came_over_mqtt: message.encoding == Encoding::Mqtt,
-            is_own: origin.client_id == Some(&*self.client_id),
+            is_own: origin.client_id == Some(&**self.terms.client_id()),
             was_kept: origin.kept,
         };
         let Some(matched) = self.subscriptions.matching(level, &candidate) else { return Some(unacknowledged) };
@@ -151,17 +146,18 @@ impl Session {
             retain: origin.kept || origin.retain && matched.retain_as_published,
             topic: &origin.topic,
             packet_id: 1,
-            properties: if self.version.has_properties() {
+            properties: if self.terms.version().has_properties() {
                 PropertyList::written(properties)
             } else {
                 PropertyList::NONE
             },
             payload,
         };
-        if publish.encoded_length(self.version) > self.packet_max_of_client as usize {
+        if publish.encoded_length(self.terms.version()) > self.terms.packet_max() as usize {
             self.tell_refused(&format!(
                 "a message of topic '{}' is larger than the {} bytes that the client takes",
-                origin.topic, self.packet_max_of_client
+                origin.topic,
+                self.terms.packet_max()
             ));
             return false;
         }
@@ -169,26 +165,23 @@ impl Session {
             QoS::AtMostOnce => 0,
             qos => self.exchanges.send(message, qos == QoS::ExactlyOnce),
         };
-        publish.encode(self.version, self.client.output.buffer());
+        publish.encode(self.terms.version(), self.client.output.buffer());
         true
     }
 
     /// Begins to read a message whose body is in a file.
     fn begin_content(&mut self, level: Level, taken: Taken) {
-        let Some(consumer) = &self.consumers[level as usize] else { return };
+        let Some(consumer) = self.consumers.get(level) else { return };
         let message = taken.batch.message(taken.index as usize);
         let Some(file) = message.file else { return };
         let broker = &self.client.broker;
-        let pieces = Pieces::new(file, &broker.bodies, consumer.queue.body_owner(), &self.client.outbox);
-        let reader = BodyReader::Whole(pieces.whole());
-        self.content = Some(Box::new(LargeDelivery { level, taken, reader }));
+        let pieces = Pieces::new(file, &broker.bodies, consumer.queue().body_owner(), &self.client.outbox);
+        self.content = Some(Box::new(LargeDelivery::new(level, taken, pieces.whole())));
     }
 
     /// Whether a body was read.
     pub(crate) fn has_content(&self) -> bool {
-        let has_news =
-            |content: &LargeDelivery| matches!(&content.reader, BodyReader::Whole(whole) if whole.has_news());
-        self.content.as_deref().is_some_and(has_news) && self.client.output.len() < TURN_BYTES_MAX
+        self.content.as_deref().is_some_and(LargeDelivery::has_news) && self.client.output.len() < TURN_BYTES_MAX
     }
 
     /// Sends the message whose body was read.
@@ -197,23 +190,18 @@ impl Session {
             return;
         }
         let Some(mut content) = self.content.take() else { return };
-        let BodyReader::Whole(whole) = &mut content.reader else { return };
-        let (level, taken) = (content.level, &content.taken);
-        match whole.look() {
+        let level = content.level();
+        match content.look() {
             None => self.content = Some(content),
             // The queue has failed for it, and says so to its consumers.
-            Some(Err(_)) => {}
-            Some(Ok(body)) => {
+            Some((_, Err(_))) => {}
+            Some((taken, Ok(body))) => {
                 let message = taken.batch.message(taken.index as usize).view();
                 let unwanted = self.send_message(level, taken, 0, &StoredMessage { body, ..message }, now);
                 if level == Level::One {
                     self.settle(unwanted.into_iter().collect(), Wait::Lazy, now);
                 }
-                for consumer in self.consumers.iter_mut().flatten() {
-                    if std::mem::take(&mut consumer.is_parked) {
-                        consumer.queue.flow(consumer.id, Flow::Window(true), now.monotonic);
-                    }
-                }
+                self.consumers.unpark(now.monotonic);
             }
         }
     }

@@ -68,12 +68,12 @@ impl Session {
     }
 
     fn queue_retained(&mut self, mut queued: BatchBuilder, now: Now) {
-        let Some(consumer) = self.consumers[Level::One as usize].as_ref().filter(|_| !queued.is_empty()) else {
+        let Some(consumer) = self.consumers.get(Level::One).filter(|_| !queued.is_empty()) else {
             return;
         };
         let batch = Arc::new(queued.finish());
-        let published = consumer.queue.publish(BatchPart::whole(&batch), true, Audience::Alone, now.monotonic);
-        self.client.undurable.note_published(&published, &consumer.queue, batch.memory() as u64);
+        let published = consumer.queue().publish(BatchPart::whole(&batch), true, Audience::Alone, now.monotonic);
+        self.client.undurable.note_published(&published, consumer.queue(), batch.memory() as u64);
     }
 }
 

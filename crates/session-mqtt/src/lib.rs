@@ -49,6 +49,7 @@ mod stored_will;
 mod submitted;
 mod subscribe;
 mod subscriptions;
+mod terms;
 mod together;
 mod unsubscribe;
 mod view;

@@ -11,7 +11,7 @@ impl Session {
             return;
         }
         let (name, id, user, vhost) =
-            (&self.client.name, &self.client_id, self.client.identity.name(), &self.client.vhost);
+            (&self.client.name, self.terms.client_id(), self.client.identity.name(), &self.client.vhost);
         tracing::warn!(
             target: category::CONNECTION,
             pid = self.client.id.0,

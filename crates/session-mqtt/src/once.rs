@@ -29,7 +29,7 @@ impl Session {
     pub(crate) fn ledgers_are_read(&mut self, now: Now) -> Result<(), BrokenRule> {
         let ledgers = self.shared.ledgers.of(&self.client.vhost);
         let (broker, outbox) = (&self.client.broker, Some(&self.client.outbox));
-        let wants_sessions = self.will.is_some();
+        let wants_sessions = self.will.get().is_some();
         let prepared = [
             ledgers.retained.prepare(broker, false, outbox, now),
             ledgers.sessions.prepare(broker, wants_sessions, outbox, now),
@@ -47,7 +47,7 @@ impl Session {
     /// Whether a PUBLISH has to wait for a ledger that it needs.
     pub(crate) fn waits_for_ledgers(&mut self, publish: &Publish<'_>, now: Now) -> bool {
         let retains = publish.retain && !publish.payload.is_empty() && self.shared.settings.retained_max > 0;
-        let is_of_session = publish.qos == QoS::ExactlyOnce && self.expiry_s > 0;
+        let is_of_session = publish.qos == QoS::ExactlyOnce && self.terms.outlives_connection();
         if !retains && !is_of_session {
             return false;
         }
@@ -65,7 +65,8 @@ impl Session {
     /// Whether a PUBREC has to wait for the ledger of sessions, in which its message is released.
     pub(crate) fn waits_for_sessions(&mut self, now: Now) -> bool {
         let (broker, outbox) = (&self.client.broker, Some(&self.client.outbox));
-        let waits = self.expiry_s > 0 && self.sessions().prepare(broker, true, outbox, now) == Prepared::Later;
+        let waits =
+            self.terms.outlives_connection() && self.sessions().prepare(broker, true, outbox, now) == Prepared::Later;
         if waits {
             self.flush_run(now);
             self.held = MqttHold::Ledger;
@@ -75,17 +76,17 @@ impl Session {
 
     /// Appends a record of this client. `None` if it can't be written.
     pub(crate) fn note(&mut self, record: &SessionRecord, now: Now) -> Option<WaitFor> {
-        self.sessions().note(&self.client.broker, &self.client_id, record, now)
+        self.sessions().note(&self.client.broker, self.terms.client_id(), record, now)
     }
 
     /// Appends a record, if the session outlives its connection. `None` if it can't be written.
     pub(crate) fn must_note_in_session(&mut self, record: &SessionRecord, now: Now) -> Option<WaitFor> {
-        if self.expiry_s == 0 { Some(WaitFor::default()) } else { self.note(record, now) }
+        if !self.terms.outlives_connection() { Some(WaitFor::default()) } else { self.note(record, now) }
     }
 
     /// Appends a record, if the session outlives its connection. Returns the condition under which it outlives a crash.
     pub(crate) fn note_in_session(&mut self, record: &SessionRecord, now: Now) -> WaitFor {
-        if self.expiry_s == 0 || self.sessions().queue().is_none() && record.slot().is_none() {
+        if !self.terms.outlives_connection() || self.sessions().queue().is_none() && record.slot().is_none() {
             return WaitFor::default();
         }
         self.note(record, now).unwrap_or_default()
@@ -94,7 +95,7 @@ impl Session {
     /// The condition under which all records so far are safe.
     pub(crate) fn all_noted(&self) -> WaitFor {
         let mut wait = WaitFor::default();
-        if let Some(queue) = self.sessions().queue().filter(|_| self.expiry_s > 0) {
+        if let Some(queue) = self.sessions().queue().filter(|_| self.terms.outlives_connection()) {
             wait.and(queue.awaited());
         }
         wait
@@ -103,7 +104,7 @@ impl Session {
     /// Ends the records of the session, if it has any: the client begins a new one.
     pub(crate) fn end_session_records(&mut self, now: Now) -> WaitFor {
         let sessions = self.sessions();
-        let has_some = sessions.records().has_session(&self.client_id) || !self.exchanges.are_over();
+        let has_some = sessions.records().has_session(self.terms.client_id()) || !self.exchanges.are_over();
         if !has_some || sessions.queue().is_none() {
             return WaitFor::default();
         }
@@ -116,11 +117,11 @@ impl Session {
         if exchanges.are_over() {
             return;
         }
-        let until = match self.expiry_s {
+        let until = match self.terms.session_expiry_s() {
             u32::MAX => u64::MAX,
             seconds => now.monotonic.saturating_add(u64::from(seconds) * SECOND),
         };
-        let until_ms = match end_of(self.expiry_s, now.wall_ms) {
+        let until_ms = match end_of(self.terms.session_expiry_s(), now.wall_ms) {
             u64::MAX => 0,
             until_ms => until_ms,
         };
@@ -140,7 +141,9 @@ impl Session {
         self.flush_run(now);
         let record = match submitted.ends_will {
             true => SessionRecord::Over(RecordSlot::Will),
-            false => SessionRecord::Received { id: submitted.packet_id, session_expiry_s: self.expiry_s },
+            false => {
+                SessionRecord::Received { id: submitted.packet_id, session_expiry_s: self.terms.session_expiry_s() }
+            }
         };
         let Some(sessions) = self.sessions().queue() else {
             self.tell_refused("a message isn't published, since the ledger of sessions isn't there");
@@ -148,7 +151,7 @@ impl Session {
             let ack = submitted.ack(ReasonCode::UNSPECIFIED_ERROR);
             return self.confirm(ack, kept);
         };
-        let record = Arc::new(record.batch(&self.client_id, now.wall_ms).finish());
+        let record = Arc::new(record.batch(self.terms.client_id(), now.wall_ms).finish());
         let mut builder = BatchBuilder::default();
         builder.push_message(message);
         let batch = Arc::new(builder.finish());
@@ -159,7 +162,9 @@ impl Session {
         let all = route.queues.iter().map(|queue| (queue, &batch)).chain([(&sessions, &record)]);
         let published = together::publish(all, now, |awaited, queue| undurable.note(awaited, queue, bytes));
         self.client.routes.keep(route);
-        self.has_recorded_will &= !submitted.ends_will;
+        if submitted.ends_will {
+            self.will.set_recorded(false);
+        }
         let mut reason = ReasonCode::SUCCESS;
         if published.is_refused && submitted.packet_id != 0 {
             reason = ReasonCode::QUOTA_EXCEEDED;

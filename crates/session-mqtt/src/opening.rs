@@ -20,8 +20,7 @@ use leveret_broker::wait_for::WaitFor;
 
 impl Session {
     /// Claims the client id, and goes on when it is this connection's.
-    pub(crate) fn begin_opening(&mut self, clean_start: bool, now: Now) {
-        self.clean_start = clean_start;
+    pub(crate) fn begin_opening(&mut self, now: Now) {
         self.phase = MqttPhase::Opening;
         self.claims = true;
         match self.shared.client_ids.claim(&self.key(), self.client.id, &self.client.outbox) {
@@ -58,13 +57,13 @@ impl Session {
             }
         };
         let mut wait;
-        if self.clean_start {
-            Level::BOTH.into_iter().for_each(|level| delete(&level.queue_name(&self.client_id), level));
+        if self.terms.clean_start() {
+            Level::BOTH.into_iter().for_each(|level| delete(&level.queue_name(self.terms.client_id()), level));
             self.exchanges = Exchanges::default();
             wait = self.end_session_records(now);
         } else {
             // The client is back before its will was due.
-            delete(&stored_will::queue_name(&self.client_id), Level::One);
+            delete(&stored_will::queue_name(self.terms.client_id()), Level::One);
             (self.exchanges, wait) = match kept {
                 Ok(kept) => (kept, WaitFor::default()),
                 Err(SessionOver) => (Exchanges::default(), self.end_session_records(now)),
@@ -81,9 +80,9 @@ impl Session {
     /// Resumes the session, if there is one, and answers the CONNECT.
     pub(crate) fn opened(&mut self, now: Now) {
         // A client whose session isn't present forgets what it sent: then nothing may be known of it here either.
-        let session_present = !self.clean_start && (self.resume() || !self.exchanges.are_over());
+        let session_present = !self.terms.clean_start() && (self.resume() || !self.exchanges.are_over());
         for level in Level::BOTH {
-            let name = level.queue_name(&self.client_id);
+            let name = level.queue_name(self.terms.client_id());
             let snapshot = self.client.broker.registry.snapshot_full();
             if session_present
                 && self.durable_queue(&snapshot.topology, &name).is_some()
@@ -109,7 +108,7 @@ impl Session {
         let exchange = &self.shared.settings.exchange;
         let mut is_there = false;
         for level in Level::BOTH {
-            let name = level.queue_name(&self.client_id);
+            let name = level.queue_name(self.terms.client_id());
             let Some(queue) = self.durable_queue(&snapshot.topology, &name) else { continue };
             is_there = true;
             let destination = Destination::Queue { name: queue.name.clone(), id: queue.id };
@@ -128,9 +127,9 @@ impl Session {
         let mut bytes = Vec::new();
         let settings = &self.shared.settings;
         let mut writer = PropertyWriter::begin(&mut bytes);
-        writer.number(PropertyId::SessionExpiryInterval, self.expiry_s);
-        if self.has_assigned_id {
-            writer.text(PropertyId::AssignedClientIdentifier, &self.client_id);
+        writer.number(PropertyId::SessionExpiryInterval, self.terms.session_expiry_s());
+        if self.terms.has_assigned_id() {
+            writer.text(PropertyId::AssignedClientIdentifier, self.terms.client_id());
         }
         writer.number(PropertyId::TopicAliasMaximum, settings.topic_alias_max.into());
         writer.number(PropertyId::MaximumPacketSize, settings.packet_max);
@@ -140,7 +139,7 @@ impl Session {
         }
         let properties = PropertyList::written(&bytes);
         let connack = ConnAck { session_present, reason: ReasonCode::SUCCESS, properties };
-        connack.encode(self.version, self.client.output.buffer());
+        connack.encode(self.terms.version(), self.client.output.buffer());
     }
 
     /// A ledger is read, or can't be.

@@ -53,7 +53,7 @@ impl Session {
             self.answer_in_order(submitted.ack(ReasonCode::SUCCESS), wait);
             return Ok(true);
         }
-        self.has_published = true;
+        self.publishing.begin();
         self.client.counters.published(publish.payload.len() as u64);
         self.submit(&submitted, now).map(|()| true)
     }
@@ -99,7 +99,7 @@ impl Session {
             return self.refuse(submitted, ReasonCode::TOPIC_NAME_INVALID, text, now);
         }
         let exchange = self.shared.settings.exchange.clone();
-        let client_id = self.client_id.clone();
+        let client_id = self.terms.client_id().clone();
         let told = is_told_by_key(submitted.topic);
         let head = MqttHead {
             qos: submitted.qos,
@@ -167,7 +167,7 @@ impl Session {
             self.flush_run(now);
             return self.answer_in_order(submitted.ack(ReasonCode::NO_MATCHING_SUBSCRIBERS), kept);
         }
-        let is_of_session = submitted.qos == QoS::ExactlyOnce && self.expiry_s > 0;
+        let is_of_session = submitted.qos == QoS::ExactlyOnce && self.terms.outlives_connection();
         if submitted.ends_will || is_of_session && submitted.packet_id != 0 {
             return self.publish_once(submitted, message, route, kept, now);
         }
@@ -181,7 +181,7 @@ impl Session {
             return Ok(route);
         }
         let snapshot = self.client.broker.registry.snapshot();
-        let client_id = Some(&*self.client_id);
+        let client_id = Some(&**self.terms.client_id());
         let publisher = Publisher { who: &self.client.identity, vhost: &self.client.vhost, client_id };
         self.client.routes.find(&snapshot, &publisher, exchange.as_bytes(), key, &MessageHeaders(headers))
     }
@@ -196,7 +196,7 @@ impl Session {
         }
         let payload = bytes::Bytes::copy_from_slice(submitted.payload);
         let Submitted { topic, qos, properties, .. } = *submitted;
-        let retained = Retained::of_publish(topic, qos, &self.client_id, properties, payload, now);
+        let retained = Retained::of_publish(topic, qos, self.terms.client_id(), properties, payload, now);
         let ledger = self.shared.ledgers.of(&self.client.vhost).retained;
         if ledger.queue().is_none() && (submitted.payload.is_empty() || submitted.is_will) {
             // There is none to be removed. A will comes at the end of its connection, which can't wait.
@@ -233,7 +233,7 @@ impl Session {
         }
         self.flush_run(now);
         // Before MQTT 5 a refusal can't be told: the message is acknowledged and dropped (MQTT 3.1.1, 3.3.5).
-        let told = if self.version.has_properties() { reason } else { ReasonCode::SUCCESS };
+        let told = if self.terms.version().has_properties() { reason } else { ReasonCode::SUCCESS };
         self.answer_in_order(submitted.ack(told), WaitFor::default());
         Ok(())
     }

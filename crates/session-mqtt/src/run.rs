@@ -3,21 +3,20 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use leveret_broker::bodies::BodyFile;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
+use leveret_message::StoredMessage;
 use leveret_message::batch::INLINE_BELOW;
-use leveret_message::{BatchBuilder, StoredMessage};
 use leveret_mqtt::ReasonCode;
 use leveret_session::client_connection::WAIT_SHOWN_MAX;
-use leveret_session::fan_out::{self, FanOut, FannedOut};
+use leveret_session::fan_out::{FanOut, FannedOut};
 use smallvec::SmallVec;
 
 use super::confirming::{Acknowledged, Confirming};
 use super::input_hold::MqttHold;
-use super::publish_run::{OnItsWay, PublishRun};
+use super::publish_run::{LargeBody, OnItsWay, TakenRun};
 use super::session::Session;
 
 impl Session {
@@ -34,59 +33,26 @@ impl Session {
         let shared = &self.client.broker.shared;
         let (to_file, in_file) =
             (route.wants_file(shared, persistent, length), route.streams(shared, persistent, length));
-        let is_same =
-            self.run.as_ref().is_some_and(|run| run.persistent == persistent && run.route.is_same_way(&route));
-        if to_file || !is_same {
+        if to_file || !self.publishing.goes_along(&route, persistent) {
             self.flush_run(now);
         }
-        let broker = &self.client.broker;
-        let run = self.run.get_or_insert_with(|| {
-            Box::new(PublishRun {
-                builder: BatchBuilder::default(),
-                route: route.clone(),
-                persistent,
-                messages_max: fan_out::messages_max(&route),
-                acks: Vec::new(),
-                kept: WaitFor::default(),
-                file: None,
-            })
-        });
-        if !is_same {
-            (run.messages_max, run.persistent, run.route) = (fan_out::messages_max(&route), persistent, route.clone());
-        }
-        let at = run.builder.len() as u32;
-        run.acks.extend(ack.map(|ack| (at, ack)));
-        if !kept.is_nothing() {
-            run.kept = WaitFor::all([std::mem::take(&mut run.kept), kept]);
-        }
-        if length >= INLINE_BELOW {
+        let large = (length >= INLINE_BELOW).then(|| {
             let body = Bytes::copy_from_slice(message.body);
-            run.file = to_file.then(|| broker.bodies.write(&body, &self.client.outbox));
-            match &run.file {
-                Some(file) if in_file => run.builder.push_file(message, file.body(Bytes::new())),
-                _ => run.builder.push_large(message, body),
-            }
-        } else {
-            run.builder.push_message(message);
-        }
-        let is_full = run.builder.len() >= run.messages_max.min(self.client.pace.burst()) || run.builder.is_full();
+            let file = to_file.then(|| self.client.broker.bodies.write(&body, &self.client.outbox));
+            LargeBody { body, file, in_file }
+        });
+        let is_full = self.publishing.push(message, &route, (ack, kept), large, self.client.pace.burst());
         self.client.routes.keep(route);
-        if to_file && self.run_is_pending() {
+        if to_file && self.publishing.is_pending() {
             self.held = MqttHold::Body;
         } else if is_full {
             self.flush_in_parts(now);
         }
     }
 
-    /// Whether the run waits for the file of a body.
-    pub(crate) fn run_is_pending(&self) -> bool {
-        self.run.as_ref().and_then(|run| run.file.as_ref()).is_some_and(BodyFile::is_pending)
-    }
-
     /// The queues of the last route, which show this connection's waits.
     pub(crate) fn published_to(&self) -> SmallVec<[QueueRef; 2]> {
-        let queues = self.run.iter().flat_map(|run| run.route.queues.iter());
-        queues.take(WAIT_SHOWN_MAX).cloned().collect()
+        self.publishing.queues().take(WAIT_SHOWN_MAX).cloned().collect()
     }
 
     /// Hands the whole run to its queues, before something else is done.
@@ -100,40 +66,35 @@ impl Session {
     /// Hands the run to as many of its queues as the turn allows. No input is read until the others have it.
     pub(crate) fn flush_in_parts(&mut self, now: Now) {
         if let Some(run) = self.take_run(now) {
-            self.unfinished = Some(Box::new(run));
+            self.publishing.set_unfinished(Box::new(run));
             self.go_on_with_run(now);
         }
     }
 
     /// Goes on with a run that not all queues have.
     pub(crate) fn go_on_with_run(&mut self, now: Now) {
-        let Some(mut run) = self.unfinished.take() else { return };
+        let Some(mut run) = self.publishing.take_unfinished() else { return };
         match run.fan_out.part(&mut self.client, now.monotonic) {
             true => self.fanned_out(*run, now),
-            false => self.unfinished = Some(run),
+            false => self.publishing.set_unfinished(run),
         }
     }
 
     /// Ends a run that not all queues have: the connection ends.
     pub(crate) fn end_run(&mut self, now: Now) {
-        if let Some(mut run) = self.unfinished.take() {
+        if let Some(mut run) = self.publishing.take_unfinished() {
             run.fan_out.whole(&mut self.client, now.monotonic);
             self.fanned_out(*run, now);
         }
-        if self.run_is_pending() {
+        if self.publishing.is_pending() {
             // Its client left without an acknowledgement.
-            self.run = None;
+            self.publishing.drop_run();
         }
         self.flush_run(now);
     }
 
     fn take_run(&mut self, now: Now) -> Option<OnItsWay> {
-        if self.run_is_pending() {
-            return None;
-        }
-        let run = self.run.as_mut().filter(|run| !run.builder.is_empty())?;
-        let (batch, acks, file) = (Arc::new(run.builder.finish()), std::mem::take(&mut run.acks), run.file.take());
-        let (route, persistent, kept) = (run.route.clone(), run.persistent, std::mem::take(&mut run.kept));
+        let TakenRun { route, batch, persistent, file, acks, kept } = self.publishing.take_run()?;
         route.count(batch.len() as u64, now.monotonic);
         self.client.trace_published(0, &route, &batch, now);
         Some(OnItsWay { acks, kept, fan_out: FanOut::new(&self.client, route, batch, persistent, file) })

@@ -17,7 +17,7 @@ impl Session {
         let mut wait = WaitFor::default();
         let snapshot = self.client.broker.registry.snapshot_full();
         for level in Level::BOTH {
-            let name = level.queue_name(&self.client_id);
+            let name = level.queue_name(self.terms.client_id());
             let Some(info) = self.durable_queue(&snapshot.topology, &name) else { continue };
             let command = DeleteQueue {
                 vhost: info.vhost.clone(),

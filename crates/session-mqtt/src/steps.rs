@@ -46,7 +46,7 @@ impl Session {
                 self.flush_run(now);
                 self.unsubscribe(unsubscribe, now)?;
             }
-            Packet::PingReq => Packet::PingResp.encode(self.version, self.client.output.buffer()),
+            Packet::PingReq => Packet::PingResp.encode(self.terms.version(), self.client.output.buffer()),
             Packet::Disconnect(disconnect) => self.disconnected_by_client(disconnect, now),
             Packet::Auth(_) => {
                 let text = "AUTH without a method of extended authentication (4.12.1)";
@@ -87,7 +87,7 @@ impl Steps for Session {
     }
 
     fn is_ending(&self) -> bool {
-        self.unfinished.is_some()
+        self.publishing.is_unfinished()
     }
 
     fn is_leaving(&self) -> bool {
@@ -103,7 +103,7 @@ impl Steps for Session {
     }
 
     fn has_published(&self) -> bool {
-        self.has_published
+        self.publishing.has_published()
     }
 
     fn has_work(&self) -> bool {
@@ -128,12 +128,11 @@ impl Steps for Session {
             let text = format!("{} before CONNECT [MQTT-3.1.0-1]", raw.kind);
             return self.broken(&BrokenRule::new(ReasonCode::PROTOCOL_ERROR, text), now);
         }
-        let packet = match Packet::decode(&raw, self.version) {
+        let packet = match Packet::decode(&raw, self.terms.version()) {
             Ok(packet) => packet,
             Err(wrong) => return self.broken(&error(wrong), now),
         };
         if let (MqttPhase::Begin, Packet::Connect(connect)) = (self.phase, &packet) {
-            self.has_connect = true;
             self.client.budget.spend(CONTROL);
             self.connect(connect, now);
             return if self.client.is_asking() { driven::Frame::Waits } else { driven::Frame::Used(length) };
@@ -251,7 +250,7 @@ impl Steps for Session {
     }
 
     fn fell_silent(&mut self, now: Now) {
-        let why = format!("keepalive timeout: nothing came for 1.5 times {} s", self.keep_alive_s);
+        let why = format!("keepalive timeout: nothing came for 1.5 times {} s", self.terms.keep_alive_s());
         self.told().cut(&why, now);
         self.end_with(ReasonCode::KEEP_ALIVE_TIMEOUT, &why, now);
     }

@@ -33,6 +33,49 @@ impl StoredWill {
     }
 }
 
+/// The will of a connection.
+#[derive(Debug, Default)]
+pub(crate) struct OwnWill {
+    will: Option<Box<StoredWill>>,
+    is_recorded: bool,
+}
+
+impl OwnWill {
+    /// The client leaves this will, or none.
+    pub(crate) fn set(&mut self, will: Option<&Will<'_>>) {
+        self.will = will.map(|will| Box::new(StoredWill::new(will)));
+    }
+
+    /// It isn't published.
+    pub(crate) fn drop_it(&mut self) {
+        self.will = None;
+    }
+
+    pub(crate) fn get(&self) -> Option<&StoredWill> {
+        self.will.as_deref()
+    }
+
+    /// The will, which is published now.
+    pub(crate) fn take(&mut self) -> Option<Box<StoredWill>> {
+        self.will.take()
+    }
+
+    /// Whether there is a record of it.
+    pub(crate) fn is_recorded(&self) -> bool {
+        self.is_recorded
+    }
+
+    /// There is a record of it, or none any more.
+    pub(crate) fn set_recorded(&mut self, is_recorded: bool) {
+        self.is_recorded = is_recorded;
+    }
+
+    /// Whether there was a record of it, which another one ends.
+    pub(crate) fn take_recorded(&mut self) -> bool {
+        std::mem::take(&mut self.is_recorded)
+    }
+}
+
 /// The name of the queue in which the delayed will of a client waits.
 pub(crate) fn queue_name(client_id: &str) -> Arc<str> {
     format!("mqtt-will-{client_id}").into()

@@ -80,12 +80,12 @@ impl Session {
         declared: &mut [bool; 2],
     ) -> Result<Vec<(bool, ChangeRequest)>, Refused> {
         let level = Level::of(subscription.options.qos);
-        let name = level.queue_name(&self.client_id);
+        let name = level.queue_name(self.terms.client_id());
         let mut requests = Vec::new();
         self.authorize(Action::Consume(&name))?;
         let bind = self.binding(subscription);
         let permit = self.may_bind(&bind, &name)?;
-        if self.consumers[level as usize].is_none() && !std::mem::replace(&mut declared[level as usize], true) {
+        if self.consumers.get(level).is_none() && !std::mem::replace(&mut declared[level as usize], true) {
             let declare = self.declaration(level);
             let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
             requests.push((true, ChangeRequest::new(permit, Command::DeclareQueue(declare))));
@@ -104,11 +104,11 @@ impl Session {
     /// The binding of a subscription.
     pub(crate) fn binding(&self, subscription: &Subscription) -> Bind {
         let level = Level::of(subscription.options.qos);
-        let arguments: Arguments = subscription.arguments(self.version);
+        let arguments: Arguments = subscription.arguments(self.terms.version());
         Bind {
             vhost: self.client.vhost.clone(),
             source: self.shared.settings.exchange.clone(),
-            destination: DestinationName::Queue(level.queue_name(&self.client_id)),
+            destination: DestinationName::Queue(level.queue_name(self.terms.client_id())),
             routing_key: subscription.binding_key(),
             arguments,
             connection: Some(self.client.id),
@@ -147,6 +147,6 @@ impl Session {
             self.subscriptions.insert(subscription);
         }
         let suback = SubAck { packet_id, properties: PropertyList::NONE, codes: &codes };
-        suback.encode(self.version, self.client.output.buffer());
+        suback.encode(self.terms.version(), self.client.output.buffer());
     }
 }

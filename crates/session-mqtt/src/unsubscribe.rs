@@ -25,7 +25,7 @@ impl Session {
                 continue;
             };
             let bind = self.binding(known);
-            let queue = Level::of(known.options.qos).queue_name(&self.client_id);
+            let queue = Level::of(known.options.qos).queue_name(self.terms.client_id());
             unsubscribing.codes.push(ReasonCode::SUCCESS.0);
             match self.may_bind(&bind, &queue) {
                 Err(refused) if refused.kind == RefusedKind::Unanswered => return Err(refused_as_a_whole(&refused)),
@@ -54,6 +54,6 @@ impl Session {
             self.searches.retain(|search| search.filter != filter);
         }
         let unsuback = UnsubAck { packet_id, properties: PropertyList::NONE, codes: &codes };
-        unsuback.encode(self.version, self.client.output.buffer());
+        unsuback.encode(self.terms.version(), self.client.output.buffer());
     }
 }

@@ -12,10 +12,10 @@ impl Session {
     pub(crate) fn describe(&self, inquiry: &Inquiry, now: Now) -> ConnectionView {
         let properties = match inquiry.is_brief() {
             true => Arguments::default(),
-            false => Arguments::from_iter([("client_id", Value::from(&*self.client_id))]),
+            false => Arguments::from_iter([("client_id", Value::from(&**self.terms.client_id()))]),
         };
         ConnectionView {
-            timeout_s: self.keep_alive_s.into(),
+            timeout_s: self.terms.keep_alive_s().into(),
             client_properties: properties,
             ..self.client.view(self.alarm, now)
         }

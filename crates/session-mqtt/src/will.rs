@@ -13,26 +13,26 @@ use super::session::Session;
 use super::session_record::{RecordSlot, RecordedWill, SessionRecord};
 use super::stored_will::{StoredWill, queue_name};
 use super::submitted::Submitted;
-use super::wills;
+use super::wills::{self, DelayedWill};
 
 impl Session {
     /// Records the will. Returns the condition under which it outlives a crash.
     pub(crate) fn record_will(&mut self, now: Now) -> WaitFor {
-        let Some(will) = self.will.as_deref() else { return WaitFor::default() };
+        let Some(will) = self.will.get() else { return WaitFor::default() };
         let recorded = RecordedWill {
             will: will.clone(),
             user: self.client.identity.name().clone(),
-            session_expiry_s: self.expiry_s,
+            session_expiry_s: self.terms.session_expiry_s(),
         };
         let noted = self.note(&SessionRecord::Will(Box::new(recorded)), now);
-        self.has_recorded_will = noted.is_some();
+        self.will.set_recorded(noted.is_some());
         noted.unwrap_or_default()
     }
 
     /// Publishes the will, after its delay or with the end of the session, whichever comes first [MQTT-3.1.3-9].
     pub(crate) fn publish_will(&mut self, now: Now) {
         let Some(will) = self.will.take() else { return };
-        let delay_s = will.delay_s.min(self.expiry_s);
+        let delay_s = will.delay_s.min(self.terms.session_expiry_s());
         if delay_s > 0 {
             return self.delay_will(&will, delay_s, now);
         }
@@ -44,7 +44,7 @@ impl Session {
             payload: &will.payload,
             packet_id: 0,
             is_will: true,
-            ends_will: self.has_recorded_will,
+            ends_will: self.will.is_recorded(),
         };
         if let Err(failure) = self.submit(&submitted, now) {
             self.tell_refused(&format!("the will isn't published: {}", failure.text));
@@ -53,7 +53,7 @@ impl Session {
 
     /// The record of the will isn't in force any more: it was dropped.
     pub(crate) fn end_recorded_will(&mut self, now: Now) {
-        if std::mem::take(&mut self.has_recorded_will) {
+        if self.will.take_recorded() {
             self.note(&SessionRecord::Over(RecordSlot::Will), now);
         }
     }
@@ -63,15 +63,16 @@ impl Session {
         if let Err(refused) = self.may_delay(&exchange, &will.topic) {
             return self.tell_refused(&format!("the will isn't published: {refused}"));
         }
-        let batch = Arc::new(wills::batch_of(will, &self.client_id, &exchange, true, now));
-        let sessions = if std::mem::take(&mut self.has_recorded_will) { self.sessions().queue() } else { None };
-        wills::delay(&self.client.broker, &self.key(), &will.topic, &exchange, batch, sessions, delay_s, now);
+        let batch = Arc::new(wills::batch_of(will, self.terms.client_id(), &exchange, true, now));
+        let sessions = if self.will.take_recorded() { self.sessions().queue() } else { None };
+        let delayed = DelayedWill { topic: &will.topic, exchange: &exchange, batch, sessions, delay_s };
+        wills::delay(&self.client.broker, &self.key(), delayed, now);
     }
 
     fn may_delay(&self, exchange: &str, topic: &str) -> Result<Permit, Refused> {
         let key = routing_key(topic);
         self.authorize(Action::PublishWith { exchange, routing_key: &key })?;
-        let queue = queue_name(&self.client_id);
+        let queue = queue_name(self.terms.client_id());
         self.authorize(Action::DeclareQueue { queue: &queue, dead_letter_exchange: Some(exchange) })
     }
 }

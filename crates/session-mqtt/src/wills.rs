@@ -55,7 +55,8 @@ pub(crate) fn publish_recorded(
         }
         Ok(_) if delay_s > 0 => {
             let Some(sessions) = ledger.queue() else { return };
-            delay(broker, key, &will.topic, exchange, Arc::new(batch), Some(sessions), delay_s, now);
+            let (topic, batch) = (&will.topic, Arc::new(batch));
+            delay(broker, key, DelayedWill { topic, exchange, batch, sessions: Some(sessions), delay_s }, now);
         }
         Ok(route) => {
             if will.retain && shared.settings.retained_max > 0 {
@@ -103,18 +104,19 @@ pub(crate) fn batch_of(will: &StoredWill, client_id: &str, exchange: &str, is_de
     builder.finish()
 }
 
+/// A will that waits.
+pub(crate) struct DelayedWill<'a> {
+    pub topic: &'a str,
+    pub exchange: &'a str,
+    pub batch: Arc<Batch>,
+    /// The ledger that has its record, if there is one.
+    pub sessions: Option<QueueRef>,
+    pub delay_s: u32,
+}
+
 /// Has a will wait in a queue of its own, from which it is dead-lettered to its topic. The client and its permissions were checked.
-#[expect(clippy::too_many_arguments, reason = "all of them belong to the one message")]
-pub(crate) fn delay(
-    broker: &Arc<Broker>,
-    key: &ClientKey,
-    topic: &str,
-    exchange: &str,
-    batch: Arc<Batch>,
-    sessions: Option<QueueRef>,
-    delay_s: u32,
-    now: Now,
-) {
+pub(crate) fn delay(broker: &Arc<Broker>, key: &ClientKey, delayed: DelayedWill<'_>, now: Now) {
+    let DelayedWill { topic, exchange, batch, sessions, delay_s } = delayed;
     let delay_ms = i64::from(delay_s) * 1000;
     let arguments = Arguments::from_iter([
         ("x-message-ttl", Value::Int(delay_ms)),

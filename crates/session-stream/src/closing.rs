@@ -85,7 +85,7 @@ impl Session {
         let subscriptions: Vec<u8> = self.subscriptions.keys().copied().collect();
         for id in subscriptions {
             if let Some(subscription) = self.forget_subscription(id) {
-                let _left = subscription.queue.cancel(subscription.id, now.monotonic);
+                let _left = subscription.queue().cancel(subscription.id(), now.monotonic);
             }
         }
         self.client.left();

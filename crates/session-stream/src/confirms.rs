@@ -19,24 +19,21 @@ impl Session {
             return;
         }
         let applied = self.client.applied();
-        let ids_max = match self.frame_max as usize {
+        let ids_max = match self.tuned.frame_max() as usize {
             0 => usize::MAX,
             frame_max => (frame_max.saturating_sub(CONFIRM_HEAD) / ID_BYTES).max(1),
         };
         let mut open: Option<(u8, Confirms, usize)> = None;
         let out = self.client.output.buffer();
-        while let Some((Confirming { publisher, serial, ids }, end)) = self.confirming.pop(&applied) {
+        while let Some((Confirming { publisher, serial, ids }, end)) = self.publishing.next_confirm(&applied) {
             let count = ids.len();
-            self.unconfirmed -= count;
             if !end.is_reached() {
                 // The stream refused them, or its log left.
                 if let Some((_, confirms, _)) = open.take() {
                     confirms.end(out);
                 }
                 if let Some(known) = self.publishers.same(publisher, serial) {
-                    known.errored += count;
-                    // They may be sent again.
-                    known.last = None;
+                    known.not_taken(count);
                     let code = ResponseCode::StreamNotAvailable;
                     self.refused.count(code);
                     answers::publish_error(out, publisher, code, ids.iter());
@@ -48,7 +45,7 @@ impl Session {
             let Some(known) = self.publishers.same(publisher, serial) else {
                 continue;
             };
-            known.confirmed += count;
+            known.confirmed(count);
             for id in ids.iter() {
                 if open.as_ref().is_some_and(|(of, _, length)| *of != publisher || *length >= ids_max)
                     && let Some((_, confirms, _)) = open.take()

@@ -15,11 +15,10 @@ impl Session {
         if self.client.scheduled.is_empty() && self.client.starved.is_empty() {
             return;
         }
-        let subscriptions = &mut self.subscriptions;
+        let subscriptions = &self.subscriptions;
         let takes_more = self.client.tell_room(|key, has_room| {
-            let Some((_, subscription)) = subscriptions.by_key_mut(key) else { return false };
-            subscription.starved = !has_room;
-            subscription.queue.flow(subscription.id, Flow::Room(has_room), now.monotonic);
+            let Some(subscription) = subscriptions.by_key(key) else { return false };
+            subscription.queue().flow(subscription.id(), Flow::Room(has_room), now.monotonic);
             true
         });
         if !takes_more {
@@ -35,20 +34,19 @@ impl Session {
     fn serve(&mut self, key: u64, now: Now) -> TurnEnd {
         let Some((id, subscription)) = self.subscriptions.by_key_mut(key) else { return TurnEnd::Done };
         let bytes = TURN_BYTES_MAX.saturating_sub(self.client.output.len()) as u64;
-        let turn = subscription.queue.take_chunks(subscription.id, bytes, now.monotonic, &mut self.taken);
+        let turn = subscription.queue().take_chunks(subscription.id(), bytes, now.monotonic, &mut self.taken);
         let mut messages = 0;
         for taken in self.taken.chunk_by(|_, next| next.joins) {
-            let (client, to) = (&mut self.client, (self.deliver_version, id, turn.committed));
+            let (client, to) = (&mut self.client, (self.tuned.deliver_version(), id, turn.committed));
             match taken {
                 [one] => write(&mut client.output, to, one),
                 _ => write_joined(&mut client.output, to, taken),
             }
-            subscription.sent = subscription.sent.wrapping_add(1);
-            subscription.credit = subscription.credit.saturating_sub(1);
+            subscription.chunk_sent();
             messages += taken.iter().map(|taken| taken.chunk.len()).sum::<u64>();
         }
         self.taken.clear();
-        subscription.consumed += messages;
+        subscription.messages_sent(messages);
         self.client.counters.stream_delivered_no_ack.add(messages);
         turn.end
     }

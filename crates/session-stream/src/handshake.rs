@@ -117,20 +117,20 @@ impl Session {
         self.told().secret_updated("SaslAuthenticate");
         let may = |session: &Self, action| session.client.no_longer_grants(action).is_none();
         let resource = leveret_model::Resource::Queue;
-        let written = self.publishers.values().map(|known| &known.stream);
+        let written = self.publishers.values().map(|known| known.stream());
         let mut ended: Vec<_> = written.filter(|stream| !may(self, Action::Write(resource(stream)))).cloned().collect();
         for subscription in self.subscriptions.values() {
-            if !may(self, Action::Consume(&subscription.stream)) {
-                let _left = subscription.queue.cancel(subscription.id, now.monotonic);
-                ended.push(subscription.stream.clone());
+            if !may(self, Action::Consume(subscription.stream())) {
+                let _left = subscription.queue().cancel(subscription.id(), now.monotonic);
+                ended.push(subscription.stream().clone());
             }
         }
         for stream in ended {
             let others: Vec<_> = self
                 .subscriptions
                 .values()
-                .filter(|known| known.stream == stream)
-                .map(|known| (known.queue.clone(), known.id))
+                .filter(|known| *known.stream() == stream)
+                .map(|known| (known.queue().clone(), known.id()))
                 .collect();
             others.into_iter().for_each(|(queue, id)| drop(queue.cancel(id, now.monotonic)));
             self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
@@ -145,9 +145,9 @@ impl Session {
             (other, own) => other.min(own),
         };
         // Smaller ones have no room for requests, and clients don't keep to them.
-        self.frame_max =
+        let frame_max =
             if frame_max == 0 { 0 } else { frame_max.max(self.settings.initial_frame_max.min(FRAME_MAX_LOWEST)) };
-        self.heartbeat_s = heartbeat_s;
+        self.tuned.tune(frame_max, heartbeat_s);
         self.client.input_every = 2 * u64::from(heartbeat_s) * SECOND;
         self.client.output_every = u64::from(heartbeat_s) * SECOND / 2;
         self.client.last_input = now.monotonic;

@@ -34,6 +34,7 @@ mod streams;
 mod subscribe;
 mod subscriptions;
 mod super_streams;
+mod tuned;
 mod view;
 mod watching;
 

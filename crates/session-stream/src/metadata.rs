@@ -76,7 +76,7 @@ impl Session {
     /// `ExchangeCommandVersions`: the client may know newer deliveries.
     pub(crate) fn command_versions(&mut self, correlation: u32, versions: Versions<'_>) {
         if versions.get(key::DELIVER).is_some_and(|(_, highest)| highest >= 2) {
-            self.deliver_version = 2;
+            self.tuned.take_newer_deliveries();
         }
         answers::command_versions(self.client.output.buffer(), correlation, ResponseCode::Ok, key::VERSIONS);
     }

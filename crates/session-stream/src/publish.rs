@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leveret_broker::planted::{Bug, is_planted};
-use leveret_broker::queue_handle::{Acceptance, Numbered, QueueRef, StreamQueueRef, WriterSequence};
+use leveret_broker::queue_handle::{Acceptance, Numbered, QueueRef, StreamQueueRef};
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, Entries, Entry, MIXED_MESSAGES_MAX, NotAdded, SharedChunk};
@@ -29,7 +29,8 @@ impl Session {
         if self.alarm || self.publishes_wait() {
             self.flush_run(now);
             let reason = if self.alarm { WaitReason::Alarm } else { self.client.log_wait().0 };
-            let streams: SmallVec<_> = self.publishers.values().take(1).map(|known| (*known.queue).clone()).collect();
+            let streams: SmallVec<_> =
+                self.publishers.values().take(1).map(|known| (**known.queue()).clone()).collect();
             self.hold_publishes(reason, streams, now);
             return Ok(false);
         }
@@ -39,27 +40,22 @@ impl Session {
             self.refuse_publishes(id, ResponseCode::PublisherDoesNotExist, ids.into_iter());
             return Ok(true);
         };
-        let is_numbered = publisher.reference.is_some() && !is_planted(Bug::StoreRepeats);
-        let serial = publisher.serial;
-        if let Some(name) = publisher.reference.as_ref().filter(|_| publisher.last.is_none()) {
-            // An answer that comes later isn't waited for: a stream leaves out what it has, only not as early.
-            publisher.last = publisher.queue.ask(WriterSequence(name.clone())).now().and_then(|(last, _)| last);
-        }
-        let filter_bytes = publisher.filter_bytes;
-        if self.run.as_ref().is_some_and(|run| run.publisher != id || run.serial != serial) {
+        let is_numbered = publisher.reference().is_some() && !is_planted(Bug::StoreRepeats);
+        let serial = publisher.serial();
+        publisher.find_last();
+        let filter_bytes = publisher.filter_bytes();
+        if self.publishing.is_of_another(id, serial) {
             self.flush_run(now);
         }
-        if self.run.is_none() {
-            self.builder.set_filter_bytes(filter_bytes);
-        }
-        if self.builder.has_sub_batches() {
+        self.publishing.begin(filter_bytes);
+        if self.publishing.builder().has_sub_batches() {
             // Sub-batches aren't in one chunk with what other frames have: some clients read no more of it than the first one.
             self.flush_run(now);
         }
-        let mut had = self.builder.len();
+        let mut had = self.publishing.builder().len();
         if publish.version == 1 {
             self.keep_apart(b"", now);
-            self.builder.note_filter(b"");
+            self.publishing.builder_mut().note_filter(b"");
         }
         for message in publish.messages() {
             let message = message?;
@@ -68,11 +64,9 @@ impl Session {
                 had = 0;
             }
             self.client.counters.published(message.entry.len() as u64);
-            self.unconfirmed += 1;
             let is_known = is_numbered && self.is_known(id, message.id);
             if is_known {
-                let run = self.run_of(id, serial);
-                if run.ids.is_empty() { run.known.push(message.id) } else { run.repeated.push(message.id) }
+                self.publishing.push_known(id, serial, message.id);
             } else if message.is_sub_batch && !self.takes_sub_batch(&message) {
                 self.refuse(id, ResponseCode::PreconditionFailed, message.id);
             } else {
@@ -80,14 +74,6 @@ impl Session {
             }
         }
         Ok(true)
-    }
-
-    #[inline]
-    fn run_of(&mut self, publisher: u8, serial: u64) -> &mut Run {
-        self.run.get_or_insert_with(|| {
-            let [ids, known, repeated] = <[PublishingIds; 3]>::default();
-            Run { publisher, serial, ids, known, repeated }
-        })
     }
 
     /// Whether readers can take the messages of a sub-batch.
@@ -102,18 +88,12 @@ impl Session {
 
     /// Whether a named publisher's message is in the stream already. If not, it is its last one from now on.
     fn is_known(&mut self, publisher: u8, id: u64) -> bool {
-        let Some(publisher) = self.publishers.get_mut(publisher) else { return false };
-        let is_known = publisher.last.is_some_and(|last| id <= last);
-        if !is_known {
-            publisher.last = Some(id);
-        }
-        is_known
+        self.publishers.get_mut(publisher).is_some_and(|publisher| publisher.knows(id))
     }
 
     fn refuse(&mut self, publisher: u8, code: ResponseCode, id: u64) {
-        self.unconfirmed -= 1;
         if let Some(publisher) = self.publishers.get_mut(publisher) {
-            publisher.errored += 1;
+            publisher.message_refused();
         }
         self.refuse_publishes(publisher, code, [id].into_iter());
     }
@@ -122,7 +102,7 @@ impl Session {
     fn add(&mut self, id: u8, serial: u64, version: u16, message: &PublishedMessage<'_>, now: Now) {
         let is_covered = version == 1 || self.keep_apart(message.filter, now);
         loop {
-            match self.builder.push_entry(message.entry, message.messages) {
+            match self.publishing.builder_mut().push_entry(message.entry, message.messages) {
                 Ok(()) => break,
                 Err(NotAdded::Full) => self.next_chunk(version, now),
                 Err(NotAdded::TooLong(_) | NotAdded::BodyInFile) => {
@@ -130,11 +110,11 @@ impl Session {
                 }
             }
         }
-        self.run_of(id, serial).ids.push(message.id);
+        self.publishing.push(id, serial, message.id);
         if !is_covered {
-            self.builder.note_filter(message.filter);
+            self.publishing.builder_mut().note_filter(message.filter);
         }
-        if self.builder.data_bytes() >= CHUNK_BYTES || self.builder.len() >= CHUNK_MESSAGES {
+        if self.publishing.builder().data_bytes() >= CHUNK_BYTES || self.publishing.builder().len() >= CHUNK_MESSAGES {
             self.next_chunk(version, now);
         }
     }
@@ -143,7 +123,7 @@ impl Session {
     fn next_chunk(&mut self, version: u16, now: Now) {
         self.flush_run(now);
         if version == 1 {
-            self.builder.note_filter(b"");
+            self.publishing.builder_mut().note_filter(b"");
         }
     }
 
@@ -151,8 +131,8 @@ impl Session {
     /// this value shouldn't get many of it with theirs. True if the run has the value.
     #[inline(never)]
     fn keep_apart(&mut self, filter: &[u8], now: Now) -> bool {
-        let is_covered = self.builder.has_filter(filter);
-        if !is_covered && self.builder.len() >= MIXED_MESSAGES_MAX as usize {
+        let is_covered = self.publishing.builder().has_filter(filter);
+        if !is_covered && self.publishing.builder().len() >= MIXED_MESSAGES_MAX as usize {
             self.flush_run(now);
         }
         is_covered
@@ -160,35 +140,34 @@ impl Session {
 
     /// Publishes what the last frames have collected.
     pub(crate) fn flush_run(&mut self, now: Now) {
-        let Some(Run { publisher: id, serial, ids, known, repeated }) = self.run.take() else { return };
+        let Some(Run { publisher: id, serial, ids, known, repeated }) = self.publishing.take_run() else { return };
         let Some(publisher) = self.publishers.same(id, serial) else {
             // Its stream was deleted meanwhile, which the client was told.
-            self.builder.finish();
-            self.unconfirmed -= ids.len() + known.len() + repeated.len();
+            self.publishing.builder_mut().finish();
             return;
         };
-        publisher.published += ids.len() + known.len() + repeated.len();
-        let name = publisher.reference.clone().filter(|_| !is_planted(Bug::StoreRepeats));
-        let queue = publisher.queue.clone();
+        publisher.published(ids.len() + known.len() + repeated.len());
+        let name = publisher.reference().cloned().filter(|_| !is_planted(Bug::StoreRepeats));
+        let queue = publisher.queue().clone();
         if !known.is_empty() {
-            let wait = match publisher.last_wait.clone() {
+            let wait = match publisher.last_wait().cloned() {
                 _ if is_planted(Bug::ConfirmRepeatEarly) => WaitFor::default(),
                 Some(wait) => wait,
                 None => queue.awaited().into(),
             };
-            self.confirming.push(wait, Confirming { publisher: id, serial, ids: known });
+            self.publishing.confirm(wait, Confirming { publisher: id, serial, ids: known });
         }
         if ids.is_empty() {
             return;
         }
-        let chunk = finish_chunk(&mut self.builder, &queue, name.as_deref(), &ids, now.wall_ms);
+        let chunk = finish_chunk(self.publishing.builder_mut(), &queue, name.as_deref(), &ids, now.wall_ms);
         let wait = self.offer(Confirming { publisher: id, serial, ids }, &queue, &chunk, name.as_deref(), now);
         if repeated.is_empty() {
             return;
         }
         let repeated = Confirming { publisher: id, serial, ids: repeated };
         match wait {
-            Some(wait) => self.confirming.push(wait, repeated),
+            Some(wait) => self.publishing.confirm(wait, repeated),
             None => self.refuse_run(&repeated),
         }
     }
@@ -196,11 +175,8 @@ impl Session {
     /// Refuses messages of a publisher whose stream doesn't take any.
     fn refuse_run(&mut self, refused: &Confirming) {
         let (id, count) = (refused.publisher, refused.ids.len());
-        self.unconfirmed -= count;
         if let Some(publisher) = self.publishers.get_mut(id) {
-            publisher.errored += count;
-            // They may be sent again.
-            publisher.last = None;
+            publisher.not_taken(count);
         }
         self.refuse_publishes(id, ResponseCode::StreamNotAvailable, refused.ids.iter());
     }
@@ -230,9 +206,9 @@ impl Session {
         if queue.is_away()
             && let Some(publisher) = self.publishers.same(confirming.publisher, confirming.serial)
         {
-            publisher.last_wait = Some(wait.clone());
+            publisher.waits_for(wait.clone());
         }
-        self.confirming.push(wait.clone(), confirming);
+        self.publishing.confirm(wait.clone(), confirming);
         Some(wait)
     }
 }

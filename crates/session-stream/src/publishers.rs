@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use leveret_broker::queue_handle::StreamQueueRef;
+use leveret_broker::queue_handle::{StreamQueueRef, WriterSequence};
 use leveret_broker::wait_for::WaitFor;
 use rustc_hash::FxHashMap;
 
@@ -12,18 +12,23 @@ pub(crate) const REFERENCE_BYTES_MAX: usize = leveret_message::chunk::WRITER_NAM
 
 /// A publisher.
 pub(crate) struct DeclaredPublisher {
-    pub stream: Arc<str>,
-    pub queue: StreamQueueRef,
+    stream: Arc<str>,
+    queue: StreamQueueRef,
     /// Its name; without one its messages aren't numbered.
-    pub reference: Option<Arc<str>>,
+    reference: Option<Arc<str>>,
     /// Tells it from an earlier publisher with its id.
-    pub serial: u64,
+    serial: u64,
     /// The number of its last message, as far as this connection knows.
-    pub last: Option<u64>,
+    last: Option<u64>,
     /// The condition of its last chunk's confirm, if its stream is on another node, which says later whether it took the chunk.
-    pub last_wait: Option<WaitFor>,
-    /// Size of the Bloom filters of its stream's chunks, in bytes.
-    pub filter_bytes: u8,
+    last_wait: Option<WaitFor>,
+    filter_bytes: u8,
+    counts: PublisherCounts,
+}
+
+/// Numbers of a publisher's messages.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct PublisherCounts {
     pub published: u64,
     pub confirmed: u64,
     pub errored: u64,
@@ -33,9 +38,83 @@ impl DeclaredPublisher {
     /// A publisher to a stream, by this name.
     pub(crate) fn new(stream: Arc<str>, queue: StreamQueueRef, reference: Option<Arc<str>>) -> Self {
         let filter_bytes = queue.effective().options(queue.info()).stream_filter_bytes;
-        let (published, confirmed, errored) = (0, 0, 0);
-        let (last, last_wait) = (None, None);
-        Self { stream, queue, reference, serial: 0, last, last_wait, filter_bytes, published, confirmed, errored }
+        let (last, last_wait, counts) = (None, None, PublisherCounts::default());
+        Self { stream, queue, reference, serial: 0, last, last_wait, filter_bytes, counts }
+    }
+
+    pub(crate) fn stream(&self) -> &Arc<str> {
+        &self.stream
+    }
+
+    pub(crate) fn queue(&self) -> &StreamQueueRef {
+        &self.queue
+    }
+
+    /// Its name, if its messages are numbered.
+    pub(crate) fn reference(&self) -> Option<&Arc<str>> {
+        self.reference.as_ref()
+    }
+
+    /// Tells it from an earlier publisher with its id.
+    pub(crate) fn serial(&self) -> u64 {
+        self.serial
+    }
+
+    /// Size of the Bloom filters of its stream's chunks, in bytes.
+    pub(crate) fn filter_bytes(&self) -> u8 {
+        self.filter_bytes
+    }
+
+    pub(crate) fn counts(&self) -> PublisherCounts {
+        self.counts
+    }
+
+    /// Asks its stream for the number of the last message of its name, if that isn't known. An answer that comes later isn't waited for: a
+    /// stream leaves out what it has, only not as early.
+    pub(crate) fn find_last(&mut self) {
+        if let Some(name) = self.reference.as_ref().filter(|_| self.last.is_none()) {
+            self.last = self.queue.ask(WriterSequence(name.clone())).now().and_then(|(last, _)| last);
+        }
+    }
+
+    /// Whether a numbered message is in the stream already. If not, it is its last one from now on.
+    pub(crate) fn knows(&mut self, id: u64) -> bool {
+        let is_known = self.last.is_some_and(|last| id <= last);
+        if !is_known {
+            self.last = Some(id);
+        }
+        is_known
+    }
+
+    /// The condition of its last chunk's confirm, if its stream is on another node.
+    pub(crate) fn last_wait(&self) -> Option<&WaitFor> {
+        self.last_wait.as_ref()
+    }
+
+    /// Its last chunk was offered to a stream on another node.
+    pub(crate) fn waits_for(&mut self, wait: WaitFor) {
+        self.last_wait = Some(wait);
+    }
+
+    /// Its messages go to the stream.
+    pub(crate) fn published(&mut self, count: u64) {
+        self.counts.published += count;
+    }
+
+    /// Its messages are confirmed.
+    pub(crate) fn confirmed(&mut self, count: u64) {
+        self.counts.confirmed += count;
+    }
+
+    /// A message is refused before its stream sees it.
+    pub(crate) fn message_refused(&mut self) {
+        self.counts.errored += 1;
+    }
+
+    /// The stream doesn't take these messages, which may be sent again.
+    pub(crate) fn not_taken(&mut self, count: u64) {
+        self.counts.errored += count;
+        self.last = None;
     }
 }
 

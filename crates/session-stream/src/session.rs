@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use leveret_message::chunk::{ChunkBuilder, FILTER_BYTES_DEFAULT};
 use leveret_queue::TakenChunk;
 use leveret_stream_protocol::{ResponseCode, answers};
 
-use super::confirming::{Confirming, Run};
+use super::confirming::ChunkRuns;
 use super::input_hold::InputHold;
 use super::open_connections::{Counted, OpenConnections};
 use super::publishers::{Publishers, Watched};
@@ -14,9 +13,9 @@ use super::refusal::RefusedLogin;
 use super::refused::RefusedCounts;
 use super::settings::StreamSettings;
 use super::subscriptions::Subscriptions;
+use super::tuned::Tuned;
 use leveret_broker::alarms::AlarmSource;
 use leveret_broker::log_lines::Told;
-use leveret_broker::streams::waits::InOrder;
 use leveret_session::client_connection::ClientConnection;
 
 /// The state of a connection.
@@ -49,24 +48,13 @@ pub(crate) struct Session {
     pub(crate) phase: StreamPhase,
     /// The client's properties.
     pub(crate) properties: Vec<(String, String)>,
-    /// Largest frame in bytes; 0 is no limit.
-    pub(crate) frame_max: u32,
-    /// Interval of heartbeats in seconds; 0 is off.
-    pub(crate) heartbeat_s: u32,
-    /// The version of `Deliver` that the client knows.
-    pub(crate) deliver_version: u16,
+    pub(crate) tuned: Tuned,
     /// Publishing is blocked on the whole node.
     pub(crate) alarm: bool,
     pub(crate) publishers: Publishers,
     pub(crate) subscriptions: Subscriptions,
     pub(crate) watched: Watched,
-    /// The messages that become the next chunk.
-    pub(crate) run: Option<Run>,
-    pub(crate) builder: ChunkBuilder,
-    /// Messages that wait for the disk.
-    pub(crate) confirming: InOrder<Confirming>,
-    /// Number of published messages that aren't answered.
-    pub(crate) unconfirmed: u64,
+    pub(crate) publishing: ChunkRuns,
     /// Chunks of a subscription while they are written; empty in between, so that its memory is reused.
     pub(crate) taken: Vec<TakenChunk>,
     pub(crate) held: InputHold,
@@ -81,7 +69,7 @@ impl Session {
     ) -> Self {
         Self {
             alarm: client.broker.alarms.blocks(AlarmSource::Disk),
-            frame_max: settings.initial_frame_max,
+            tuned: Tuned::new(settings.initial_frame_max),
             client,
             settings,
             refused,
@@ -89,15 +77,10 @@ impl Session {
             counted: None,
             phase: StreamPhase::Begin,
             properties: Vec::new(),
-            heartbeat_s: 0,
-            deliver_version: 1,
             publishers: Publishers::default(),
             subscriptions: Subscriptions::default(),
             watched: Watched::default(),
-            run: None,
-            builder: ChunkBuilder::new(FILTER_BYTES_DEFAULT),
-            confirming: InOrder::default(),
-            unconfirmed: 0,
+            publishing: ChunkRuns::default(),
             taken: Vec::new(),
             held: InputHold::No,
         }

@@ -141,7 +141,7 @@ impl Steps for Session {
     }
 
     fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
-        let (frame, length) = match next_frame(input, self.frame_max) {
+        let (frame, length) = match next_frame(input, self.tuned.frame_max()) {
             Ok(Some(found)) => found,
             Ok(None) => return driven::Frame::Waits,
             Err(error) => {
@@ -284,7 +284,7 @@ impl Steps for Session {
     }
 
     fn fell_silent(&mut self, now: Now) {
-        let seconds = self.heartbeat_s;
+        let seconds = self.tuned.heartbeat_s();
         self.told().cut(&format!("missed heartbeats from client, timeout: {seconds}s"), now);
         self.phase = StreamPhase::Finished;
     }
@@ -295,7 +295,7 @@ impl Steps for Session {
 
     fn register(&mut self) {
         let streams = &self.client.broker.streams;
-        let mut awaited: smallvec::SmallVec<[_; 2]> = self.confirming.awaited().collect();
+        let mut awaited: smallvec::SmallVec<[_; 2]> = self.publishing.awaited().collect();
         let wants_room = match &self.held {
             InputHold::Durable { wait, .. } => {
                 awaited.extend(wait.next_awaited(&|stream| streams.reached(stream)));

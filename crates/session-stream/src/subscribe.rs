@@ -110,9 +110,7 @@ impl Session {
             return self.respond(key::SUBSCRIBE, correlation, code);
         }
         self.client.counters.consumers_opened.increment();
-        let subscription =
-            Subscription { stream, queue, id: consumer, credit: 0, sent: 0, consumed: 0, starved: false, told: 0 };
-        self.subscriptions.insert(id, subscription);
+        self.subscriptions.insert(id, Subscription::new(stream, queue, consumer));
         self.respond(key::SUBSCRIBE, correlation, ResponseCode::Ok);
         self.grant(id, credit, now);
     }
@@ -129,10 +127,7 @@ impl Session {
 
     fn grant(&mut self, id: u8, credit: u16, now: Now) {
         let Some(subscription) = self.subscriptions.get_mut(id) else { return };
-        subscription.credit = subscription.credit.saturating_add(credit.into());
-        let Subscription { queue, id, sent, credit, .. } = subscription;
-        // Its state isn't needed here, so a queue that answers later needs no place for the answer.
-        let _state = queue.grant(*id, *sent, *credit, false, now.monotonic);
+        subscription.grant(credit.into(), now.monotonic);
     }
 
     /// A stream tells a member of a group whether it is active; `change` numbers what it tells.
@@ -146,9 +141,9 @@ impl Session {
     /// The client's answer to that.
     pub(crate) fn updated(&mut self, correlation: u32, start: OffsetSpec, now: Now) {
         let Some((subscription, active)) = self.subscriptions.take_update(correlation) else { return };
-        if let Some(Subscription { queue, id, .. }) = subscription {
+        if let Some(subscription) = subscription {
             let start = (start != OffsetSpec::None).then(|| start_of(start));
-            queue.activity_answered(*id, active, start, now.monotonic);
+            subscription.queue().activity_answered(subscription.id(), active, start, now.monotonic);
         }
         self.note_updates();
     }
@@ -157,7 +152,7 @@ impl Session {
     pub(crate) fn unsubscribe(&mut self, correlation: u32, id: u8, now: Now) {
         let code = match self.forget_subscription(id) {
             Some(subscription) => {
-                let _left = subscription.queue.cancel(subscription.id, now.monotonic);
+                let _left = subscription.queue().cancel(subscription.id(), now.monotonic);
                 ResponseCode::Ok
             }
             None => ResponseCode::SubscriptionIdDoesNotExist,

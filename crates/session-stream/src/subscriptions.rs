@@ -10,19 +10,64 @@ use rustc_hash::FxHashMap;
 
 /// A subscription.
 pub(crate) struct Subscription {
-    pub stream: Arc<str>,
-    pub queue: StreamQueueRef,
-    pub id: ConsumerId,
+    stream: Arc<str>,
+    queue: StreamQueueRef,
+    id: ConsumerId,
     /// Chunks that the client has granted and that weren't sent.
-    pub credit: u32,
+    credit: u32,
     /// Chunks sent so far, a serial number.
-    pub sent: u32,
+    sent: u32,
     /// Messages sent so far.
-    pub consumed: u64,
-    /// The queue was notified that the socket isn't keeping up.
-    pub starved: bool,
+    consumed: u64,
     /// The number of the last change of its activity that its client was told.
-    pub told: u32,
+    told: u32,
+}
+
+impl Subscription {
+    /// A subscription without credit, whose stream has this consumer.
+    pub(crate) fn new(stream: Arc<str>, queue: StreamQueueRef, id: ConsumerId) -> Self {
+        Self { stream, queue, id, credit: 0, sent: 0, consumed: 0, told: 0 }
+    }
+
+    pub(crate) fn stream(&self) -> &Arc<str> {
+        &self.stream
+    }
+
+    pub(crate) fn queue(&self) -> &StreamQueueRef {
+        &self.queue
+    }
+
+    pub(crate) fn id(&self) -> ConsumerId {
+        self.id
+    }
+
+    /// Chunks that the client has granted and that weren't sent.
+    pub(crate) fn credit(&self) -> u32 {
+        self.credit
+    }
+
+    /// Number of messages sent so far.
+    pub(crate) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// The client grants further chunks.
+    pub(crate) fn grant(&mut self, credit: u32, now: Nanos) {
+        self.credit = self.credit.saturating_add(credit);
+        // Its state isn't needed here, so a queue that answers later needs no place for the answer.
+        let _state = self.queue.grant(self.id, self.sent, self.credit, false, now);
+    }
+
+    /// A chunk is sent, or several that are joined to one.
+    pub(crate) fn chunk_sent(&mut self) {
+        self.sent = self.sent.wrapping_add(1);
+        self.credit = self.credit.saturating_sub(1);
+    }
+
+    /// So many messages are sent.
+    pub(crate) fn messages_sent(&mut self, count: u64) {
+        self.consumed += count;
+    }
 }
 
 /// How long a client may take to answer that a consumer became active or has to step down, in seconds.

@@ -29,7 +29,7 @@ impl Session {
 
     /// A stream with this key of a subscription or a registration is gone.
     pub(crate) fn stream_gone(&mut self, key: u64) {
-        let of_subscription = self.subscriptions.by_key(key).map(|known| known.stream.clone());
+        let of_subscription = self.subscriptions.by_key(key).map(|known| known.stream().clone());
         if let Some(stream) = of_subscription.or_else(|| self.watched.stream(key)) {
             self.end_of_stream(&stream, ResponseCode::StreamNotAvailable);
         }
@@ -38,9 +38,9 @@ impl Session {
     /// Ends the client's publishers and subscriptions of a stream, and tells the client if it had any.
     pub(crate) fn end_of_stream(&mut self, stream: &str, code: ResponseCode) {
         let publishers: Vec<u8> =
-            self.publishers.iter().filter(|(_, known)| &*known.stream == stream).map(|(id, _)| *id).collect();
+            self.publishers.iter().filter(|(_, known)| **known.stream() == *stream).map(|(id, _)| *id).collect();
         let subscriptions: Vec<u8> =
-            self.subscriptions.iter().filter(|(_, known)| &*known.stream == stream).map(|(id, _)| *id).collect();
+            self.subscriptions.iter().filter(|(_, known)| **known.stream() == *stream).map(|(id, _)| *id).collect();
         if publishers.is_empty() && subscriptions.is_empty() {
             return;
         }
@@ -56,7 +56,7 @@ impl Session {
     pub(crate) fn forget_publisher(&mut self, id: u8) -> bool {
         let Some(publisher) = self.publishers.remove(id) else { return false };
         self.client.counters.publishers_closed.increment();
-        self.unwatch(&publisher.stream, &publisher.queue);
+        self.unwatch(publisher.stream(), publisher.queue());
         true
     }
 

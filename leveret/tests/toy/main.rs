@@ -4,12 +4,13 @@
 
 mod backend;
 mod encoding;
+mod home;
 mod protocol;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use leveret_broker::AlarmSource;
 use leveret_config::Config;
@@ -21,6 +22,7 @@ use leveret_session_amqp10::Amqp10Protocol;
 use leveret_session_amqp091::Amqp091Protocol;
 
 use backend::Backend;
+use home::Home;
 use protocol::Toy;
 
 /// The row of the toy protocol.
@@ -57,6 +59,19 @@ impl Client {
         let mut line = String::new();
         let read = self.0.read_line(&mut line);
         assert!(read.is_ok(), "no line: {read:?}");
+        line.trim_end().to_owned()
+    }
+
+    /// The next line, for which `work` is done meanwhile.
+    #[track_caller]
+    fn hear_while(&mut self, mut work: impl FnMut()) -> String {
+        self.0.get_ref().set_read_timeout(Some(Duration::from_millis(5))).expect("is set");
+        let (mut line, end) = (String::new(), Instant::now() + Duration::from_secs(30));
+        while self.0.read_line(&mut line).is_err() {
+            assert!(Instant::now() < end, "no line");
+            work();
+        }
+        self.0.get_ref().set_read_timeout(Some(Duration::from_secs(30))).expect("is set");
         line.trim_end().to_owned()
     }
 
@@ -99,6 +114,49 @@ fn answer(node: &Node, router: Router) -> SocketAddr {
 #[test]
 fn a_protocol_joins_without_a_change_elsewhere() {
     [false, true].into_iter().for_each(joins);
+}
+
+/// The commit stream of a queue on another node is made while a client is connected, leaves while the client waits for a confirm, and is
+/// followed by the next one.
+#[test]
+fn a_stream_is_made_and_leaves_while_the_node_runs() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let lock = DirectoryLock::acquire(directory.path()).expect("is free");
+    let mut config = Config::default();
+    config.set("cores=1").expect("is a key");
+    let options = NodeOptions::new(&config, vec![Arc::new(Toy)], Arc::new(|text| panic!("{text}")));
+    let (mut node, _) = Node::start(lock, options).expect("starts");
+    let (socket, address) = listen();
+    node.accept(vec![Listener { kind: &TOY, socket, tls: None, proxy_protocol: false }], Vec::new()).expect("accepts");
+    let handle = node.handle();
+    let (broker, now) = (handle.broker(), || handle.clock().now());
+
+    let home = Home::new(broker, "far", now());
+    let mut client = Client::connect(address);
+    assert_eq!(client.ask("login guest guest"), "ok");
+    assert_eq!(client.ask("publish far zero"), "refused 1", "its node isn't reached");
+
+    let mut link = home.connect(broker, now());
+    client.send("publish far one");
+    assert_eq!(client.hear_while(|| link.turn(&home, now())), "confirmed 2");
+    client.send("publish far two");
+    while !link.ask(now()) {
+        std::thread::yield_now();
+    }
+    link.cut(now());
+    assert_eq!(client.hear(), "refused 3", "nobody knows whether it is there");
+
+    let mut link = home.connect(broker, now());
+    client.send("publish far three");
+    assert_eq!(client.hear_while(|| link.turn(&home, now())), "confirmed 4");
+    client.send("consume far 9");
+    let mut heard = Vec::new();
+    while heard.last().is_none_or(|line: &String| !line.ends_with("three")) {
+        heard.push(client.hear_while(|| link.turn(&home, now())));
+    }
+    // The call of the second one was at its node when the link was cut.
+    assert_eq!(heard, ["ok", "message 0 one", "message 1 two", "message 2 three"]);
+    link.cut(now());
 }
 
 /// With `answers_late`, queues and the control plane answer as those of another node do.

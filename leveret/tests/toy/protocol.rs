@@ -1,7 +1,7 @@
 //! A protocol with a codec that no crate knows: lines of text.
 //!
 //! Client: `TOY`, `login USER PASSWORD`, `declare QUEUE`, `note NAME VALUE` of the next message, `publish QUEUE BODY`,
-//! `send EXCHANGE BODY`, `consume QUEUE CREDIT`, `ack NUMBER`. Server: `ok`, `error TEXT`, `confirmed COUNT`, `note NAME VALUE` of the
+//! `send EXCHANGE BODY`, `consume QUEUE CREDIT`, `ack NUMBER`. Server: `ok`, `error TEXT`, `confirmed COUNT`, `refused COUNT`, `note NAME VALUE` of the
 //! next message, `message NUMBER BODY`, `blocked`, `unblocked`, `closed REASON`.
 
 use std::fmt::Display;
@@ -381,7 +381,8 @@ impl Steps for ToySession {
         let applied = self.client.applied();
         while let Some(confirm) = self.confirms.next(&applied, now.monotonic) {
             self.client.counters.confirmed.increment();
-            writeln!(self.client.output.buffer(), "confirmed {}", confirm.sequence).expect("memory takes it");
+            let outcome = if confirm.accepted { "confirmed" } else { "refused" };
+            writeln!(self.client.output.buffer(), "{outcome} {}", confirm.sequence).expect("memory takes it");
         }
         if let Some(Declaring::Made(ticket)) = &self.declaring
             && self.client.broker.streams.is_durable(*ticket)

@@ -51,7 +51,7 @@ const TESTS_MAY_USE: &[(&str, &[&str])] = &[
     // For its power cuts: the files that a start writes before the log must survive them as well.
     ("node", &["strict-client", "sim", "session-amqp091", "session-amqp10"]),
     // A protocol of its own.
-    ("leveret", &["broker", "message", "model", "queue", "session"]),
+    ("leveret", &["broker", "message", "model", "queue", "session", "session-peer"]),
     (
         "management",
         &["amqp091", "log", "session-amqp091", "session-amqp10", "session-stream", "stream-protocol", "strict-client"],

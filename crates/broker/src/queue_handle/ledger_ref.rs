@@ -10,6 +10,7 @@ use leveret_queue::{ConsumerId, Deliveries, GetOutcome, Link, Run, SetAside};
 
 use super::queue_ref::{QueueRef, pass};
 use crate::asked::{Later, NowOrLater};
+use crate::planted::{Bug, is_planted};
 use crate::remote::{CallKind, HomeQuestion};
 use crate::settlement::Settlement;
 use crate::ticket::Ticket;
@@ -83,6 +84,7 @@ impl LedgerQueueRef {
         answer.then(move |outcome| {
             if let GetOutcome::Message(taken, _) = outcome
                 && !automatic_ack
+                && !is_planted(Bug::KeepAnswer)
             {
                 let unwanted = Settlement::Requeue { failed: false };
                 queue.settle(Deliveries::of(None, &[taken.run()]), unwanted, Wait::Lazy, now);

@@ -438,33 +438,7 @@ impl Model {
         let vhost = self.topology.vhost(&vhost).cloned().ok_or_else(|| Refused::no_vhost(&vhost))?;
         let kind = ExchangeType::parse(&kind)?;
         if let Some(current) = self.topology.exchange(&vhost, &name) {
-            let differs = |key, received: &dyn std::fmt::Display, current: &dyn std::fmt::Display| {
-                inequivalent("exchange", &vhost, &name, key, received, current)
-            };
-            if kind != current.kind {
-                return Err(differs("type", &kind.erlang_atom(), &current.kind.erlang_atom()));
-            }
-            for (key, received, current) in [
-                ("durable", durable, current.durable),
-                ("auto_delete", auto_delete, current.auto_delete),
-                ("internal", internal, current.internal),
-            ] {
-                if received != current {
-                    return Err(differs(key, &received, &current));
-                }
-            }
-            const ALTERNATE: &str = "alternate-exchange";
-            let current_arguments = &current.arguments;
-            let (current, received) = (current_arguments.get(ALTERNATE), arguments.get(ALTERNATE));
-            queue_arguments::equivalent("exchange", &vhost, &name, ALTERNATE, current, received)?;
-            let compared: &[&str] = match kind {
-                ExchangeType::Delayed => &[exchange::DELAYED_TYPE],
-                _ => &deduplication::ARGUMENTS,
-            };
-            for key in compared {
-                let (current, received) = (current_arguments.get(key), arguments.get(key));
-                queue_arguments::equivalent("exchange", &vhost, &name, key, current, received)?;
-            }
+            check_same_exchange(current, kind, [durable, auto_delete, internal], &arguments)?;
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
         if name.starts_with("amq.") && !permit.is_system() {
@@ -728,6 +702,40 @@ fn check_name(kind: &str, name: &str) -> Result<(), Refused> {
             Err(Refused::precondition(format!("{kind} name has {length} bytes, at most {NAME_BYTES_MAX} are allowed")))
         }
     }
+}
+
+/// Checks that an exchange that is declared again is the same: its type, whether it is durable, deleted automatically and internal, and
+/// its arguments.
+fn check_same_exchange(
+    current: &Exchange,
+    kind: ExchangeType,
+    flags: [bool; 3],
+    arguments: &Arguments,
+) -> Result<(), Refused> {
+    let Exchange { vhost, name, .. } = current;
+    let differs = |key, received: &dyn std::fmt::Display, current: &dyn std::fmt::Display| {
+        inequivalent("exchange", vhost, name, key, received, current)
+    };
+    if kind != current.kind {
+        return Err(differs("type", &kind.erlang_atom(), &current.kind.erlang_atom()));
+    }
+    let keys = ["durable", "auto_delete", "internal"];
+    let current_flags = [current.durable, current.auto_delete, current.internal];
+    for ((key, received), current) in keys.into_iter().zip(flags).zip(current_flags) {
+        if received != current {
+            return Err(differs(key, &received, &current));
+        }
+    }
+    const ALTERNATE: &str = "alternate-exchange";
+    let compared: &[&str] = match kind {
+        ExchangeType::Delayed => &[exchange::DELAYED_TYPE],
+        _ => &deduplication::ARGUMENTS,
+    };
+    for key in std::iter::once(&ALTERNATE).chain(compared) {
+        let (current, received) = (current.arguments.get(key), arguments.get(key));
+        queue_arguments::equivalent("exchange", vhost, name, key, current, received)?;
+    }
+    Ok(())
 }
 
 fn inequivalent(

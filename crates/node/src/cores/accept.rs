@@ -16,12 +16,13 @@ use super::connection::ConnectionTask;
 use super::handshake::Foreword;
 use super::links::LinkGuest;
 use super::load::least_loaded;
-use super::population::Population;
+
 use super::stream::Stream;
 use super::{Core, RunningCore};
 use crate::descriptors::Descriptors;
 use crate::incoming;
 use crate::listener_kind::ListenerKind;
+use crate::population::Population;
 use crate::tls::Tls;
 
 /// Connections that may wait to be accepted; the kernel lowers it to net.core.somaxconn.
@@ -309,7 +310,7 @@ fn choose(seats: &[Seat]) -> usize {
 /// A connection's place on its core, released when dropped.
 struct SeatTaken {
     core: Arc<Core>,
-    _member: super::population::Member,
+    _member: crate::population::Member,
 }
 
 impl Drop for SeatTaken {

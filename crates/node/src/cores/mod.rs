@@ -10,7 +10,6 @@ mod links;
 mod load;
 mod mailbox;
 mod pause;
-mod population;
 mod precise;
 mod proxy;
 mod stream;
@@ -30,7 +29,6 @@ use tokio::sync::{mpsc, oneshot};
 
 pub(crate) use self::accept::{Acceptors, listen};
 pub use self::accept::{Listener, SocketOptions};
-pub(crate) use self::population::Population;
 
 pub(crate) use self::links::LinkSeats;
 

@@ -35,7 +35,7 @@ impl Connection {
                 ));
             };
             let Some(Link::Responses(responses)) = session.link(handle) else { return Ok(()) };
-            let key = responses.key;
+            let key = responses.key();
             let message = complete.payload.bytes();
             let request = Request::parse(message)?;
             let mut response = match request.looks() && !self.responses.is_empty() {
@@ -45,8 +45,8 @@ impl Connection {
             let mut asks = None;
             if !response.is_answered() {
                 response.notify(&self.client.outbox, key);
-                self.questions.ask(session.channel, transfer.handle, Question::Request);
-                asks = Some((session.channel, transfer.handle));
+                self.questions.ask(session.channel(), transfer.handle, Question::Request);
+                asks = Some((session.channel(), transfer.handle));
             }
             let renews_token = std::mem::take(&mut self.renews_token);
             let removes = request.removes();
@@ -58,8 +58,8 @@ impl Connection {
             requests.asked();
         }
         requests.top_up();
-        if requests.flow_due {
-            session.granted.push(transfer.handle);
+        if requests.is_flow_due() {
+            session.note_granted(transfer.handle);
         }
         Ok(())
     }

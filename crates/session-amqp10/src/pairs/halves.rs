@@ -50,9 +50,9 @@ pub(crate) const UNANSWERED_MAX: usize = CREDIT.start as usize;
 /// The receiving endpoint of the request half.
 pub(crate) struct Requests {
     pair: PairName,
-    pub(crate) grant: Grant,
+    grant: Grant,
     /// The client has to be sent a flow with its credit.
-    pub(crate) flow_due: bool,
+    flow_due: bool,
     assembly: Assembly,
     /// Number of requests whose response wasn't sent yet.
     unanswered: u32,
@@ -72,6 +72,21 @@ impl Requests {
     /// The pair that it is half of.
     pub(crate) fn pair(&self) -> &PairName {
         &self.pair
+    }
+
+    /// Whether the client has to be sent a flow with its credit.
+    pub(crate) fn is_flow_due(&self) -> bool {
+        self.flow_due
+    }
+
+    /// The client may have asked for the state of the link.
+    pub(crate) fn echo(&mut self, is_asked: bool) {
+        self.flow_due |= is_asked;
+    }
+
+    /// The credit that the client has to be sent, if it has to.
+    pub(crate) fn take_flow(&mut self) -> Option<&Grant> {
+        std::mem::take(&mut self.flow_due).then_some(&self.grant)
     }
 
     /// Takes a transfer; returns the request if it is complete.
@@ -113,7 +128,7 @@ impl Requests {
 pub(crate) struct Responses {
     pair: PairName,
     /// The key of the link in responses that wait for the disk.
-    pub(crate) key: u64,
+    key: u64,
     /// The largest message in bytes that the client takes; 0 for no limit.
     max_message_size: u64,
     delivery_count: Serial,
@@ -148,6 +163,11 @@ impl Waiting {
 impl Responses {
     pub(crate) fn new(pair: PairName, key: u64, max_message_size: u64) -> Self {
         Self { pair, key, max_message_size, delivery_count: INITIAL_DELIVERY_COUNT, credit: 0, ready: VecDeque::new() }
+    }
+
+    /// The key of the link in responses that wait for the disk.
+    pub(crate) fn key(&self) -> u64 {
+        self.key
     }
 
     /// The pair that it is half of.

@@ -7,8 +7,6 @@ use toml::{Table, Value};
 pub(super) struct Layers {
     /// Most lines of a circle.
     pub(super) lines_max: usize,
-    /// Whether a module uses another one by calling a method that is defined there, of a type of both.
-    pub(super) methods: bool,
     /// Layers, topmost first.
     pub(super) layers: Vec<Layer>,
 }
@@ -30,8 +28,7 @@ impl Layers {
         let layers = section.get("layers").and_then(Value::as_array);
         let layers = layers.ok_or_else(|| format!("[{name}] has no array layers"))?;
         let layer = |value| Layer::read(value).ok_or_else(|| format!("[{name}]: this is no layer: {value:?}"));
-        let methods = section.get("methods").and_then(Value::as_bool).unwrap_or(false);
-        Ok(Self { lines_max, methods, layers: layers.iter().map(layer).collect::<Result<_, _>>()? })
+        Ok(Self { lines_max, layers: layers.iter().map(layer).collect::<Result<_, _>>()? })
     }
 
     /// The level of a module, counted from the top.
@@ -77,18 +74,13 @@ mod tests {
         let text =
             "[a]\nlines_max = 10\nlayers = [\n\"b c\",\n{ circle = \"d e\", because = \"they do\" },\n\"f c\",\n]";
         let layers = read(text).expect("is a table");
-        assert_eq!((layers.lines_max, layers.methods), (10, false));
+        assert_eq!(layers.lines_max, 10);
         assert_eq!(
             ["b", "c", "e", "f", "g"].map(|name| layers.level(name)),
             [Some(0), Some(0), Some(1), Some(2), None]
         );
         assert_eq!(layers.layers[1].because.as_deref(), Some("they do"));
         assert_eq!(layers.twice(), BTreeSet::from(["c"]));
-    }
-
-    #[test]
-    fn methods_count_where_the_table_says_so() {
-        assert!(read("[a]\nlines_max = 1\nmethods = true\nlayers = []").expect("is a table").methods);
     }
 
     #[test]

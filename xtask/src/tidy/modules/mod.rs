@@ -52,7 +52,7 @@ pub(super) fn check(repository: &Repository) -> Vec<String> {
         Err(error) => return vec![format!("{TABLE} is not TOML: {error}")],
     };
     let crates = CRATES.iter().flat_map(|name| match Layers::read(&table, name) {
-        Ok(layers) => complain(name, &layers, &Modules::read(repository, name, layers.methods)),
+        Ok(layers) => complain(name, &layers, &Modules::read(repository, name)),
         Err(reason) => vec![format!("{TABLE} {reason}")],
     });
     let unknown = table.keys().filter(|name| !CRATES.contains(&name.as_str()));
@@ -62,11 +62,9 @@ pub(super) fn check(repository: &Repository) -> Vec<String> {
 /// The circles of each crate, one line each, with the lines of their members.
 #[must_use]
 pub fn describe(repository: &Repository) -> Vec<String> {
-    let table: Table = repository.text(TABLE).and_then(|table| table.parse().ok()).unwrap_or_default();
     let mut lines = Vec::new();
     for name in CRATES {
-        let methods = Layers::read(&table, name).is_ok_and(|layers| layers.methods);
-        let modules = Modules::read(repository, name, methods);
+        let modules = Modules::read(repository, name);
         let all: usize = modules.lines.values().sum();
         lines.push(format!("{name}: {} modules, {all} lines", modules.lines.len()));
         for circle in circles(&modules.uses) {
@@ -128,6 +126,25 @@ fn complain(name: &str, layers: &Layers, modules: &Modules) -> Vec<String> {
     complaints
 }
 
+/// The module that defines the type which a module names so: itself, one that it imports the name from, or the only one there is.
+fn home<'a>(
+    homes: &BTreeMap<&str, BTreeSet<&'a String>>,
+    top: &str,
+    source: &Source,
+    name: &str,
+) -> Option<&'a String> {
+    let homes = homes.get(name)?;
+    let is_imported_from = |home: &str| {
+        source
+            .used
+            .iter()
+            .any(|path| path.first().is_some_and(|first| first == home) && path.last().is_some_and(|last| last == name))
+    };
+    let own = homes.iter().find(|home| home.as_str() == top);
+    let found = own.or_else(|| homes.iter().find(|home| is_imported_from(home))).or(homes.first());
+    found.copied()
+}
+
 fn list(modules: &BTreeSet<String>) -> String {
     modules.iter().map(String::as_str).collect::<Vec<_>>().join(" ")
 }
@@ -146,7 +163,7 @@ struct Modules {
 }
 
 impl Modules {
-    fn read(repository: &Repository, name: &str, methods: bool) -> Self {
+    fn read(repository: &Repository, name: &str) -> Self {
         let root = format!("{}/", root(name));
         let files: Vec<(ModulePath, Source)> = repository
             .texts(".rs")
@@ -171,22 +188,27 @@ impl Modules {
                 source.used.iter().for_each(|path| modules.add(top, path, &exports));
             }
         }
-        if methods {
-            modules.add_calls(files.iter().filter(|(module, _)| is_shipped(module)));
-        }
+        modules.add_calls(files.iter().filter(|(module, _)| is_shipped(module)));
         modules
     }
 
     /// Notes that modules call methods of their types that are defined in others.
     fn add_calls<'a>(&mut self, files: impl Iterator<Item = &'a (ModulePath, Source)> + Clone) {
         let files = files.filter_map(|(module, source)| Some((module.first()?, source)));
-        let mut defined: BTreeMap<&Method, BTreeSet<&String>> = BTreeMap::new();
+        let mut homes: BTreeMap<&str, BTreeSet<&String>> = BTreeMap::new();
         for (top, source) in files.clone() {
-            source.methods.iter().for_each(|method| _ = defined.entry(method).or_default().insert(top));
+            source.types.iter().for_each(|name| _ = homes.entry(name).or_default().insert(top));
+        }
+        let mut defined: BTreeMap<(Option<&String>, &Method), BTreeSet<&String>> = BTreeMap::new();
+        for (top, source) in files.clone() {
+            for method in &source.methods {
+                defined.entry((home(&homes, top, source, &method.0), method)).or_default().insert(top);
+            }
         }
         for (from, source) in files {
             for method in &source.calls {
-                for to in defined.get(method).into_iter().flatten().filter(|to| **to != from) {
+                let key = (home(&homes, from, source, &method.0), method);
+                for to in defined.get(&key).into_iter().flatten().filter(|to| **to != from) {
                     self.uses.entry(from.clone()).or_default().insert((*to).clone());
                     let names = self.names.entry((from.clone(), (*to).clone())).or_default();
                     names.insert(format!(".{}", method.1));

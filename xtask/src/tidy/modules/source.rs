@@ -14,6 +14,8 @@ pub(super) struct Source {
     pub(super) tests: Vec<ModulePath>,
     /// Number of lines without tests.
     pub(super) lines: usize,
+    /// Types that are defined here.
+    pub(super) types: Vec<String>,
     /// Methods that are defined here, by their type.
     pub(super) methods: Vec<Method>,
     /// Methods that methods of the same type call here.
@@ -87,6 +89,10 @@ impl Reader<'_> {
                 if let Some(Open::Impl { of, is_of_trait: false }) = self.open.last() {
                     self.source.methods.push((of.clone(), self.text(1).to_owned()));
                 }
+                self.at += 1;
+            }
+            "struct" | "enum" => {
+                self.source.types.push(self.text(1).to_owned());
                 self.at += 1;
             }
             "self" if self.text(1) == "." && matches!(self.text(3), "(" | "::") => self.call(2),
@@ -356,6 +362,13 @@ mod tests {
         let of_b = |names: &[&str]| names.iter().map(|name| ("B".to_owned(), (*name).to_owned())).collect::<Vec<_>>();
         assert_eq!(found.methods, of_b(&["d"]));
         assert_eq!(found.calls, of_b(&["f", "i", "n", "o"]));
+        assert!(found.types.is_empty(), "it is of another module");
+    }
+
+    #[test]
+    fn types_are_found_where_they_are_defined() {
+        let found = read("m", "pub struct A;\n#[cfg(test)]\nstruct B;\nenum C { D }\ntrait E {}\nimpl A {}");
+        assert_eq!(found.types, ["A", "C"]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ fn complaints(layers: &str, files: &[(&str, &str)]) -> Vec<String> {
 fn complaints_of(table: &str, files: &[(&str, &str)]) -> Vec<String> {
     let table = format!("[queue]\n{table}").parse().expect("is TOML");
     let layers = Layers::read(&table, "queue").expect("is a table");
-    complain("queue", &layers, &Modules::read(&repository(files), "queue", layers.methods))
+    complain("queue", &layers, &Modules::read(&repository(files), "queue"))
 }
 
 fn repository(files: &[(&str, &str)]) -> Repository {
@@ -76,13 +76,22 @@ fn a_named_circle_has_a_limit_of_lines_without_tests() {
 fn a_call_of_a_method_uses_the_module_that_defines_it() {
     let session = "pub struct S;\nimpl S { fn begin(&mut self) { self.end() } }\n";
     let files = [("session.rs", session), ("end.rs", "use crate::session::S;\nimpl S { fn end(&mut self) {} }\n")];
-    assert_eq!(complaints("'end', 'session'", &files), [""; 0]);
-    let found = complaints_of("lines_max = 10\nmethods = true\nlayers = ['end', 'session']", &files);
+    let found = complaints("'end', 'session'", &files);
     let expected = [
         "crates/queue/src: a circle that xtask/modules.toml doesn't name: end session",
         "crates/queue/src: session may not use end, which isn't below it: .end",
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn types_of_one_name_are_told_apart() {
+    let one = "struct S;\nimpl S { fn begin(&self) { self.end() } }\n";
+    let files = [("one.rs", one), ("other.rs", "struct S;\nimpl S { fn end(&self) {} }\n")];
+    assert_eq!(complaints("'one other'", &files), [""; 0]);
+    let three = ("three.rs", "use crate::one::S;\nimpl S { fn end(&self) {} }\n");
+    let found = complaints("'three', 'one other'", &[files[0], files[1], three]);
+    assert_eq!(found[1], "crates/queue/src: one may not use three, which isn't below it: .end");
 }
 
 #[test]
