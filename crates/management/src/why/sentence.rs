@@ -10,7 +10,7 @@ pub(super) enum About<'a> {
     Queue { vhost: &'a str, name: &'a str, ready: u64, unacknowledged: u64, failure: Option<&'a str> },
     Consumer { prefetch: u32, unacknowledged: u32 },
     Connection,
-    Exchange { name: &'a str },
+    Exchange { vhost: &'a str, name: &'a str },
 }
 
 /// A sentence, with the names in it that lead somewhere, and advice.
@@ -95,7 +95,7 @@ pub(super) fn sentence(code: &str, cause: &Value, about: About<'_>) -> Sentence 
         About::Queue { .. } => of_queue(code, cause, about),
         About::Consumer { prefetch, unacknowledged } => of_consumer(code, prefetch, unacknowledged),
         About::Connection => of_connection(code, cause),
-        About::Exchange { name } => of_exchange(code, cause, name),
+        About::Exchange { vhost, name } => of_exchange(code, cause, vhost, name),
     }
 }
 
@@ -350,17 +350,36 @@ fn of_connection(code: &str, cause: &Value) -> Sentence {
     }
 }
 
-fn of_exchange(code: &str, cause: &Value, name: &str) -> Sentence {
+fn of_exchange(code: &str, cause: &Value, vhost: &str, name: &str) -> Sentence {
     let came = rate(cause["per_second"].as_f64().unwrap_or_default());
-    let why = match (name, number(cause, "bindings")) {
+    let bindings = number(cause, "bindings");
+    let (leads, whose) = match bindings {
+        1 => ("does not", "its binding".to_owned()),
+        _ => ("", format!("none of its {} bindings", count(bindings))),
+    };
+    let verb = |many: &str, one: &str| if leads.is_empty() { many.to_owned() } else { format!("{leads} {one}") };
+    let why = match (name, bindings) {
         ("", _) => "no queue has the name of their routing key".to_owned(),
         (_, 0) => "it has no binding".to_owned(),
-        (_, 1) => "its binding does not match".to_owned(),
-        (_, bindings) => format!("none of its {} bindings matches", count(bindings)),
+        _ if cause["to_queues"] == false => format!("{whose} {} to a queue", verb("leads", "lead")),
+        _ if cause["to_exchanges"] == true => format!("{whose} {} them to a queue", verb("leads", "lead")),
+        _ => format!("{whose} {}", verb("matches", "match")),
     };
     let lost = count(number(cause, "dropped") + number(cause, "returned"));
     let said = match cause["all"] == true {
-        true => Sentence::of(format!("{came} messages a second come, and none reaches a queue: {why}.")),
+        true => {
+            let said = Sentence::of(format!("{came} messages a second come, and none reaches a queue: {why}"));
+            let said = match cause["alternate"].as_str() {
+                Some(alternate) => said.and(", and its alternate exchange ").exchange(vhost, alternate).and(
+                    match cause["alternate_exists"] == true {
+                        true => " leads to none either",
+                        false => " does not exist",
+                    },
+                ),
+                None => said,
+            };
+            said.and(".")
+        }
         false => Sentence::of(format!("Some messages reach no queue, {lost} of them so far.")),
     };
     match code {
