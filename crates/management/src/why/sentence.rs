@@ -100,6 +100,7 @@ pub(super) fn sentence(code: &str, cause: &Value, about: About<'_>) -> Sentence 
 }
 
 const SPREAD: &str = "Make its work faster, or add consumers.";
+const ROOM: &str = "Let consumers of that queue catch up, or raise its limit.";
 const FREE: &str = "Free memory or disk space, or let consumers empty queues.";
 
 /// The behaviour of a consumer that takes nothing more, behind its name.
@@ -257,20 +258,32 @@ fn at_limit(code: &str, cause: &Value, vhost: &str) -> Sentence {
 
 fn of_dead_letters(code: &str, cause: &Value, vhost: &str, waiting: &str) -> Sentence {
     let exchange = cause["exchange"].as_str().unwrap_or_default();
-    let ttl = span(number(cause, "ttl_ms") as f64 / 1000.0);
+    let ttl = cause["ttl_ms"].as_u64().map(|ms| span(ms as f64 / 1000.0));
+    let after =
+        ttl.as_ref().map_or_else(|| "at the end of its own time to live".to_owned(), |ttl| format!("after {ttl}"));
+    let within = ttl.map_or_else(|| "before the end of its own time to live".to_owned(), |ttl| format!("within {ttl}"));
     match (code, cause["queue"].as_str()) {
         ("waits_to_retry", Some(queue)) => {
-            Sentence::of(format!("{waiting}. It has no consumer on purpose: after {ttl} a message goes on to "))
+            Sentence::of(format!("{waiting}. It has no consumer on purpose: {after} a message goes on to "))
                 .queue(vhost, queue)
                 .and(".")
         }
         ("waits_to_retry", None) => Sentence::of(format!(
-            "{waiting}. It has no consumer on purpose: after {ttl} a message goes on to exchange "
+            "{waiting}. It has no consumer on purpose: {after} a message goes on to exchange "
         ))
         .exchange(vhost, exchange)
         .and("."),
-        ("expiring", _) => Sentence::of(format!(
-            "{waiting}, and no consumer: a message that nobody takes within {ttl} is deleted, since the queue has no dead-letter exchange that leads on."
+        ("expiring", Some(first)) => {
+            let said = Sentence::of(format!("{waiting}, and no consumer: a message that nobody takes {within} "));
+            let said = match cause["is_own"] == true {
+                true => said.and("is deleted, since its dead-letter exchange leads back to this queue"),
+                false => said.and("goes on to ").queue(vhost, first).and(", and is deleted where it would come back"),
+            };
+            said.and(": a message stays in such a circle only if somebody rejects it.")
+                .advising("Start a consumer, or let dead letters go to a queue from which they do not come back.")
+        }
+        ("expiring", None) => Sentence::of(format!(
+            "{waiting}, and no consumer: a message that nobody takes {within} is deleted, since the queue has no dead-letter exchange that leads on."
         ))
         .advising("Start a consumer, or give the queue a dead-letter exchange."),
         ("dead_letter_loop", via) => {
@@ -285,13 +298,24 @@ fn of_dead_letters(code: &str, cause: &Value, vhost: &str, waiting: &str) -> Sen
             ))
             .advising("Let the consumer look at x-death and acknowledge or put away what failed too often, or give a quorum queue a delivery limit.")
         }
-        ("dead_letters_wait", _) => Sentence::of(format!(
+        ("dead_letters_wait", Some(full)) => Sentence::of(format!(
+            "Kept until a queue takes them: {}. Queue ",
+            several(number(cause, "messages"), "dead letter")
+        ))
+        .queue(vhost, full)
+        .and(", to which they go, takes none at the moment.")
+        .advising(ROOM),
+        ("dead_letters_wait", None) => Sentence::of(format!(
             "Kept until a queue takes them: {}. Exchange ",
             several(number(cause, "messages"), "dead letter")
         ))
         .exchange(vhost, exchange)
         .and(" leads to none that does.")
         .advising("Bind a queue to that exchange."),
+        (_, Some(full)) => Sentence::of("Messages that die here are lost: queue ")
+            .queue(vhost, full)
+            .and(", to which they go, takes none at the moment.")
+            .advising(ROOM),
         _ => {
             let said = Sentence::of("Messages that die here are lost: their dead-letter exchange ");
             let said = said.exchange(vhost, exchange);
