@@ -205,6 +205,8 @@ pub struct QueueStatus {
     pub volatile_bytes: u64,
     /// Number of its messages whose bodies are in memory.
     pub in_memory: u64,
+    /// Number of its messages whose publishers gave them a time to live.
+    pub timed: u64,
     /// The part that only a quorum queue has.
     pub quorum: Option<QuorumStatus>,
     /// Number of ready messages of each priority that never came back or have their old place, for priorities that have some. Empty

@@ -30,7 +30,7 @@ fn staged() -> Staged {
         stage.queue(&format!("archive{at}"), json!({}));
         stage.publish(&format!("archive{at}"), 15);
     }
-    let back = json!({"x-message-ttl": 600_000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "orders"});
+    let back = json!({"x-message-ttl": 600_000, "x-dead-letter-exchange": "", "x-dead-letter-routing-key": "archive0"});
     stage.queue("retry", back);
     stage.publish("retry", 1000);
     stage.queue("orders", json!({"x-max-length": 5, "x-overflow": "reject-publish"}));

@@ -1,6 +1,6 @@
 //! Messages that reach no queue.
 
-use leveret_tests::wire::{method, publish};
+use leveret_tests::wire::{Wire, method, publish};
 use serde_json::json;
 
 use crate::stage::{Staged, pause};
@@ -30,6 +30,46 @@ fn bindings_that_do_not_match_are_told() {
         wire.send(&publish(1, "orders", "piad", b"lost", false, true));
         pause();
     });
+    stage.ends();
+}
+
+#[test]
+fn a_way_that_ends_at_another_exchange_is_told() {
+    let mut stage = Staged::new();
+    for name in ["first", "second"] {
+        stage.put(&format!("exchanges/%2F/{name}"), json!({"type": "topic"}));
+    }
+    let bound = stage.http().post("/api/bindings/%2F/e/first/e/second", &json!({"routing_key": "#"}));
+    assert_eq!(bound.expect("an answer").status, 201);
+    let lose = |wire: &mut Wire| {
+        wire.send(&publish(1, "first", "a.key", b"lost", false, true));
+        pause();
+    };
+    let said = "and none reaches a queue: its binding does not lead to a queue.";
+    stage.says_while("exchanges/%2F/first", "unroutable", said, lose);
+    stage.queue("q", json!({}));
+    let bound = stage.http().post("/api/bindings/%2F/e/second/q/q", &json!({"routing_key": "another.key"}));
+    assert_eq!(bound.expect("an answer").status, 201);
+    let said = "and none reaches a queue: its binding does not lead them to a queue.";
+    stage.says_while("exchanges/%2F/first", "unroutable", said, lose);
+    stage.ends();
+}
+
+#[test]
+fn an_alternate_exchange_that_helps_nobody_is_told() {
+    let mut stage = Staged::new();
+    let policy = json!({"pattern": "^orders$", "definition": {"alternate-exchange": "rest"}, "apply-to": "exchanges"});
+    stage.put("policies/%2F/rest", policy);
+    stage.put("exchanges/%2F/orders", json!({"type": "topic"}));
+    let lose = |wire: &mut Wire| {
+        wire.send(&publish(1, "orders", "a.key", b"lost", false, true));
+        pause();
+    };
+    let said = "it has no binding, and its alternate exchange rest does not exist. They are dropped";
+    stage.says_while("exchanges/%2F/orders", "unroutable", said, lose);
+    stage.put("exchanges/%2F/rest", json!({"type": "fanout"}));
+    let said = "it has no binding, and its alternate exchange rest leads to none either. They are dropped";
+    stage.says_while("exchanges/%2F/orders", "unroutable", said, lose);
     stage.ends();
 }
 

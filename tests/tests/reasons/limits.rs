@@ -78,9 +78,9 @@ fn messages_at_their_delivery_limit_are_told() {
     stage.queue("q", json!({"x-queue-type": "quorum", "x-delivery-limit": 1}));
     stage.publish("q", 1);
     let [tag] = stage.consume("q", 1, 1)[..] else { panic!("one delivery") };
-    reject(&mut stage.wire, tag);
+    reject(&mut stage.wire, tag, true);
     let (tag, ..) = stage.wire.delivery();
-    reject(&mut stage.wire, tag);
+    reject(&mut stage.wire, tag, true);
     let reason = stage.says(QUEUE, "parked", "1 message reached its delivery limit and is kept aside.");
     assert_eq!(reason["parts"][0]["to"]["tab"], "parked");
     stage.ends();

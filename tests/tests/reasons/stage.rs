@@ -56,6 +56,15 @@ impl Staged {
         self.wire.confirms(messages);
     }
 
+    /// Publishes a message with these properties to a queue.
+    pub(crate) fn put_message(&self, queue: &str, properties: Value) {
+        let message = json!({
+            "properties": properties, "routing_key": queue, "payload": "message", "payload_encoding": "string",
+        });
+        let routed = self.http().post("/api/exchanges/%2F/amq.default/publish", &message).expect("an answer");
+        assert_eq!(routed.json()["routed"], true, "{queue}");
+    }
+
     /// Starts a consumer with this prefetch, and takes so many deliveries. Returns their tags.
     pub(crate) fn consume(&mut self, queue: &str, prefetch: u16, deliveries: usize) -> Vec<u64> {
         self.wire.prefetch(1, prefetch);
@@ -108,10 +117,10 @@ pub(crate) fn nack(wire: &mut Wire, tag: u64, requeue: bool) {
     wire.send(&method_frame(1, method::BASIC_NACK, &arguments));
 }
 
-/// Rejects a message, which counts as a failure in a quorum queue, and puts it back.
-pub(crate) fn reject(wire: &mut Wire, tag: u64) {
+/// Rejects a message, which counts as a failure: it goes back to its queue, or to the dead-letter exchange.
+pub(crate) fn reject(wire: &mut Wire, tag: u64, requeue: bool) {
     let mut arguments = Writer::new();
-    arguments.put_long_long(tag).put_octet(1);
+    arguments.put_long_long(tag).put_octet(u8::from(requeue));
     wire.send(&method_frame(1, method::BASIC_REJECT, &arguments));
 }
 

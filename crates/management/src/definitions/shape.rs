@@ -20,6 +20,8 @@ enum Type {
     Object,
     /// An object; clients written in PHP send an empty one as an empty list.
     Table,
+    /// The same, or null if unset.
+    MaybeTable,
     /// A text separated by commas, or a list of texts.
     Tags,
     /// An object, or RabbitMQ 3's list of objects with name and value.
@@ -33,7 +35,7 @@ impl Type {
             Type::Text | Type::MaybeText => "a text",
             Type::Flag => "true or false",
             Type::Number => "a number",
-            Type::Object | Type::Table => "an object",
+            Type::Object | Type::Table | Type::MaybeTable => "an object",
             Type::Tags => "a text or a list of texts",
             Type::Limits => "an object of limits",
             Type::Any => "a value",
@@ -53,8 +55,9 @@ impl Type {
             (Type::Flag, JsonKind::Flag) => true,
             (Type::Flag, JsonKind::Text) => matches!(&text[at..walk::end(text, at)], b"\"true\"" | b"\"false\""),
             (Type::Number, JsonKind::Number) => true,
-            (Type::Object | Type::Table | Type::Limits, JsonKind::Object) => true,
-            (Type::Table, JsonKind::List) => walk::items(text, at).next().is_none(),
+            (Type::Object | Type::Table | Type::MaybeTable | Type::Limits, JsonKind::Object) => true,
+            (Type::MaybeTable, JsonKind::Null) => true,
+            (Type::Table | Type::MaybeTable, JsonKind::List) => walk::items(text, at).next().is_none(),
             (Type::Tags, JsonKind::Text) => true,
             (Type::Tags, JsonKind::List) => all(JsonKind::Text),
             (Type::Limits, JsonKind::List) => all(JsonKind::Object),
@@ -125,7 +128,7 @@ const LISTS: &[List] = &[
             maybe("description", Type::MaybeText),
             maybe("tags", Type::Tags),
             maybe("default_queue_type", Type::MaybeText),
-            maybe("metadata", Type::Table),
+            maybe("metadata", Type::MaybeTable),
             maybe("tracing", Type::Flag),
             maybe("protected_from_deletion", Type::Flag),
             LIMITS,
@@ -201,7 +204,7 @@ const TOP: &[Field] = &[
     maybe("explanation", Type::Text),
     maybe("description", Type::MaybeText),
     maybe("default_queue_type", Type::MaybeText),
-    maybe("metadata", Type::Table),
+    maybe("metadata", Type::MaybeTable),
     LIMITS,
 ];
 
@@ -499,7 +502,7 @@ impl Checking<'_> {
         let found = walk::kind(self.text.as_bytes(), at);
         let what = match (wanted, found) {
             (Type::Flag, JsonKind::Text) => format!("has to be {}, and is another text", wanted.name()),
-            (Type::Table, JsonKind::List) => format!("has to be {}, and is a list", wanted.name()),
+            (Type::Table | Type::MaybeTable, JsonKind::List) => format!("has to be {}, and is a list", wanted.name()),
             (Type::Tags | Type::Limits, JsonKind::List) => {
                 format!("has to be {}, and holds something else", wanted.name())
             }

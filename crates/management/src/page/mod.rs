@@ -37,8 +37,10 @@ pub(super) struct Embedded {
 /// of the tools. `None` if it is another one.
 pub(crate) fn part_for(path: &str) -> Option<&'static str> {
     match path {
-        "/api" | "/api/" | "/api/index.html" | "/doc" | "/doc/" | "/stats" | "/stats/" => Some("#/api"),
-        "/cli" | "/cli/" | "/cli/index.html" => Some(""),
+        "/api" | "/api/" | "/api/index.html" | "/doc" | "/doc/" | "/doc/stats.html" | "/stats" | "/stats/" => {
+            Some("#/api")
+        }
+        "/cli" | "/cli/" | "/cli/index.html" | "/login" => Some(""),
         _ => None,
     }
 }

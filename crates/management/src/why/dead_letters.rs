@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::registry::Snapshot;
-use leveret_broker::{Now, QueueCount, QueueStatus};
-use leveret_model::{DeadLetterOptions, Destination, ExchangeType, Topology};
+use leveret_broker::{Now, QueueCount, QueueStatus, WaitReason};
+use leveret_model::{Binding, DeadLetterOptions, Destination, Exchange, ExchangeType, Topology};
 use serde_json::{Value, json};
 
 use super::{Finding, LOOP_RATIO};
@@ -51,13 +51,12 @@ impl Way {
                 return Way::Unknown;
             }
             seen.push(name.clone());
-            let is_direct = exchange.kind == ExchangeType::Direct;
             for binding in topology.bindings_of_source(vhost, &name) {
                 looked_at += 1;
                 if looked_at > BINDINGS_MAX {
                     return if found.is_empty() { Way::Unknown } else { Way::Queues(found) };
                 }
-                if is_direct && key.is_some_and(|key| *binding.routing_key != *key.as_bytes()) {
+                if key.is_some_and(|key| !may_take(exchange, binding, key)) {
                     continue;
                 }
                 match &binding.destination {
@@ -68,13 +67,8 @@ impl Way {
                     return Way::Queues(found);
                 }
             }
-            if exchange.alternate().is_some() || topology.policies_of_exchange(exchange).policy.is_some() {
-                // An alternate exchange takes what is left over.
-                open.extend(exchange.alternate().map(Arc::from));
-                if found.is_empty() && exchange.alternate().is_none() {
-                    return Way::Unknown;
-                }
-            }
+            // An alternate exchange takes what is left over.
+            open.extend(topology.alternate_of(exchange));
         }
         if found.is_empty() { Way::NoQueue } else { Way::Queues(found) }
     }
@@ -87,12 +81,53 @@ impl Way {
     }
 }
 
+/// Whether a binding may take messages with this key: what it asks of headers isn't looked at.
+fn may_take(exchange: &Exchange, binding: &Binding, key: &str) -> bool {
+    match exchange.kind {
+        ExchangeType::Direct => *binding.routing_key == *key.as_bytes(),
+        ExchangeType::Topic => topic_matches(&words(&binding.routing_key), &words(key.as_bytes())),
+        _ => true,
+    }
+}
+
+fn words(topic: &[u8]) -> Vec<&[u8]> {
+    topic.split(|byte| *byte == b'.').collect()
+}
+
+/// Whether the words of a topic match those of a pattern: `*` is one word, `#` any number of them.
+fn topic_matches(pattern: &[&[u8]], words: &[&[u8]]) -> bool {
+    // The numbers of words that the pattern so far may match.
+    let mut so_far = vec![false; words.len() + 1];
+    so_far[0] = true;
+    for part in pattern {
+        let mut next = vec![false; words.len() + 1];
+        for at in 0..=words.len() {
+            next[at] = match *part {
+                b"#" => so_far[at] || at > 0 && next[at - 1],
+                part => at > 0 && so_far[at - 1] && (part == b"*" || part == words[at - 1]),
+            };
+        }
+        so_far = next;
+    }
+    so_far[words.len()]
+}
+
 /// The reason of a queue with ready messages and no consumer: messages that nobody takes on purpose, or that die there, aren't a
 /// consumer that is missing. `None` if it is.
-pub(super) fn unconsumed(snapshot: &Snapshot, queue: &QueueRef, since: u64) -> Option<Finding> {
+pub(super) fn unconsumed(snapshot: &Snapshot, queue: &QueueRef, status: &QueueStatus, since: u64) -> Option<Finding> {
     let (info, effective) = (queue.info(), queue.effective());
     let options = effective.options(info);
-    let ttl_ms = options.message_ttl_ms?;
+    // Publishers of retries may give each message its own time to live.
+    let ttl_ms = options.message_ttl_ms;
+    if ttl_ms.is_none() && status.timed < status.ready {
+        return None;
+    }
+    if let Some(letters) = &options.dead_letter
+        && let Some(first) = circle(snapshot, &info.vhost, &info.name, letters)
+    {
+        let cause = json!({"kind": "ttl", "ttl_ms": ttl_ms, "queue": first, "is_own": *first == *info.name});
+        return Some(Finding::new("expiring", since, cause));
+    }
     let way = options.dead_letter.as_ref().map(|letters| (letters, Way::of(&snapshot.topology, &info.vhost, letters)));
     Some(match way {
         Some((letters, way @ (Way::Queues(_) | Way::Unknown))) => {
@@ -108,6 +143,28 @@ pub(super) fn unconsumed(snapshot: &Snapshot, queue: &QueueRef, since: u64) -> O
     })
 }
 
+/// The first queue of a way that only times to live move messages along, and that comes back to a queue on it. The broker drops a
+/// message where it would be the second time, unless somebody rejected it in between.
+fn circle(snapshot: &Snapshot, vhost: &str, own: &str, letters: &DeadLetterOptions) -> Option<Arc<str>> {
+    let mut seen: Vec<Arc<str>> = Vec::new();
+    let mut way = Way::of(&snapshot.topology, vhost, letters).queues();
+    while let [name] = &*way {
+        let is_back = **name == *own || seen.contains(name);
+        seen.push(name.clone());
+        if is_back {
+            return seen.first().cloned();
+        }
+        let next = snapshot.queue(vhost, name).filter(|_| seen.len() < STEPS_MAX)?;
+        let effective = next.effective();
+        let options = effective.options(next.info());
+        if options.message_ttl_ms.is_none() || next.gauges().consumers > 0 {
+            return None;
+        }
+        way = Way::of(&snapshot.topology, vhost, options.dead_letter.as_ref()?).queues();
+    }
+    None
+}
+
 /// Dead letters that come back again and again.
 pub(super) fn loops(snapshot: &Snapshot, queue: &QueueRef, status: &QueueStatus, now: Now) -> Option<Finding> {
     let kept = &status.conservation;
@@ -120,14 +177,16 @@ pub(super) fn loops(snapshot: &Snapshot, queue: &QueueRef, status: &QueueStatus,
     let handed_out = rates.of(QueueCount::Deliver) + rates.of(QueueCount::Get);
     let acknowledged = rates.of(QueueCount::Ack);
     let is_now = handed_out > 0.0 && acknowledged * LOOP_RATIO < handed_out;
-    // A slow loop has moments without a delivery.
-    let is_slow = acknowledged == 0.0 && kept.settled.saturating_mul(LOOP_LETTERS) < kept.dead_lettered;
+    // A slow loop has moments without a delivery. Where nothing was ever handed out, nobody rejects.
+    let is_slow = acknowledged == 0.0
+        && status.counts.handed_out() > 0
+        && kept.settled.saturating_mul(LOOP_LETTERS) < kept.dead_lettered;
     if !is_now && !is_slow {
         return None;
     }
     let via = way_back(snapshot, &info.vhost, &info.name, letters)?;
     let is_empty = status.ready + status.unacknowledged == 0;
-    if is_empty && snapshot.queue(&info.vhost, &via).is_none_or(|via| via.gauges().messages() == 0) {
+    if !is_now && is_empty && snapshot.queue(&info.vhost, &via).is_none_or(|via| via.gauges().messages() == 0) {
         return None;
     }
     let cause = json!({
@@ -163,18 +222,55 @@ fn way_back(snapshot: &Snapshot, vhost: &str, own: &str, letters: &DeadLetterOpt
 pub(super) fn nowhere(snapshot: &Snapshot, queue: &QueueRef, status: &QueueStatus) -> Option<Finding> {
     let (info, effective) = (queue.info(), queue.effective());
     let letters = effective.options(info).dead_letter.as_ref()?;
-    let missing = match Way::of(&snapshot.topology, &info.vhost, letters) {
-        Way::NoExchange => "exchange",
-        Way::NoQueue => "binding",
-        Way::Queues(_) | Way::Unknown => return None,
+    let (missing, full) = match Way::of(&snapshot.topology, &info.vhost, letters) {
+        Way::NoExchange => ("exchange", None),
+        Way::NoQueue => ("binding", None),
+        Way::Queues(names) => ("room", Some(refusing(snapshot, &info.vhost, &names, letters.at_least_once)?)),
+        Way::Unknown => return None,
     };
     let waiting = status.quorum.as_ref().map_or(0, |quorum| quorum.dying);
     let mut cause: Value = json!({
         "kind": "dead_letters", "exchange": letters.exchange, "routing_key": letters.routing_key, "missing": missing,
+        "queue": full,
     });
     if letters.at_least_once {
         cause["messages"] = json!(waiting);
         return (waiting > 0).then(|| Finding::new("dead_letters_wait", None, cause));
     }
     Some(Finding::new("dead_letters_lost", None, cause))
+}
+
+/// A queue that refuses what these queues should get: one is enough to hold back dead letters that are kept, and others are lost if
+/// no queue takes them.
+fn refusing(snapshot: &Snapshot, vhost: &str, names: &[Arc<str>], is_kept: bool) -> Option<Arc<str>> {
+    let refuses = |name: &&Arc<str>| {
+        snapshot.queue(vhost, name).is_some_and(|queue| {
+            let gauges = queue.gauges();
+            gauges.failed || gauges.waits.contains(WaitReason::Full)
+        })
+    };
+    let first = names.iter().find(refuses)?;
+    (is_kept || names.iter().all(|name| refuses(&name))).then(|| first.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_topic_matches_as_an_exchange_of_that_type_does() {
+        let matching = |pattern: &str| {
+            let keys = ["", "a", "a.b", "a.b.c", "b"];
+            keys.into_iter()
+                .filter(|key| topic_matches(&words(pattern.as_bytes()), &words(key.as_bytes())))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(matching("#"), ["", "a", "a.b", "a.b.c", "b"]);
+        assert_eq!(matching("a.#"), ["a", "a.b", "a.b.c"]);
+        assert_eq!(matching("a.*"), ["a.b"]);
+        assert_eq!(matching("#.b"), ["a.b", "b"]);
+        assert_eq!(matching("a.#.c"), ["a.b.c"]);
+        assert_eq!(matching("a.b"), ["a.b"]);
+        assert_eq!(matching("*"), ["", "a", "b"]);
+    }
 }

@@ -54,8 +54,12 @@ impl Finding {
         matches!(self.code, "failed" | "alarm" | "disk_full" | "log_full")
     }
 
+    fn seconds(&self, now: Now) -> Option<f64> {
+        self.since.map(|since| now.monotonic.saturating_sub(since) as f64 / 1e9)
+    }
+
     fn view(&self, now: Now, about: About<'_>) -> Value {
-        let seconds = self.since.map(|since| now.monotonic.saturating_sub(since) as f64 / 1e9);
+        let seconds = self.seconds(now);
         let mut view = json!({
             "code": self.code,
             "severity": Severity::of(self.code, seconds).name(),
@@ -101,8 +105,8 @@ pub(crate) fn of_queue(api: &Api, queue: &QueueRef, status: &QueueStatus, now: N
     }
     let snapshot = api.broker().registry.snapshot_full();
     let (mut found, later): (Vec<_>, Vec<_>) = held(status, Surroundings(api), now).partition(Finding::stops_all);
-    found.extend(redelivery_loop(status, now));
-    found.extend(dead_letters::loops(&snapshot, queue, status, now));
+    // Dead letters that come back are handed out again as well.
+    found.extend(dead_letters::loops(&snapshot, queue, status, now).or_else(|| redelivery_loop(status, now)));
     found.extend(length_limit(queue, status, now));
     found.extend(later);
     if status.stream.is_none() {
@@ -126,6 +130,7 @@ pub(crate) fn of_queue(api: &Api, queue: &QueueRef, status: &QueueStatus, now: N
         unacknowledged: status.unacknowledged,
         failure,
     };
+    found.sort_by_key(|finding| Severity::of(finding.code, finding.seconds(now)));
     found.iter().map(|finding| finding.view(now, about)).collect()
 }
 
@@ -150,7 +155,12 @@ fn held(status: &QueueStatus, around: Surroundings<'_>, now: Now) -> impl Iterat
 fn redelivery_loop(status: &QueueStatus, now: Now) -> Option<Finding> {
     let rates = status.counts.rates(now.monotonic);
     let again = rates.of(QueueCount::Redeliver);
-    let is_loop = again >= 1.0 && rates.of(QueueCount::Ack) * LOOP_RATIO < again;
+    // A dead letter counts as handed out again, though its new queue has it for the first time: consumers may acknowledge it
+    // automatically, or reject it on to the next queue. Publishes that are refused count as such, and don't leave.
+    let is_full = status.waits.iter().any(|wait| wait.reason == WaitReason::Full);
+    let left = rates.of(QueueCount::Publish) - rates.ready() - rates.unacknowledged();
+    let gone = rates.of(QueueCount::Ack).max(if is_full { 0.0 } else { left });
+    let is_loop = again >= 1.0 && gone * LOOP_RATIO < again;
     let busiest = status.consumers.iter().max_by_key(|consumer| consumer.delivered);
     is_loop.then(|| Finding::new("redelivery_loop", None, busiest.map_or_else(nothing, consumer)))
 }
@@ -204,7 +214,7 @@ fn consumption(snapshot: &Snapshot, queue: &QueueRef, status: &QueueStatus, now:
     for QueueWait { reason, since } in status.waits.iter().copied() {
         match reason {
             WaitReason::NoConsumers => found.push(
-                dead_letters::unconsumed(snapshot, queue, since)
+                dead_letters::unconsumed(snapshot, queue, status, since)
                     .unwrap_or_else(|| Finding::new(reason.code(), since, nothing())),
             ),
             WaitReason::ConsumersBusy => {

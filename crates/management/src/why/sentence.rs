@@ -10,7 +10,7 @@ pub(super) enum About<'a> {
     Queue { vhost: &'a str, name: &'a str, ready: u64, unacknowledged: u64, failure: Option<&'a str> },
     Consumer { prefetch: u32, unacknowledged: u32 },
     Connection,
-    Exchange { name: &'a str },
+    Exchange { vhost: &'a str, name: &'a str },
 }
 
 /// A sentence, with the names in it that lead somewhere, and advice.
@@ -95,11 +95,12 @@ pub(super) fn sentence(code: &str, cause: &Value, about: About<'_>) -> Sentence 
         About::Queue { .. } => of_queue(code, cause, about),
         About::Consumer { prefetch, unacknowledged } => of_consumer(code, prefetch, unacknowledged),
         About::Connection => of_connection(code, cause),
-        About::Exchange { name } => of_exchange(code, cause, name),
+        About::Exchange { vhost, name } => of_exchange(code, cause, vhost, name),
     }
 }
 
 const SPREAD: &str = "Make its work faster, or add consumers.";
+const ROOM: &str = "Let consumers of that queue catch up, or raise its limit.";
 const FREE: &str = "Free memory or disk space, or let consumers empty queues.";
 
 /// The behaviour of a consumer that takes nothing more, behind its name.
@@ -257,20 +258,32 @@ fn at_limit(code: &str, cause: &Value, vhost: &str) -> Sentence {
 
 fn of_dead_letters(code: &str, cause: &Value, vhost: &str, waiting: &str) -> Sentence {
     let exchange = cause["exchange"].as_str().unwrap_or_default();
-    let ttl = span(number(cause, "ttl_ms") as f64 / 1000.0);
+    let ttl = cause["ttl_ms"].as_u64().map(|ms| span(ms as f64 / 1000.0));
+    let after =
+        ttl.as_ref().map_or_else(|| "at the end of its own time to live".to_owned(), |ttl| format!("after {ttl}"));
+    let within = ttl.map_or_else(|| "before the end of its own time to live".to_owned(), |ttl| format!("within {ttl}"));
     match (code, cause["queue"].as_str()) {
         ("waits_to_retry", Some(queue)) => {
-            Sentence::of(format!("{waiting}. It has no consumer on purpose: after {ttl} a message goes on to "))
+            Sentence::of(format!("{waiting}. It has no consumer on purpose: {after} a message goes on to "))
                 .queue(vhost, queue)
                 .and(".")
         }
         ("waits_to_retry", None) => Sentence::of(format!(
-            "{waiting}. It has no consumer on purpose: after {ttl} a message goes on to exchange "
+            "{waiting}. It has no consumer on purpose: {after} a message goes on to exchange "
         ))
         .exchange(vhost, exchange)
         .and("."),
-        ("expiring", _) => Sentence::of(format!(
-            "{waiting}, and no consumer: a message that nobody takes within {ttl} is deleted, since the queue has no dead-letter exchange that leads on."
+        ("expiring", Some(first)) => {
+            let said = Sentence::of(format!("{waiting}, and no consumer: a message that nobody takes {within} "));
+            let said = match cause["is_own"] == true {
+                true => said.and("is deleted, since its dead-letter exchange leads back to this queue"),
+                false => said.and("goes on to ").queue(vhost, first).and(", and is deleted where it would come back"),
+            };
+            said.and(": a message stays in such a circle only if somebody rejects it.")
+                .advising("Start a consumer, or let dead letters go to a queue from which they do not come back.")
+        }
+        ("expiring", None) => Sentence::of(format!(
+            "{waiting}, and no consumer: a message that nobody takes {within} is deleted, since the queue has no dead-letter exchange that leads on."
         ))
         .advising("Start a consumer, or give the queue a dead-letter exchange."),
         ("dead_letter_loop", via) => {
@@ -285,13 +298,24 @@ fn of_dead_letters(code: &str, cause: &Value, vhost: &str, waiting: &str) -> Sen
             ))
             .advising("Let the consumer look at x-death and acknowledge or put away what failed too often, or give a quorum queue a delivery limit.")
         }
-        ("dead_letters_wait", _) => Sentence::of(format!(
+        ("dead_letters_wait", Some(full)) => Sentence::of(format!(
+            "Kept until a queue takes them: {}. Queue ",
+            several(number(cause, "messages"), "dead letter")
+        ))
+        .queue(vhost, full)
+        .and(", to which they go, takes none at the moment.")
+        .advising(ROOM),
+        ("dead_letters_wait", None) => Sentence::of(format!(
             "Kept until a queue takes them: {}. Exchange ",
             several(number(cause, "messages"), "dead letter")
         ))
         .exchange(vhost, exchange)
         .and(" leads to none that does.")
         .advising("Bind a queue to that exchange."),
+        (_, Some(full)) => Sentence::of("Messages that die here are lost: queue ")
+            .queue(vhost, full)
+            .and(", to which they go, takes none at the moment.")
+            .advising(ROOM),
         _ => {
             let said = Sentence::of("Messages that die here are lost: their dead-letter exchange ");
             let said = said.exchange(vhost, exchange);
@@ -350,17 +374,36 @@ fn of_connection(code: &str, cause: &Value) -> Sentence {
     }
 }
 
-fn of_exchange(code: &str, cause: &Value, name: &str) -> Sentence {
+fn of_exchange(code: &str, cause: &Value, vhost: &str, name: &str) -> Sentence {
     let came = rate(cause["per_second"].as_f64().unwrap_or_default());
-    let why = match (name, number(cause, "bindings")) {
+    let bindings = number(cause, "bindings");
+    let (leads, whose) = match bindings {
+        1 => ("does not", "its binding".to_owned()),
+        _ => ("", format!("none of its {} bindings", count(bindings))),
+    };
+    let verb = |many: &str, one: &str| if leads.is_empty() { many.to_owned() } else { format!("{leads} {one}") };
+    let why = match (name, bindings) {
         ("", _) => "no queue has the name of their routing key".to_owned(),
         (_, 0) => "it has no binding".to_owned(),
-        (_, 1) => "its binding does not match".to_owned(),
-        (_, bindings) => format!("none of its {} bindings matches", count(bindings)),
+        _ if cause["to_queues"] == false => format!("{whose} {} to a queue", verb("leads", "lead")),
+        _ if cause["to_exchanges"] == true => format!("{whose} {} them to a queue", verb("leads", "lead")),
+        _ => format!("{whose} {}", verb("matches", "match")),
     };
     let lost = count(number(cause, "dropped") + number(cause, "returned"));
     let said = match cause["all"] == true {
-        true => Sentence::of(format!("{came} messages a second come, and none reaches a queue: {why}.")),
+        true => {
+            let said = Sentence::of(format!("{came} messages a second come, and none reaches a queue: {why}"));
+            let said = match cause["alternate"].as_str() {
+                Some(alternate) => said.and(", and its alternate exchange ").exchange(vhost, alternate).and(
+                    match cause["alternate_exists"] == true {
+                        true => " leads to none either",
+                        false => " does not exist",
+                    },
+                ),
+                None => said,
+            };
+            said.and(".")
+        }
         false => Sentence::of(format!("Some messages reach no queue, {lost} of them so far.")),
     };
     match code {

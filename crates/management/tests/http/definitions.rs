@@ -127,7 +127,7 @@ fn an_export_of_rabbitmq_loads_and_comes_out_again() {
     stage.node.stop("test");
 }
 
-/// Forms of 3.x: tags as text, limits as a list, a hash without its algorithm, lazy queues.
+/// Forms of 3.x: tags as text, limits as a list, unset metadata, a hash without its algorithm, lazy queues.
 #[test]
 fn an_export_of_an_older_rabbitmq_loads() {
     let stage = HttpStage::new();
@@ -135,7 +135,7 @@ fn an_export_of_an_older_rabbitmq_loads() {
         json!({
             "rabbit_version": version,
             "users": [{"name": "old", "password_hash": "hashed", "tags": "administrator,policymaker"}],
-            "vhosts": [{"name": "old", "limits": [{"name": "max-queues", "value": 9}]}],
+            "vhosts": [{"name": "old", "metadata": null, "limits": [{"name": "max-queues", "value": 9}]}],
             "permissions": [{"user": "old", "vhost": "old", "configure": ".*", "write": ".*", "read": ".*"}],
             "topic_permissions": [],
             "parameters": [

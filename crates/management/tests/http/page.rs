@@ -29,9 +29,11 @@ fn addresses_of_rabbitmqs_page_lead_on() {
         ("/api", "/#/api"),
         ("/api/", "/#/api"),
         ("/api/index.html", "/#/api"),
+        ("/doc/stats.html", "/#/api"),
         ("/cli", "/"),
         ("/cli/", "/"),
         ("/cli/index.html", "/"),
+        ("/login", "/"),
     ] {
         let answer = exchange(stage.http, "GET", path, "", "");
         assert_eq!((answer.status, answer.header("location")), (301, Some(place)), "{path}");

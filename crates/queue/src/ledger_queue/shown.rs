@@ -43,6 +43,7 @@ impl LedgerQueue {
             volatile,
             volatile_bytes,
             in_memory: self.contents.messages().min(messages),
+            timed: self.clock.timed(),
             quorum: self.rules.logs_attempts.then(|| self.quorum_status()),
             by_priority: self.rules.priorities.map(|_| self.ready.by_lane().1).unwrap_or_default(),
             stream: None,

@@ -52,6 +52,7 @@ impl StreamQueue {
             volatile: 0,
             volatile_bytes: 0,
             in_memory: self.tail.messages(),
+            timed: 0,
             quorum: None,
             by_priority: BTreeMap::new(),
             stream: Some(StreamStatus {

@@ -113,6 +113,11 @@ impl Clock {
         Some(self.used.saturating_add(self.expires_ms?.saturating_mul(NANOS_PER_MS)))
     }
 
+    /// Number of messages whose publishers gave them a time to live.
+    pub(crate) fn timed(&self) -> u64 {
+        self.expiry.as_ref().map_or(0, |expiry| expiry.timed())
+    }
+
     /// Whether any message may expire.
     pub(crate) fn has_times(&self) -> bool {
         self.expiry.is_some()

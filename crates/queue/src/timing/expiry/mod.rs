@@ -70,6 +70,11 @@ impl Expiry {
         self.arrivals.is_empty() && self.times.is_empty() && self.due.is_empty() && self.overdue.is_empty()
     }
 
+    /// Number of messages with a time of their own.
+    pub(crate) fn timed(&self) -> u64 {
+        self.times.len()
+    }
+
     /// The time at which messages are due next; `ttl_ms` is the queue's time to live.
     pub(crate) fn next_ms(&self, ttl_ms: Option<u64>) -> Option<u64> {
         let arrival = ttl_ms.and_then(|ttl| Some(self.arrivals.next_ms()?.saturating_add(ttl)));
