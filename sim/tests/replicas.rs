@@ -132,7 +132,7 @@ impl Member {
 
     fn work(&self, now: &mut Now) {
         // One lane may wait for the other.
-        while [Lane::Commit, Lane::Background].into_iter().fold(false, |any, lane| self.job(lane, now) || any) {}
+        while self.job(Lane::Commit, now) | self.job(Lane::Background, now) {}
         self.serve(now);
     }
 

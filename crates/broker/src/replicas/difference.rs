@@ -238,7 +238,7 @@ impl PlacedReplicas {
     }
 
     /// The state of a placement as far as this node has it for good, for another member. `placement_of` says what the metadata knows of a queue.
-    /// `None` while it isn't known of some queue: the metadata lags behind.
+    /// `None` while it isn't known of some queue, since the metadata lags behind, and from a start on until an entry was applied.
     pub fn save(
         &self,
         placement: PlacementNumber,
@@ -247,6 +247,9 @@ impl PlacedReplicas {
         let durable = self.store.inspect(Log::durable);
         let mut inner = self.inner.lock();
         inner.drain(durable);
+        if inner.placements.get(&placement).is_some_and(|applied| applied.may_be_ahead) {
+            return None;
+        }
         let mut to = vec![VERSION];
         let mark = inner.placements.get(&placement).map(|applied| applied.kept.clone()).unwrap_or_default();
         let of_this_node = AppliedMark { copies: Vec::new(), last_copy: CopyNumber(0), ..AppliedMark::clone(&mark) };

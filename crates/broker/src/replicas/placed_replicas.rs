@@ -68,6 +68,9 @@ pub(super) struct Applied {
     pub pending: VecDeque<PendingEntry>,
     /// Every member has all entries below this index, as far as the leader has said.
     pub held_below: u64,
+    /// Whether the replicas may have more than the mark says: a start may find a part of the next entry, if that was too large for a batch.
+    /// It is applied again.
+    pub may_be_ahead: bool,
 }
 
 pub(super) struct PendingEntry {
@@ -130,7 +133,7 @@ impl PlacedReplicas {
     /// Takes a mark that a start found.
     pub(crate) fn restore_mark(&self, placement: PlacementNumber, mark: AppliedMark, position: Position) {
         let mark = Arc::new(mark);
-        let applied = Applied { kept: mark.clone(), latest: mark, position, ..Applied::default() };
+        let applied = Applied { kept: mark.clone(), latest: mark, position, may_be_ahead: true, ..Applied::default() };
         self.inner.lock().placements.insert(placement, applied);
     }
 
@@ -343,6 +346,7 @@ impl Inner {
                     kept.take(*log, what);
                     (kept.placement, kept.position) = (Some(*placement), next.position);
                 }
+                applied.may_be_ahead &= next.mark.state.applied == applied.kept.state.applied;
                 (applied.kept, applied.position) = (next.mark, next.position);
             }
         }
