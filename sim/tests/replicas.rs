@@ -647,6 +647,9 @@ impl World {
             self.transact();
         }
         self.depose();
+        // After a start a member says nothing until it has applied an entry.
+        self.term += 1;
+        self.commit(self.term, None);
         for _ in 0..2000 {
             for at in 0..3 {
                 self.complete(at);
