@@ -8,9 +8,6 @@ use super::own::PREFIX;
 use super::queues;
 use crate::api::Api;
 
-/// The metadata is placement 0.
-const METADATA: [(&str, &str); 1] = [("placement", "0")];
-
 /// The value of a family of Raft's logs for a replica of a placement.
 fn of_replica(family: &str, replica: &ReplicaStatus) -> Option<Sample> {
     let value = match family {
@@ -24,31 +21,38 @@ fn of_replica(family: &str, replica: &ReplicaStatus) -> Option<Sample> {
     Some(value.into())
 }
 
-/// The node's replica of the metadata, if it is a member of a cluster.
-fn replica(api: &Api) -> Option<ReplicaStatus> {
+/// The node's replicas with their placements, if it is a member of a cluster. The metadata is placement 0.
+fn replicas(api: &Api) -> Vec<(String, ReplicaStatus)> {
     let seen = api.cluster_seen();
-    seen.member.map(|_| seen.replica)
+    let metadata = seen.member.map(|_| ("0".to_owned(), seen.replica.clone()));
+    let of_queues = seen.placements.iter().map(|(number, seen)| (number.to_string(), seen.replica.clone()));
+    metadata.into_iter().chain(of_queues).collect()
 }
 
-/// A function that writes the samples of the node's replicas of placements, for [`Group::objects_behind`](super::family::Group).
-pub(super) fn samples(api: &Api) -> impl Fn(&str, Name<'_>, &mut Text) + Send + 'static {
-    let replica = replica(api);
-    move |family, name, text| {
-        if let Some(value) = replica.as_ref().and_then(|replica| of_replica(family, replica)) {
-            text.sample(name, &METADATA, value);
+fn write_samples(replicas: &[(String, ReplicaStatus)], family: &str, name: Name<'_>, text: &mut Text) {
+    for (placement, replica) in replicas {
+        if let Some(value) = of_replica(family, replica) {
+            text.sample(name, &[("placement", placement)], value);
         }
     }
 }
 
+/// A function that writes the samples of the node's replicas of placements, for [`Group::objects_behind`](super::family::Group).
+pub(super) fn samples(api: &Api) -> impl Fn(&str, Name<'_>, &mut Text) + Send + 'static {
+    let replicas = replicas(api);
+    move |family, name, text| write_samples(&replicas, family, name, text)
+}
+
 /// Writes the families of Raft's logs with the node's replicas of placements alone.
 pub(super) fn write_raft(prefix: &str, api: &Api, text: &mut Text) {
-    let Some(replica) = replica(api) else { return };
+    let replicas = replicas(api);
+    if replicas.is_empty() {
+        return;
+    }
     for family in queues::RAFT.families {
-        if let Some(value) = of_replica(family.name, &replica) {
-            let name = Name(prefix, family.name);
-            text.family(name, family.kind, family.help);
-            text.sample(name, &METADATA, value);
-        }
+        let name = Name(prefix, family.name);
+        text.family(name, family.kind, family.help);
+        write_samples(&replicas, family.name, name, text);
     }
 }
 

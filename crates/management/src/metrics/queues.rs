@@ -227,7 +227,11 @@ pub(super) struct RaftLog {
 impl RaftLog {
     /// The logs of the quorum queues among these, each asked once.
     pub(super) fn of(queues: &[QueueRef]) -> Vec<Self> {
-        let quorum = queues.iter().filter(|queue| queue.info().queue_type() == QueueType::Quorum);
+        // Those of replicated queues are the logs of their placements.
+        let has_log = |queue: &&QueueRef| {
+            queue.info().queue_type() == QueueType::Quorum && queue.info().home.placement().is_none()
+        };
+        let quorum = queues.iter().filter(has_log);
         quorum.filter_map(|queue| Some(Self { queue: queue.clone(), status: queue.look(Status)?.quorum? })).collect()
     }
 }
@@ -241,7 +245,7 @@ pub(super) const RAFT: Group<RaftLog> = Group {
         Family::each(
             "raft_term",
             Counter,
-            "The term of a quorum queue, which is 1 as it has one member, or of a placement",
+            "The term of a quorum queue, which is 1 if it has one member, or of a placement",
             |_| Some(1u64.into()),
         ),
         Family::each(
@@ -265,7 +269,7 @@ pub(super) const RAFT: Group<RaftLog> = Group {
         Family::each(
             "raft_snapshot_index",
             Counter,
-            "The position of a quorum queue's oldest message, or the last entry of a placement's snapshot",
+            "The position of a quorum queue's oldest message, or the last entry of a placement that isn't kept any more",
             |log| Some(log.status.low.into()),
         ),
     ],
