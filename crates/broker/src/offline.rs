@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 
 use crate::recovered_shared::RecoveredShared;
 use crate::recovery::{Recovered, RecoveryError};
+use crate::replicas::{copy_of, queue_of};
 
 /// Observes the replay of the log, and knows the queues afterwards.
 #[derive(Default)]
@@ -86,7 +87,7 @@ impl Offline {
 
     /// Whether the metadata has no queue for this log, and doesn't show that it was deleted either.
     fn is_unowned(&self, log: LogId) -> bool {
-        let id = QueueId(log.0);
+        let id = QueueId(queue_of(log).0);
         let is_of_queue = log != LogId::METADATA && log != LogId::SHARED;
         let is_known = self.topology().queue_by_id(id).is_some();
         is_of_queue && !is_known && (self.salvages || !self.recovered.model.has_given(id))
@@ -110,7 +111,7 @@ impl Offline {
     /// The queue that owns a log.
     #[must_use]
     pub fn queue(&self, log: LogId) -> Option<Arc<Queue>> {
-        self.topology().queue_by_id(QueueId(log.0)).cloned()
+        self.topology().queue_by_id(QueueId(queue_of(log).0)).cloned()
     }
 
     /// Logs of the queues with this name, in any vhost.
@@ -118,7 +119,13 @@ impl Offline {
     pub fn logs_named(&self, name: &str) -> Vec<LogId> {
         let topology = self.topology();
         let queues = topology.vhosts().filter_map(|vhost| topology.queue(vhost, name));
-        queues.filter(|queue| queue.is_logged()).map(|queue| LogId(queue.id.0)).collect()
+        let own = queues.filter(|queue| queue.is_logged()).map(|queue| LogId(queue.id.0));
+        let mut logs: Vec<LogId> = own.collect();
+        // A replicated queue may be in a copy.
+        let copies = self.recovered.replicas().map(|(log, _)| log).filter(|log| copy_of(*log).is_some());
+        let copies: Vec<LogId> = copies.filter(|log| logs.contains(&queue_of(*log))).collect();
+        logs.extend(copies);
+        logs
     }
 
     /// The body files of messages that at least one queue has: number in the shared log, and id.

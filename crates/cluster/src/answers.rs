@@ -62,15 +62,13 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
                 self.raft.pre_vote(vote_request(vote, last, is_transfer)).await.map(voted)
             }
             Request::Snapshot(frame) => {
-                if let Err(reason) = self.complete(&frame).await {
-                    return Ok(Reply::Refused(reason));
+                // One at a time: the machine completes one state, and is given that one.
+                if self.shared.is_completing.replace(true) {
+                    return Ok(Reply::Refused("a state is being completed already".to_owned()));
                 }
-                let SnapshotFrame { vote, last, members_at, members, clock, state } = frame;
-                let meta =
-                    SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(members_at, members) };
-                let snapshot = openraft::Snapshot { meta, snapshot: Saved { clock, state } };
-                let reply = self.raft.install_full_snapshot(vote, snapshot).await;
-                reply.map(|reply| Reply::Installed(reply.vote)).map_err(RaftError::from)
+                let reply = self.replace(frame).await;
+                self.shared.is_completing.set(false);
+                reply
             }
             Request::Ask(question) => {
                 let answer = self.machine.borrow().answer(&question);
@@ -89,15 +87,31 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
 }
 
 impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
+    /// Completes a state, and gives it to the engine.
+    async fn replace(&self, frame: SnapshotFrame) -> Result<Reply, RaftError<Types<R>>> {
+        let is_new = |frame: &SnapshotFrame| {
+            frame.last.is_some_and(|last| self.shared.state.borrow().applied < Some((last.leader_id.term, last.index)))
+        };
+        if is_new(&frame)
+            && let Err(reason) = self.complete(&frame).await
+        {
+            return Ok(Reply::Refused(reason));
+        }
+        let is_needed = is_new(&frame);
+        let SnapshotFrame { vote, last, members_at, members, clock, state } = frame;
+        let meta = SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(members_at, members) };
+        let snapshot = openraft::Snapshot { meta, snapshot: Saved { clock, state } };
+        let reply = self.raft.install_full_snapshot(vote, snapshot).await;
+        if !is_needed {
+            // Entries came by another way meanwhile.
+            self.machine.borrow().abandon();
+        }
+        reply.map(|reply| Reply::Installed(reply.vote)).map_err(RaftError::from)
+    }
+
     /// Gets what a state leaves out, before the engine sees it: that may take long, and the engine takes entries meanwhile.
     async fn complete(&self, frame: &SnapshotFrame) -> Result<(), String> {
         let shared = &self.shared;
-        if frame.last.is_none_or(|last| shared.state.borrow().applied >= Some((last.leader_id.term, last.index))) {
-            return Ok(());
-        }
-        if shared.is_completing.replace(true) {
-            return Err("a state is being completed already".to_owned());
-        }
         let (asking, leader) = (shared.clone(), frame.vote.leader_id.voted_for);
         let ask = move |question| -> LocalFuture<Result<Bytes, String>> {
             let shared = asking.clone();
@@ -112,9 +126,7 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
             })
         };
         let completing = self.machine.borrow().complete(&frame.state, Box::new(ask));
-        let completed = completing.await;
-        shared.is_completing.set(false);
-        completed
+        completing.await
     }
 }
 

@@ -45,6 +45,8 @@ pub trait Machine: 'static {
     fn complete(&self, _saved: &Bytes, _ask: Ask) -> LocalFuture<Result<(), String>> {
         Box::pin(ready(Ok(())))
     }
+    /// Lets go of what was got for a state that isn't needed any more.
+    fn abandon(&self) {}
     /// Answers a question for what a state of this machine left out.
     fn answer(&self, _question: &Bytes) -> LocalFuture<Result<Bytes, String>> {
         Box::pin(ready(Err("states of this placement leave nothing out".to_owned())))

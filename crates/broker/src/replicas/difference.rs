@@ -383,6 +383,13 @@ impl PlacedReplicas {
         Ok((next, ticket))
     }
 
+    /// Drops a state that isn't complete, if there is one.
+    pub fn drop_difference(&self, placement: PlacementNumber) {
+        let dropped = self.inner.lock().differences.remove(&placement);
+        let copied = dropped.map_or_else(BTreeMap::new, |difference| difference.queues);
+        copied.into_values().for_each(|copied| self.store.forget(copied.log));
+    }
+
     /// Whether the store takes further messages.
     pub fn has_room(&self) -> bool {
         crate::streams::CommitStream::has_room(&*self.store)

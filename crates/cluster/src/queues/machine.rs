@@ -125,6 +125,10 @@ impl<H: MetadataHost> Machine for QueueMachine<H> {
         Box::pin(async move { shared.complete(&saved, &ask).await })
     }
 
+    fn abandon(&self) {
+        self.0.broker.placements.replicas().drop_difference(self.0.number);
+    }
+
     fn answer(&self, question: &Bytes) -> LocalFuture<Result<Bytes, String>> {
         let (give, answer) = promise();
         self.0.broker.answer_placed(self.0.number, question, Box::new(give));
