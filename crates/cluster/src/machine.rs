@@ -201,8 +201,12 @@ impl<R: AsyncRuntime, H: Host, M: Machine> RaftStateMachine<Types<R>> for Applie
     }
 
     async fn get_current_snapshot(&mut self) -> io::Result<Option<Snapshot>> {
-        if self.shared.state.borrow().applied.is_none() {
+        let state = self.shared.state.borrow().clone();
+        if state.applied.is_none() {
             return Ok(None);
+        }
+        if !self.shared.is_running.get() {
+            return self.snapshot((state, Bytes::new())).map(Some);
         }
         loop {
             let saved = self.machine.borrow().save();

@@ -162,6 +162,7 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
         let (links, storage) = (Links(shared.clone()), Storage(shared.clone()));
         let raft = Raft::new(replica, Arc::new(config), links, storage, applier).await;
         let raft = raft.map_err(|error| StartError(error.to_string()))?;
+        shared.is_running.set(true);
         Ok(Placement { raft, shared, machine })
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Shared<H> {
     clock: Cell<u64>,
     /// The last entry that each other replica has acknowledged to this leader, with its term.
     acknowledged: RefCell<BTreeMap<ReplicaId, (u64, Option<LogId>)>>,
+    /// Whether the engine runs. While it starts, it asks for a state of which it only needs the name.
+    pub is_running: Cell<bool>,
     /// Whether a state of another replica is being completed.
     pub is_completing: Cell<bool>,
     stopped: RefCell<Option<String>>,
@@ -43,6 +45,7 @@ impl<H: Host> Shared<H> {
             state: RefCell::new(state),
             clock: Cell::new(clock),
             acknowledged: RefCell::default(),
+            is_running: Cell::new(false),
             is_completing: Cell::new(false),
             stopped: RefCell::default(),
         }
