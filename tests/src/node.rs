@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseaddr};
-use rustix::net::{AddressFamily, SocketType, bind, socket};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
@@ -482,8 +482,7 @@ impl Node {
         self.kill();
         let _ = fs::remove_file(self.directory.path().join("ports.json"));
         let options = self.options_with_ports();
-        let mut process = Process::of_options(&options, self.directory.path());
-        let is_ready = process.wait_for_line(READY);
+        let (process, is_ready) = begin(&options, self.directory.path());
         self.ports.pid = process.pid();
         self.process = Some(process);
         is_ready
@@ -549,7 +548,7 @@ impl Node {
 
 /// A socket that holds a port for all addresses; `None` if somebody else has it.
 fn hold(port: u16) -> Option<OwnedFd> {
-    let socket = socket(AddressFamily::INET6, SocketType::STREAM, None).ok()?;
+    let socket = socket_with(AddressFamily::INET6, SocketType::STREAM, SocketFlags::CLOEXEC, None).ok()?;
     set_ipv6_v6only(&socket, false).ok()?;
     set_socket_reuseaddr(&socket, true).ok()?;
     bind(&socket, &SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0)).ok()?;
@@ -585,11 +584,25 @@ fn status_number(of: &Path, field: &str) -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).expect("a number")
 }
 
+/// Starts a node, and says whether it is ready. A connection of another program may have one of its ports for a moment.
+fn begin(options: &Options, directory: &Path) -> (Process, bool) {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let mut process = Process::of_options(options, directory);
+        let is_ready = process.wait_for_line(READY);
+        let is_taken = !is_ready && process.log().contains("Address already in use");
+        if !is_taken || Instant::now() >= deadline {
+            return (process, is_ready);
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
 fn launch(directory: &Path, options: &Options) -> (Process, Ports) {
     // The file of an earlier run must not be taken for this one's.
     let _ = fs::remove_file(directory.join("ports.json"));
-    let mut process = Process::of_options(options, directory);
-    if !process.wait_for_line(READY) {
+    let (mut process, is_ready) = begin(options, directory);
+    if !is_ready {
         panic!("the node didn't say '{READY}'; it printed:\n{}", process.log());
     }
     // The file may be renamed into place a moment after the line.
