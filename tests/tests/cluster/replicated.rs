@@ -270,10 +270,12 @@ fn the_members_of_a_queue_are_shown_with_their_positions() {
         (count("leader"), count("follower")) == (1, 2)
             && rows.iter().any(|row| row["Last Log Index"].as_u64() > Some(0))
     });
-    let metrics = cluster.nodes[2].prometheus().get("/metrics/per-object").expect("metrics").body;
-    let samples = metrics.lines().filter(|line| line.starts_with("rabbitmq_raft_commit_index{placement="));
-    assert!(samples.count() > 8, "the metadata, and placements that each of three is to lead: {metrics}");
-    assert!(!metrics.contains("rabbitmq_raft_commit_index{vhost"), "a replicated queue has no log of its own");
+    // The metadata, and the placements that the leader's node is to lead.
+    cluster.wait_until("metrics have the placements", |cluster| {
+        let metrics = cluster.nodes[2].prometheus().get("/metrics/per-object").expect("metrics").body;
+        assert!(!metrics.contains("rabbitmq_raft_commit_index{vhost"), "a replicated queue has no log of its own");
+        metrics.lines().filter(|line| line.starts_with("rabbitmq_raft_commit_index{placement=")).count() > 8
+    });
 }
 
 #[test]
