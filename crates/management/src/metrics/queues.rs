@@ -227,7 +227,7 @@ pub(super) struct RaftLog {
 impl RaftLog {
     /// The logs of the quorum queues among these, each asked once.
     pub(super) fn of(queues: &[QueueRef]) -> Vec<Self> {
-        // Those of replicated queues are the logs of their placements.
+        // Replicated queues have the logs of their placements.
         let has_log = |queue: &&QueueRef| {
             queue.info().queue_type() == QueueType::Quorum && queue.info().home.placement().is_none()
         };
