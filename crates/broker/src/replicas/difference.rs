@@ -91,7 +91,7 @@ impl Question {
 pub(crate) struct AnswerPlan {
     /// Messages of one file.
     plan: Option<ReadPlan>,
-    /// The last message that is asked for, if there is one.
+    /// The last message that was looked at, if there is one: no read goes on behind it.
     end: Option<u64>,
 }
 
@@ -273,8 +273,8 @@ impl PlacedReplicas {
         Some((mark.state.clone(), to.into()))
     }
 
-    /// Takes a state of another member, and returns what is lacking. Messages that came for an earlier state are used. Everything that was applied here has
-    /// to be durable.
+    /// Takes a state of another member, and returns what is lacking. Messages that came for an earlier state are used. Everything that was
+    /// applied here has to be durable.
     ///
     /// # Errors
     /// The bytes aren't a state. Nothing has changed.
@@ -340,9 +340,9 @@ impl PlacedReplicas {
         }
         // A queue that was deleted meanwhile has none.
         let Some(kept) = inner.queues.get(&queue) else { return Ok(AnswerPlan { plan: None, end: None }) };
-        let ledger = &kept.replica.ledger;
-        let runs: Vec<_> = ledger.live_runs(from, END - 1).take(ANSWER_RUNS).collect();
-        let end = ledger.live_set().max().filter(|last| *last >= from);
+        let mut live = kept.replica.ledger.live_runs(from, END - 1);
+        let runs: Vec<_> = live.by_ref().take(ANSWER_RUNS).collect();
+        let end = live.next().or(runs.last().copied()).map(|(_, last)| last);
         let plans = self.store.plan_reads_of(kept.log, &runs, ANSWER_BYTES);
         Ok(AnswerPlan { plan: plans.into_iter().next(), end })
     }
@@ -361,9 +361,15 @@ impl PlacedReplicas {
         let mut inner = self.inner.lock();
         let copied = inner.differences.get_mut(&placement).and_then(|difference| difference.queues.get_mut(&queue));
         let copied = copied.ok_or("no state is being completed")?;
-        let (mut lacking, end) = (copied.lacks(), copied.end());
+        // A log has its messages in order, each once.
+        let mut end = copied.end();
         let is_wanted = |(number, payload): &(u64, Bytes)| {
-            *number >= end && lacking.remove(*number) && leveret_message::stored::lengths(payload).is_ok()
+            let is_next = *number >= end && copied.whole.live.contains(*number);
+            let is_wanted = is_next && leveret_message::stored::lengths(payload).is_ok();
+            if is_wanted {
+                end = number + 1;
+            }
+            is_wanted
         };
         let wanted: Vec<_> = messages.into_iter().filter(is_wanted).collect();
         if wanted.is_empty() {

@@ -228,9 +228,7 @@ impl PlacedReplicas {
         let mark = Arc::new(mark);
         let log_of = |queue: LogId| inner.queues.get(&queue).map_or(queue, |kept| kept.log);
         let ticket = self.append(placement, &commands, &mark, &log_of);
-        let pending = PendingEntry { position: ticket.place().number(), mark: mark.clone(), commands };
-        applied.pending.push_back(pending);
-        (applied.latest, applied.last) = (mark, ticket);
+        applied.appended(ticket, mark, commands);
         Ok(AppliedHere { sequence, ticket })
     }
 
@@ -238,9 +236,7 @@ impl PlacedReplicas {
     pub(super) fn append_mark(&self, placement: PlacementNumber, mark: AppliedMark, applied: &mut Applied) {
         let mark = Arc::new(mark);
         let ticket = self.append(placement, &[], &mark, &|queue| queue);
-        let position = ticket.place().number();
-        applied.pending.push_back(PendingEntry { position, mark: mark.clone(), commands: Vec::new() });
-        (applied.latest, applied.last) = (mark, ticket);
+        applied.appended(ticket, mark, Vec::new());
     }
 
     /// Appends an entry to the store, with its mark.
@@ -330,6 +326,14 @@ fn append_run(run: &[Command], log_of_queue: &dyn Fn(LogId) -> LogId, log: &mut 
         CommandKind::Settle { reason, ranges } => _ = log.append_settle(*of, *reason, ranges, Wait::Lazy, now),
         CommandKind::Control { kind, payload } => _ = log.append_control(*of, *kind, payload, Wait::Lazy, now),
         CommandKind::Origin { .. } => {}
+    }
+}
+
+impl Applied {
+    /// The store has this mark and these commands, which the replicas take when that is for good.
+    fn appended(&mut self, ticket: Ticket, mark: Arc<AppliedMark>, commands: Vec<Command>) {
+        self.pending.push_back(PendingEntry { position: ticket.place().number(), mark: mark.clone(), commands });
+        (self.latest, self.last) = (mark, ticket);
     }
 }
 

@@ -97,12 +97,8 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         if applied.is_none_or(|(of, _)| of != term) {
             return false;
         }
-        let replicas = inner.shared.broker.placements.replicas().clone();
-        let last = replicas.last(inner.shared.number);
-        replicas.hurry(last);
-        while !inner.shared.host.is_durable(last) {
-            R::sleep(LOOK).await;
-        }
+        let last = inner.shared.broker.placements.replicas().last(inner.shared.number);
+        inner.shared.until_durable(last).await;
         let (now, _, leads) = inner.placement.leadership();
         if now != term || !leads {
             return false;

@@ -40,7 +40,7 @@ impl<H: Host> QueuesShared<H> {
     }
 
     /// Waits until this ticket of the store is durable.
-    async fn until_durable(&self, ticket: Ticket) {
+    pub(super) async fn until_durable(&self, ticket: Ticket) {
         let replicas = self.broker.placements.replicas();
         replicas.hurry(ticket);
         let (give, durable) = promise();
