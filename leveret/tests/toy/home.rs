@@ -16,7 +16,7 @@ use leveret_session_peer::{AskingSession, HomeSession};
 /// The number of the node that has the queue.
 const MEMBER: MemberNumber = MemberNumber(1);
 
-/// Nobody sleeps here: the test goes on by itself.
+/// A wake-up without an effect: the test goes on by itself.
 struct NoWake;
 
 impl Wake for NoWake {

@@ -246,8 +246,8 @@ pub(super) const KEYS: &[Key] = &[
     ),
     key(
         "cluster.catch_up_bytes",
-        "size",
-        "1GiB",
+        "bytes",
+        "1073741824",
         "disk space for entries that replicas which lag behind lack; one that lags further gets the messages that are left instead",
         |config, _, value| {
             config.cluster.catch_up_bytes = in_bytes(value, 1 << 20, 1 << 50)?;
