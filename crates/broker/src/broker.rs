@@ -48,6 +48,7 @@ use crate::reply_to::ReplyTargets;
 use crate::services::Services;
 use crate::settings::Settings;
 use crate::shared_messages::{SharedLimits, SharedMessages};
+use crate::spreading::Spreading;
 use crate::streams::{LateStream, LocalStream, Placing, Store as _, StoreId, Streams};
 use crate::taps::Taps;
 use crate::ticket::Ticket;
@@ -112,6 +113,7 @@ pub struct Broker {
     pub unauthenticated: Arc<Unauthenticated>,
     /// Number of connections that were closed since the start because of their unfinished input.
     pub(crate) unfinished_closed: AtomicU64,
+    pub(crate) spreading: Spreading,
     /// The port of the HTTP API, set once it is known. The answer to an HTTP client on an AMQP port names it.
     pub http_port: OnceLock<u16>,
     /// The protocols that clients may speak.
@@ -285,6 +287,7 @@ impl Broker {
             quota,
             unauthenticated,
             unfinished_closed: AtomicU64::new(0),
+            spreading: Spreading::default(),
             counters: counters.into_iter().map(core_counters).collect(),
             protocols,
             clients: Clients::default(),
@@ -789,12 +792,17 @@ impl Broker {
             if *log == LogId::SHARED && is_local {
                 return Ok(Some(self.shared.live_state()));
             }
-            if is_local && let Some(state) = self.placements.replicas().live_state(*log, durable.number()) {
+            let leaving = self.placements.leaving(*log).filter(|_| is_local);
+            if leaving.is_none()
+                && is_local
+                && let Some(state) = self.placements.replicas().live_state(*log, durable.number())
+            {
                 return Ok(Some(state));
             }
             let id = QueueId(log.0);
             let queue = staged.queues.get(&id).or_else(|| published.queues.get(&id));
-            match queue.and_then(QueueRef::home).filter(|home| home.store().id() == store.store_id()) {
+            let home = queue.and_then(QueueRef::home).filter(|home| home.store().id() == store.store_id());
+            match leaving.or_else(|| home.map(|home| home.clone())) {
                 Some(home) => match home.live_state(durable) {
                     LiveAnswer::Live(state) => Ok(Some(state)),
                     LiveAnswer::Deleted => Ok(None),

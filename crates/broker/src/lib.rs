@@ -83,6 +83,7 @@ pub mod settings;
 pub mod settlement;
 pub mod shared_messages;
 pub mod spare_capacity;
+mod spreading;
 pub mod stats;
 mod stopping_panic;
 mod stored_messages;

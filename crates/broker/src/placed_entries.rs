@@ -33,9 +33,10 @@ impl Broker {
     }
 
     /// Registers consumers of replicated queues again that couldn't be registered when the leader changed, and ends calls that have waited
-    /// for a leader for too long. Called now and then.
+    /// for a leader for too long. Has queues of this node alone be given other members. Called now and then.
     pub fn tend_placements(&self, now: Nanos) {
         self.placements.tend(self.registry.services(), now);
+        self.tend_spreading(now);
     }
 
     /// Applies a committed entry of a placement, see [`crate::replicas::PlacedReplicas::apply`].

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::value::text;
 use crate::{
-    Arguments, ConnectionId, EarlierPriorities, LimitOwner, PolicyKind, PutMember, QueueId, QueueType, SetPolicy,
-    VhostSettings,
+    Arguments, ConnectionId, EarlierPriorities, LimitOwner, MemberNumber, PolicyKind, PutMember, QueueId, QueueType,
+    SetPolicy, VhostSettings,
 };
 
 /// A command to the model.
@@ -107,6 +107,13 @@ pub enum Command {
     ForgetMember {
         /// Its name.
         name: Arc<str>,
+    },
+    /// Gives queues whose messages only the asking member has the other members that they are to have.
+    SpreadQueues {
+        /// Their ids. Those that aren't such queues any more are left as they are.
+        queues: Vec<QueueId>,
+        /// A member that is to be among them.
+        with: Option<MemberNumber>,
     },
 }
 

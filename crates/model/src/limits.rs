@@ -38,6 +38,9 @@ pub struct Limits {
     /// Members of a new quorum queue of a cluster, unless an argument says otherwise (`quorum_queue.initial_cluster_size`). 1 is a queue
     /// that isn't replicated.
     pub quorum_group_size: usize,
+    /// Members from which on quorum queues that were declared before others joined are replicated without being asked
+    /// (`cluster_formation.target_cluster_size_hint`); below 2 for never.
+    pub cluster_size: usize,
     /// Placements that each member of a cluster is to lead (`cluster.placements_per_node`).
     pub placements_per_node: u32,
 }
@@ -59,6 +62,7 @@ impl Default for Limits {
             deprecated: DeprecatedFeatures::default(),
             leader_locator: LeaderLocator::default(),
             quorum_group_size: 3,
+            cluster_size: 1,
             placements_per_node: 8,
         }
     }

@@ -37,6 +37,13 @@ impl QueuePlacement {
         Self { number, founders: members.clone(), members, size }
     }
 
+    /// A placement that one member makes alone. The others take its state from that one.
+    #[must_use]
+    pub fn of_one(number: PlacementNumber, members: Arc<[MemberNumber]>, size: usize) -> Self {
+        let founders = members.iter().copied().take(1).collect();
+        Self { number, founders, members, size }
+    }
+
     /// The placement with these members.
     #[must_use]
     pub fn with(&self, members: Arc<[MemberNumber]>) -> Self {

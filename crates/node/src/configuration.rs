@@ -328,6 +328,7 @@ fn settings(config: &Config) -> Settings {
                 master_locator: config.deprecated.master_locator,
             },
             quorum_group_size: config.cluster.quorum_group_size as usize,
+            cluster_size: config.target_cluster_size as usize,
             placements_per_node: config.cluster.placements_per_node,
             leader_locator: match config.cluster.leader_locator {
                 leveret_config::LeaderLocator::ClientLocal => LeaderLocator::ClientLocal,

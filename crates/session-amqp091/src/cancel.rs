@@ -9,7 +9,7 @@ use super::error::Result;
 use super::held::Answer;
 use super::session::Session;
 use leveret_broker::quota::Kind;
-use leveret_broker::time::Now;
+use leveret_broker::time::{Nanos, Now};
 use leveret_broker::turn_budget::CONSUMER;
 use leveret_session::gone::GoneAt;
 
@@ -52,11 +52,25 @@ impl Session {
     }
 
     /// Handles a consumer that the broker ended, since its queue is gone.
-    pub(crate) fn cancelled(&mut self, key: u64) {
+    pub(crate) fn cancelled(&mut self, key: u64, now: Nanos) {
+        if self.follows(key, now) {
+            return;
+        }
         if let Some(consumer) = self.forget_consumer(key) {
             self.client.budget.spend(CONSUMER);
             self.send_cancel(&consumer);
         }
+    }
+
+    /// Whether a consumer goes on at the queue that its own was made by being given other members: its client notices nothing. What it holds
+    /// is ready again there.
+    fn follows(&mut self, key: u64, now: Nanos) -> bool {
+        let Some(consumer) = self.consumers.get_mut(&key) else { return false };
+        let Some(queue) = consumer.queue().follow(consumer.id(), now) else { return false };
+        let Some(channel) = self.channels.get_mut(&consumer.channel()) else { return false };
+        let source = channel.unsettled_mut().consumer_source(&queue, consumer.id(), consumer.timeout());
+        consumer.moved(queue, source);
+        true
     }
 
     /// Notifies the client that the broker ended a consumer, if the client knows such a notice.

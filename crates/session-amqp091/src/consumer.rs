@@ -68,6 +68,11 @@ impl Consumer {
         self.source
     }
 
+    /// Its deliveries come from this queue from now on, and have this source in its channel.
+    pub(crate) fn moved(&mut self, queue: QueueRef, source: u32) {
+        (self.queue, self.source) = (queue, source);
+    }
+
     /// The consumer as events name it.
     pub(crate) fn event(&self) -> ConsumerEvent<'_> {
         ConsumerEvent { channel: self.channel, tag: &self.tag, queue: &self.queue.info().name }

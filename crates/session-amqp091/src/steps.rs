@@ -273,13 +273,13 @@ impl Steps for Session {
         true
     }
 
-    fn signal(&mut self, signal: Signal, _: Now) {
+    fn signal(&mut self, signal: Signal, now: Now) {
         if self.questions.keep_early(signal) {
             return;
         }
         match signal {
             Signal::Scheduled(key) => self.client.scheduled.push_back(key),
-            Signal::Cancelled(key) => self.cancelled(key),
+            Signal::Cancelled(key) => self.cancelled(key, now.monotonic),
             Signal::Loaded(key) => self.questions.loaded(key),
             Signal::Answered(key) => self.questions.answered(key),
             // Consumers of this protocol have no link credit.

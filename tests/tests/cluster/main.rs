@@ -7,6 +7,7 @@ mod failures;
 mod formed;
 mod operators;
 mod replicated;
+mod spread;
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -99,8 +100,13 @@ impl Cluster {
 
     /// Runs `rabbitmqctl` on a node. Returns its exit status and what it printed.
     pub(crate) fn ctl(&self, at: usize, words: &[&str]) -> (i32, String) {
+        self.tool("ctl", at, words)
+    }
+
+    /// Runs one of RabbitMQ's tools in the same way.
+    pub(crate) fn tool(&self, name: &str, at: usize, words: &[&str]) -> (i32, String) {
         let mut command = Command::new(binary());
-        command.arg("ctl").args(words).env("LEVERET_DATA_DIR", self.nodes[at].directory());
+        command.arg(name).args(words).env("LEVERET_DATA_DIR", self.nodes[at].directory());
         let output = command.env_remove("RABBITMQ_NODENAME").output().expect("it runs");
         let text = |bytes| String::from_utf8(bytes).expect("text");
         (output.status.code().expect("no signal"), text(output.stdout) + &text(output.stderr))

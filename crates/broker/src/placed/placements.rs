@@ -4,11 +4,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use leveret_log::{Log, LogId};
 use leveret_model::{Home, MemberNumber, PlacementNumber, Queue, Topology};
+use leveret_queue::Place;
 use parking_lot::Mutex;
 
 use super::placement::{Leading, PlacementHere};
 use super::queue::PlacedQueue;
+use crate::queue_handle::LocalQueue;
 use crate::remote::{MovingHome as _, core};
 use crate::replicas::{LeaderlessStream, PlacedReplicas, PlacedStore, PlacedStream, StreamCalls};
 use crate::services::Services;
@@ -21,6 +24,8 @@ pub struct Placements {
     replicas: Arc<PlacedReplicas>,
     store: StoreRef,
     known: Mutex<BTreeMap<PlacementNumber, Arc<PlacementHere>>>,
+    /// Queues of this node that were given other members, until the store has all of them for good: then they are replicas.
+    leaving: Mutex<BTreeMap<LogId, (PlacementNumber, LocalQueue)>>,
     next_stream: AtomicU32,
 }
 
@@ -29,7 +34,7 @@ impl Placements {
     pub(crate) fn new(replicas: Arc<PlacedReplicas>) -> Arc<Self> {
         let store = Arc::new(PlacedStore::new(replicas.clone()));
         let next_stream = AtomicU32::new(StreamId::FIRST_OF_PLACEMENTS.0);
-        Arc::new(Self { replicas, store, known: Mutex::default(), next_stream })
+        Arc::new(Self { replicas, store, known: Mutex::default(), leaving: Mutex::default(), next_stream })
     }
 
     /// This node's replicas.
@@ -68,6 +73,50 @@ impl Placements {
         let queue = PlacedQueue::new(info.clone(), topology, placement.clone(), services.clone());
         placement.add(&queue, |stream| queue.open(stream, &self.replicas, &self.store, now));
         queue
+    }
+
+    /// A queue of this node is one of a placement from now on.
+    pub(crate) fn take_over(&self, queue: &LocalQueue, to: &Arc<PlacedQueue>) {
+        let Home::Placement(number) = to.info().home else { return };
+        self.leaving.lock().insert(queue.log_id(), (number, queue.clone()));
+        queue.spread(to);
+    }
+
+    /// The machine that a queue had here before it was one of a placement, if the placement doesn't have its messages yet.
+    pub(crate) fn leaving(&self, log: LogId) -> Option<LocalQueue> {
+        self.leaving.lock().get(&log).map(|(_, queue)| queue.clone())
+    }
+
+    /// A queue is deleted.
+    pub(crate) fn forget(&self, log: LogId) {
+        self.leaving.lock().remove(&log);
+        self.replicas.forget(log);
+    }
+
+    /// Whether the replicas have all of a placement's queues that this node had before there was the placement, so that it can begin.
+    pub fn has_adopted(&self, number: PlacementNumber) -> bool {
+        let durable = Place::new(self.replicas.store().inspect(Log::durable));
+        let mut leaving = self.leaving.lock();
+        let mut has_all = true;
+        leaving.retain(|log, (placement, queue)| {
+            if *placement != number {
+                return true;
+            }
+            match queue.left(durable) {
+                Some(Ok((replica, position))) => {
+                    self.replicas.adopt(*log, replica, (number, position));
+                    return false;
+                }
+                Some(Err(error)) => {
+                    let info = queue.info();
+                    tracing::error!(queue = %info.name, vhost = %info.vhost, error, "placement {number} can't begin without this queue");
+                }
+                None => self.replicas.hurry(queue.last_ticket()),
+            }
+            has_all = false;
+            true
+        });
+        has_all
     }
 
     /// This node leads a placement from this term on, and the replicas of its queues are whole. What they append is proposed after a call of

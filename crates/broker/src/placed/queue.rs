@@ -189,7 +189,7 @@ impl PlacedQueue {
             all.values().for_each(|consumer| consumer.options.link.signal(Signal::Cancelled(consumer.options.key)));
         }
         self.away.deleted();
-        self.services.placements.replicas().forget(leveret_log::LogId(self.info.id.0));
+        self.services.placements.forget(leveret_log::LogId(self.info.id.0));
     }
 
     /// Offers messages, which are kept until they are committed, whoever leads by then.

@@ -98,6 +98,11 @@ impl QueueHandle {
         let published = published.unwrap_or(Some(none));
         match self.successor() {
             Some(successor) if published.is_none() => successor.offer_untapped_in(group, offered, persistent, now),
+            // The group is one of the store's, and the queue isn't in it any more: whoever made it makes another one.
+            None if published.is_none() && self.spread_to().is_some() => {
+                group.break_off();
+                Some(none)
+            }
             _ => published,
         }
     }
@@ -122,8 +127,8 @@ impl QueueHandle {
 
     pub(super) fn log_settles_in(&self, queue: &mut Queue, group: &mut Group, runs: &[Run], reason: SettleReason) {
         let ranges = durable_ranges(runs);
-        // The messages of a queue that was converted went back first.
-        if !ranges.is_empty() && self.successor().is_none() {
+        // The messages of a queue that was converted, or given other members, went back first.
+        if !ranges.is_empty() && self.successor().is_none() && self.spread_to().is_none() {
             let ticket = group.append(Record::Settle { log: self.log_id, reason, ranges: &ranges });
             self.last_record.set(ticket.place());
             for run in joined(runs).filter(|run| run.durable) {

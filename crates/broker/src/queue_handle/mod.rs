@@ -57,6 +57,7 @@ mod queue_ref;
 mod replicated;
 mod set_aside;
 mod shown;
+mod spread;
 mod stream_ref;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -119,6 +120,10 @@ pub(crate) struct QueueHandle {
     watchers: Mutex<BTreeMap<u64, Arc<dyn Link>>>,
     /// The handle that it was converted to; written under its lock.
     successor: OnceLock<LocalQueue>,
+    /// The replicated queue that it was made; written under its lock.
+    spread_to: OnceLock<Box<spread::SpreadTo>>,
+    /// Whether messages are never stored in the shared log from now on; written under its lock.
+    shares_nothing: AtomicBool,
 }
 
 /// A queue on this node, shared.
@@ -190,6 +195,8 @@ impl QueueHandle {
             closed_at: Mutex::default(),
             watchers: Mutex::default(),
             successor: OnceLock::new(),
+            spread_to: OnceLock::new(),
+            shares_nothing: AtomicBool::new(false),
         })
     }
 
@@ -421,6 +428,14 @@ impl QueueHandle {
         let shared = shared.filter(|_| is_shared).map(|first| first + u64::from(part.index));
         let mut referred = 0;
         let published = self.with(|queue, effects| {
+            let mut shared = shared;
+            if self.shares_nothing.load(Ordering::Relaxed) {
+                if part.batch.has_files() {
+                    // Its route was found before: it has a body that lies there alone.
+                    return Some(PublishedHere::none());
+                }
+                shared = None;
+            }
             let Some(submission) = queue.ledger_mut()?.submit(part, now) else {
                 // It was routed before the deletion was known: it counts as published later, when it would have found no queue.
                 let awaited = Awaited::durable(*self.closed_at.lock());
@@ -518,6 +533,7 @@ impl QueueHandle {
     pub(crate) fn get(self: &Arc<Self>, automatic_ack: bool, link: &Arc<dyn Link>, key: u64, now: Nanos) -> GetOutcome {
         let got = self.with_ledger(|queue, effects| match self.successor() {
             Some(_) => GetOutcome::Converted,
+            None if self.spread_to.get().is_some() => GetOutcome::Converted,
             None if let QueueState::Failed(reason) = queue.state() => GetOutcome::Failed(reason.clone()),
             None => queue.get(automatic_ack, link, key, now, effects),
         });
@@ -703,7 +719,7 @@ impl QueueHandle {
         now: Nanos,
     ) -> Result<(), NoConsumer> {
         let added = self.with(|queue, effects| {
-            if self.successor().is_some() {
+            if self.successor().is_some() || self.spread_to.get().is_some() {
                 return Err(NoConsumer::Converted);
             }
             if let QueueState::Failed(reason) = queue.state() {

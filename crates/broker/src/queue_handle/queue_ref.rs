@@ -136,7 +136,9 @@ pub(super) use pass;
 impl From<LocalQueue> for QueueRef {
     fn from(queue: LocalQueue) -> Self {
         // A stream has its messages in chunks, and other queues give them times or ids of their own: neither shares any.
-        let is_alone = queue.info().queue_type == QueueType::Stream || queue.info().options.changes_messages;
+        let has_its_own = queue.info().queue_type == QueueType::Stream || queue.info().options.changes_messages;
+        // One that is about to be given other members shares none any more.
+        let is_alone = has_its_own || queue.shares_nothing.load(Ordering::Relaxed);
         let log_stream = (queue.is_durable() && !is_alone).then(|| queue.stream().id());
         let copies_refused = queue.copies_refused.load(Ordering::Relaxed);
         let kept = Kept { log_stream, bodies_in_memory: log_stream.is_none() || copies_refused };
@@ -249,13 +251,37 @@ impl QueueRef {
         }
     }
 
-    /// The queue that it was converted to, or itself.
+    /// The queue that it was converted to, or that it was made by being given other members, or itself.
     pub fn newest(&self) -> Self {
         match &self.place {
-            Where::Here(queue) => {
-                queue.successor().map_or_else(|| self.clone(), |next| Self::from(next.clone()).newest())
-            }
+            Where::Here(queue) => match (queue.successor(), queue.spread_to()) {
+                (Some(next), _) => Self::from(next.clone()).newest(),
+                (None, Some(placed)) => placed.clone().into(),
+                (None, None) => self.clone(),
+            },
             Where::Away(_) | Where::Placed(_) => self.clone(),
+        }
+    }
+
+    /// Has a consumer that was cancelled go on at the queue that this one was made by being given other members. Returns that; `None` if there
+    /// is none, or if it doesn't take the consumer.
+    pub fn follow(&self, id: ConsumerId, now: Nanos) -> Option<Self> {
+        let Where::Here(queue) = &self.place else { return None };
+        let placed = queue.spread_to()?;
+        let options = queue.left_consumer(id)?;
+        match placed.consume(id, options, now) {
+            NowOrLater::Now(Err(_)) => None,
+            NowOrLater::Now(Ok(())) | NowOrLater::Later(_) => Some(placed.clone().into()),
+        }
+    }
+
+    /// It is this replicated queue from now on: whoever has this one finds the other by it.
+    pub(crate) fn spread(&self, to: &Self, services: &Services) {
+        let Some(placed) = to.as_placed() else { return };
+        match &self.place {
+            Where::Here(queue) => services.placements.take_over(queue, placed),
+            Where::Away(away) => away.moved(placed.away()),
+            Where::Placed(_) => {}
         }
     }
 
@@ -343,6 +369,14 @@ impl QueueRef {
         }
         pass!(self, queue => {
             let published = queue.publish(part, persistent, audience, now);
+            if published.is_gone && let Some(placed) = queue.spread_to() {
+                // A body that has a file of its own may not be in memory: its publisher is told that it wasn't taken.
+                let has_large = part.indexes().any(|at| part.batch.message(at as usize).large.is_some());
+                return match has_large {
+                    true => PublishedHere::none().into(),
+                    false => placed.publish(part, persistent, audience, now),
+                };
+            }
             queue.taps.put(&queue.info, part.first(published.taken()), now);
             queue.told(published, part.count)
         }, away => away.publish(part, persistent))

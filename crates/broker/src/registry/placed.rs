@@ -156,6 +156,17 @@ impl Registry {
         NowOrLater::Later(later)
     }
 
+    /// The queues that only this node has, and that are to have other members, see [`Model::queues_to_spread`].
+    pub fn queues_to_spread(&self, is_asked: bool) -> Vec<Arc<Queue>> {
+        let model = self.committed_model();
+        model.queues_to_spread(is_asked)
+    }
+
+    /// Whether the cluster has the size from which on they are given them without being asked.
+    pub fn has_its_size(&self) -> bool {
+        self.staged.lock().model.has_its_size()
+    }
+
     /// The model as far as it is committed: where the leader's decisions begin.
     pub fn committed_model(&self) -> Model {
         self.staged.lock().model.clone()
@@ -241,15 +252,18 @@ impl Registry {
             generation: latest.generation + 1,
             topology,
         };
-        let (mut declared, mut gone) = (Vec::new(), latest.queues.clone());
+        let (mut declared, mut spread, mut gone) = (Vec::new(), Vec::new(), latest.queues.clone());
         for info in next.topology.vhosts().flat_map(|vhost| next.topology.queues(vhost)) {
-            let kept = gone.remove(&info.id).filter(|queue| {
+            let known = gone.remove(&info.id);
+            let kept = known.clone().filter(|queue| {
                 let stays = queue.home().is_some() || queue.as_placed().is_some();
                 stays && queue.info() == info
             });
             let queue = kept.unwrap_or_else(|| {
                 let queue = self.open(info, &next.topology, now);
                 declared.push(queue.clone());
+                let is_spread = info.home.placement().is_some();
+                spread.extend(known.filter(|_| is_spread).map(|former| (former, queue.clone())));
                 queue
             });
             next.queues.insert(info.id, queue);
@@ -269,7 +283,7 @@ impl Registry {
         let cleared = latest.topology.vhosts().filter(|vhost| of_vhost(&next.topology, vhost).is_none());
         let cleared = cleared.filter_map(|vhost| of_vhost(&latest.topology, vhost)).map(Change::PolicyCleared);
         let policies = set.chain(cleared).filter_map(|change| PolicyNews::of(&change, &nobody)).collect();
-        Next { declared, deleted, is_large: true, is_bound_anew: true, policies, ..Next::new(next) }
+        Next { declared, deleted, spread, is_large: true, is_bound_anew: true, policies, ..Next::new(next) }
     }
 
     /// Asks the leader for a change. `None` if the node is in no cluster. See [`PlacedRequest::is_asked_for_ever`].

@@ -68,6 +68,8 @@ pub(super) struct Next {
     pub(super) deleted: Vec<QueueRef>,
     /// Queues that were converted: their successors are among the declared ones.
     pub(super) converted: Vec<QueueRef>,
+    /// Queues that were given other members, and the replicated ones that they are now.
+    pub(super) spread: Vec<(QueueRef, QueueRef)>,
     /// Whether the snapshot before it takes long to be freed.
     pub(super) is_large: bool,
     /// The changes of policies.
@@ -86,6 +88,7 @@ impl Next {
             declared: Vec::new(),
             deleted: Vec::new(),
             converted: Vec::new(),
+            spread: Vec::new(),
             is_large: false,
             policies: Vec::new(),
             is_bound_anew: false,
@@ -153,7 +156,7 @@ impl Registry {
             traced: latest.traced.clone(),
             generation: latest.generation + 1,
         };
-        let (mut declared, mut deleted) = (Vec::new(), Vec::new());
+        let (mut declared, mut deleted, mut spread) = (Vec::new(), Vec::new(), Vec::new());
         for change in &changes {
             match change {
                 Change::QueueDeclared(info) => {
@@ -161,7 +164,12 @@ impl Registry {
                     declared.push(queue.clone());
                     next.queues.insert(info.id, queue);
                 }
-                // A conversion here is a call of its own, and there are none in a cluster.
+                // Another conversion is a call of its own, and there are none in a cluster.
+                Change::QueueConverted(info) if info.home.placement().is_some() => {
+                    let queue = self.open(info, &next.topology, now);
+                    declared.push(queue.clone());
+                    spread.extend(next.queues.insert(info.id, queue.clone()).map(|former| (former, queue)));
+                }
                 Change::QueueConverted(_) => {}
                 Change::QueueDeleted(info) => deleted.extend(next.queues.remove(&info.id)),
                 Change::ExchangeDeclared(exchange) => {
@@ -190,7 +198,7 @@ impl Registry {
             // The last owner of removed objects frees them.
             self.retired.lock().push(Box::new(changes));
         }
-        Some(Next { declared, deleted, is_large, policies, is_bound_anew, histories, ..Next::new(next) })
+        Some(Next { declared, deleted, spread, is_large, policies, is_bound_anew, histories, ..Next::new(next) })
     }
 
     /// A queue without messages, at its home or as other nodes see it.
@@ -214,6 +222,7 @@ impl Registry {
         let Some(mut next) = next else { return Vec::new() };
         let (declared, deleted) = (next.declared.clone(), next.deleted.clone());
         let histories = std::mem::take(&mut next.histories);
+        let spread = std::mem::take(&mut next.spread);
         // The broker's own queues are nobody's to see.
         let ordinary = deleted.iter().filter(|queue| !queue.info().is_own());
         self.services.counters.queues_deleted.add(ordinary.count() as u64);
@@ -221,6 +230,9 @@ impl Registry {
         let (model, record) = (staged.model.clone(), staged.last_record);
         staged.unpublished.push_back(Unpublished { ticket, model, record, next });
         drop(staged);
+        for (former, queue) in &spread {
+            former.spread(queue, &self.services);
+        }
         declared.iter().filter_map(QueueRef::home).for_each(|home| home.announce());
         self.services.streams.local().announce();
         self.publish();

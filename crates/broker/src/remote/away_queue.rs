@@ -460,6 +460,12 @@ impl AwayQueue {
         }
     }
 
+    /// The queue is one of a placement from now on, of which `to` says where its leader is.
+    pub(crate) fn moved(&self, to: &Self) {
+        let watchers = std::mem::take(&mut *self.watchers.lock());
+        watchers.into_iter().for_each(|(key, link)| to.watch(key, link));
+    }
+
     /// The queue was deleted.
     pub(crate) fn deleted(&self) {
         for (key, link) in std::mem::take(&mut *self.watchers.lock()) {

@@ -280,6 +280,13 @@ impl PlacedReplicas {
         self.inner.lock().queues.get(&queue).map_or(queue, |kept| kept.log)
     }
 
+    /// Takes what this node has of a queue that is a placement's from now on. The last record in it is at this position of the store, which
+    /// has it for good.
+    pub(crate) fn adopt(&self, queue: LogId, replica: Replica, (placement, position): (PlacementNumber, Position)) {
+        let kept = Kept { replica, log: queue, placement: Some(placement), position };
+        self.inner.lock().queues.insert(queue, kept);
+    }
+
     /// A queue is deleted.
     pub(crate) fn forget(&self, queue: LogId) {
         let log = {

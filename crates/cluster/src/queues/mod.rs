@@ -35,6 +35,8 @@ const TEND: Duration = Duration::from_millis(200);
 const PURGED_TOGETHER: u64 = 64;
 /// Longest time that fewer wait.
 const PURGE_WAIT_NS: Nanos = 5_000_000_000;
+/// Interval at which it is looked whether a placement has the queues that it begins with.
+const ADOPT: Duration = Duration::from_millis(2);
 /// Entries that a new member may lack when it gets its vote.
 const CAUGHT_UP: u64 = 16;
 
@@ -142,6 +144,10 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         if founders.first() != Some(&self.0.member) {
             R::sleep(FOUND_AFTER).await;
         }
+        // Those that come later get what this member had of the queues before with its first state.
+        while !self.0.shared.broker.placements.has_adopted(self.0.made.number) {
+            R::sleep(ADOPT).await;
+        }
         if self.0.placement.is_blank()
             && let Err(error) = self.0.placement.initialize(&members).await
             && self.0.placement.is_blank()
@@ -201,6 +207,10 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         }
         let known = state.replicas();
         let changed = if let Some(new) = wanted.iter().find(|replica| !known.contains(replica)) {
+            // The one that made the placement alone may have had queues before, which are in no entry: the log mustn't begin there.
+            if self.0.made.founders.len() == 1 && !self.is_purged().await {
+                return;
+            }
             placement.add_learner(*new).await
         } else {
             let last = placement.status().committed;
@@ -213,6 +223,19 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         if let Err(error) = changed {
             tracing::warn!("the members of placement {} can't be changed yet: {error}", self.0.shared.number);
         }
+    }
+
+    /// Whether the log doesn't begin with the first entry; purges it if that is possible.
+    async fn is_purged(&self) -> bool {
+        let placement = &self.0.placement;
+        let durable = placement.durably_applied();
+        if placement.first_index() == 0
+            && durable > 0
+            && let Err(error) = placement.purge(durable).await
+        {
+            tracing::warn!("entries of placement {} can't be purged yet: {error}", self.0.shared.number);
+        }
+        placement.first_index() > 0
     }
 
     /// The index below which every member is known to have all entries, at the leader. If entries take more room than they may, members

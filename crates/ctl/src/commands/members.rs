@@ -1,4 +1,7 @@
-//! `rabbitmq-queues`: members of quorum queues, as one node has them, and a look at a message. What would need another node is refused.
+//! `rabbitmq-queues`: members of quorum queues, and a look at a message. Changes of one queue's members are refused but for what is there.
+
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +16,7 @@ use crate::failure::Failure;
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(QUEUES, "peek", CommandGroup::Monitoring, "<queue> <position>", "Shows the ready message at a position of a quorum queue, 1 being the first", peek).in_vhost(),
     Command::new(QUEUES, "rebalance", CommandGroup::Cluster, "<type> [--vhost-pattern <pattern>] [--queue-pattern <pattern>]", "Spreads the leaders of queues of a type over the nodes: all, quorum or stream. One node has them all", rebalance),
-    Command::new(QUEUES, "grow", CommandGroup::Cluster, "<target_node> <strategy> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <status>]", "Adds a member on a node to matching queues: all, or those with an even number. The only node has one of each", grow),
+    Command::new(QUEUES, "grow", CommandGroup::Cluster, "<target_node> <strategy> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <status>]", "Gives matching quorum queues of one member the others that they are to have, one on this node among them", grow),
     Command::new(QUEUES, "grow_to_count", CommandGroup::Cluster, "<node_count> <strategy> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <status>]", "Adds members to matching queues until they have so many. The only node has one of each", grow_to_count),
     Command::new(QUEUES, "shrink", CommandGroup::Cluster, "<target_node> [--errors-only]", "Removes the members of all queues on a node. The only ones stay", shrink),
     Command::new(QUEUES, "add_member", CommandGroup::Operations, "<queue> <target_node> [--membership <status>]", "Adds a member of a queue on a node. The only node has one already", add).in_vhost(),
@@ -26,6 +29,13 @@ pub(super) const COMMANDS: &[Command] = &[
 const PAGE: usize = 500;
 /// The pattern of all names.
 const ANY: &str = ".*";
+/// Longest time for which queues are waited for that are given members, and the interval at which they are looked at.
+const GROWN_WITHIN: Duration = Duration::from_secs(10);
+const LOOK: Duration = Duration::from_millis(200);
+/// The result for a queue that has one member after that time.
+const STAYS: &str = "error: it stays on its node for now, whose log says why, and is grown when it can be";
+/// Number of times that a list is asked for in which rows of slow members are missing.
+const WHOLE_TRIES: u32 = 5;
 /// The bytes of a body that are shown.
 const BODY_BYTES: usize = 64;
 
@@ -118,7 +128,13 @@ fn named(call: &Call<'_>, kinds: &[&str], vhost: &str, queue: &str) -> Result<Ve
         let mut rows = Vec::new();
         for page in 1.. {
             let query = format!("page={page}&page_size={PAGE}&use_regex=true&name={name}&columns={columns}&sort=name");
-            let found = node.get(&format!("{path}?{query}"))?;
+            let mut found = node.get(&format!("{path}?{query}"))?;
+            for _ in 1..WHOLE_TRIES {
+                if found["missing_nodes"].as_array().is_none_or(Vec::is_empty) {
+                    break;
+                }
+                found = node.get(&format!("{path}?{query}"))?;
+            }
             rows.extend(found["items"].as_array().cloned().unwrap_or_default());
             if found["page_count"].as_u64().is_none_or(|count| count <= page) {
                 break;
@@ -130,7 +146,7 @@ fn named(call: &Call<'_>, kinds: &[&str], vhost: &str, queue: &str) -> Result<Ve
     let mut queues = Vec::new();
     for vhost in vhosts.iter().filter_map(|vhost| vhost["name"].as_str()) {
         let path = format!("/api/queues/{}", word(vhost));
-        queues.extend(all(&path, &quoted(queue), "vhost,name,type")?);
+        queues.extend(all(&path, &quoted(queue), "vhost,name,type,members")?);
     }
     queues.retain(|queue| queue["type"].as_str().is_some_and(|kind| kinds.contains(&kind)));
     Ok(queues)
@@ -157,9 +173,41 @@ fn rebalance(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 fn grow(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     strategy(call)?;
     let (node, strategy) = (call.word("target_node").to_owned(), call.word("strategy").to_owned());
-    refuse_other_nodes(call, &node)?;
+    let nodes = call.node()?.list("/api/nodes?columns=name")?;
+    if !nodes.iter().any(|known| known["name"] == node) {
+        refuse_other_nodes(call, &node)?;
+    }
     call.say(&format!("Growing {strategy} queues on {node}..."));
-    Ok(changed(Vec::new()))
+    let members = |queue: &Value| queue["members"].as_array().map_or(1, Vec::len);
+    let is_alone = |queue: &Value| members(queue) < 2;
+    let mut growing = matching(call, &["quorum"])?;
+    growing.retain(is_alone);
+    let body = json!({
+        "strategy": strategy,
+        "vhost_pattern": call.given("vhost-pattern").unwrap_or(ANY),
+        "queue_pattern": call.given("queue-pattern").unwrap_or(ANY),
+    });
+    call.node()?.change("POST", &format!("/api/queues/quorum/replicas/on/{}/grow", word(&node)), body)?;
+    if nodes.len() < 2 || strategy != "all" {
+        return Ok(changed(Vec::new()));
+    }
+    // Each node begins with its own queues after its answer.
+    let deadline = Instant::now() + GROWN_WITHIN;
+    loop {
+        let now = matching(call, &["quorum"])?;
+        let is_growing =
+            |queue: &Value| growing.iter().any(|one| one["vhost"] == queue["vhost"] && one["name"] == queue["name"]);
+        let mut grown: Vec<_> = now.into_iter().filter(is_growing).collect();
+        if Instant::now() < deadline && grown.iter().any(is_alone) {
+            thread::sleep(LOOK);
+            continue;
+        }
+        for queue in &mut grown {
+            let result = if is_alone(queue) { STAYS } else { "ok" };
+            (queue["size"], queue["result"]) = (json!(members(queue)), json!(result));
+        }
+        return Ok(changed(grown));
+    }
 }
 
 fn grow_to_count(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

@@ -1,9 +1,12 @@
 //! Members of quorum queues, as one node has them: a queue's only member is there already, and stays.
 
-use axum::http::StatusCode;
-use leveret_broker::queue_handle::QueueRef;
-use leveret_model::QueueType;
+use std::time::Duration;
 
+use axum::http::{Method, StatusCode};
+use leveret_broker::queue_handle::QueueRef;
+use leveret_model::{Pattern, Queue, QueueType};
+
+use crate::asking::{ask, request};
 use crate::call::{Call, HandlerResult, no_content, status};
 use crate::error::Error;
 use crate::fields;
@@ -62,7 +65,11 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     Err(refused("last_node"))
 }
 
-/// POST: adds a member on a node to queues, which have one there.
+/// Longest time for which another member is asked to grow the queues that only it has.
+const GROW_WITHIN: Duration = Duration::from_secs(10);
+
+/// POST: gives queues that have one member the others that they are to have, the one on a node among them. Queues with several have theirs.
+/// Each node does it with its own queues, after this answer.
 pub(crate) async fn grow(call: Call) -> HandlerResult {
     may_change(&call)?;
     let body = call.object()?;
@@ -71,10 +78,34 @@ pub(crate) async fn grow(call: Call) -> HandlerResult {
     if !["all", "even"].contains(&strategy) {
         return Err(Error::BadRequest(format!("strategy is '{strategy}', expected all or even")));
     }
-    match call.word(0) == call.api.name() {
-        true => no_content(),
-        false => Err(Error::NotFound),
+    let pattern = |field: &str| -> Result<Pattern, Error> {
+        Ok(Pattern::new(fields::text(&body, field)?, "the queues to grow", field)?)
+    };
+    let (vhosts, queues) = (pattern("vhost_pattern")?, pattern("queue_pattern")?);
+    let topology = call.api.broker().registry.snapshot().topology.clone();
+    let Some(member) = topology.member_named(call.word(0)) else {
+        return if call.word(0) == call.api.name() { no_content() } else { Err(Error::NotFound) };
+    };
+    // A queue that has one member has an odd number of them.
+    if strategy == "all" {
+        let matches = |queue: &Queue| vhosts.matches(&queue.vhost) && queues.matches(&queue.name);
+        call.api.broker().spread_queues(member.number, matches);
     }
+    if !call.arrival.is_forwarded {
+        let own = call.api.broker().settings.member;
+        for other in topology.members().filter(|other| other.number != own) {
+            let path = format!("/api/queues/quorum/replicas/on/{}/grow", call.word(0));
+            let response = ask(&call.api, request(&call, &Method::POST, path), other, GROW_WITHIN).await?;
+            if response.status != StatusCode::NO_CONTENT.as_u16() {
+                let reason = String::from_utf8_lossy(&response.body);
+                return Err(Error::Unavailable(format!(
+                    "node '{}' answered {}: {reason}",
+                    other.name, response.status
+                )));
+            }
+        }
+    }
+    no_content()
 }
 
 /// DELETE: removes the members of all queues on a node, of which the last ones stay.

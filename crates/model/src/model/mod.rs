@@ -214,6 +214,10 @@ impl Model {
                 permit.check_administer()?;
                 self.forget_member(&name)?
             }
+            Command::SpreadQueues { queues, with } => {
+                permit.check_system()?;
+                self.spread_queues(&queues, with)
+            }
         };
         if !changes.is_empty() {
             self.topology.generation += 1;

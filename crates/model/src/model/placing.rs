@@ -1,9 +1,13 @@
 //! Where a new queue is: on one member, or in a placement of several.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::Model;
-use crate::{Change, Home, LeaderLocator, MemberNumber, PlacementNumber, Queue, QueuePlacement, QueueType, Value};
+use crate::{
+    Change, CommandOutcome, Home, LeaderLocator, MemberNumber, PlacementNumber, Queue, QueueId, QueuePlacement,
+    QueueType, Value,
+};
 
 /// Most members of a placement.
 const GROUP_SIZE_MAX: usize = 5;
@@ -81,6 +85,76 @@ impl Model {
             }
             if members.len() > placement.members.len() {
                 self.put_placement(placement.with(members.into()), changes);
+            }
+        }
+    }
+
+    /// Members that a queue is to have which has one so far, the asker; `None` if it stays there. An operator may ask for more than its
+    /// declaration did.
+    fn size_to_be(&self, queue: &Queue, is_asked: bool) -> Option<usize> {
+        // A replica knows the priorities of a time, not those that a conversion left behind.
+        let is_plain = queue.earlier_priorities.is_empty() && queue.delays_for.is_none() && queue.history_of.is_none();
+        let is_alone = queue.durable && queue.exclusive_owner.is_none() && queue.home == Home::Owner(self.asker);
+        let least =
+            if is_asked && queue.queue_type == QueueType::Quorum { self.limits.quorum_group_size.max(2) } else { 0 };
+        let size = self.group_size_of(queue).max(least);
+        (is_plain && is_alone && size.min(self.topology.members.len()) > 1).then_some(size)
+    }
+
+    /// The queues whose messages only this member has, and which [`Command::SpreadQueues`](crate::Command::SpreadQueues) gives others: those
+    /// that are to have some by their declaration, or if an operator has asked, any quorum queue.
+    pub fn queues_to_spread(&self, is_asked: bool) -> Vec<Arc<Queue>> {
+        if self.topology.members.len() < 2 || self.topology.queue_counts.of(Home::Owner(self.asker)) == 0 {
+            return Vec::new();
+        }
+        self.topology.queues.values().filter(|queue| self.size_to_be(queue, is_asked).is_some()).cloned().collect()
+    }
+
+    /// Whether the cluster has the size at which this happens without being asked.
+    pub fn has_its_size(&self) -> bool {
+        self.limits.cluster_size > 1 && self.topology.members.len() >= self.limits.cluster_size
+    }
+
+    /// Gives queues of the asker other members. Their placements are new: the asker makes them with what it has of the queues, and the
+    /// others get that as a state, which no entry of a placement that exists would bring them.
+    pub(super) fn spread_queues(
+        &mut self,
+        queues: &[QueueId],
+        with: Option<MemberNumber>,
+    ) -> (CommandOutcome, Vec<Change>) {
+        let most = self.limits.placements_per_node.max(1) as usize;
+        let (mut made, mut changes) = (BTreeMap::<usize, Vec<PlacementNumber>>::new(), Vec::new());
+        let queues: Vec<_> = queues.iter().filter_map(|id| self.topology.queue_by_id(*id).cloned()).collect();
+        for (at, queue) in queues.into_iter().enumerate() {
+            let Some(size) = self.size_to_be(&queue, with.is_some()) else { continue };
+            let of_size = made.entry(size).or_default();
+            let number = match of_size.get(at % most).copied() {
+                Some(number) => number,
+                None => {
+                    let number = PlacementNumber(self.next_placement);
+                    self.next_placement += 1;
+                    let members = self.neighbours_with(size, with);
+                    self.put_placement(QueuePlacement::of_one(number, members, size), &mut changes);
+                    of_size.push(number);
+                    number
+                }
+            };
+            let queue = Arc::new(Queue { home: Home::Placement(number), ..Queue::clone(&queue) });
+            self.topology.insert_queue(queue.clone());
+            changes.push(Change::QueueConverted(queue));
+        }
+        let outcome = if changes.is_empty() { CommandOutcome::Exists } else { CommandOutcome::Updated };
+        (outcome, changes)
+    }
+
+    /// The asker and the next ones in the ring of all, among them the one that is to be.
+    fn neighbours_with(&self, size: usize, with: Option<MemberNumber>) -> Arc<[MemberNumber]> {
+        let members = self.neighbours(self.asker, size);
+        match with.filter(|with| !members.contains(with) && self.topology.members.contains_key(with)) {
+            None => members,
+            Some(with) => {
+                let others = members.iter().copied().skip(1).take(members.len() - 2);
+                std::iter::once(self.asker).chain([with]).chain(others).collect()
             }
         }
     }
@@ -209,6 +283,51 @@ mod tests {
         join(&mut model, 4);
         submit(&mut model, Command::ForgetMember { name: "node-2".into() });
         assert_eq!(*placement(&model, home).members, [1, 3, 4].map(MemberNumber));
+    }
+
+    #[test]
+    fn queues_from_before_others_joined_are_given_members() {
+        let mut model = cluster(1);
+        model.set_asker(MemberNumber(0));
+        model.set_limits(Limits { cluster_size: 3, ..Limits::default() });
+        let homes = ["a", "b"].map(|name| declare(&mut model, name, &[]));
+        let alone = declare(&mut model, "alone", &[("x-quorum-initial-group-size", 1.into())]);
+        assert_eq!((homes, alone), ([Home::Owner(MemberNumber(0)); 2], Home::Owner(MemberNumber(0))));
+        for number in 1..3 {
+            assert!(!model.has_its_size());
+            let (name, addresses) = (format!("node-{number}").into(), Vec::new());
+            submit(
+                &mut model,
+                Command::PutMember(PutMember { name, node_id: number + 1, boot: 1, nonce: 1, addresses }),
+            );
+        }
+        assert!(model.has_its_size());
+        let queues: Vec<_> = model.queues_to_spread(false).iter().map(|queue| queue.id).collect();
+        assert_eq!(queues.len(), 2, "one asked for a group of one");
+        // Another member's queues are left as they are.
+        model.set_asker(MemberNumber(2));
+        assert_eq!(submit(&mut model, Command::SpreadQueues { queues: queues.clone(), with: None }), []);
+        model.set_asker(MemberNumber(0));
+        let mut follower = model.clone();
+        let changes = submit(&mut model, Command::SpreadQueues { queues: queues.clone(), with: None });
+        let made: Vec<_> = ["a", "b"].iter().map(|name| model.topology().queue("/", name).unwrap().home).collect();
+        for home in &made {
+            let placement = placement(&model, *home);
+            assert_eq!(*placement.members, [0, 1, 2].map(MemberNumber));
+            assert_eq!(*placement.founders, [MemberNumber(0)]);
+        }
+        assert_ne!(made[0], made[1], "several placements share them");
+        assert_eq!(model.queues_to_spread(false), []);
+        assert_eq!(model.queues_to_spread(true).len(), 1, "an operator may ask for more");
+        assert_eq!(submit(&mut model, Command::SpreadQueues { queues, with: None }), []);
+        let followed = follower.follow(&crate::entry_of(&changes).expect("a change")).expect("it is readable");
+        assert_eq!(followed.iter().filter(|change| matches!(change, Change::QueueConverted(_))).count(), 2);
+        assert_eq!(follower.topology().queue("/", "a"), model.topology().queue("/", "a"));
+        assert_eq!(model.topology().queues_of_member(MemberNumber(0)), 3);
+        let members = |size, with| model.neighbours_with(size, Some(MemberNumber(with))).to_vec();
+        assert_eq!(members(3, 1), [0, 1, 2].map(MemberNumber));
+        assert_eq!(members(2, 2), [0, 2].map(MemberNumber), "the one that was asked for is among them");
+        assert_eq!(members(2, 0), [0, 1].map(MemberNumber));
     }
 
     #[test]

@@ -617,6 +617,11 @@ impl Consumers {
         !(self.draining.is_empty() && self.draining_seekers.is_empty() && self.spent.is_empty())
     }
 
+    /// The options of all consumers.
+    pub(crate) fn options(&self) -> impl Iterator<Item = (ConsumerId, &ConsumerOptions)> {
+        self.all.iter().map(|(id, consumer)| (*id, &consumer.options))
+    }
+
     /// Removes all consumers and cancels them. If there are many, [`Effects::ended`] notifies them later.
     pub(crate) fn cancel_all(&mut self, effects: &mut Effects) {
         let single = self.single.as_ref().map(|single| single.emptied());

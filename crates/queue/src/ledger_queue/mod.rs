@@ -213,9 +213,19 @@ impl LedgerQueue {
         self.consumers.len()
     }
 
+    /// The consumers, as they were added.
+    pub fn consumers(&self) -> impl Iterator<Item = (crate::ConsumerId, &crate::ConsumerOptions)> {
+        self.consumers.options()
+    }
+
     /// See [`crate::Queue::pending_place`].
     pub fn pending_place(&self) -> Option<Place> {
         self.pending.last_place().map_or(Some(Place::NOTHING), Awaited::place)
+    }
+
+    /// Whether messages were submitted that aren't applied.
+    pub fn has_pending(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     /// Whether unapplied messages are part of a group: later ones have to be durable then.
