@@ -195,6 +195,8 @@ struct World {
     next: u64,
     term: u64,
     leader: Option<Leader>,
+    /// An entry of an earlier leadership that its node proposes when it leads again, before it has noticed that there was another term.
+    late: Option<Bytes>,
     consumer: Option<Consumer>,
     now: Now,
     random: Random,
@@ -242,6 +244,7 @@ impl World {
             next: 0,
             term: 0,
             leader: None,
+            late: None,
             consumer: None,
             now,
             random: Random::new(seed),
@@ -304,6 +307,9 @@ impl World {
         }
         self.term += 1;
         self.commit(self.term, None);
+        if let Some(entry) = self.late.take() {
+            self.commit(self.term, Some(entry));
+        }
         while self.apply(at) {}
         let member = &self.members[at];
         member.make_durable(member.replicas().last(PLACEMENT), &mut self.now);
@@ -320,7 +326,9 @@ impl World {
     fn depose(&mut self) {
         let Some(Leader { at, term, taken, .. }) = self.leader.take() else { return };
         let survive = self.random.below(taken.len() as u64 + 1) as usize;
-        taken.into_iter().take(survive).for_each(|entry| self.commit(term, Some(entry)));
+        let mut taken = taken.into_iter();
+        taken.by_ref().take(survive).for_each(|entry| self.commit(term, Some(entry)));
+        self.late = taken.next();
         if let Some(Consumer { id, queue, held, .. }) = self.consumer.take() {
             let runs = held.into_iter().map(|(_, run)| run).collect();
             let left = self.members[at].queue(queue).leave(&[id], &[(Some(id), runs)], false, self.now.monotonic);

@@ -167,10 +167,11 @@ impl Placements {
             (Leading::Nobody, Leading::Nobody) => return,
             _ => {}
         }
-        let queues = placement.lead(leading, |queue| queue.close());
+        // Before its machines are over: a publish that comes between is one for the next leader, and not refused.
         if let Leading::Here(stream) = &*before {
             services.streams.leave(stream.id());
         }
+        let queues = placement.lead(leading, |queue| queue.close());
         queues.iter().for_each(|queue| queue.register(None, now));
         placement.writers().iter().for_each(|writer| writer.leader_changed(now));
     }

@@ -1,7 +1,7 @@
 //! The commands in an entry of a placement.
 //!
-//! Version 1 (1), the number of the entry among those of its leader's term (8), the index below which every member has all entries (8), then
-//! the commands. Each begins with its kind (1) and its log (8):
+//! Version 2 (1), the number of the entry among those of its leader's term (8), the index below which every member has all entries (8), that
+//! term (8), then the commands. Version 1 had no term. Each command begins with its kind (1) and its log (8):
 //!
 //! | kind | then |
 //! |---|---|
@@ -18,7 +18,8 @@ use leveret_log::{LogId, SettleRange, SettleReason};
 use crate::publish_origin::PublishOrigin;
 use crate::streams::Record;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+const VERSION_WITHOUT_TERM: u8 = 1;
 const HEADER_BYTES: usize = 17;
 const RANGE_BYTES: usize = 24;
 
@@ -29,6 +30,8 @@ pub(crate) struct EntryHeader {
     pub sequence: u64,
     /// Every member has all entries below this index.
     pub held_below: u64,
+    /// The term of the leadership whose machines decided on it. If the entry is one of another term, they lacked what came between.
+    pub term: Option<u64>,
 }
 
 /// A command.
@@ -64,9 +67,10 @@ impl CommandKind {
 
 /// Begins an entry.
 pub(crate) fn put_header(header: EntryHeader, to: &mut Vec<u8>) {
-    to.put_u8(VERSION);
+    to.put_u8(if header.term.is_some() { VERSION } else { VERSION_WITHOUT_TERM });
     to.put_u64_le(header.sequence);
     to.put_u64_le(header.held_below);
+    header.term.into_iter().for_each(|term| to.put_u64_le(term));
 }
 
 /// Adds the origin of a publish, of whose messages so many were accepted.
@@ -127,10 +131,17 @@ fn put_length(length: usize, to: &mut Vec<u8>) {
 /// The header of an entry, and its commands; `None` if it isn't one of this version.
 pub(super) fn decode(entry: &Bytes) -> Option<(EntryHeader, Vec<Command>)> {
     let mut rest = entry.clone();
-    if rest.len() < HEADER_BYTES || rest.get_u8() != VERSION {
+    if rest.len() < HEADER_BYTES {
         return None;
     }
-    let header = EntryHeader { sequence: rest.get_u64_le(), held_below: rest.get_u64_le() };
+    let version = rest.get_u8();
+    let (sequence, held_below) = (rest.get_u64_le(), rest.get_u64_le());
+    let term = match version {
+        VERSION => Some(rest.try_get_u64_le().ok()?),
+        VERSION_WITHOUT_TERM => None,
+        _ => return None,
+    };
+    let header = EntryHeader { sequence, held_below, term };
     let mut commands = Vec::new();
     while rest.has_remaining() {
         commands.push(command(&mut rest)?);
@@ -187,7 +198,7 @@ mod tests {
         let log = LogId(7);
         let range = |first| SettleRange { first, last: first + 2, bytes: 30 };
         let mut entry = Vec::new();
-        let header = EntryHeader { sequence: 4, held_below: 99 };
+        let header = EntryHeader { sequence: 4, held_below: 99, term: Some(3) };
         put_header(header, &mut entry);
         let records = [
             Record::Messages { log, first: 5, part: BatchPart::whole(&batch), instead: None },

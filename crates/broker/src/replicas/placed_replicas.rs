@@ -207,7 +207,8 @@ impl PlacedReplicas {
         let (mut commands, mut sequence) = (Vec::new(), None);
         if let Some((header, found)) = found {
             applied.held_below = applied.held_below.max(header.held_below);
-            if applied.latest.accepts(term, header.sequence) {
+            let is_of_term = header.term.is_none_or(|decided| decided == term);
+            if is_of_term && applied.latest.accepts(term, header.sequence) {
                 mark.next = (term, header.sequence + 1);
                 (commands, sequence) = (found, Some(header.sequence));
             }

@@ -139,7 +139,7 @@ impl PlacedStream {
         open.sequence += 1;
         open.proposed.push_back((sequence, last, commands.len() as u64));
         let mut entry = Vec::with_capacity(32 + commands.len());
-        put_header(EntryHeader { sequence, held_below }, &mut entry);
+        put_header(EntryHeader { sequence, held_below, term: Some(self.term) }, &mut entry);
         entry.extend_from_slice(&commands);
         Some(entry.into())
     }

@@ -21,7 +21,8 @@ const LAZY_NS: Nanos = 10_000_000;
 /// Interval at which it is looked whether a new leader can begin.
 const LOOK: Duration = Duration::from_millis(1);
 
-type Proposing = Pin<Box<dyn Future<Output = Proposed>>>;
+/// A proposal, and at its end the term of the leadership that made it, which may be an earlier one by then.
+type Proposing = Pin<Box<dyn Future<Output = (u64, Proposed)>>>;
 
 /// The proposals that are on their way, the oldest first.
 #[derive(Default)]
@@ -29,7 +30,7 @@ struct InFlight(Vec<Proposing>);
 
 impl InFlight {
     /// Makes a proposal in the order of these calls: the engine gets it in this one.
-    async fn push(&mut self, mut proposing: Proposing) -> Option<Proposed> {
+    async fn push(&mut self, mut proposing: Proposing) -> Option<(u64, Proposed)> {
         let first = std::future::poll_fn(|context| Poll::Ready(proposing.as_mut().poll(context))).await;
         match first {
             Poll::Ready(proposed) => Some(proposed),
@@ -41,7 +42,7 @@ impl InFlight {
     }
 
     /// The result of one that is over.
-    fn poll_over(&mut self, context: &mut Context<'_>) -> Poll<Proposed> {
+    fn poll_over(&mut self, context: &mut Context<'_>) -> Poll<(u64, Proposed)> {
         for at in 0..self.0.len() {
             if let Poll::Ready(proposed) = self.0[at].as_mut().poll(context) {
                 drop(self.0.remove(at));
@@ -58,8 +59,9 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         let inner = &self.0;
         let mut seen = LeadershipSeen::default();
         while inner.placement.stopped().is_none() {
+            let given_up = inner.shared.gives_up.count();
             let (term, leader, leads) = inner.placement.leadership();
-            let has_given_up = inner.shared.given_up.get() >= term;
+            let has_given_up = inner.shared.has_given_up(term);
             let now = inner.shared.host.now();
             if leads && !has_given_up {
                 if self.stream().is_none_or(|stream| stream.term() != term) {
@@ -80,7 +82,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
                     continue;
                 }
             }
-            inner.placement.leadership_changed(&mut seen).await;
+            first_of(inner.placement.leadership_changed(&mut seen), inner.shared.gives_up.more_than(given_up)).await;
         }
         self.lose();
         inner.shared.broker.follow_leader(inner.shared.number, None, inner.shared.host.now());
@@ -143,21 +145,20 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
                     let Some(entry) = stream.take_entry(self.held_below()) else { break };
                     let placement = self.0.placement.clone();
                     let term = stream.term();
-                    let over = in_flight.push(Box::pin(async move { placement.propose(entry).await })).await;
-                    if let Some(proposed) = over {
+                    let over = in_flight.push(Box::pin(async move { (term, placement.propose(entry).await) })).await;
+                    if let Some((term, proposed)) = over {
                         self.proposed(&proposed, term);
                     }
                 }
             }
             let next = std::future::poll_fn(|context| in_flight.poll_over(context));
             let arrival = shared.arrivals.more_than(count);
-            let term = stream.map_or(0, |stream| stream.term());
             let wait = first_of(next, arrival);
             let over = match until {
                 Some(until) => R::timeout(until, wait).await.ok().flatten(),
                 None => wait.await,
             };
-            if let Some(proposed) = over {
+            if let Some((term, proposed)) = over {
                 self.proposed(&proposed, term);
             }
         }
@@ -172,7 +173,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         };
         if self.stream().is_some_and(|stream| stream.term() == term) {
             tracing::warn!("placement {}: an entry of its queues wasn't taken: {text}", self.0.shared.number);
-            self.0.shared.given_up.set(term);
+            self.0.shared.give_up(term);
             self.lose();
         }
     }

@@ -1,6 +1,6 @@
 //! A placement's queues as the state machine of its entries.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -26,15 +26,31 @@ pub(super) struct QueuesShared<H> {
     pub number: PlacementNumber,
     /// The proposals, while this node leads.
     pub stream: RefCell<Option<Arc<PlacedStream>>>,
-    /// Happens with each entry.
-    pub entries: Happening,
     /// Happens when there may be something to propose.
     pub arrivals: Happening,
     /// The last term in which this node gave the leadership up.
-    pub given_up: std::cell::Cell<u64>,
+    given_up: Cell<u64>,
+    /// Happens when it gives one up: the engine doesn't know of that.
+    pub gives_up: Happening,
 }
 
 impl<H: Host> QueuesShared<H> {
+    pub(super) fn new(host: H, broker: Arc<Broker>, number: PlacementNumber) -> Self {
+        let (stream, arrivals) = (RefCell::default(), Happening::default());
+        Self { host, broker, number, stream, arrivals, given_up: Cell::new(0), gives_up: Happening::default() }
+    }
+
+    /// Gives up the leadership of this term: its queues lack something of what they proposed.
+    pub(super) fn give_up(&self, term: u64) {
+        self.given_up.set(term);
+        self.gives_up.happen();
+    }
+
+    /// Whether the leadership of this term was given up.
+    pub(super) fn has_given_up(&self, term: u64) -> bool {
+        self.given_up.get() >= term
+    }
+
     pub(super) fn id(&self) -> PlacementId {
         PlacementId(self.number.0)
     }
@@ -105,13 +121,12 @@ impl<H: MetadataHost> Machine for QueueMachine<H> {
                 match (stream, applied.sequence) {
                     (Some(stream), Some(sequence)) => stream.applied(sequence),
                     // An entry of this leadership was refused, since one before it was: what comes later lacks that.
-                    (Some(_), None) if commands.is_some() => shared.given_up.set(term),
+                    (Some(_), None) if commands.is_some() => shared.give_up(term),
                     _ => {}
                 }
             }
             Err(text) => shared.fail(&text),
         }
-        shared.entries.happen();
         Applied::default()
     }
 
@@ -142,7 +157,6 @@ impl<H: MetadataHost> Machine for QueueMachine<H> {
         shared.host.wait_until_durable(ticket);
         shared.broker.finish_placed(shared.number, ticket)?;
         tracing::info!("placement {}: its queues were completed by another member", shared.number);
-        shared.entries.happen();
         Ok(())
     }
 }

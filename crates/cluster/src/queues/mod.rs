@@ -7,7 +7,6 @@ mod leading;
 mod machine;
 mod promise;
 
-use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -20,7 +19,6 @@ use leveret_model::{MemberNumber, QueuePlacement};
 use openraft::AsyncRuntime;
 
 use self::machine::{QueueMachine, QueuesShared};
-use crate::event::Happening;
 use crate::flushes::NodeLog;
 use crate::metadata::{MetadataHost, member_of, replica_of};
 use crate::placement::{Placement, ReplicaStatus};
@@ -74,15 +72,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         made: Arc<QueuePlacement>,
         wake: Arc<dyn Fn() + Send + Sync>,
     ) -> Result<Self, StartError> {
-        let shared = Rc::new(QueuesShared {
-            host: host.clone(),
-            broker,
-            number: made.number,
-            stream: RefCell::default(),
-            entries: Happening::default(),
-            arrivals: Happening::default(),
-            given_up: Cell::new(0),
-        });
+        let shared = Rc::new(QueuesShared::new(host.clone(), broker, made.number));
         let id = (shared.id(), replica_of(member));
         let placement = Placement::start(settings, id, log, host, QueueMachine(shared.clone())).await?;
         let catch_up_bytes = settings.catch_up_bytes;
