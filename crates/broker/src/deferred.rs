@@ -23,7 +23,7 @@ use crate::history_copy::HistoryCopy;
 use crate::outbox::Wake;
 use crate::policy_walk::PolicyWalk;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
-use crate::streams::{StreamRef, Waiter};
+use crate::streams::{CommitStream, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::{Nanos, Now};
 use crate::turn_budget::DELETED_QUEUES;
@@ -400,7 +400,7 @@ impl Deferred {
     }
 
     /// Sets work aside until a stream has room again.
-    pub(crate) fn set_aside(self: &Arc<Self>, core: usize, full: &StreamRef, work: Work) {
+    pub(crate) fn set_aside(self: &Arc<Self>, core: usize, full: &dyn CommitStream, work: Work) {
         let stream = full.id();
         if self.keep_aside(core, stream, work) {
             // There is no room because of records that aren't durable yet.

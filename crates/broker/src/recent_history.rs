@@ -75,7 +75,7 @@ impl Broker {
         match unread {
             None if is_done => self.history_sent(copy),
             None => match full {
-                Some(full) => self.deferred.set_aside(core, &full, Work::History(copy)),
+                Some(full) => self.deferred.set_aside(core, &*full, Work::History(copy)),
                 None => self.deferred.copy_more(core, copy),
             },
             Some(from) => {
@@ -190,11 +190,7 @@ impl<'a> Letters<'a> {
         }
         let batch = Arc::new(self.builder.finish());
         self.waits.push(self.broker.hand_over(&self.queues, &batch, self.persistent, self.now).wait);
-        self.full = self
-            .queues
-            .iter()
-            .map(QueueRef::stream)
-            .find(|stream| !stream.has_room())
-            .map(|stream| StreamRef::clone(&stream));
+        self.full =
+            self.queues.iter().map(QueueRef::stream).find(|stream| !stream.has_room()).map(|stream| stream.shared());
     }
 }

@@ -260,6 +260,7 @@ impl Replay for Recovered {
 
 #[cfg(test)]
 mod tests {
+    use leveret_log::{Lane, MemoryDisk, NewChunk, Next, Options, Payload, Wait, recover};
     use leveret_message::chunk::{ChunkBuilder, stored_head};
     use leveret_model::{Arguments, Command, DeclareQueue, Permit};
     use leveret_queue::Departure;
@@ -326,5 +327,44 @@ mod tests {
         recovered.control(QUEUE, 99, &[]);
         let error = recovered.check().expect_err("neither is one").to_string();
         assert!(error.starts_with("log LogId(7), message 1: "), "{error}");
+    }
+
+    #[test]
+    fn chunks_alone_and_in_a_group_are_recovered() {
+        let disk = MemoryDisk::new();
+        let (mut log, _) = recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("a new log");
+        let mut builder = ChunkBuilder::new(16);
+        builder.push_entry(b"\0\0\0\x04data", 1).expect("it is small");
+        let small = builder.finish();
+        let (head, body) = (stored_head(&small), small.rest().clone());
+        let chunk = |first, messages| {
+            let payload = Payload { head: &head, body: Some(&body) };
+            NewChunk { log: QUEUE, first, messages, payload }
+        };
+        assert_eq!(log.append_chunk(&chunk(0, 3), Wait::Confirm, 0), 1);
+        let [committed, open] = [(); 2].map(|()| log.begin_group());
+        assert_eq!(log.append_chunk_in(committed, &chunk(3, 200), 0), 2);
+        assert_eq!(log.commit_group(committed, Wait::Confirm, 0), Some(3));
+        assert_eq!(log.append_chunk_in(open, &chunk(203, 9), 0), 4);
+        let mut now = 0;
+        while log.durable() < log.appended() {
+            now += 1_000_000;
+            while let Next::Run(id, job) = log.next_job(Lane::Commit, now) {
+                let done = job.run(&disk);
+                log.complete(id, done, now).expect("the disk works");
+            }
+        }
+        let found = log.plan_read(QUEUE, 0, 1 << 20).expect("it has messages").run(&disk).expect("the disk works");
+        let shape: Vec<_> = found.iter().map(|chunk| (chunk.number, chunk.messages)).collect();
+        assert_eq!(shape, [(0, 3), (3, 200), (203, 9)]);
+        assert!(found.iter().all(|chunk| chunk.payload[..] == *[&head[..], &body].concat()));
+        // The group that stayed open never was.
+        let mut recovered = Recovered::default();
+        let (_, report) = recover(&disk, Options::default(), &mut recovered, 0).expect("it is sound");
+        let ledger = &recovered.replica(QUEUE).expect("it has messages").ledger;
+        assert_eq!(
+            (report.withdrawn, ledger.len(), ledger.next(), ledger.bytes()),
+            (1, 203, 212, 2 * u64::from(small.chunk_bytes()))
+        );
     }
 }

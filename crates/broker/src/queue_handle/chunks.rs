@@ -17,7 +17,6 @@ use crate::group::Group;
 use crate::offered_chunk::{self, Numbered};
 use crate::planted::{Bug, is_planted};
 use crate::published::PublishedHere;
-use crate::streams::Record;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
 
@@ -98,7 +97,7 @@ impl QueueHandle {
         let offered = OfferedChunk { chunk, writer: writer.as_ref() };
         let count = u32::try_from(chunk.len()).expect("a chunk has at most 65,535 messages");
         let published = self.with(|queue, effects| {
-            let writer = writer.as_ref();
+            let (writer, log) = (writer.as_ref(), self.stream.log()?);
             let submission = match queue.stream_mut()?.submit_chunk(count, writer, now) {
                 // It came before the deletion was known: it counts as published later, when it would have found no stream.
                 None => {
@@ -119,7 +118,7 @@ impl QueueHandle {
             let written = self.is_written(queue) || is_planted(Bug::ConfirmChunkEarly) && !queue.awaits_group();
             let wait = if written { Wait::Written } else { Wait::Confirm };
             let at = (self.log_id, submission.first);
-            let (place, placement) = offered_chunk::append(&self.stream, at, chunk, wait);
+            let (place, placement) = offered_chunk::append(log, at, chunk, wait);
             self.last_record.set(place);
             queue.stream_mut()?.submitted_chunk(submission, offered, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
@@ -169,13 +168,13 @@ impl QueueHandle {
         let chunk = self.chunk_of(part);
         self.decode_early(&chunk);
         let published = self.with(|queue, effects| {
-            let Some(stream) = queue.stream_mut() else { return Some(none) };
+            let Some((stream, log)) = queue.stream_mut().zip(self.stream.log()) else { return Some(none) };
             let ChunkSubmission::Accepted(submission) = stream.submit_chunk(count, None, now)? else {
                 return Some(none);
             };
             let head = chunk.stored_head(submission.first);
             let record = offered_chunk::record(self.log_id, submission.first, &chunk, &head);
-            self.last_record.set(group.append(Record::Chunk(record)).place());
+            self.last_record.set(group.append_chunk(log, &record).place());
             let placement = Placement::In(group.place());
             stream.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), placement, now, effects);
             Some(PublishedIn { accepted: count, ticket: self.pending_ticket(queue) })

@@ -38,8 +38,7 @@ use crate::records::reason_of;
 use crate::replicas::queue_of;
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
-use crate::streams::{Apply, Record, StoreRef, StreamRef};
-use crate::streams::{CarriedOut, LateStream};
+use crate::streams::{Apply, CarriedOut, LateStream, Record, StoreRef};
 use crate::taps::Taps;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
@@ -54,6 +53,7 @@ mod ledger_ref;
 mod logged;
 mod policies;
 mod queue_ref;
+mod queue_stream;
 mod replicated;
 mod set_aside;
 mod shown;
@@ -77,6 +77,7 @@ pub use ledger_ref::LedgerQueueRef;
 pub use leveret_queue::NoConsumer;
 pub(crate) use queue_ref::{Kept, crashed};
 pub use queue_ref::{QueueKey, QueueRef, StreamOf};
+pub use queue_stream::QueueStream;
 pub use stream_ref::StreamQueueRef;
 
 /// Maximum number of runs in one record of the log, so that it doesn't exceed the largest record.
@@ -98,7 +99,7 @@ pub(crate) struct QueueHandle {
     last_record: LatestPlace,
     durability: Durability,
     /// The stream that its records are appended to.
-    stream: StreamRef,
+    stream: QueueStream,
     /// The log that has its messages.
     store: StoreRef,
     pub(crate) reads: Arc<Reads>,
@@ -138,7 +139,8 @@ impl QueueHandle {
         let is_logged = info.durability(services.durability) != Durability::Memory || !replica.ledger.is_empty();
         let surroundings = Self::surroundings(services);
         let queue = Queue::new(effective.options(&info).clone(), is_logged, replica, surroundings, now);
-        let at = services.streams.of(&info);
+        let log = services.streams.of(&info);
+        let at = (QueueStream::Log(log.clone()), log as StoreRef);
         Self::with_machine(info, effective, queue, services, at)
     }
 
@@ -156,7 +158,7 @@ impl QueueHandle {
         effective: EffectiveQueue,
         queue: Queue,
         services: &Services,
-        (stream, store): (StreamRef, StoreRef),
+        (stream, store): (QueueStream, StoreRef),
     ) -> LocalQueue {
         let log_id = LogId(info.id.0);
         let Services { reads, deferred, shared, taps, .. } = services.clone();
@@ -199,7 +201,7 @@ impl QueueHandle {
     }
 
     /// The commit stream that it belongs to.
-    pub(crate) fn stream(&self) -> &StreamRef {
+    pub(crate) fn stream(&self) -> &QueueStream {
         &self.stream
     }
 
@@ -434,18 +436,16 @@ impl QueueHandle {
             let wait = if written { Wait::Written } else { Wait::Confirm };
             let place = is_logged.then(|| {
                 let (log, first, part) = (self.log_id, submission.first, part.first(submission.accepted));
-                let ticket = match shared {
+                let ticket = match shared.zip(self.stream.log()) {
                     None => self.stream.append(Record::Messages { log, first, part, instead: None }, wait),
-                    Some(shared) => {
+                    Some((shared, to)) => {
                         let payload = &encode_reference(part, shared, self.has_priorities());
                         let messages = u16::try_from(part.count).expect("a batch holds fewer messages");
-                        self.stream.append(Record::References(JointRecord { log, first, messages, payload }), wait)
+                        queue.references_mut().add(first, u64::from(part.count), shared);
+                        referred = part.count;
+                        to.append_references(&JointRecord { log, first, messages, payload }, wait)
                     }
                 };
-                if let Some(shared) = shared {
-                    queue.references_mut().add(first, u64::from(part.count), shared);
-                    referred = part.count;
-                }
                 self.last_record.set(ticket.place());
                 ticket.place()
             });
@@ -830,7 +830,7 @@ impl QueueHandle {
         self.deferred.forget(self);
         self.reads.dead_letters_left();
         // Dead letters in flight are gone with the queue, which is durable.
-        self.moves.all().into_iter().for_each(|waiting| waiting.moved(Place::NOTHING, &self.stream));
+        self.moves.all().into_iter().for_each(|waiting| waiting.moved(Place::NOTHING, &*self.stream));
         self.tell_watchers();
         if self.info.is_logged() {
             self.store.forget(self.log_id);
