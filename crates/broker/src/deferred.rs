@@ -433,7 +433,11 @@ impl Deferred {
                 Work::Refused(refused) => waiting.refused.push_front(refused),
                 Work::Moving(moving) => waiting.moving.push_front(moving),
                 Work::History(copy) => waiting.histories.push_front(copy),
-                _ => unreachable!("it needs no room"),
+                // These need no room: see `needs_room_of`.
+                Work::Ended(ended) => waiting.ended.push_front(ended),
+                Work::Deleted(deleted) => waiting.deleted.extend(deleted),
+                Work::Asked(question) => waiting.asked.push_front(question),
+                Work::Policies => {}
             }
         }
         if let Some(open) = open {
