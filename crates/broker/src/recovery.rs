@@ -179,13 +179,6 @@ impl Recovered {
         Ok(())
     }
 
-    /// Takes back a record of messages whose group was never committed.
-    fn take_back(&mut self, log: LogId, record: QueueRecord<'_>) {
-        if let Some(replica) = self.queues.get_mut(&log) {
-            replica.withdraw(record);
-        }
-    }
-
     fn fail(&mut self, error: RecoveryError) {
         self.error.get_or_insert(error);
     }
@@ -236,12 +229,16 @@ impl Replay for Recovered {
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
-        self.take_back(log, QueueRecord::Message { number, payload });
+        if let Some(replica) = self.queues.get_mut(&log) {
+            replica.withdraw_message(number, payload);
+        }
     }
 
     fn withdraw_chunk(&mut self, record: JointRecord<'_>) {
         let JointRecord { log, first, messages, payload } = record;
-        self.take_back(log, QueueRecord::Chunk { first, messages, payload });
+        if let Some(replica) = self.queues.get_mut(&log) {
+            replica.withdraw_chunk(first, messages, payload);
+        }
     }
 
     fn owned(&self, first: LogId, last: LogId) -> Vec<LogId> {
