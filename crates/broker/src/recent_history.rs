@@ -18,7 +18,6 @@ use crate::history_copy::HistoryCopy;
 use crate::log_lines::category;
 use crate::planted::{Bug, is_planted};
 use crate::queue_handle::QueueRef;
-use crate::reads::Purpose;
 use crate::registry::Snapshot;
 use crate::route::RouteQueues;
 use crate::streams::StreamRef;
@@ -93,7 +92,7 @@ impl Broker {
                     }
                     deferred.copy_history(copy);
                 };
-                queue.read(from, Purpose::Peeking(Arc::new(read)));
+                queue.peek(from, Arc::new(read));
             }
         }
     }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::Wait;
-use leveret_message::BatchPart;
 use leveret_message::chunk::SharedChunk;
+use leveret_message::{Batch, BatchPart};
 use leveret_model::Durability;
 use leveret_queue::{
-    ChunkSubmission, ChunkTurn, ConsumerId, KeptOffset, OfferedChunk, Place, Placement, PublishSlot, Queue, StoredRead,
-    StreamStart, TakenChunk, TurnEnd, Watermarks,
+    ChunkPlacement, ChunkSubmission, ChunkTurn, ConsumerId, KeptOffset, OfferedChunk, Place, PublishSlot, Queue,
+    StreamRead, StreamStart, TakenChunk, TurnEnd, Watermarks,
 };
 
 use super::{PublishedIn, QueueHandle};
@@ -175,7 +175,7 @@ impl QueueHandle {
             let head = chunk.stored_head(submission.first);
             let record = offered_chunk::record(self.log_id, submission.first, &chunk, &head);
             self.last_record.set(group.append_chunk(log, &record).place());
-            let placement = Placement::In(group.place());
+            let placement = ChunkPlacement::In(group.place());
             stream.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), placement, now, effects);
             Some(PublishedIn { accepted: count, ticket: self.pending_ticket(queue) })
         });
@@ -208,8 +208,13 @@ impl QueueHandle {
         taken.unwrap_or(ChunkTurn { end: TurnEnd::Done, committed: 0 })
     }
 
+    /// Passes on messages of stored chunks that were requested.
+    pub(crate) fn loaded_of_stream(self: &Arc<Self>, read: StreamRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
+        self.with_stream(|queue, effects| queue.loaded(read, runs, now, effects));
+    }
+
     /// Passes on stored chunks that were requested.
-    pub(crate) fn loaded_chunks(self: &Arc<Self>, read: StoredRead, chunks: Vec<(u64, Arc<SharedChunk>)>, now: Nanos) {
+    pub(crate) fn loaded_chunks(self: &Arc<Self>, read: StreamRead, chunks: Vec<(u64, Arc<SharedChunk>)>, now: Nanos) {
         self.with_stream(|queue, effects| queue.loaded_chunks(read, chunks, now, effects));
     }
 

@@ -33,7 +33,7 @@ use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::published::{NotTaken, PublishedHere};
 use crate::queue_metrics::OwnPlace;
-use crate::reads::{Purpose, Reads};
+use crate::reads::{ChunksFor, MessagesFor, Purpose, Reads};
 use crate::records::reason_of;
 use crate::replicas::queue_of;
 use crate::services::Services;
@@ -288,10 +288,14 @@ impl QueueHandle {
         self.count_dropped(Death::Expired, &rare.expired);
         self.count_dropped(Death::DeliveryLimit, &rare.over_limit);
         for (reader, from) in rare.own_reads {
-            self.reads.request(self.clone(), from, Purpose::Own(reader));
+            let purpose = match self.is_stream() {
+                true => Purpose::Chunks(ChunksFor::Reader(reader)),
+                false => Purpose::Messages(MessagesFor::Own(reader)),
+            };
+            self.reads.request(self.clone(), from, purpose);
         }
         if let Some(from) = rare.read_dead {
-            self.reads.request(self.clone(), from, Purpose::DeadLetters(rare.dead_numbers));
+            self.reads.request(self.clone(), from, Purpose::Messages(MessagesFor::DeadLetters(rare.dead_numbers)));
         }
         if !rare.ended.is_empty() {
             self.deferred.tell(self, rare.ended);
@@ -334,7 +338,7 @@ impl QueueHandle {
         }
         effects.fire();
         if let Some((from, numbers)) = effects.take_read() {
-            self.reads.request(self.clone(), from, Purpose::Delivery(numbers));
+            self.reads.request(self.clone(), from, Purpose::Messages(MessagesFor::Delivery(numbers)));
         }
         if !effects.deadlines.is_none() {
             self.deferred.at(effects.deadlines, self);
@@ -791,7 +795,7 @@ impl QueueHandle {
 
     /// Passes on stored messages that were requested.
     pub(crate) fn loaded(self: &Arc<Self>, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
-        self.with(|queue, effects| queue.loaded(read, runs, now, effects));
+        self.with_ledger(|queue, effects| queue.loaded(read, runs, now, effects));
     }
 
     /// The chunks that a reader of a stream wants to be read.

@@ -49,7 +49,7 @@ use crate::placed::PlacedQueue;
 use crate::publish_origin::PublishOrigin;
 use crate::published::PublishedHere;
 use crate::questions::Ask;
-use crate::reads::Purpose;
+use crate::reads::{ChunksFor, MessagesFor, Peek, Purpose};
 use crate::remote::{AwayQueue, CallKind};
 use crate::services::Services;
 use crate::settlement::Settlement;
@@ -705,8 +705,12 @@ impl QueueRef {
         self.kept
     }
 
-    /// Reads stored messages from number `from` on.
-    pub(crate) fn read(&self, from: u64, purpose: Purpose) {
+    /// Reads stored messages from number `from` on, without changing anything.
+    pub(crate) fn peek(&self, from: u64, peek: Peek) {
+        let purpose = match self.is_stream() {
+            true => Purpose::Chunks(ChunksFor::Peeking(peek)),
+            false => Purpose::Messages(MessagesFor::Peeking(peek)),
+        };
         pass!(self, queue => queue.request_read(from, purpose));
     }
 }
