@@ -21,7 +21,7 @@ use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
 
 /// The outcome of one offer of a chunk.
-enum Offer {
+enum Offer<'a> {
     /// It was accepted as a whole or not at all.
     Taken(PublishedHere),
     /// Nothing was done: messages of its publisher up to this number were published before.
@@ -30,6 +30,8 @@ enum Offer {
         last: u64,
         /// The place that a confirm of these messages waits for.
         awaited: Awaited,
+        /// The name and the numbers that they were offered with: messages without can't be behind.
+        numbered: Numbered<'a>,
     },
 }
 
@@ -56,12 +58,9 @@ impl QueueHandle {
         now: Nanos,
     ) -> PublishedHere {
         let count = u32::try_from(chunk.len()).expect("a chunk has at most 65,535 messages");
-        let published = match (self.offer_chunk(chunk, numbered, now), numbered) {
-            (Offer::Taken(published), _) => published,
-            (Offer::Behind { last, awaited }, Some(numbered)) => {
-                self.publish_rest(chunk, numbered, (last, awaited), now)
-            }
-            (Offer::Behind { .. }, None) => unreachable!("only named publishers number their messages"),
+        let published = match self.offer_chunk(chunk, numbered, now) {
+            Offer::Taken(published) => published,
+            Offer::Behind { last, awaited, numbered } => self.publish_rest(chunk, numbered, (last, awaited), now),
         };
         // Messages that were left out are there already.
         PublishedHere { accepted: if published.accepted == 0 { 0 } else { count }, ..published }
@@ -86,12 +85,17 @@ impl QueueHandle {
             };
             match self.offer_chunk(&Arc::new(rest), Some(Numbered { numbers: &numbers, ..numbered }), now) {
                 Offer::Taken(published) => return published,
-                Offer::Behind { last: further, awaited: later } => (last, awaited) = (further, later),
+                Offer::Behind { last: further, awaited: later, .. } => (last, awaited) = (further, later),
             }
         }
     }
 
-    fn offer_chunk(self: &Arc<Self>, chunk: &Arc<SharedChunk>, numbered: Option<Numbered<'_>>, now: Nanos) -> Offer {
+    fn offer_chunk<'a>(
+        self: &Arc<Self>,
+        chunk: &Arc<SharedChunk>,
+        numbered: Option<Numbered<'a>>,
+        now: Nanos,
+    ) -> Offer<'a> {
         self.decode_early(chunk);
         let writer = numbered.map(Numbered::run);
         let offered = OfferedChunk { chunk, writer: writer.as_ref() };
@@ -111,7 +115,7 @@ impl QueueHandle {
                         true => Awaited::default(),
                         false => self.awaited_by(queue, self.is_written(queue)),
                     };
-                    return Some(Offer::Behind { last, awaited });
+                    return Some(Offer::Behind { last, awaited, numbered: numbered? });
                 }
                 Some(ChunkSubmission::Accepted(submission)) => submission,
             };
