@@ -1,4 +1,4 @@
-//! What `.ci/not-run.awk` makes of a run with tests that can't be run here.
+//! `.ci/not-run.awk` on a run with tests that can't be run here.
 
 use std::fs;
 use std::path::Path;

@@ -6,7 +6,8 @@ use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 
 use crate::broker::Broker;
 use crate::deferred::Work;
-use crate::queue_handle::{QueueRef, QueueStream};
+use crate::queue_handle::QueueRef;
+use crate::queue_stream::QueueStream;
 use crate::streams::CommitStream;
 use crate::time::Now;
 

@@ -16,7 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use leveret_log::{GroupId, NewChunk, Wait};
 use leveret_queue::{GroupPlace, Place};
 
-use crate::queue_handle::{LocalQueue, QueueStream, Waiting};
+use crate::queue_handle::{LocalQueue, Waiting};
+use crate::queue_stream::QueueStream;
 use crate::remote::Lane;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{LocalStream, Record};

@@ -73,7 +73,7 @@ pub struct EnabledPlugins {
 }
 
 impl EnabledPlugins {
-    /// Those that a file lists.
+    /// The plugins that a file lists.
     pub(crate) fn of(listed: BTreeSet<String>) -> Self {
         Self { listed: Some(listed) }
     }

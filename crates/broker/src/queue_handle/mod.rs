@@ -53,7 +53,6 @@ mod ledger_ref;
 mod logged;
 mod policies;
 mod queue_ref;
-mod queue_stream;
 mod replicated;
 mod set_aside;
 mod shown;
@@ -70,6 +69,7 @@ pub use crate::questions::{
     Aside, Ask, ConsumerState, CountOf, Counts, HeadTimestamp, KeptOffsetOf, ParkedEnds, Peek, PeekAside, QueueAnswer,
     QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, StreamEnd, StreamEnds, WriterSequence,
 };
+pub use crate::queue_stream::QueueStream;
 pub(crate) use checkpoint::LiveAnswer;
 pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;
@@ -77,7 +77,6 @@ pub use ledger_ref::LedgerQueueRef;
 pub use leveret_queue::NoConsumer;
 pub(crate) use queue_ref::{Kept, crashed};
 pub use queue_ref::{QueueKey, QueueRef, StreamOf};
-pub use queue_stream::QueueStream;
 pub use stream_ref::StreamQueueRef;
 
 /// Maximum number of runs in one record of the log, so that it doesn't exceed the largest record.

@@ -39,7 +39,6 @@ use leveret_queue::{
     Taken, TurnEnd, Unsent, WaitReason,
 };
 
-use super::queue_stream::QueueStream;
 use super::{Audience, LocalQueue, NoConsumer, Published, Reason, RefusalReason};
 use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
@@ -49,6 +48,7 @@ use crate::placed::PlacedQueue;
 use crate::publish_origin::PublishOrigin;
 use crate::published::PublishedHere;
 use crate::questions::Ask;
+use crate::queue_stream::QueueStream;
 use crate::reads::{ChunksFor, MessagesFor, Peek, Purpose};
 use crate::remote::{AwayQueue, CallKind};
 use crate::services::Services;

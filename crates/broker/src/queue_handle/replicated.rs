@@ -6,9 +6,10 @@ use leveret_message::BatchPart;
 use leveret_model::{EffectiveQueue, Queue as QueueInfo};
 use leveret_queue::{Effects, Queue, Replica};
 
-use super::{Audience, LocalQueue, QueueHandle, QueueStream};
+use super::{Audience, LocalQueue, QueueHandle};
 use crate::publish_origin::{self, OriginTurn, PublishOrigin};
 use crate::published::PublishedHere;
+use crate::queue_stream::QueueStream;
 use crate::replicas::PlacedStream;
 use crate::services::Services;
 use crate::streams::StoreRef;
