@@ -280,10 +280,8 @@ impl Ledger {
     pub fn publish(
         &mut self,
         publisher: u64,
-        exchange: &str,
-        key: &str,
-        length: usize,
-        persistent: bool,
+        (exchange, key): (&str, &str),
+        (length, persistent): (usize, bool),
         at: Stamp,
     ) -> MessageId {
         let id = self.messages.len() as MessageId;

@@ -83,7 +83,7 @@ mod tests {
     /// of another one.
     fn judge(sightings: &[(u64, MessageId)]) -> Option<Check> {
         let mut ledger = Ledger::default();
-        (0..6).for_each(|id| _ = ledger.publish(id % 2, "", "s", 8, true, 0));
+        (0..6).for_each(|id| _ = ledger.publish(id % 2, ("", "s"), (8, true), 0));
         let mut seen = Sightings::default();
         let mut note =
             |(offset, id): &(u64, MessageId)| seen.note("s", *offset, &ledger.messages[*id as usize], 1).err();

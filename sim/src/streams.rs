@@ -464,7 +464,7 @@ mod tests {
 
     /// A stream in which a life begins with new messages at these offsets, before 9.
     fn began_with(ledger: &mut Ledger, offsets: &[u64]) -> Book {
-        let ids: Vec<_> = offsets.iter().map(|_| ledger.publish(1, "", "s", 8, true, 0)).collect();
+        let ids: Vec<_> = offsets.iter().map(|_| ledger.publish(1, ("", "s"), (8, true), 0)).collect();
         let messages = ids.iter().map(|id| &ledger.messages[*id as usize]);
         let mut book = Book::default();
         book.rebase("s", offsets.iter().copied().zip(messages), 9).expect("they are in order");

@@ -244,7 +244,7 @@ mod tests {
     fn with_transaction() -> Ledger {
         let mut ledger = Ledger::default();
         ledger.note(Object::Queue("q".to_owned()), 0, Presence::Present);
-        let id = ledger.publish(1, "", "q", 8, true, 1);
+        let id = ledger.publish(1, ("", "q"), (8, true), 1);
         ledger.withhold(id);
         ledger
     }

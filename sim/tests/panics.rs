@@ -3,8 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use leveret_broker::streams::Record;
-use leveret_log::LogId;
+use leveret_log::{GroupId, Wait};
 use leveret_sim::amqp091::script::{CHANNEL, Script};
 use leveret_sim::disk::SimDisk;
 use leveret_sim::world::{World, small_log};
@@ -38,9 +37,9 @@ fn a_panic_in_the_log_stops_the_node_without_another_confirm() {
         Publication::to_queue(b"q", b"a message").with(&leveret_sim::body::properties(1, true)).mandatory(),
     );
     let stream = world.broker.streams.local().clone();
-    // A caller's mistake: a group has messages and settles only.
-    let record = Record::Control { log: LogId(77), kind: 1, payload: b"" };
-    let result = catch_unwind(AssertUnwindSafe(|| stream.append_in(&mut None, record)));
+    // A caller's mistake: there is no such group.
+    let log = world.broker.streams.log().clone();
+    let result = catch_unwind(AssertUnwindSafe(|| log.commit_group(GroupId::of_stream(77), Wait::Confirm)));
     assert!(result.is_err());
     let durable = stream.watermarks().durable;
     let reason = stopped(&mut world);

@@ -484,7 +484,7 @@ impl World {
         let queue = self.random.below(2) as usize;
         let Some(transaction) = &mut self.transaction else {
             let Some(Leader { at, .. }) = self.leader else { return };
-            let group = Group::new(&self.members[at].queue(queue).stream());
+            let group = Group::new(self.members[at].queue(queue).stream().id());
             self.transaction = Some(Transaction { at, group, numbers: Vec::new(), left: 1 + self.random.below(5) });
             return;
         };

@@ -135,7 +135,7 @@ impl Broker {
         }
         if !moving.is_elsewhere {
             if let Some(full) = moving.full_elsewhere() {
-                return self.deferred.set_aside(core, &full, Work::Moving(moving));
+                return self.deferred.set_aside(core, &*full, Work::Moving(moving));
             }
             moving.is_elsewhere = true;
             let wait = self.publish_elsewhere(&mut moving, now);
@@ -156,7 +156,7 @@ impl Broker {
                 }
             }
         }
-        let mut group = moving.group.take().unwrap_or_else(|| Group::new(moving.queue.stream()));
+        let mut group = moving.group.take().unwrap_or_else(|| Group::new(moving.queue.stream().id()));
         match self.reach_targets(&mut moving, &mut group, &mut budget, now) {
             true => self.end_move(moving, group, now),
             false => {
@@ -539,10 +539,7 @@ impl Moving {
     fn full_elsewhere(&self) -> Option<StreamRef> {
         let here = self.queue.stream().id();
         let targets = self.runs.iter().flat_map(|(targets, ..)| targets).map(QueueRef::stream);
-        targets
-            .filter(|stream| stream.id() != here)
-            .find(|stream| !stream.has_room())
-            .map(|stream| StreamRef::clone(&stream))
+        targets.filter(|stream| stream.id() != here).find(|stream| !stream.has_room()).map(|stream| stream.shared())
     }
 
     /// The targets in other streams have answered. `None` if it doesn't go on: a stream left that had targets of its dead letters.

@@ -23,7 +23,7 @@ use crate::history_copy::HistoryCopy;
 use crate::outbox::Wake;
 use crate::policy_walk::PolicyWalk;
 use crate::queue_handle::{LocalQueue, QueueHandle, QueueRef};
-use crate::streams::{StreamRef, Waiter};
+use crate::streams::{CommitStream, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::{Nanos, Now};
 use crate::turn_budget::DELETED_QUEUES;
@@ -400,7 +400,7 @@ impl Deferred {
     }
 
     /// Sets work aside until a stream has room again.
-    pub(crate) fn set_aside(self: &Arc<Self>, core: usize, full: &StreamRef, work: Work) {
+    pub(crate) fn set_aside(self: &Arc<Self>, core: usize, full: &dyn CommitStream, work: Work) {
         let stream = full.id();
         if self.keep_aside(core, stream, work) {
             // There is no room because of records that aren't durable yet.
@@ -433,7 +433,11 @@ impl Deferred {
                 Work::Refused(refused) => waiting.refused.push_front(refused),
                 Work::Moving(moving) => waiting.moving.push_front(moving),
                 Work::History(copy) => waiting.histories.push_front(copy),
-                _ => unreachable!("it needs no room"),
+                // These need no room: see `needs_room_of`.
+                Work::Ended(ended) => waiting.ended.push_front(ended),
+                Work::Deleted(deleted) => waiting.deleted.extend(deleted),
+                Work::Asked(question) => waiting.asked.push_front(question),
+                Work::Policies => {}
             }
         }
         if let Some(open) = open {

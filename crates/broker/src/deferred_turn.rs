@@ -7,7 +7,8 @@ use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use crate::broker::Broker;
 use crate::deferred::Work;
 use crate::queue_handle::QueueRef;
-use crate::streams::StreamRef;
+use crate::queue_stream::QueueStream;
+use crate::streams::CommitStream;
 use crate::time::Now;
 
 impl Broker {
@@ -21,10 +22,10 @@ impl Broker {
         }
         let work = self.deferred.next(core, TURN_MESSAGES_MAX, now.monotonic);
         let stream = work.as_ref().and_then(Work::needs_room_of).map(|queue| queue.stream());
-        let is_full = |stream: &StreamRef| !stream.has_room() || self.deferred.is_set_aside(core, stream.id());
-        let full = stream.cloned().filter(is_full);
+        let is_full = |stream: &dyn CommitStream| !stream.has_room() || self.deferred.is_set_aside(core, stream.id());
+        let full = stream.filter(|stream| is_full(&***stream)).map(QueueStream::shared);
         match work {
-            Some(work) if let Some(full) = full => self.deferred.set_aside(core, &full, work),
+            Some(work) if let Some(full) = full => self.deferred.set_aside(core, &*full, work),
             Some(Work::DeadLetters(queue)) => {
                 self.move_dead_letters(core, &queue, now);
                 self.reads.dead_letters_left();

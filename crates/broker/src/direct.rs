@@ -18,7 +18,6 @@ use crate::headers::MessageHeaders;
 use crate::own_messages::Offered;
 use crate::protocol::{Encoded, Spoken};
 use crate::queue_handle::{LedgerQueueRef, QueueRef};
-use crate::reads::Purpose;
 use crate::route::{self, Publisher};
 use crate::settlement::Settlement;
 use crate::taps::Tapped;
@@ -263,7 +262,7 @@ impl Broker {
         from: u64,
         read: impl Fn(Result<Vec<(u64, Arc<Batch>)>, String>) + Send + Sync + 'static,
     ) {
-        queue.read(from, Purpose::Peeking(Arc::new(read)));
+        queue.peek(from, Arc::new(read));
     }
 
     /// The properties of a copy, as lists of messages show them.

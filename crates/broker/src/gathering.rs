@@ -17,9 +17,18 @@ use crate::streams::StoreRef;
 /// Number of bytes that one read requests.
 pub const READ_BYTES: usize = 256 << 10;
 
-/// The purpose of a read.
+/// The purpose of a read, by what is read.
 #[derive(Clone)]
 pub enum Purpose {
+    /// Messages of a queue that isn't a stream.
+    Messages(MessagesFor),
+    /// Chunks of a stream.
+    Chunks(ChunksFor),
+}
+
+/// The purpose of a read of messages.
+#[derive(Clone)]
+pub enum MessagesFor {
     /// To be delivered: these numbers only, if there are some, see [`leveret_queue::RareEffects::read_numbers`].
     Delivery(Vec<(u64, u64)>),
     /// For this consumer alone, which browses, or fetches deferred messages.
@@ -28,7 +37,16 @@ pub enum Purpose {
     DeadLetters(Vec<(u64, u64)>),
     /// To be passed to this function.
     Peeking(Peek),
-    /// Chunks of a stream that were searched, for this function.
+}
+
+/// The purpose of a read of chunks.
+#[derive(Clone)]
+pub enum ChunksFor {
+    /// For this reader alone.
+    Reader(ConsumerId),
+    /// To be passed to this function, as messages.
+    Peeking(Peek),
+    /// To be searched, for this function.
     Searching(Box<Scan>, PassFound),
 }
 
@@ -85,7 +103,7 @@ impl Ahead {
 /// A read of a queue's messages, some of which are stored in its own log and some in the shared one.
 struct Gathering<'a> {
     queue: &'a dyn ReadOwner,
-    purpose: &'a Purpose,
+    purpose: &'a MessagesFor,
     bodies: &'a Arc<Bodies>,
     disk: &'a dyn Disk,
     own: Ahead,
@@ -98,13 +116,13 @@ struct Gathering<'a> {
 pub(crate) fn stored(
     queue: &dyn ReadOwner,
     mut from: u64,
-    purpose: &Purpose,
+    purpose: &MessagesFor,
     bodies: &Arc<Bodies>,
     disk: &dyn Disk,
 ) -> Result<Vec<Stored>, String> {
     let (own, shared) = (Ahead::of(queue.log_id()), Ahead::of(LogId::SHARED));
     let mut gathering = Gathering { queue, purpose, bodies, disk, own, shared, found: Vec::new(), bytes: 0 };
-    if let Purpose::Delivery(numbers) | Purpose::DeadLetters(numbers) = purpose
+    if let MessagesFor::Delivery(numbers) | MessagesFor::DeadLetters(numbers) = purpose
         && !numbers.is_empty()
     {
         return match gathering.only(numbers) {
@@ -209,9 +227,9 @@ impl Gathering<'_> {
         }
         let body = match self.purpose {
             // Pieces are read later, when there is room for them. Whether the file exists is checked now.
-            Purpose::Delivery(_) => pin.open(self.disk, self.queue.log_id()).map(|_| Body::in_file(&pin, None)),
+            MessagesFor::Delivery(_) => pin.open(self.disk, self.queue.log_id()).map(|_| Body::in_file(&pin, None)),
             // Its consumer may have a filter, which looks at the fields.
-            Purpose::Own(_) => {
+            MessagesFor::Own(_) => {
                 let fields = match stored::is_amqp10(&payload) {
                     true => pin.fields(self.disk, self.queue.log_id()),
                     false => pin.open(self.disk, self.queue.log_id()).map(|_| Bytes::new()),
@@ -220,7 +238,7 @@ impl Gathering<'_> {
                 fields.map(|fields| Body::in_file(&pin, Some(fields)))
             }
             // They are copied to the logs of other queues, or shown as a whole.
-            Purpose::DeadLetters(_) | Purpose::Peeking(_) | Purpose::Searching(..) => {
+            MessagesFor::DeadLetters(_) | MessagesFor::Peeking(_) => {
                 pin.read(self.disk, self.queue.log_id()).map(Body::Read)
             }
         };

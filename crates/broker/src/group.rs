@@ -13,18 +13,21 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leveret_log::{GroupId, Wait};
+use leveret_log::{GroupId, NewChunk, Wait};
 use leveret_queue::{GroupPlace, Place};
 
 use crate::queue_handle::{LocalQueue, Waiting};
+use crate::queue_stream::QueueStream;
 use crate::remote::Lane;
 use crate::shared_messages::SharedMessages;
-use crate::streams::{Record, StreamRef};
+use crate::streams::{LocalStream, Record};
 use crate::ticket::{StreamId, Ticket};
 
 /// An open group, begun by a caller that has checked that the stream has room.
 pub struct Group {
-    stream: StreamRef,
+    stream: StreamId,
+    /// The same as the one that its records are appended to; `None` before the first.
+    records: Option<QueueStream>,
     /// Its id; `None` before the first record.
     id: Option<GroupId>,
     place: Arc<GroupPlace>,
@@ -40,9 +43,10 @@ pub struct Group {
 
 impl Group {
     /// An empty group of this stream.
-    pub fn new(stream: &StreamRef) -> Self {
+    pub fn new(stream: StreamId) -> Self {
         Self {
-            stream: stream.clone(),
+            stream,
+            records: None,
             id: None,
             place: Arc::default(),
             moving: Vec::new(),
@@ -53,13 +57,20 @@ impl Group {
     }
 
     /// The stream that it belongs to.
-    pub fn stream(&self) -> &StreamRef {
-        &self.stream
+    pub fn stream(&self) -> StreamId {
+        self.stream
     }
 
-    /// Appends a record as part of it.
-    pub(crate) fn append(&mut self, record: Record<'_>) -> Ticket {
-        self.stream.append_in(&mut self.id, record)
+    /// Appends a record of a queue with this stream as part of it.
+    pub(crate) fn append(&mut self, to: &QueueStream, record: Record<'_>) -> Ticket {
+        self.records.get_or_insert_with(|| to.clone());
+        to.append_in(&mut self.id, record)
+    }
+
+    /// Appends a chunk of a stream with this log as part of it.
+    pub(crate) fn append_chunk(&mut self, to: &Arc<LocalStream>, chunk: &NewChunk<'_>) -> Ticket {
+        self.records.get_or_insert_with(|| QueueStream::Log(to.clone()));
+        to.append_chunk_in(&mut self.id, chunk)
     }
 
     /// Its number on a lane; `None` if it was begun on another one, whose link has ended since.
@@ -95,9 +106,9 @@ impl Group {
     fn commit_records(&mut self, wait: Wait) -> Ticket {
         let ticket = match self.away.take() {
             Some((lane, number)) => Some(lane.commit(number)),
-            None => self.id.take().and_then(|id| self.stream.commit_group(id, wait)),
+            None => self.records.as_ref().zip(self.id.take()).and_then(|(stream, id)| stream.commit_group(id, wait)),
         };
-        let ticket = ticket.unwrap_or(Ticket::new(self.stream.id(), Place::NOTHING));
+        let ticket = ticket.unwrap_or(Ticket::new(self.stream, Place::NOTHING));
         self.place.close(ticket.place());
         for (shared, first, last) in std::mem::take(&mut self.released) {
             shared.release(first, last);
@@ -114,7 +125,9 @@ impl Drop for Group {
     fn drop(&mut self) {
         if self.id.is_some() || self.away.is_some() || !self.moving.is_empty() {
             self.commit_records(Wait::Lazy);
-            self.stream.announce();
+            if let Some(stream) = &self.records {
+                stream.announce();
+            }
         }
     }
 }

@@ -63,6 +63,7 @@ mod publisher_sequence;
 mod questions;
 pub mod queue_handle;
 pub mod queue_metrics;
+mod queue_stream;
 pub mod quota;
 pub mod reads;
 mod recent_history;

@@ -7,7 +7,7 @@ use leveret_queue::{GroupPlace, LatestPlace, Place};
 use parking_lot::Mutex;
 
 use crate::outbox::{Event, Outbox};
-use crate::streams::{StreamRef, Waiter};
+use crate::streams::{CommitStream, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::wait_for::WaitFor;
 
@@ -31,7 +31,7 @@ pub(crate) struct Waiting {
 
 impl Waiting {
     /// The groups of the moves are written up to `place` of the queue's stream.
-    pub(crate) fn moved(self, place: Place, stream: &StreamRef) {
+    pub(crate) fn moved(self, place: Place, stream: &dyn CommitStream) {
         self.group.close(place);
         let awaited = Awaited::durable(Ticket::new(stream.id(), place));
         stream.notify(awaited, Waiter::Connection(self.outbox));

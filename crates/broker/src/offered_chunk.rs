@@ -7,10 +7,10 @@ use leveret_message::BatchPart;
 use leveret_message::chunk::{
     CHECKSUM_BYTES, ChunkBuilder, ChunkWriter, Entries, Entry, HEADER_BYTES, SharedChunk, complete_joined, join_stored,
 };
-use leveret_queue::{Place, Placement, PublishingIds, WriterRun};
+use leveret_queue::{ChunkPlacement, Place, PublishingIds, WriterRun};
 
 use crate::planted::{Bug, is_planted};
-use crate::streams::{Record, StreamRef};
+use crate::streams::LocalStream;
 
 /// The first bytes of a chunk as it is stored.
 pub(crate) type StoredHead = [u8; CHECKSUM_BYTES + HEADER_BYTES];
@@ -97,20 +97,20 @@ impl JoinChunks for Joins {
 
 /// Appends a chunk to its stream's log. Returns the place of its record, and its placement for the queue.
 pub(crate) fn append(
-    stream: &StreamRef,
+    to: &LocalStream,
     (log, first): (LogId, u64),
     chunk: &SharedChunk,
     wait: Wait,
-) -> (Place, Placement<'static>) {
+) -> (Place, ChunkPlacement<'static>) {
     let head = chunk.stored_head(first);
     let record = record(log, first, chunk, &head);
     if !chunk.is_plain() {
-        let place = stream.append(Record::Chunk(record), wait).place();
-        return (place, Placement::At(place));
+        let place = to.append_chunk(&record, wait).place();
+        return (place, ChunkPlacement::At(place));
     }
-    let (ticket, is_joined) = stream.append_joining(record, &Joins, wait);
+    let (ticket, is_joined) = to.append_joining(&record, &Joins, wait);
     let place = ticket.place();
-    (place, if is_joined { Placement::Joined(place) } else { Placement::At(place) })
+    (place, if is_joined { ChunkPlacement::Joined(place) } else { ChunkPlacement::At(place) })
 }
 
 /// The record of a chunk, whose first message gets this offset; `head` is [`SharedChunk::stored_head`] of it.

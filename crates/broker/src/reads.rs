@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leveret_log::Disk;
-use leveret_queue::{Scan, StoredRead};
+use leveret_queue::{Scan, StoredRead, StreamRead};
 use parking_lot::{Mutex, RwLock};
 
 use crate::bodies::{Bodies, BodyRead};
 use crate::gathering::stored;
-pub use crate::gathering::{Peek, Purpose, READ_BYTES};
+pub use crate::gathering::{ChunksFor, MessagesFor, Peek, Purpose, READ_BYTES};
 use crate::letters_in_memory::LettersInMemory;
 use crate::outbox::Wake;
 use crate::queue_handle::LocalQueue;
@@ -107,7 +107,7 @@ impl Reads {
         }
         loop {
             let request = self.requests.lock().pop_front()?;
-            if !is_full || !matches!(request.2, Purpose::DeadLetters(_)) {
+            if !is_full || !matches!(request.2, Purpose::Messages(MessagesFor::DeadLetters(_))) {
                 return Some(request);
             }
             dead.waiting.push_back(request);
@@ -139,29 +139,29 @@ impl ReadJob {
 impl QueueRead {
     fn run(self, disk: &dyn Disk, now: Now) {
         let Self { queue, from, purpose, bodies, dead } = self;
-        if queue.is_stream() {
-            return scan_for(&queue, from, purpose, disk, now);
-        }
+        let purpose = match purpose {
+            Purpose::Messages(purpose) => purpose,
+            Purpose::Chunks(purpose) => return scan_for(&queue, from, purpose, disk, now),
+        };
         let runs = match stored(&*queue, from, &purpose, &bodies, disk) {
             Ok(messages) => into_runs(messages.into_iter()).map_err(|error| error.to_string()),
             Err(error) => Err(error),
         };
         match (runs, purpose) {
-            (Ok(runs), Purpose::Delivery(_)) => queue.loaded(StoredRead::Delivery, runs, now.monotonic),
-            (Ok(runs), Purpose::Own(reader)) => queue.loaded(StoredRead::Own(reader, from), runs, now.monotonic),
-            (Ok(runs), Purpose::DeadLetters(_)) => {
+            (Ok(runs), MessagesFor::Delivery(_)) => queue.loaded(StoredRead::Delivery, runs, now.monotonic),
+            (Ok(runs), MessagesFor::Own(reader)) => queue.loaded(StoredRead::Own(reader, from), runs, now.monotonic),
+            (Ok(runs), MessagesFor::DeadLetters(_)) => {
                 dead.lock().read.note(&runs);
                 queue.loaded(StoredRead::DeadLetters, runs, now.monotonic);
             }
-            (runs, Purpose::Peeking(peek)) => peek(runs),
-            (_, Purpose::Searching(..)) => unreachable!("only a stream is searched"),
+            (runs, MessagesFor::Peeking(peek)) => peek(runs),
             (Err(reason), _) => queue.fail(reason),
         }
     }
 }
 
 /// Scans a stream for one of its readers, or for one who looks at it from outside.
-fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, now: Now) {
+fn scan_for(queue: &LocalQueue, from: u64, purpose: ChunksFor, disk: &dyn Disk, now: Now) {
     let place = (queue.store(), queue.log_id(), &*queue.info().name);
     let scanned = |scan: &Scan| {
         let scanned = scan::scan(place, from, scan, disk, now.wall_ms)?;
@@ -169,22 +169,21 @@ fn scan_for(queue: &LocalQueue, from: u64, purpose: Purpose, disk: &dyn Disk, no
         Ok(scanned)
     };
     match purpose {
-        Purpose::Own(reader) => {
+        ChunksFor::Reader(reader) => {
             // A reader that is gone wants nothing.
             let Some(scan) = queue.scan(reader) else { return };
             match scanned(&scan) {
                 Ok(Scanned { runs, chunks, end, since_ms, .. }) => {
-                    let read = StoredRead::Scan { reader, from, end, since_ms };
+                    let read = StreamRead { reader, from, end, since_ms };
                     match scan.whole_chunks {
                         true => queue.loaded_chunks(read, chunks, now.monotonic),
-                        false => queue.loaded(read, runs, now.monotonic),
+                        false => queue.loaded_of_stream(read, runs, now.monotonic),
                     }
                 }
                 Err(reason) => queue.fail(reason),
             }
         }
-        Purpose::Peeking(peek) => peek(scanned(&Scan::default()).map(|scanned| scanned.runs)),
-        Purpose::Searching(scan, found) => found(scanned(&scan)),
-        Purpose::Delivery(_) | Purpose::DeadLetters(_) => unreachable!("a stream has readers only"),
+        ChunksFor::Peeking(peek) => peek(scanned(&Scan::default()).map(|scanned| scanned.runs)),
+        ChunksFor::Searching(scan, found) => found(scanned(&scan)),
     }
 }

@@ -18,7 +18,6 @@ use crate::history_copy::HistoryCopy;
 use crate::log_lines::category;
 use crate::planted::{Bug, is_planted};
 use crate::queue_handle::QueueRef;
-use crate::reads::Purpose;
 use crate::registry::Snapshot;
 use crate::route::RouteQueues;
 use crate::streams::StreamRef;
@@ -75,7 +74,7 @@ impl Broker {
         match unread {
             None if is_done => self.history_sent(copy),
             None => match full {
-                Some(full) => self.deferred.set_aside(core, &full, Work::History(copy)),
+                Some(full) => self.deferred.set_aside(core, &*full, Work::History(copy)),
                 None => self.deferred.copy_more(core, copy),
             },
             Some(from) => {
@@ -93,7 +92,7 @@ impl Broker {
                     }
                     deferred.copy_history(copy);
                 };
-                queue.read(from, Purpose::Peeking(Arc::new(read)));
+                queue.peek(from, Arc::new(read));
             }
         }
     }
@@ -190,11 +189,7 @@ impl<'a> Letters<'a> {
         }
         let batch = Arc::new(self.builder.finish());
         self.waits.push(self.broker.hand_over(&self.queues, &batch, self.persistent, self.now).wait);
-        self.full = self
-            .queues
-            .iter()
-            .map(QueueRef::stream)
-            .find(|stream| !stream.has_room())
-            .map(|stream| StreamRef::clone(&stream));
+        self.full =
+            self.queues.iter().map(QueueRef::stream).find(|stream| !stream.has_room()).map(|stream| stream.shared());
     }
 }

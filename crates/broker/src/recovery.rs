@@ -179,13 +179,6 @@ impl Recovered {
         Ok(())
     }
 
-    /// Takes back a record of messages whose group was never committed.
-    fn take_back(&mut self, log: LogId, record: QueueRecord<'_>) {
-        if let Some(replica) = self.queues.get_mut(&log) {
-            replica.withdraw(record);
-        }
-    }
-
     fn fail(&mut self, error: RecoveryError) {
         self.error.get_or_insert(error);
     }
@@ -236,12 +229,16 @@ impl Replay for Recovered {
     }
 
     fn withdraw(&mut self, log: LogId, number: u64, payload: &[u8]) {
-        self.take_back(log, QueueRecord::Message { number, payload });
+        if let Some(replica) = self.queues.get_mut(&log) {
+            replica.withdraw_message(number, payload);
+        }
     }
 
     fn withdraw_chunk(&mut self, record: JointRecord<'_>) {
         let JointRecord { log, first, messages, payload } = record;
-        self.take_back(log, QueueRecord::Chunk { first, messages, payload });
+        if let Some(replica) = self.queues.get_mut(&log) {
+            replica.withdraw_chunk(first, messages, payload);
+        }
     }
 
     fn owned(&self, first: LogId, last: LogId) -> Vec<LogId> {
@@ -260,6 +257,7 @@ impl Replay for Recovered {
 
 #[cfg(test)]
 mod tests {
+    use leveret_log::{Lane, MemoryDisk, NewChunk, Next, Options, Payload, Wait, recover};
     use leveret_message::chunk::{ChunkBuilder, stored_head};
     use leveret_model::{Arguments, Command, DeclareQueue, Permit};
     use leveret_queue::Departure;
@@ -326,5 +324,44 @@ mod tests {
         recovered.control(QUEUE, 99, &[]);
         let error = recovered.check().expect_err("neither is one").to_string();
         assert!(error.starts_with("log LogId(7), message 1: "), "{error}");
+    }
+
+    #[test]
+    fn chunks_alone_and_in_a_group_are_recovered() {
+        let disk = MemoryDisk::new();
+        let (mut log, _) = recover(&disk, Options::default(), &mut Recovered::default(), 0).expect("a new log");
+        let mut builder = ChunkBuilder::new(16);
+        builder.push_entry(b"\0\0\0\x04data", 1).expect("it is small");
+        let small = builder.finish();
+        let (head, body) = (stored_head(&small), small.rest().clone());
+        let chunk = |first, messages| {
+            let payload = Payload { head: &head, body: Some(&body) };
+            NewChunk { log: QUEUE, first, messages, payload }
+        };
+        assert_eq!(log.append_chunk(&chunk(0, 3), Wait::Confirm, 0), 1);
+        let [committed, open] = [(); 2].map(|()| log.begin_group());
+        assert_eq!(log.append_chunk_in(committed, &chunk(3, 200), 0), 2);
+        assert_eq!(log.commit_group(committed, Wait::Confirm, 0), Some(3));
+        assert_eq!(log.append_chunk_in(open, &chunk(203, 9), 0), 4);
+        let mut now = 0;
+        while log.durable() < log.appended() {
+            now += 1_000_000;
+            while let Next::Run(id, job) = log.next_job(Lane::Commit, now) {
+                let done = job.run(&disk);
+                log.complete(id, done, now).expect("the disk works");
+            }
+        }
+        let found = log.plan_read(QUEUE, 0, 1 << 20).expect("it has messages").run(&disk).expect("the disk works");
+        let shape: Vec<_> = found.iter().map(|chunk| (chunk.number, chunk.messages)).collect();
+        assert_eq!(shape, [(0, 3), (3, 200), (203, 9)]);
+        assert!(found.iter().all(|chunk| chunk.payload[..] == *[&head[..], &body].concat()));
+        // The group that stayed open never was.
+        let mut recovered = Recovered::default();
+        let (_, report) = recover(&disk, Options::default(), &mut recovered, 0).expect("it is sound");
+        let ledger = &recovered.replica(QUEUE).expect("it has messages").ledger;
+        assert_eq!(
+            (report.withdrawn, ledger.len(), ledger.next(), ledger.bytes()),
+            (1, 203, 212, 2 * u64::from(small.chunk_bytes()))
+        );
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use leveret_queue::{MessageFilter, Scan, StreamFilter, StreamStart};
 
 use crate::asked::NowOrLater;
-use crate::queue_handle::{self as question, QueueRef};
-use crate::reads::Purpose;
+use crate::queue_handle::{self as question, QueueRef, StreamQueueRef};
+use crate::reads::ChunksFor;
 pub use crate::scan::Scanned;
 
 /// The terms of a search. All messages from the first one on are found if nothing is given.
@@ -25,7 +25,7 @@ pub struct SearchTerms<'a> {
 
 /// A search of a stream.
 pub struct Search {
-    queue: QueueRef,
+    queue: StreamQueueRef,
     scan: Scan,
     next: u64,
 }
@@ -55,8 +55,9 @@ impl Search {
         let filter = StreamFilter { values, messages, ..StreamFilter::default() };
         let is_filtered = terms.value.is_some() || terms.expression.is_some();
         let begun = queue.ask(question::Search { start, filter: is_filtered.then(|| Arc::new(filter)) });
-        let queue = queue.clone();
-        Ok(begun.map(move |begun| begun.map(|(next, scan)| Self { queue, scan: *scan, next })))
+        let stream = queue.as_stream();
+        let search = |((next, scan), queue): ((u64, Box<Scan>), _)| Self { queue, scan: *scan, next };
+        Ok(begun.map(move |begun| begun.zip(stream).map(search)))
     }
 
     /// The offset from which on nothing was looked at yet.
@@ -67,7 +68,7 @@ impl Search {
     /// Searches the next part. `found` is called once, on a disk thread, with the part for [`Search::advance`], or with the reason
     /// why nothing can be read; it isn't called if the node stops.
     pub fn read(&self, found: impl Fn(Result<Scanned, String>) + Send + Sync + 'static) {
-        self.queue.read(self.next, Purpose::Searching(Box::new(self.scan.clone()), Arc::new(found)));
+        self.queue.read(self.next, ChunksFor::Searching(Box::new(self.scan.clone()), Arc::new(found)));
     }
 
     /// Goes on behind a part. Returns false at the end of the stream.

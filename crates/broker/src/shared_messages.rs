@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use crate::bodies::{Bodies, BodyFile};
 use crate::queue_handle::Kept;
 use crate::recovered_shared::RecoveredShared;
-use crate::streams::{Record, StreamRef, Waiter};
+use crate::streams::{CommitStream as _, LocalStream, Record, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 
 /// Bytes in flight to the disk that each further queue adds for a publisher, instead of its messages' bytes.
@@ -68,14 +68,19 @@ impl Logs {
 pub struct SharedMessages {
     inner: Mutex<Inner>,
     /// The stream of the shared log. Only queues of this stream share messages.
-    stream: StreamRef,
+    stream: Arc<LocalStream>,
     bodies: Arc<Bodies>,
     limits: SharedLimits,
 }
 
 impl SharedMessages {
     /// A shared log as it was recovered.
-    pub fn new(recovered: RecoveredShared, stream: StreamRef, bodies: Arc<Bodies>, limits: SharedLimits) -> Self {
+    pub fn new(
+        recovered: RecoveredShared,
+        stream: Arc<LocalStream>,
+        bodies: Arc<Bodies>,
+        limits: SharedLimits,
+    ) -> Self {
         let inner = Inner { next: recovered.next, files: recovered.files, ..Inner::default() };
         Self { inner: Mutex::new(inner), stream, bodies, limits }
     }

@@ -1,9 +1,8 @@
 //! Settings of clusters.
 
-use core::net::IpAddr;
 use std::collections::BTreeMap;
 
-use crate::config::{Config, Listener};
+use crate::listener::Listener;
 use crate::tls::Tls;
 
 /// The port of links between nodes, as RabbitMQ's.
@@ -137,53 +136,6 @@ impl ClusterConfig {
     }
 }
 
-impl Config {
-    /// Whether anything is configured by which the node has others beside it: without, it opens no listener for them. Pods don't form clusters
-    /// yet: their service leads clients to any of them, and a queue serves those of its own node.
-    #[must_use]
-    pub fn asks_for_cluster(&self) -> bool {
-        let cluster = &self.cluster;
-        cluster.listener != ClusterListener::Unset
-            || cluster.port.is_some()
-            || !cluster.classic_nodes.is_empty()
-            || match cluster.backend {
-                DiscoveryBackend::ClassicConfig | DiscoveryBackend::K8s => false,
-                DiscoveryBackend::Dns => true,
-            }
-    }
-
-    /// The listener of links between nodes; `None` if it is switched off.
-    ///
-    /// By default it has port 25672, or a free one if all of AMQP's listeners have: such a node is one of several on its machine. It is
-    /// at the address of AMQP's listeners if that is a free port's or this machine's own: a node that no other machine may reach
-    /// opens no port to them.
-    #[must_use]
-    pub fn cluster_listener(&self) -> Option<Listener> {
-        match &self.cluster.listener {
-            ClusterListener::Off => return None,
-            ClusterListener::At(listener) => return Some(listener.clone()),
-            ClusterListener::Unset => {}
-        }
-        let amqp = [self.tcp_listeners(), self.ssl_listeners()].concat();
-        let is_free = !amqp.is_empty() && amqp.iter().all(|listener| listener.port == 0);
-        let host = amqp.first().and_then(|first| first.host.clone());
-        let is_own = host.as_deref().is_some_and(is_loopback) && amqp.iter().all(|other| other.host == host);
-        let port = self.cluster.port.unwrap_or(if is_free { 0 } else { CLUSTER_PORT });
-        Some(Listener { host: host.filter(|_| is_free || is_own), port })
-    }
-
-    /// The port at which other nodes are looked for: that of this node's own listener if it is a fixed one, since nodes of a cluster
-    /// are configured alike.
-    #[must_use]
-    pub fn peer_port(&self) -> u16 {
-        self.cluster_listener().map(|listener| listener.port).filter(|port| *port != 0).unwrap_or(CLUSTER_PORT)
-    }
-}
-
-fn is_loopback(host: &str) -> bool {
-    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
 /// Checks the name of a node, `name@host`, or also without its host.
 pub(crate) fn node_name(value: &str, needs_host: bool) -> Result<String, String> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '@');
@@ -200,45 +152,13 @@ pub(crate) fn node_name(value: &str, needs_host: bool) -> Result<String, String>
 mod tests {
     use super::*;
 
-    fn config(text: &str) -> Config {
-        let mut config = Config::default();
-        config.read("file", text).expect("is right");
-        config
-    }
-
-    fn listener(text: &str) -> Option<(Option<String>, u16)> {
-        config(text).cluster_listener().map(|listener| (listener.host, listener.port))
-    }
-
-    #[test]
-    fn the_listener_follows_those_of_amqp() {
-        let at = |host: &str, port| Some((Some(host.to_owned()), port));
-        assert_eq!(listener(""), Some((None, 25672)));
-        assert_eq!(listener("listeners.tcp.default = 0"), Some((None, 0)));
-        assert_eq!(listener("listeners.tcp.default = 127.0.0.2:0"), at("127.0.0.2", 0));
-        assert_eq!(listener("listeners.tcp.default = 127.0.0.2:5672"), at("127.0.0.2", 25672));
-        assert_eq!(listener("listeners.tcp.1 = ::1:5672"), at("::1", 25672));
-        assert_eq!(listener("listeners.tcp.1 = 127.0.0.1:5672\nlisteners.ssl.1 = 5671"), Some((None, 25672)));
-        assert_eq!(listener("listeners.tcp.1 = 10.0.0.1:5672"), Some((None, 25672)));
-        assert_eq!(listener("listeners.tcp = none"), Some((None, 25672)));
-        assert_eq!(listener("listeners.tcp.1 = 0\ncluster.listeners.tcp.default = 10.0.0.1:7"), at("10.0.0.1", 7));
-        assert_eq!(listener("cluster.listeners.tcp = none"), None);
-        let mut config = config("listeners.tcp.1 = 127.0.0.1:5672");
-        config.cluster.port = Some(7);
-        assert_eq!(config.cluster_listener(), Some(Listener { host: Some("127.0.0.1".to_owned()), port: 7 }));
-    }
-
-    #[test]
-    fn others_are_looked_for_at_the_own_fixed_port() {
-        assert_eq!(config("").peer_port(), 25672);
-        assert_eq!(config("cluster.listeners.tcp.default = 7").peer_port(), 7);
-        assert_eq!(config("listeners.tcp.default = 0").peer_port(), 25672);
-        assert_eq!(config("cluster.listeners.tcp = none").peer_port(), 25672);
-    }
-
     #[test]
     fn listed_nodes_are_in_the_order_of_their_numbers() {
-        let nodes = |text: &str| config(text).cluster.classic_nodes();
+        let nodes = |text: &str| {
+            let mut config = crate::Config::default();
+            config.read("file", text).expect("is right");
+            config.cluster.classic_nodes()
+        };
         let key = "cluster_formation.classic_config.nodes";
         let text =
             format!("{key}.10 = r@d\n{key}.x = r@e\n{key}.2 = r@b\n{key}.9 = r@c\n{key}.1 = r@a\n{key}.3 = r@b\n");

@@ -6,8 +6,9 @@ use crate::cluster::ClusterConfig;
 use crate::credentials::CredentialValidator;
 use crate::deprecated::DeprecatedSettings;
 use crate::event_exchange::EventExchange;
-use crate::http::{HttpLimits, ManagementApi};
+use crate::http::ManagementApi;
 use crate::interceptors::Interceptors;
+use crate::listener::{Endpoint, Listener};
 use crate::logging::Logging;
 use crate::mqtt::MqttConfig;
 use crate::plugins::EnabledPlugins;
@@ -148,15 +149,6 @@ pub struct Config {
     pub cores: Option<u16>,
 }
 
-/// Address and port to listen on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Listener {
-    /// An address of this machine; `None` for all of them.
-    pub host: Option<String>,
-    /// A port; 0 for any free one.
-    pub port: u16,
-}
-
 /// The pages of the metrics port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricsPages {
@@ -171,24 +163,6 @@ pub struct MetricsPages {
 impl Default for MetricsPages {
     fn default() -> Self {
         Self { path: "/metrics".to_owned(), per_object: false, authentication: false }
-    }
-}
-
-/// The listener of an HTTP server, and its limits.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
-    /// An address of this machine; `None` for all of them.
-    pub ip: Option<String>,
-    /// A port; 0 for any free one.
-    pub port: u16,
-    /// Timeouts and limits of its connections.
-    pub limits: HttpLimits,
-}
-
-impl Endpoint {
-    /// The endpoint on this port at all addresses of this machine.
-    pub(crate) fn on(port: u16) -> Self {
-        Self { ip: None, port, limits: HttpLimits::default() }
     }
 }
 
@@ -391,5 +365,11 @@ impl Config {
     pub fn plain_prometheus(&self) -> Option<&Endpoint> {
         let is_asked_for = self.assigned.is_any("prometheus.tcp.") || self.prometheus_ssl.is_none();
         (is_asked_for && !self.prometheus_is_off).then_some(&self.prometheus)
+    }
+
+    /// Whether there is an exchange for events: the plugin is enabled, or a setting of the exchange was made.
+    #[must_use]
+    pub fn has_event_exchange(&self) -> bool {
+        self.event_exchange != EventExchange::default() || self.plugins.is_running("rabbitmq_event_exchange")
     }
 }

@@ -22,9 +22,12 @@ mod grammar;
 mod http;
 mod interceptors;
 mod keys;
+mod listener;
+mod listeners;
 mod logging;
 mod mqtt;
 mod plugins;
+mod plugins_file;
 mod quotas;
 mod reload;
 mod stream;
@@ -40,8 +43,8 @@ pub use backends::{
 };
 pub use cluster::{AlarmScope, CLUSTER_PORT, ClusterConfig, DiscoveryBackend, LeaderLocator};
 pub use config::{
-    Config, DefaultUser, DiskFreeLimit, Durability, Endpoint, Limits, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark,
-    MetricsPages, TcpOptions,
+    Config, DefaultUser, DiskFreeLimit, Durability, Limits, MAX_MESSAGE_SIZE_CAP, MemoryWatermark, MetricsPages,
+    TcpOptions,
 };
 pub use credentials::{CredentialValidator, ValidationBackend};
 pub use deprecated::DeprecatedSettings;
@@ -52,6 +55,7 @@ pub use example::example;
 pub use http::{HttpLimits, ManagementApi};
 pub use interceptors::Interceptors;
 pub use keys::{KeyDoc, KeyState, documented, is_secret};
+pub use listener::{Endpoint, Listener};
 pub use logging::{
     CategoryLog, ConsoleLog, ExchangeLog, Facility, FieldMap, FileLog, Format, JournaldField, JournaldFields,
     JournaldLog, LevelFormat, Levels, LogCategory, LogLevel, LogPlace, LogPlaces, Logging, Output, Period, Piece,

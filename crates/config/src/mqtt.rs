@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{Config, Listener};
-
-/// The port of MQTT.
-const PORT: u16 = 1883;
+use crate::listener::Listener;
 
 /// The keys `mqtt.*`.
 #[derive(Debug, Clone, PartialEq)]
@@ -73,63 +70,5 @@ impl Default for MqttConfig {
             retained_max: 100_000,
             retained_bytes_max: 1 << 30,
         }
-    }
-}
-
-impl Config {
-    /// The listeners for MQTT without TLS. If none is set and all listeners for AMQP take a free port, so does this one, at the same
-    /// address: such a node is one of several on its machine.
-    pub fn mqtt_tcp_listeners(&self) -> Vec<Listener> {
-        if let Some(listeners) = &self.mqtt.tcp_listeners {
-            return listeners.values().cloned().collect();
-        }
-        let amqp = [self.tcp_listeners(), self.ssl_listeners()].concat();
-        match amqp.first().filter(|_| amqp.iter().all(|listener| listener.port == 0)) {
-            Some(free) => vec![free.clone()],
-            None => vec![Listener { host: None, port: PORT }],
-        }
-    }
-
-    /// The listeners for MQTT with TLS.
-    pub fn mqtt_ssl_listeners(&self) -> Vec<Listener> {
-        self.mqtt.ssl_listeners.values().cloned().collect()
-    }
-
-    /// Whether a key or a file of plugins asks for MQTT. If not, its listener is left out when another program has its port.
-    pub fn asks_for_mqtt(&self) -> bool {
-        self.mqtt.tcp_listeners.is_some() || self.plugins.are_listed()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(text: &str) -> Config {
-        let mut config = Config::default();
-        config.read("file", text).expect("is right");
-        config
-    }
-
-    fn ports(text: &str) -> Vec<u16> {
-        read(text).mqtt_tcp_listeners().iter().map(|listener| listener.port).collect()
-    }
-
-    #[test]
-    fn a_node_with_free_ports_takes_one_for_mqtt_too() {
-        assert_eq!(ports(""), [1883]);
-        assert_eq!(ports("listeners.tcp.default = 127.0.0.1:0"), [0]);
-        assert_eq!(ports("listeners.tcp.1 = 0\nlisteners.tcp.2 = 5672"), [1883]);
-        assert_eq!(ports("listeners.tcp.default = 0\nmqtt.listeners.tcp.1 = 1884"), [1884]);
-        assert_eq!(ports("mqtt.listeners.tcp = none"), [0; 0]);
-    }
-
-    #[test]
-    fn keys_or_plugins_ask_for_mqtt() {
-        assert!(!read("mqtt.vhost = /").asks_for_mqtt());
-        assert!(read("mqtt.listeners.tcp.default = 1883").asks_for_mqtt());
-        let mut listed = Config::default();
-        listed.read_plugins("plugins", "[rabbitmq_mqtt].").expect("is right");
-        assert!(listed.asks_for_mqtt());
     }
 }

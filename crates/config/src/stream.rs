@@ -2,10 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::{Config, Listener};
-
-/// The port of the stream protocol.
-const PORT: u16 = 5552;
+use crate::listener::Listener;
 
 /// Settings of the stream protocol: the keys `stream.*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,47 +52,5 @@ impl Default for StreamConfig {
             advertised_tls_host: None,
             advertised_tls_port: None,
         }
-    }
-}
-
-impl Config {
-    /// The listeners for the stream protocol without TLS. If none is set and all listeners for AMQP take a free port, so does this one,
-    /// at the same address: such a node is one of several on its machine.
-    pub fn stream_tcp_listeners(&self) -> Vec<Listener> {
-        if let Some(listeners) = &self.stream.tcp_listeners {
-            return listeners.values().cloned().collect();
-        }
-        let amqp = [self.tcp_listeners(), self.ssl_listeners()].concat();
-        match amqp.first().filter(|_| amqp.iter().all(|listener| listener.port == 0)) {
-            Some(free) => vec![free.clone()],
-            None => vec![Listener { host: None, port: PORT }],
-        }
-    }
-
-    /// The listeners for the stream protocol with TLS.
-    pub fn stream_ssl_listeners(&self) -> Vec<Listener> {
-        self.stream.ssl_listeners.values().cloned().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ports(text: &str) -> Vec<u16> {
-        let mut config = Config::default();
-        config.read("file", text).expect("is right");
-        config.stream_tcp_listeners().iter().map(|listener| listener.port).collect()
-    }
-
-    #[test]
-    fn a_node_with_free_ports_takes_one_for_streams_too() {
-        assert_eq!(ports(""), [5552]);
-        assert_eq!(ports("listeners.tcp.default = 127.0.0.1:0"), [0]);
-        assert_eq!(ports("listeners.tcp.1 = 0\nlisteners.tcp.2 = 5672"), [5552]);
-        assert_eq!(ports("listeners.tcp = none\nlisteners.ssl.1 = 0"), [0]);
-        assert_eq!(ports("listeners.tcp = none"), [5552]);
-        assert_eq!(ports("listeners.tcp.default = 0\nstream.listeners.tcp.1 = 5553"), [5553]);
-        assert_eq!(ports("stream.listeners.tcp = none"), [0; 0]);
     }
 }

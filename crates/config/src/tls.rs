@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::config::Endpoint;
+use crate::listener::Endpoint;
 
 /// The TLS settings of a listener. The files are read when the node starts.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -73,11 +73,11 @@ pub use held::HeldSet;
 pub use ledger::{Conservation, Departure, Ledger};
 pub use ledger_queue::LedgerQueue;
 pub use nanos::Nanos;
-pub use pending::{GroupPlace, LatestPlace, Place, Placement, Watermarks};
+pub use pending::{ChunkPlacement, GroupPlace, LatestPlace, Place, Placement, Watermarks};
 pub use priorities::Priorities;
 pub use publishers::{PublishSlot, SmoothRate};
 pub use queue::Queue;
-pub use reads::StoredRead;
+pub use reads::{StoredRead, StreamRead};
 pub use records::{
     Annotated, AttemptCounts, AttemptRun, DelayRun, DyingRun, KeptOffset, Run, joined, push_run, push_sized,
 };

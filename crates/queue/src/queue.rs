@@ -7,7 +7,7 @@
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
-use leveret_message::{Added, Batch};
+use leveret_message::Added;
 use leveret_model::{QueueOptions, QueueType};
 
 use crate::answers::{Candidates, DeleteIf, NoConsumer, NotDeleted, Peeked, QueueState, ReadyFound, TurnEnd};
@@ -21,7 +21,6 @@ use crate::ledger::Departure;
 use crate::ledger_queue::LedgerQueue;
 use crate::nanos::Nanos;
 use crate::pending::{Place, Watermarks};
-use crate::reads::StoredRead;
 use crate::records::Run;
 use crate::replica::{Checkpoint, Replica};
 use crate::shared::References;
@@ -223,12 +222,6 @@ impl Queue {
     #[inline]
     pub fn flow(&mut self, id: ConsumerId, flow: Flow, now: Nanos, effects: &mut Effects) -> Option<CreditState> {
         pass!(self, queue => queue.flow(id, flow, now, effects))
-    }
-
-    /// A read requested by [`Effects`] has finished: stored messages in ascending order, each run with consecutive numbers.
-    /// Messages that have left meanwhile are dropped.
-    pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
-        pass!(self, queue => queue.loaded(read, runs, now, effects));
     }
 
     /// Takes over other effective arguments, because policies changed.

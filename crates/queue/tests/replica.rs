@@ -304,7 +304,7 @@ fn chunks_of_a_queue_that_is_no_stream_are_refused() {
     let mut replica = Replica::default();
     let broken = QueueRecord::Chunk { first: 3, messages: 4, payload: b"chunk" };
     assert!(matches!(replica.apply(broken), Err(ReplicaError::Chunk { first: 3, .. })));
-    replica.withdraw(broken);
+    replica.withdraw_chunk(3, 4, b"chunk");
     assert_eq!(replica.check_type(QueueType::Stream), Ok(()));
     let error = replica.check_type(QueueType::Classic).expect_err("it has no chunks").to_string();
     let expected = "messages 3 to 6: they are stored as a chunk, but the queue has the type classic";
@@ -357,7 +357,7 @@ fn messages_of_a_group_that_is_withdrawn_leave_no_trace() {
     let by = Some(ComparedBy { id: 7, sequence: None });
     let mut replica = replica_of(&[Record::plain(1), Record::message(2, false, None, by)], Replica::none(1));
     let Record::Message(number, payload) = Record::message(2, false, None, by) else { unreachable!("it is a message") };
-    replica.withdraw(QueueRecord::Message { number, payload: &payload });
+    replica.withdraw_message(number, &payload);
     assert_eq!((replica.ledger.len(), replica.ledger.next(), replica.ledger.bytes()), (1, 3, 4));
     assert!(replica.parts.repeats.ids.is_empty());
 }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, SharedChunk};
 use leveret_model::{Arguments, QueueOptions, QueueType};
 use leveret_queue::{
-    ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Epoch, GroupMember, Ledger,
-    Link, MemoryBudget, OfferedChunk, Parts, Place, Placement, Replica, Signal, StoredRead, StreamOptions, StreamQueue,
-    StreamStart, Surroundings, TurnEnd, Watermarks, WriterRun,
+    ChunkPlacement, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Effects, Epoch,
+    GroupMember, Ledger, Link, MemoryBudget, OfferedChunk, Parts, Place, Replica, Signal, StreamOptions, StreamQueue,
+    StreamRead, StreamStart, Surroundings, TurnEnd, Watermarks, WriterRun,
 };
 
 #[derive(Default)]
@@ -60,7 +60,7 @@ impl Rig {
         let answer = self.queue.submit_chunk(messages.into(), writer, 0).expect("it isn't closed");
         if let ChunkSubmission::Accepted(submission) = answer {
             self.position += 1;
-            let place = Placement::At(Place::new(self.position));
+            let place = ChunkPlacement::At(Place::new(self.position));
             let chunk = chunk(messages, writer, self.received_ms);
             self.with(|queue, effects| {
                 queue.submitted_chunk(submission, OfferedChunk { chunk: &chunk, writer }, place, 0, effects)
@@ -126,7 +126,7 @@ impl Rig {
         let (reader, asked) = self.reads.pop().expect("it asks for a read");
         assert_eq!(asked, from);
         let end = chunks.last().map_or(from, |(first, messages)| first + u64::from(*messages));
-        let read = StoredRead::Scan { reader, from, end, since_ms: None };
+        let read = StreamRead { reader, from, end, since_ms: None };
         let chunks = chunks.iter().map(|(first, messages)| (*first, chunk(*messages, None, 0))).collect();
         self.with(|queue, effects| queue.loaded_chunks(read, chunks, 0, effects));
     }

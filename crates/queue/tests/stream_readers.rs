@@ -9,9 +9,9 @@ use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure, Effects, Epoch,
-    Flow, Ledger, Link, MemoryBudget, MessageFilter, OfferedChunk, Place, Placement, Portion, QueueState, Replica, Run,
-    Signal, StoredRead, StreamFilter, StreamOptions, StreamQueue, StreamStart, Surroundings, TurnEnd, Unsent,
+    ChunkPlacement, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, Departure,
+    Effects, Epoch, Flow, Ledger, Link, MemoryBudget, MessageFilter, OfferedChunk, Place, Portion, QueueState, Replica,
+    Run, Signal, StreamFilter, StreamOptions, StreamQueue, StreamRead, StreamStart, Surroundings, TurnEnd, Unsent,
     Watermarks,
 };
 use leveret_selector::{Budget, Dialect, PropertyFilter, Reference, Selector, Verdict};
@@ -80,7 +80,7 @@ impl Rig {
         };
         self.store.insert(submission.first, batch.clone());
         self.position += 1;
-        let place = Placement::At(Place::new(self.position));
+        let place = ChunkPlacement::At(Place::new(self.position));
         let chunk = Arc::new(SharedChunk::of(&batch));
         self.with(|queue, effects| queue.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), place, 0, effects));
     }
@@ -124,10 +124,10 @@ impl Rig {
         (out.iter().flat_map(|taken| (0..taken.count).map(|at| taken.first + u64::from(at))).collect(), end)
     }
 
-    fn answer(&self, (id, from): (ConsumerId, u64)) -> (StoredRead, Runs) {
+    fn answer(&self, (id, from): (ConsumerId, u64)) -> (StreamRead, Runs) {
         let scan = self.queue.scan(id).unwrap_or_default();
         let (runs, end, since_ms) = read(&self.store, &scan, from, usize::MAX, 0);
-        (StoredRead::Scan { reader: id, from, end, since_ms }, runs)
+        (StreamRead { reader: id, from, end, since_ms }, runs)
     }
 
     fn load(&mut self) {
@@ -210,7 +210,7 @@ fn a_read_gives_nothing_that_was_withdrawn_meanwhile() {
     // The disk has a chunk that isn't part of the stream yet.
     let wanted = rig.reads.pop().unwrap();
     let (read, runs) = rig.answer(wanted);
-    assert!(matches!(read, StoredRead::Scan { end: 4, .. }));
+    assert!(matches!(read, StreamRead { end: 4, .. }));
     rig.with(|queue, _| queue.withdraw());
     rig.publish(0, &[12; 2]);
     rig.with(|queue, effects| queue.loaded(read, runs, 0, effects));
@@ -234,7 +234,7 @@ fn a_run_is_cut_at_the_end_of_the_stream() {
     rig.take(9);
     let (reader, from) = rig.reads.pop().unwrap();
     let more = chunk(0, (0..4).map(|_| (vec![], None)));
-    let read = StoredRead::Scan { reader, from, end: 4, since_ms: None };
+    let read = StreamRead { reader, from, end: 4, since_ms: None };
     rig.with(|queue, effects| queue.loaded(read, vec![(0, more)], 0, effects));
     assert_eq!(rig.take(9), (vec![0, 1], TurnEnd::Done));
 }
@@ -327,7 +327,7 @@ fn a_late_answer_for_a_reader_that_is_gone_changes_nothing() {
     rig.with(|queue, effects| queue.cancel(ID, 0, effects));
     // Not even if it found nothing.
     let (id, from) = wanted;
-    let read = StoredRead::Scan { reader: id, from, end: from, since_ms: None };
+    let read = StreamRead { reader: id, from, end: from, since_ms: None };
     rig.with(|queue, effects| queue.loaded(read, Vec::new(), 0, effects));
     assert_eq!(*rig.queue.state(), QueueState::Running);
     // A reader that waits for no read ignores an answer, too.

@@ -128,7 +128,8 @@ impl Session {
                 NoConsumer::Converted => return self.consume_from(channel, wanted, now),
                 NoConsumer::Gone => Refused::no_queue(&self.client.vhost, name).into(),
                 NoConsumer::Failed(reason) => ProtocolError::new(ReplyCode::NotFound, queue.crashed(&reason)),
-                NoConsumer::OtherPartition => unreachable!("groups have subscriptions of the stream protocol only"),
+                // Groups have subscriptions of the stream protocol only; another node says it by mistake.
+                NoConsumer::OtherPartition => precondition(format!("queue '{name}' is another partition")),
                 NoConsumer::TooManyNames => precondition(too_many_names(queue.info())),
                 NoConsumer::Exclusive => {
                     let text = format!("queue '{name}' in vhost '{}' in exclusive use", self.client.vhost);

@@ -369,7 +369,10 @@ impl Connection {
                 let text = format!("queue '{name}' in vhost '{vhost}' in exclusive use");
                 Failure::link(condition::RESOURCE_LOCKED, text)
             }
-            NoConsumer::OtherPartition => unreachable!("groups have subscriptions of the stream protocol only"),
+            // Groups have subscriptions of the stream protocol only; another node says it by mistake.
+            NoConsumer::OtherPartition => {
+                Failure::link(condition::PRECONDITION_FAILED, format!("queue '{name}' is another partition"))
+            }
             NoConsumer::TooManyNames => Failure::link(condition::RESOURCE_LIMIT_EXCEEDED, too_many_names(queue.info())),
         }
     }

@@ -30,8 +30,8 @@ pub(crate) fn publish<'a>(
     let mut offered: SmallVec<[(&QueueRef, Awaited); 4]> = SmallVec::new();
     let mut together = Together { wait: WaitFor::default(), is_refused: false };
     for (queue, batch) in all {
-        let at = groups.iter().position(|group| group.stream().id() == queue.stream().id()).unwrap_or_else(|| {
-            groups.push(Group::new(&queue.stream()));
+        let at = groups.iter().position(|group| group.stream() == queue.stream().id()).unwrap_or_else(|| {
+            groups.push(Group::new(queue.stream().id()));
             groups.len() - 1
         });
         let published = queue.publish_in(&mut groups[at], BatchPart::whole(batch), true, now.monotonic);

@@ -662,7 +662,7 @@ fn a_large_transaction_is_carried_out_in_turns() {
         world.home = Node::with(settings, &metadata(), world.now);
         world.connect();
         let (queue, now) = (world.client.queue(), world.now);
-        let mut group = Group::new(&queue.stream());
+        let mut group = Group::new(queue.stream().id());
         for number in 0..300u64 {
             let mut builder = BatchBuilder::default();
             builder.push_message(&StoredMessage { body: &number.to_le_bytes(), ..StoredMessage::default() });

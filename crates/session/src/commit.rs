@@ -149,7 +149,7 @@ impl Commit {
                     return Some(Err(queue.clone()));
                 }
                 if self.streams.iter().all(|stream| stream.id() != queue.stream().id()) {
-                    self.streams.push(queue.stream().clone());
+                    self.streams.push(queue.stream().shared());
                 }
                 *next += 1;
                 budget.spend(QUEUE_LOOK);
@@ -328,10 +328,10 @@ struct Groups(SmallVec<[Group; 1]>);
 
 impl Groups {
     fn of(&mut self, queue: &QueueRef) -> &mut Group {
-        let at = match self.0.iter().position(|group| group.stream().id() == queue.stream().id()) {
+        let at = match self.0.iter().position(|group| group.stream() == queue.stream().id()) {
             Some(at) => at,
             None => {
-                self.0.push(Group::new(&queue.stream()));
+                self.0.push(Group::new(queue.stream().id()));
                 self.0.len() - 1
             }
         };

@@ -125,7 +125,7 @@ impl Peer {
         (length, persistent): (usize, bool),
         at: Stamp,
     ) {
-        let id = ledger.publish(self.publisher, exchange, key, length, persistent, at);
+        let id = ledger.publish(self.publisher, (exchange, key), (length, persistent), at);
         let delivery_ms = delivery_time(world);
         ledger.messages[id as usize].delivery_ms = delivery_ms;
         let properties = match delivery_ms {

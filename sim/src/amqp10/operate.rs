@@ -233,7 +233,7 @@ fn publish(peer: &mut Peer, at: usize, world: &mut World, ledger: &mut Ledger) -
         let Some(LinkEnd::Sender(sender)) = session.links.get(&handle).map(|link| &link.end) else { return sent };
         let open = session.transaction.as_mut().filter(|_| transaction.is_some());
         let publisher = open.as_ref().map_or(sender.publisher, |open| open.publisher);
-        ledger.publish(publisher, &sender.exchange, &sender.key, length, persistent, stamp);
+        ledger.publish(publisher, (&sender.exchange, &sender.key), (length, persistent), stamp);
         ledger.messages[id as usize].bytes = message::bare_bytes(id, length);
         ledger.messages[id as usize].delivery_ms = delivery_ms;
         if let Some(open) = open {

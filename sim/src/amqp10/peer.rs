@@ -27,6 +27,14 @@ pub struct Peer {
     names_given: u32,
 }
 
+/// The broker's disposition of deliveries from the first to the last one.
+struct Said {
+    channel: u16,
+    first: Serial,
+    last: Serial,
+    state: Option<State>,
+}
+
 impl Peer {
     /// Connects a client.
     pub fn connect(number: usize, world: &mut World) -> Self {
@@ -89,10 +97,10 @@ impl Peer {
                 }
             }
             Event::Disposition { channel, role: Role::Receiver, first, last, settled: true, state } => {
-                self.outcome(channel, (first, last), state.as_ref(), ledger, tally, at)?;
+                self.outcome(&Said { channel, first, last, state }, ledger, tally, at)?;
             }
             Event::Disposition { channel, role: Role::Sender, first, last, settled: true, state } => {
-                self.answer(channel, (first, last), state.as_ref(), ledger, tally, at)?;
+                self.answer(&Said { channel, first, last, state }, ledger, tally, at)?;
             }
             Event::Detached { channel, handle, error, by_peer, .. } => {
                 if by_peer {
@@ -117,17 +125,9 @@ impl Peer {
     }
 
     /// Handles the outcome of messages that it published.
-    fn outcome(
-        &mut self,
-        channel: u16,
-        (first, last): (Serial, Serial),
-        state: Option<&State>,
-        ledger: &mut Ledger,
-        tally: &mut Tally,
-        at: Stamp,
-    ) -> Result<(), Failure> {
-        let session = self.session(channel);
-        for id in ids(first, last) {
+    fn outcome(&mut self, said: &Said, ledger: &mut Ledger, tally: &mut Tally, at: Stamp) -> Result<(), Failure> {
+        let (session, state) = (self.session(said.channel), said.state.as_ref());
+        for id in ids(said.first, said.last) {
             if session.coordinated(id, state, ledger, tally, at)? {
                 continue;
             }
@@ -176,17 +176,9 @@ impl Peer {
     }
 
     /// Handles the broker's answer to an unsettled disposition.
-    fn answer(
-        &mut self,
-        channel: u16,
-        (first, last): (Serial, Serial),
-        state: Option<&State>,
-        ledger: &mut Ledger,
-        tally: &mut Tally,
-        at: Stamp,
-    ) -> Result<(), Failure> {
-        let session = self.session(channel);
-        for id in ids(first, last) {
+    fn answer(&mut self, said: &Said, ledger: &mut Ledger, tally: &mut Tally, at: Stamp) -> Result<(), Failure> {
+        let (session, state) = (self.session(said.channel), said.state.as_ref());
+        for id in ids(said.first, said.last) {
             let Some((held, wish)) = session.asked.remove(&id.0) else {
                 return Err(Failure::new(
                     Check::Protocol,

@@ -190,7 +190,7 @@ impl Peer {
         let mut messages = Vec::new();
         for _ in 0..1 + world.random.below(4) {
             let (length, persistent) = (length(world), world.random.below(5) > 0);
-            let message = ledger.publish(publisher.number, "", &publisher.stream, length, persistent, at);
+            let message = ledger.publish(publisher.number, ("", &publisher.stream), (length, persistent), at);
             publisher.unconfirmed.insert(publisher.next, message);
             publisher.next += 1;
             messages.push(message::encode(message, length, persistent, None));

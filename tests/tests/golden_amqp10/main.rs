@@ -20,7 +20,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
-use leveret_tests::broker::{Broker, is_given};
+use leveret_tests::broker::{Broker, is_another, is_given};
 use leveret_tests::node::Options;
 use leveret_tests::wire::{Wire, Writer, method};
 use leveret_tests::{PATIENCE, allow};
@@ -171,7 +171,7 @@ impl Asked<'_> {
 /// Records RabbitMQ's answers. `RECORD_GOLDEN` is the date; `LEVERET_TEST_URI` and `LEVERET_TEST_HTTP_URI` give its
 /// address.
 fn record(date: &str) {
-    assert!(is_given(), "LEVERET_TEST_URI says which RabbitMQ is recorded");
+    assert!(is_another(), "LEVERET_TEST_URI says which RabbitMQ is recorded");
     let broker = Broker::start();
     let http = broker.http();
     let version = http.get("/api/overview").expect("an overview").json()["rabbitmq_version"].clone();

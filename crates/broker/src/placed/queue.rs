@@ -145,7 +145,7 @@ impl PlacedQueue {
     /// The stream of what is submitted to it now.
     pub(crate) fn stream(&self) -> StreamRef {
         match &*self.machine.load() {
-            Some(machine) => machine.queue.stream().clone(),
+            Some(machine) => machine.queue.stream().shared(),
             None => self.away.stream(),
         }
     }
@@ -162,7 +162,7 @@ impl PlacedQueue {
         };
         let fence = replica.ledger.next();
         let effective = EffectiveQueue::clone(&self.effective.load());
-        let at = (stream.clone() as StreamRef, store.clone());
+        let at = (stream.clone(), store.clone());
         let queue = QueueHandle::open_in(self.info.clone(), effective, replica, &self.services, at, now);
         let machine = Machine { queue: queue.clone(), stream: stream.clone(), fence, held: Mutex::default() };
         self.machine.store(Some(Arc::new(machine)));

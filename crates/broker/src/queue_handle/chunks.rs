@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use leveret_log::Wait;
-use leveret_message::BatchPart;
 use leveret_message::chunk::SharedChunk;
+use leveret_message::{Batch, BatchPart};
 use leveret_model::Durability;
 use leveret_queue::{
-    ChunkSubmission, ChunkTurn, ConsumerId, KeptOffset, OfferedChunk, Place, Placement, PublishSlot, Queue, StoredRead,
-    StreamStart, TakenChunk, TurnEnd, Watermarks,
+    ChunkPlacement, ChunkSubmission, ChunkTurn, ConsumerId, KeptOffset, OfferedChunk, Place, PublishSlot, Queue,
+    StreamRead, StreamStart, TakenChunk, TurnEnd, Watermarks,
 };
 
 use super::{PublishedIn, QueueHandle};
@@ -17,12 +17,11 @@ use crate::group::Group;
 use crate::offered_chunk::{self, Numbered};
 use crate::planted::{Bug, is_planted};
 use crate::published::PublishedHere;
-use crate::streams::Record;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
 
 /// The outcome of one offer of a chunk.
-enum Offer {
+enum Offer<'a> {
     /// It was accepted as a whole or not at all.
     Taken(PublishedHere),
     /// Nothing was done: messages of its publisher up to this number were published before.
@@ -31,6 +30,8 @@ enum Offer {
         last: u64,
         /// The place that a confirm of these messages waits for.
         awaited: Awaited,
+        /// The name and the numbers that they were offered with: messages without can't be behind.
+        numbered: Numbered<'a>,
     },
 }
 
@@ -57,12 +58,9 @@ impl QueueHandle {
         now: Nanos,
     ) -> PublishedHere {
         let count = u32::try_from(chunk.len()).expect("a chunk has at most 65,535 messages");
-        let published = match (self.offer_chunk(chunk, numbered, now), numbered) {
-            (Offer::Taken(published), _) => published,
-            (Offer::Behind { last, awaited }, Some(numbered)) => {
-                self.publish_rest(chunk, numbered, (last, awaited), now)
-            }
-            (Offer::Behind { .. }, None) => unreachable!("only named publishers number their messages"),
+        let published = match self.offer_chunk(chunk, numbered, now) {
+            Offer::Taken(published) => published,
+            Offer::Behind { last, awaited, numbered } => self.publish_rest(chunk, numbered, (last, awaited), now),
         };
         // Messages that were left out are there already.
         PublishedHere { accepted: if published.accepted == 0 { 0 } else { count }, ..published }
@@ -87,18 +85,23 @@ impl QueueHandle {
             };
             match self.offer_chunk(&Arc::new(rest), Some(Numbered { numbers: &numbers, ..numbered }), now) {
                 Offer::Taken(published) => return published,
-                Offer::Behind { last: further, awaited: later } => (last, awaited) = (further, later),
+                Offer::Behind { last: further, awaited: later, .. } => (last, awaited) = (further, later),
             }
         }
     }
 
-    fn offer_chunk(self: &Arc<Self>, chunk: &Arc<SharedChunk>, numbered: Option<Numbered<'_>>, now: Nanos) -> Offer {
+    fn offer_chunk<'a>(
+        self: &Arc<Self>,
+        chunk: &Arc<SharedChunk>,
+        numbered: Option<Numbered<'a>>,
+        now: Nanos,
+    ) -> Offer<'a> {
         self.decode_early(chunk);
         let writer = numbered.map(Numbered::run);
         let offered = OfferedChunk { chunk, writer: writer.as_ref() };
         let count = u32::try_from(chunk.len()).expect("a chunk has at most 65,535 messages");
         let published = self.with(|queue, effects| {
-            let writer = writer.as_ref();
+            let (writer, log) = (writer.as_ref(), self.stream.log()?);
             let submission = match queue.stream_mut()?.submit_chunk(count, writer, now) {
                 // It came before the deletion was known: it counts as published later, when it would have found no stream.
                 None => {
@@ -112,14 +115,14 @@ impl QueueHandle {
                         true => Awaited::default(),
                         false => self.awaited_by(queue, self.is_written(queue)),
                     };
-                    return Some(Offer::Behind { last, awaited });
+                    return Some(Offer::Behind { last, awaited, numbered: numbered? });
                 }
                 Some(ChunkSubmission::Accepted(submission)) => submission,
             };
             let written = self.is_written(queue) || is_planted(Bug::ConfirmChunkEarly) && !queue.awaits_group();
             let wait = if written { Wait::Written } else { Wait::Confirm };
             let at = (self.log_id, submission.first);
-            let (place, placement) = offered_chunk::append(&self.stream, at, chunk, wait);
+            let (place, placement) = offered_chunk::append(log, at, chunk, wait);
             self.last_record.set(place);
             queue.stream_mut()?.submitted_chunk(submission, offered, placement, now, effects);
             if is_planted(Bug::ApplyBeforeDurable) {
@@ -169,14 +172,14 @@ impl QueueHandle {
         let chunk = self.chunk_of(part);
         self.decode_early(&chunk);
         let published = self.with(|queue, effects| {
-            let Some(stream) = queue.stream_mut() else { return Some(none) };
+            let Some((stream, log)) = queue.stream_mut().zip(self.stream.log()) else { return Some(none) };
             let ChunkSubmission::Accepted(submission) = stream.submit_chunk(count, None, now)? else {
                 return Some(none);
             };
             let head = chunk.stored_head(submission.first);
             let record = offered_chunk::record(self.log_id, submission.first, &chunk, &head);
-            self.last_record.set(group.append(Record::Chunk(record)).place());
-            let placement = Placement::In(group.place());
+            self.last_record.set(group.append_chunk(log, &record).place());
+            let placement = ChunkPlacement::In(group.place());
             stream.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), placement, now, effects);
             Some(PublishedIn { accepted: count, ticket: self.pending_ticket(queue) })
         });
@@ -209,8 +212,13 @@ impl QueueHandle {
         taken.unwrap_or(ChunkTurn { end: TurnEnd::Done, committed: 0 })
     }
 
+    /// Passes on messages of stored chunks that were requested.
+    pub(crate) fn loaded_of_stream(self: &Arc<Self>, read: StreamRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
+        self.with_stream(|queue, effects| queue.loaded(read, runs, now, effects));
+    }
+
     /// Passes on stored chunks that were requested.
-    pub(crate) fn loaded_chunks(self: &Arc<Self>, read: StoredRead, chunks: Vec<(u64, Arc<SharedChunk>)>, now: Nanos) {
+    pub(crate) fn loaded_chunks(self: &Arc<Self>, read: StreamRead, chunks: Vec<(u64, Arc<SharedChunk>)>, now: Nanos) {
         self.with_stream(|queue, effects| queue.loaded_chunks(read, chunks, now, effects));
     }
 

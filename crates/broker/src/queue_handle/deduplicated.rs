@@ -108,7 +108,7 @@ impl QueueHandle {
             let placement = match is_logged {
                 true => {
                     let record = Record::Messages { log: self.log_id, first, part, instead: None };
-                    self.last_record.set(group.append(record).place());
+                    self.last_record.set(group.append(&self.stream, record).place());
                     Placement::In(group.place())
                 }
                 false => Placement::Volatile,

@@ -86,7 +86,7 @@ impl QueueHandle {
             let placement = if (persistent || self.is_always_persistent()) && self.is_durable() {
                 let (log, first, part) = (self.log_id, submission.first, part.first(submission.accepted));
                 let record = Record::Messages { log, first, part, instead: None };
-                self.last_record.set(group.append(record).place());
+                self.last_record.set(group.append(&self.stream, record).place());
                 Placement::In(group.place())
             } else {
                 Placement::Volatile
@@ -129,7 +129,7 @@ impl QueueHandle {
         let ranges = durable_ranges(runs);
         // The messages of a queue that was converted, or given other members, went back first.
         if !ranges.is_empty() && self.successor().is_none() && self.spread_to().is_none() {
-            let ticket = group.append(Record::Settle { log: self.log_id, reason, ranges: &ranges });
+            let ticket = group.append(&self.stream, Record::Settle { log: self.log_id, reason, ranges: &ranges });
             self.last_record.set(ticket.place());
             for run in joined(runs).filter(|run| run.durable) {
                 queue
@@ -211,7 +211,7 @@ impl QueueHandle {
     /// The group of a move is written up to `place`; `waiting` are the answers for which it was the last move.
     pub(crate) fn moved_in(&self, place: Place, waiting: Vec<Waiting>) {
         let place = self.moves.written(place);
-        waiting.into_iter().for_each(|waiting| waiting.moved(place, &self.stream));
+        waiting.into_iter().for_each(|waiting| waiting.moved(place, &*self.stream));
     }
 
     /// Number of messages in flight to the dead-letter exchange.

@@ -6,7 +6,7 @@ use leveret_queue::{Annotated, AttemptRun, Control, DelayRun, DyingRun, KeptOffs
 use super::{QueueHandle, RECORD_RUNS_MAX};
 use crate::planted::{Bug, is_planted};
 use crate::records::durable_ranges;
-use crate::streams::Record;
+use crate::streams::{ControlRecord, Record};
 use crate::ticket::Ticket;
 
 /// Most offsets of consumers in one record.
@@ -107,7 +107,7 @@ impl QueueHandle {
     /// Appends a record of something that a part of the queue knows.
     pub(super) fn log_control(&self, control: &Control<'_>, wait: Wait) -> Ticket {
         let (kind, payload) = (control.kind(), &control.encode());
-        let ticket = self.stream.append(Record::Control { log: self.log_id, kind, payload }, wait);
+        let ticket = self.stream.append_control(ControlRecord { log: self.log_id, kind, payload }, wait);
         self.last_record.set(ticket.place());
         ticket
     }

@@ -33,13 +33,12 @@ use crate::outbox::Outbox;
 use crate::planted::{Bug, is_planted};
 use crate::published::{NotTaken, PublishedHere};
 use crate::queue_metrics::OwnPlace;
-use crate::reads::{Purpose, Reads};
+use crate::reads::{ChunksFor, MessagesFor, Purpose, Reads};
 use crate::records::reason_of;
 use crate::replicas::queue_of;
 use crate::services::Services;
 use crate::shared_messages::SharedMessages;
-use crate::streams::{Apply, Record, StoreRef, StreamRef};
-use crate::streams::{CarriedOut, LateStream};
+use crate::streams::{Apply, CarriedOut, LateStream, Record, StoreRef};
 use crate::taps::Taps;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
@@ -71,6 +70,7 @@ pub use crate::questions::{
     Aside, Ask, ConsumerState, CountOf, Counts, HeadTimestamp, KeptOffsetOf, ParkedEnds, Peek, PeekAside, QueueAnswer,
     QueueQuestion, ReadyEnds, RunState, Search, SetAsideOf, Size, Status, StreamEnd, StreamEnds, WriterSequence,
 };
+pub use crate::queue_stream::QueueStream;
 pub(crate) use checkpoint::LiveAnswer;
 pub(crate) use convert::{Successor, Unconverted};
 pub use groups::PublishedIn;
@@ -99,7 +99,7 @@ pub(crate) struct QueueHandle {
     last_record: LatestPlace,
     durability: Durability,
     /// The stream that its records are appended to.
-    stream: StreamRef,
+    stream: QueueStream,
     /// The log that has its messages.
     store: StoreRef,
     pub(crate) reads: Arc<Reads>,
@@ -143,7 +143,8 @@ impl QueueHandle {
         let is_logged = info.durability(services.durability) != Durability::Memory || !replica.ledger.is_empty();
         let surroundings = Self::surroundings(services);
         let queue = Queue::new(effective.options(&info).clone(), is_logged, replica, surroundings, now);
-        let at = services.streams.of(&info);
+        let log = services.streams.of(&info);
+        let at = (QueueStream::Log(log.clone()), log as StoreRef);
         Self::with_machine(info, effective, queue, services, at)
     }
 
@@ -161,7 +162,7 @@ impl QueueHandle {
         effective: EffectiveQueue,
         queue: Queue,
         services: &Services,
-        (stream, store): (StreamRef, StoreRef),
+        (stream, store): (QueueStream, StoreRef),
     ) -> LocalQueue {
         let log_id = LogId(info.id.0);
         let Services { reads, deferred, shared, taps, .. } = services.clone();
@@ -206,7 +207,7 @@ impl QueueHandle {
     }
 
     /// The commit stream that it belongs to.
-    pub(crate) fn stream(&self) -> &StreamRef {
+    pub(crate) fn stream(&self) -> &QueueStream {
         &self.stream
     }
 
@@ -293,10 +294,14 @@ impl QueueHandle {
         self.count_dropped(Death::Expired, &rare.expired);
         self.count_dropped(Death::DeliveryLimit, &rare.over_limit);
         for (reader, from) in rare.own_reads {
-            self.reads.request(self.clone(), from, Purpose::Own(reader));
+            let purpose = match self.is_stream() {
+                true => Purpose::Chunks(ChunksFor::Reader(reader)),
+                false => Purpose::Messages(MessagesFor::Own(reader)),
+            };
+            self.reads.request(self.clone(), from, purpose);
         }
         if let Some(from) = rare.read_dead {
-            self.reads.request(self.clone(), from, Purpose::DeadLetters(rare.dead_numbers));
+            self.reads.request(self.clone(), from, Purpose::Messages(MessagesFor::DeadLetters(rare.dead_numbers)));
         }
         if !rare.ended.is_empty() {
             self.deferred.tell(self, rare.ended);
@@ -339,7 +344,7 @@ impl QueueHandle {
         }
         effects.fire();
         if let Some((from, numbers)) = effects.take_read() {
-            self.reads.request(self.clone(), from, Purpose::Delivery(numbers));
+            self.reads.request(self.clone(), from, Purpose::Messages(MessagesFor::Delivery(numbers)));
         }
         if !effects.deadlines.is_none() {
             self.deferred.at(effects.deadlines, self);
@@ -449,18 +454,16 @@ impl QueueHandle {
             let wait = if written { Wait::Written } else { Wait::Confirm };
             let place = is_logged.then(|| {
                 let (log, first, part) = (self.log_id, submission.first, part.first(submission.accepted));
-                let ticket = match shared {
+                let ticket = match shared.zip(self.stream.log()) {
                     None => self.stream.append(Record::Messages { log, first, part, instead: None }, wait),
-                    Some(shared) => {
+                    Some((shared, to)) => {
                         let payload = &encode_reference(part, shared, self.has_priorities());
                         let messages = u16::try_from(part.count).expect("a batch holds fewer messages");
-                        self.stream.append(Record::References(JointRecord { log, first, messages, payload }), wait)
+                        queue.references_mut().add(first, u64::from(part.count), shared);
+                        referred = part.count;
+                        to.append_references(&JointRecord { log, first, messages, payload }, wait)
                     }
                 };
-                if let Some(shared) = shared {
-                    queue.references_mut().add(first, u64::from(part.count), shared);
-                    referred = part.count;
-                }
                 self.last_record.set(ticket.place());
                 ticket.place()
             });
@@ -807,7 +810,7 @@ impl QueueHandle {
 
     /// Passes on stored messages that were requested.
     pub(crate) fn loaded(self: &Arc<Self>, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos) {
-        self.with(|queue, effects| queue.loaded(read, runs, now, effects));
+        self.with_ledger(|queue, effects| queue.loaded(read, runs, now, effects));
     }
 
     /// The chunks that a reader of a stream wants to be read.
@@ -846,7 +849,7 @@ impl QueueHandle {
         self.deferred.forget(self);
         self.reads.dead_letters_left();
         // Dead letters in flight are gone with the queue, which is durable.
-        self.moves.all().into_iter().for_each(|waiting| waiting.moved(Place::NOTHING, &self.stream));
+        self.moves.all().into_iter().for_each(|waiting| waiting.moved(Place::NOTHING, &*self.stream));
         self.tell_watchers();
         if self.info.is_logged() {
             self.store.forget(self.log_id);

@@ -48,11 +48,12 @@ use crate::placed::PlacedQueue;
 use crate::publish_origin::PublishOrigin;
 use crate::published::PublishedHere;
 use crate::questions::Ask;
-use crate::reads::Purpose;
+use crate::queue_stream::QueueStream;
+use crate::reads::{ChunksFor, MessagesFor, Peek, Purpose};
 use crate::remote::{AwayQueue, CallKind};
 use crate::services::Services;
 use crate::settlement::Settlement;
-use crate::streams::{StreamRef, Waiter, waits};
+use crate::streams::{CommitStream, StreamRef, Waiter, waits};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
 use crate::wait_for::WaitFor;
@@ -87,19 +88,29 @@ pub(super) enum Where {
 /// The commit stream that a queue belongs to.
 pub enum StreamOf<'a> {
     /// The queue keeps it.
-    Queue(&'a StreamRef),
+    Queue(&'a QueueStream),
     /// It is that of the lane to its node.
     Lane(StreamRef),
 }
 
 impl Deref for StreamOf<'_> {
-    type Target = StreamRef;
+    type Target = dyn CommitStream;
 
     #[inline]
-    fn deref(&self) -> &StreamRef {
+    fn deref(&self) -> &Self::Target {
         match self {
-            Self::Queue(stream) => stream,
-            Self::Lane(stream) => stream,
+            Self::Queue(stream) => &***stream,
+            Self::Lane(stream) => &**stream,
+        }
+    }
+}
+
+impl StreamOf<'_> {
+    /// It as one of any commit streams.
+    pub fn shared(&self) -> StreamRef {
+        match self {
+            Self::Queue(stream) => stream.shared(),
+            Self::Lane(stream) => stream.clone(),
         }
     }
 }
@@ -189,7 +200,7 @@ impl QueueRef {
         match info.home {
             Home::Placement(_) => Some(services.placements.queue(info, topology, services, now).into()),
             Home::Owner(member) if member != services.member && topology.members().next().is_some() => {
-                let (stream, _) = services.streams.of(info);
+                let stream = services.streams.of(info);
                 Some(AwayQueue::new(info.clone(), member, topology, &services.lanes, stream).into())
             }
             Home::Owner(_) => None,
@@ -412,7 +423,7 @@ impl QueueRef {
     fn has_left(&self, group: &Group) -> bool {
         let machine = self.as_placed().map(|placed| placed.machine());
         let stream = machine.as_ref().and_then(|machine| Some(machine.as_ref()?.queue.stream().id()));
-        stream.is_some_and(|stream| stream != group.stream().id())
+        stream.is_some_and(|stream| stream != group.stream())
     }
 
     /// The reason why it refuses messages, as far as this node knows.
@@ -728,8 +739,12 @@ impl QueueRef {
         self.kept
     }
 
-    /// Reads stored messages from number `from` on.
-    pub(crate) fn read(&self, from: u64, purpose: Purpose) {
+    /// Reads stored messages from number `from` on, without changing anything.
+    pub(crate) fn peek(&self, from: u64, peek: Peek) {
+        let purpose = match self.is_stream() {
+            true => Purpose::Chunks(ChunksFor::Peeking(peek)),
+            false => Purpose::Messages(MessagesFor::Peeking(peek)),
+        };
         pass!(self, queue => queue.request_read(from, purpose));
     }
 }

@@ -9,8 +9,10 @@ use leveret_queue::{Effects, Queue, Replica};
 use super::{Audience, LocalQueue, QueueHandle};
 use crate::publish_origin::{self, OriginTurn, PublishOrigin};
 use crate::published::PublishedHere;
+use crate::queue_stream::QueueStream;
+use crate::replicas::PlacedStream;
 use crate::services::Services;
-use crate::streams::{StoreRef, StreamRef};
+use crate::streams::StoreRef;
 use crate::time::Nanos;
 
 impl QueueHandle {
@@ -20,12 +22,12 @@ impl QueueHandle {
         effective: EffectiveQueue,
         replica: Replica,
         services: &Services,
-        at: (StreamRef, StoreRef),
+        (stream, store): (Arc<PlacedStream>, StoreRef),
         now: Nanos,
     ) -> LocalQueue {
         let surroundings = Self::surroundings(services);
         let queue = Queue::new(effective.options(&info).clone(), true, replica, surroundings, now);
-        Self::with_machine(info, effective, queue, services, at)
+        Self::with_machine(info, effective, queue, services, (QueueStream::Placement(stream), store))
     }
 
     /// Offers messages of a writer to the machine of a replicated queue. `None` if it can't take them.
@@ -37,7 +39,8 @@ impl QueueHandle {
         audience: Audience,
         now: Nanos,
     ) -> Option<PublishedHere> {
-        match self.stream.begin(origin) {
+        let placement = self.stream.placement()?;
+        match placement.begin(origin) {
             OriginTurn::Lost => return None,
             OriginTurn::Repeated(ticket, accepted) => {
                 let accepted = accepted.min(part.count);
@@ -49,10 +52,10 @@ impl QueueHandle {
             publish_origin::publishing(origin, part.count, || self.publish(part, persistent, audience, now));
         self.taps.put(&self.info, part.first(published.taken()), now);
         if published.accepted < part.count {
-            if self.stream.is_over() {
+            if placement.is_over() {
                 return None;
             }
-            self.stream.refused(origin, published.accepted);
+            placement.refused(origin, published.accepted);
         }
         Some(published)
     }

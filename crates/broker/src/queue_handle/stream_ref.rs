@@ -9,6 +9,7 @@ use leveret_queue::{ChunkTurn, ConsumerId, KeptOffset, Link, StreamStart, TakenC
 use super::queue_ref::{QueueRef, pass};
 use super::{Numbered, Published};
 use crate::asked::NowOrLater;
+use crate::reads::{ChunksFor, Purpose};
 use crate::remote::HomeQuestion;
 use crate::time::Nanos;
 
@@ -33,6 +34,11 @@ impl QueueRef {
 }
 
 impl StreamQueueRef {
+    /// Reads stored chunks from offset `from` on.
+    pub(crate) fn read(&self, from: u64, purpose: ChunksFor) {
+        pass!(self.0, queue => queue.request_read(from, Purpose::Chunks(purpose)));
+    }
+
     /// Offers a chunk, which is taken as a whole or not at all; `numbered` are the name of its publisher, if it has one, and the
     /// numbers of its entries. Messages that were published by that name before are left out, and count as accepted.
     pub fn publish_chunk(&self, chunk: &Arc<SharedChunk>, numbered: Option<Numbered<'_>>, now: Nanos) -> Published {

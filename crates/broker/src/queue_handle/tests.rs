@@ -131,7 +131,7 @@ impl Fixture {
             }
         };
         let count = runs.iter().map(|run| u64::from(run.count)).sum();
-        let mut group = Group::new(self.queue.stream());
+        let mut group = Group::new(self.queue.stream().id());
         self.queue.moved(&mut group, count);
         (count, group.close(Wait::Confirm))
     }
@@ -316,7 +316,7 @@ fn nothing_behind_an_open_group_is_announced() {
     builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", b"body");
     let batch = Arc::new(builder.finish());
     let before = publish(true);
-    let mut group = Group::new(queue.stream());
+    let mut group = Group::new(queue.stream().id());
     let of_group = queue.publish_in(&mut group, BatchPart::of(&batch, 0, 1), true, 0).ticket;
     let behind = [publish(true), publish(false)];
     stage.sync();
@@ -339,7 +339,7 @@ fn a_group_that_is_dropped_holds_nothing_back() {
     let streams = &stage.services.streams;
     let mut builder = BatchBuilder::default();
     builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", b"body");
-    let mut group = Group::new(stage.queue.stream());
+    let mut group = Group::new(stage.queue.stream().id());
     let ticket = stage.queue.publish_in(&mut group, BatchPart::of(&Arc::new(builder.finish()), 0, 1), true, 0).ticket;
     drop(group);
     stage.sync();

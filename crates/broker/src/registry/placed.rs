@@ -28,7 +28,7 @@ use crate::policy_walk::PolicyNews;
 use crate::queue_handle::QueueRef;
 use crate::records::CONTROL_MODEL_COMMAND;
 use crate::remote::Deletion;
-use crate::streams::{LateStream, Record};
+use crate::streams::{ControlRecord, LateStream};
 use crate::ticket::Ticket;
 use crate::time::Nanos;
 
@@ -195,8 +195,8 @@ impl Registry {
                 let changes = model.follow(one.record)?;
                 steps.push((one, model.clone(), changes));
             }
-            let record = Record::Control { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload: &payload };
-            let ticket = self.services.streams.local().append(record, Wait::Lazy);
+            let record = ControlRecord { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload: &payload };
+            let ticket = self.services.streams.log().append_control(record, Wait::Lazy);
             for (one, model, changes) in steps {
                 let mut staged = self.staged.lock();
                 let before = std::mem::replace(&mut staged.model, model);
@@ -229,8 +229,8 @@ impl Registry {
             let mut staged = self.staged.lock();
             model.take_settings_of(&staged.model);
             let payload = model.record_anew();
-            let record = Record::Control { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload: &payload };
-            let ticket = self.services.streams.local().append(record, Wait::Confirm);
+            let record = ControlRecord { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload: &payload };
+            let ticket = self.services.streams.log().append_control(record, Wait::Confirm);
             let next = self.replaced(&staged.latest, &model, now);
             staged.model = model;
             staged.version += 1;

@@ -14,7 +14,7 @@ use crate::notices::Notices;
 use crate::policy_walk::PolicyNews;
 use crate::queue_handle::{QueueHandle, QueueRef};
 use crate::records::CONTROL_MODEL_COMMAND;
-use crate::streams::Record;
+use crate::streams::ControlRecord;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
 
@@ -129,8 +129,8 @@ impl Registry {
     pub(super) fn log(&self, staged: &mut Staged, record: Option<&[u8]>) -> Ticket {
         staged.version += 1;
         let Some(payload) = record else { return staged.last_unpublished() };
-        let record = Record::Control { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload };
-        let ticket = self.services.streams.local().append(record, Wait::Confirm);
+        let record = ControlRecord { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload };
+        let ticket = self.services.streams.log().append_control(record, Wait::Confirm);
         staged.last_record = ticket.place();
         ticket
     }

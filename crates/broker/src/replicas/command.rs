@@ -16,7 +16,7 @@ use bytes::{Buf, BufMut, Bytes};
 use leveret_log::{LogId, SettleRange, SettleReason};
 
 use crate::publish_origin::PublishOrigin;
-use crate::streams::Record;
+use crate::streams::{ControlRecord, Record};
 
 const VERSION: u8 = 2;
 const VERSION_WITHOUT_TERM: u8 = 1;
@@ -84,9 +84,6 @@ pub(crate) fn put_origin(origin: PublishOrigin, accepted: u32, to: &mut Vec<u8>)
 }
 
 /// Adds the commands of a record. Returns how many.
-///
-/// # Panics
-/// If the record is one that replicated queues don't make: chunks, and references to messages in the shared log.
 pub(crate) fn put_record(record: Record<'_>, to: &mut Vec<u8>) -> u64 {
     match record {
         Record::Messages { log, first, part, instead } => {
@@ -112,16 +109,18 @@ pub(crate) fn put_record(record: Record<'_>, to: &mut Vec<u8>) -> u64 {
             }
             1
         }
-        Record::Control { log, kind, payload } => {
-            to.put_u8(3);
-            to.put_u64_le(log.0);
-            to.put_u8(kind);
-            put_length(payload.len(), to);
-            to.put_slice(payload);
-            1
-        }
-        Record::References(_) | Record::Chunk(_) => unreachable!("replicated queues have messages of their own"),
     }
+}
+
+/// Adds the command of a control record. Returns how many that are.
+pub(crate) fn put_control(record: ControlRecord<'_>, to: &mut Vec<u8>) -> u64 {
+    let ControlRecord { log, kind, payload } = record;
+    to.put_u8(3);
+    to.put_u64_le(log.0);
+    to.put_u8(kind);
+    put_length(payload.len(), to);
+    to.put_slice(payload);
+    1
 }
 
 fn put_length(length: usize, to: &mut Vec<u8>) {
@@ -203,9 +202,9 @@ mod tests {
         let records = [
             Record::Messages { log, first: 5, part: BatchPart::whole(&batch), instead: None },
             Record::Settle { log, reason: SettleReason::Purged, ranges: &[range(1), range(9)] },
-            Record::Control { log, kind: 2, payload: b"runs" },
         ];
-        let counts = records.map(|record| put_record(record, &mut entry));
+        let [messages, settles] = records.map(|record| put_record(record, &mut entry));
+        let counts = [messages, settles, put_control(ControlRecord { log, kind: 2, payload: b"runs" }, &mut entry)];
         let origin = PublishOrigin { writer: 7, number: 8, epoch: 9, is_first: true, heard: 5 };
         put_origin(origin, 2, &mut entry);
         let entry = Bytes::from(entry);

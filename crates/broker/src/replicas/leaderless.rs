@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use leveret_queue::{Place, WaitReason};
 
 use crate::streams::{AnsweredCalls, AnsweredStream, StreamRef};
-use crate::ticket::{StreamId, Ticket};
+use crate::ticket::StreamId;
 
 /// The commit stream of a placement without a leader.
 pub(crate) struct LeaderlessStream {
@@ -33,10 +33,6 @@ impl LeaderlessStream {
 impl AnsweredStream for LeaderlessStream {
     fn id(&self) -> StreamId {
         self.id
-    }
-
-    fn commit_group(&self) -> Option<Ticket> {
-        None
     }
 
     fn has_room(&self) -> bool {

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
-use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
+use leveret_log::{GroupId, Wait};
 use leveret_queue::{Place, WaitReason, Watermarks};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
-use super::command::{EntryHeader, put_header, put_origin, put_record};
+use super::command::{EntryHeader, put_control, put_header, put_origin, put_record};
 use crate::publish_origin::{self, OriginTurn, PublishOrigin, WriterMark};
-use crate::streams::{AnsweredCalls, CommitStream, LocalStream, Record, Waiter};
+use crate::streams::{AnsweredCalls, CommitStream, ControlRecord, LocalStream, Record, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 
 /// Bytes of an entry at which it gets no further command.
@@ -172,35 +172,43 @@ impl PlacedStream {
         Place::new(self.open.lock().count)
     }
 
-    fn put(&self, record: Record<'_>, wait: Wait, begins_group: bool) -> Ticket {
+    fn put_record(&self, record: Record<'_>, wait: Wait, begins_group: bool) -> Ticket {
         let origin = match &record {
             Record::Messages { part, .. } => publish_origin::current(part.count),
-            _ => None,
+            Record::Settle { .. } => None,
         };
-        let mut open = self.open.lock();
-        open.groups += u32::from(begins_group);
-        let bytes = open.add(|to| {
+        self.put(wait, begins_group, |to| {
             let count = put_record(record, to);
             if let Some((origin, accepted)) = origin {
                 put_origin(origin, accepted, to);
             }
             count
-        });
+        })
+    }
+
+    fn put(&self, wait: Wait, begins_group: bool, put: impl FnOnce(&mut Vec<u8>) -> u64) -> Ticket {
+        let mut open = self.open.lock();
+        open.groups += u32::from(begins_group);
+        let bytes = open.add(put);
         let count = open.count;
         self.note(bytes, count, wait, &mut open)
     }
 }
 
-impl CommitStream for PlacedStream {
-    fn id(&self) -> StreamId {
-        self.id
+/// Records, of which the queues of a placement have few kinds: their messages are their own, and none is a stream.
+impl PlacedStream {
+    /// Appends a record.
+    pub(crate) fn append(&self, record: Record<'_>, wait: Wait) -> Ticket {
+        self.put_record(record, wait, false)
     }
 
-    fn append(&self, record: Record<'_>, wait: Wait) -> Ticket {
-        self.put(record, wait, false)
+    /// Appends a control record.
+    pub(crate) fn append_control(&self, record: ControlRecord<'_>, wait: Wait) -> Ticket {
+        self.put(wait, false, |to| put_control(record, to))
     }
 
-    fn begin(&self, origin: PublishOrigin) -> OriginTurn {
+    /// Begins a publish of a writer.
+    pub(crate) fn begin(&self, origin: PublishOrigin) -> OriginTurn {
         if self.open.lock().has_ended {
             return OriginTurn::Lost;
         }
@@ -221,7 +229,8 @@ impl CommitStream for PlacedStream {
         OriginTurn::New
     }
 
-    fn refused(&self, origin: PublishOrigin, accepted: u32) {
+    /// Not all messages of a publish that was begun were accepted.
+    pub(crate) fn refused(&self, origin: PublishOrigin, accepted: u32) {
         if let Some(received) = self.received.lock().get_mut(&origin.writer) {
             received.mark.note(origin.number, accepted, origin.heard);
         }
@@ -236,21 +245,20 @@ impl CommitStream for PlacedStream {
         }
     }
 
-    fn is_over(&self) -> bool {
+    /// Whether what is appended is never reached.
+    pub(crate) fn is_over(&self) -> bool {
         self.open.lock().has_ended
     }
 
-    fn append_joining(&self, _: NewChunk<'_>, _: &'static dyn JoinChunks, _: Wait) -> (Ticket, bool) {
-        unreachable!("streams have one member")
-    }
-
-    fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket {
-        let ticket = self.put(record, Wait::Lazy, group.is_none());
+    /// Appends a record as part of a group, which the first one begins.
+    pub(crate) fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket {
+        let ticket = self.put_record(record, Wait::Lazy, group.is_none());
         group.get_or_insert(GroupId::of_stream(ticket.place().number()));
         ticket
     }
 
-    fn commit_group(&self, _: GroupId, wait: Wait) -> Option<Ticket> {
+    /// Closes a group: all of it takes effect once the ticket is reached.
+    pub(crate) fn commit_group(&self, wait: Wait) -> Ticket {
         let mut open = self.open.lock();
         open.is_urgent |= wait != Wait::Lazy;
         open.groups -= 1;
@@ -258,7 +266,13 @@ impl CommitStream for PlacedStream {
             open.parts.iter_mut().for_each(|part| part.is_held = false);
             self.is_unannounced.store(true, Ordering::Release);
         }
-        Some(Ticket::new(self.id, Place::new(open.count)))
+        Ticket::new(self.id, Place::new(open.count))
+    }
+}
+
+impl CommitStream for PlacedStream {
+    fn id(&self) -> StreamId {
+        self.id
     }
 
     fn has_room(&self) -> bool {

@@ -2,14 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use leveret_log::{GroupId, JoinChunks, NewChunk, Wait};
 use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
 use parking_lot::Mutex;
 
-use super::{CommitStream, Record, Waiter};
-use crate::ticket::{Awaited, StreamId, Ticket};
+use super::{CommitStream, Waiter};
+use crate::ticket::{Awaited, StreamId};
 
-/// A commit stream that takes no records, since others append them. Its places are reached when calls are answered.
+/// A commit stream without records, which others append. Its places are reached when calls are answered.
 pub(crate) trait AnsweredStream: Send + Sync {
     /// Its id.
     fn id(&self) -> StreamId;
@@ -31,11 +30,6 @@ pub(crate) trait AnsweredStream: Send + Sync {
     /// See [`CommitStream::publish_wait`].
     fn publish_wait(&self) -> WaitReason;
 
-    /// Closes a group that was begun with this stream. Only one that somebody can be given instead of the one with the records knows any.
-    fn commit_group(&self) -> Option<Ticket> {
-        unreachable!("groups are of the stream that takes the records")
-    }
-
     /// See [`CommitStream::give_up`].
     fn give_up(&self);
 }
@@ -43,22 +37,6 @@ pub(crate) trait AnsweredStream: Send + Sync {
 impl<S: AnsweredStream> CommitStream for S {
     fn id(&self) -> StreamId {
         AnsweredStream::id(self)
-    }
-
-    fn append(&self, _: Record<'_>, _: Wait) -> Ticket {
-        unreachable!("another stream takes the records")
-    }
-
-    fn append_joining(&self, _: NewChunk<'_>, _: &'static dyn JoinChunks, _: Wait) -> (Ticket, bool) {
-        unreachable!("another stream takes the records")
-    }
-
-    fn append_in(&self, _: &mut Option<GroupId>, _: Record<'_>) -> Ticket {
-        unreachable!("another stream takes the records")
-    }
-
-    fn commit_group(&self, _: GroupId, _: Wait) -> Option<Ticket> {
-        AnsweredStream::commit_group(self)
     }
 
     fn has_room(&self) -> bool {

@@ -23,7 +23,15 @@ pub type WhenOver = Box<dyn FnOnce(WaitEnd) + Send>;
 struct Known {
     id: StreamId,
     stream: StreamRef,
+    /// The same, if it is a log of this disk.
+    log: Option<Arc<LocalStream>>,
     store: StoreRef,
+}
+
+impl Known {
+    fn of(log: &Arc<LocalStream>) -> Self {
+        Self { id: log.id(), stream: log.clone(), log: Some(log.clone()), store: log.clone() }
+    }
 }
 
 /// All commit streams of the node. They come and go while others look them up without a lock; only the node's own log stays.
@@ -47,9 +55,8 @@ impl Streams {
     /// # Panics
     /// If there is none, or the first isn't the node's own, or two have the same id.
     pub fn new(logs: &[Arc<LocalStream>], placing: Placing) -> Self {
-        let known = |log: &Arc<LocalStream>| Known { id: log.id(), stream: log.clone(), store: log.clone() };
         let log = logs.first().expect("a node has a log").clone();
-        let local = known(&log);
+        let local = Known::of(&log);
         assert_eq!(local.id, StreamId::LOCAL, "the first one is the node's own");
         let streams = Self {
             local,
@@ -59,7 +66,7 @@ impl Streams {
             changing: Mutex::default(),
             placing,
         };
-        logs[1..].iter().for_each(|log| streams.join(log.clone(), log.clone()));
+        logs[1..].iter().for_each(|log| streams.add(Known::of(log)));
         streams
     }
 
@@ -76,11 +83,15 @@ impl Streams {
     /// # Panics
     /// If its id is taken.
     pub fn join(&self, stream: StreamRef, store: StoreRef) {
+        self.add(Known { id: stream.id(), stream, log: None, store });
+    }
+
+    fn add(&self, known: Known) {
         let _changing = self.changing.lock();
-        let (id, mut others) = (stream.id(), Vec::clone(&self.others.load()));
-        let at = others.binary_search_by_key(&id, |known| known.id);
+        let mut others = Vec::clone(&self.others.load());
+        let at = others.binary_search_by_key(&known.id, |known| known.id);
         let at = at.expect_err("an id is given once");
-        others.insert(at, Known { id, stream, store });
+        others.insert(at, known);
         self.others.store(others.into());
         self.has_others.store(true, Ordering::Release);
     }
@@ -109,6 +120,11 @@ impl Streams {
         &self.local.stream
     }
 
+    /// The same, for appends.
+    pub fn log(&self) -> &Arc<LocalStream> {
+        &self.log
+    }
+
     /// The store of the node's own log.
     pub(crate) fn local_store(&self) -> &StoreRef {
         &self.local.store
@@ -128,13 +144,13 @@ impl Streams {
         self.find(id, |known| known.stream.clone())
     }
 
-    /// The stream that a queue belongs to, and the store that has its messages.
+    /// The log that a queue's records and messages are in.
     ///
     /// # Panics
-    /// If that stream has left: its queues are gone before it is.
-    pub fn of(&self, queue: &Queue) -> (StreamRef, StoreRef) {
-        let found = self.find((self.placing)(queue), |known| (known.stream.clone(), known.store.clone()));
-        found.expect("a queue's stream stays as long as the queue")
+    /// If that log has left: its queues are gone before it is.
+    pub fn of(&self, queue: &Queue) -> Arc<LocalStream> {
+        let found = self.find((self.placing)(queue), |known| known.log.clone());
+        found.flatten().expect("a queue's log stays as long as the queue")
     }
 
     /// The watermarks of a stream; `None` if it has left.

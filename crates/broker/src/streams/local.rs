@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 
 use leveret_log::{
-    ChunkRecord, DiskError, Done, Event as LogEvent, GroupId, Job, JobId, JoinChunks, Lane, Log, LogId, NewChunk, Next,
-    Position, ReadError, ReadPlan, StorageError, Wait,
+    ChunkRecord, DiskError, Done, Event as LogEvent, GroupId, Job, JobId, JoinChunks, JointRecord, Lane, Log, LogId,
+    NewChunk, Next, Position, ReadError, ReadPlan, StorageError, Wait,
 };
 use leveret_queue::{LatestPlace, Place, WaitReason, Watermarks};
 use parking_lot::{Mutex, RwLock};
 
-use super::{CommitStream, Record, Store, StoreId, Waiter};
+use super::{CommitStream, ControlRecord, Record, Store, StoreId, Waiter};
 use crate::allowance::Allowance;
 use crate::outbox::{Event, Wake};
 use crate::planted::{Bug, is_planted};
@@ -327,32 +327,77 @@ fn waiting(log: &Log, now: Nanos) -> u8 {
     }
 }
 
-impl CommitStream for LocalStream {
-    #[inline]
-    fn id(&self) -> StreamId {
-        StreamId(u32::from(self.store.0))
-    }
-
-    fn append(&self, record: Record<'_>, wait: Wait) -> Ticket {
+/// Records. The caller may hold one queue's lock; it calls [`CommitStream::announce`] after releasing it.
+impl LocalStream {
+    /// Appends a record.
+    pub fn append(&self, record: Record<'_>, wait: Wait) -> Ticket {
         self.ticket(self.with_log(|log, now| record.append_to(log, wait, now)))
     }
 
-    fn append_joining(&self, chunk: NewChunk<'_>, join: &'static dyn JoinChunks, wait: Wait) -> (Ticket, bool) {
+    /// Appends a control record.
+    pub fn append_control(&self, record: ControlRecord<'_>, wait: Wait) -> Ticket {
+        let ControlRecord { log, kind, payload } = record;
+        self.ticket(self.with_log(|to, now| to.append_control(log, kind, payload, wait, now)))
+    }
+
+    /// Appends messages of a log whose bytes are in another log; see [`leveret_queue::shared`].
+    pub(crate) fn append_references(&self, references: &JointRecord<'_>, wait: Wait) -> Ticket {
+        self.ticket(self.with_log(|log, now| log.append_references(references, wait, now)))
+    }
+
+    /// Appends several messages of a log as one record, as streams have them.
+    pub(crate) fn append_chunk(&self, chunk: &NewChunk<'_>, wait: Wait) -> Ticket {
+        self.ticket(self.with_log(|log, now| log.append_chunk(chunk, wait, now)))
+    }
+
+    /// Appends a chunk, which may become part of the record of the one before it, as `join` knows. Returns whether it did: both have
+    /// the same ticket then.
+    pub(crate) fn append_joining(
+        &self,
+        chunk: &NewChunk<'_>,
+        join: &'static dyn JoinChunks,
+        wait: Wait,
+    ) -> (Ticket, bool) {
         let ChunkRecord { position, is_joined } =
-            self.with_log(|log, now| log.append_joining_chunk(&chunk, join, wait, now));
+            self.with_log(|log, now| log.append_joining_chunk(chunk, join, wait, now));
         (self.ticket(position), is_joined)
     }
 
-    fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket {
+    /// Appends a record as part of a group, which the first one begins.
+    pub(crate) fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket {
+        self.in_group(group, |group, log, now| record.append_in(group, log, now))
+    }
+
+    /// Appends a chunk as part of a group.
+    pub(crate) fn append_chunk_in(&self, group: &mut Option<GroupId>, chunk: &NewChunk<'_>) -> Ticket {
+        self.in_group(group, |group, log, now| log.append_chunk_in(group, chunk, now))
+    }
+
+    fn in_group(
+        &self,
+        group: &mut Option<GroupId>,
+        append: impl FnOnce(GroupId, &mut Log, Nanos) -> Position,
+    ) -> Ticket {
         let position = self.with_log(|log, now| {
             let group = *group.get_or_insert_with(|| log.begin_group());
-            record.append_in(group, log, now)
+            append(group, log, now)
         });
         self.ticket(position)
     }
 
-    fn commit_group(&self, group: GroupId, wait: Wait) -> Option<Ticket> {
+    /// Closes a group: all of it takes effect once the ticket is durable. `None` if the group is empty.
+    ///
+    /// # Panics
+    /// If it isn't open, which stops the node.
+    pub fn commit_group(&self, group: GroupId, wait: Wait) -> Option<Ticket> {
         self.with_log(|log, now| log.commit_group(group, wait, now)).map(|position| self.ticket(position))
+    }
+}
+
+impl CommitStream for LocalStream {
+    #[inline]
+    fn id(&self) -> StreamId {
+        StreamId(u32::from(self.store.0))
     }
 
     #[inline]

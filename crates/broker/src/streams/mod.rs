@@ -1,5 +1,9 @@
 //! Commit streams: logs that records are appended to, each with its watermarks.
 //!
+//! A [`CommitStream`] is what confirms and order need. Records are appended to a [`LocalStream`], or to a placement that this node leads
+//! ([`crate::replicas::PlacedStream`]): each has methods for the records that it takes, so that the other streams, whose places are numbers
+//! of calls, can't be given any.
+//!
 //! A queue belongs to one stream, and so does a group. A condition on several streams waits for each separately ([`waits`]): a
 //! stream that is stuck doesn't hold up the others. Streams come and go while the node runs ([`Streams`]).
 //!
@@ -16,7 +20,7 @@ pub mod waits;
 
 use std::sync::Arc;
 
-use leveret_log::{GroupId, JoinChunks, LogId, NewChunk, ReadPlan, Wait};
+use leveret_log::{LogId, ReadPlan};
 use leveret_queue::{Place, WaitReason, Watermarks};
 
 pub(crate) use self::answers::{AnsweredCalls, AnsweredStream};
@@ -24,10 +28,9 @@ pub use self::known::{Placing, Streams, WhenOver};
 pub(crate) use self::late::CarriedOut;
 pub use self::late::LateStream;
 pub use self::local::LocalStream;
-pub use self::record::Record;
+pub use self::record::{ControlRecord, Record};
 use crate::outbox::Outbox;
-use crate::publish_origin::{OriginTurn, PublishOrigin};
-use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::ticket::{Awaited, StreamId};
 
 /// A queue as seen by a commit stream: it has to be applied once a place is reached.
 pub trait Apply: Send + Sync {
@@ -45,36 +48,10 @@ pub enum Waiter {
     Call(Box<dyn FnOnce() + Send>),
 }
 
-/// A log that records are appended to, in the order in which they take effect.
+/// The places that confirms and order wait for.
 pub trait CommitStream: Send + Sync {
     /// Its id.
     fn id(&self) -> StreamId;
-
-    /// Appends a record. The caller may hold one queue's lock; it calls [`CommitStream::announce`] after releasing it.
-    fn append(&self, record: Record<'_>, wait: Wait) -> Ticket;
-
-    /// Begins a publish of a writer; only replicated queues know of these.
-    fn begin(&self, _: PublishOrigin) -> OriginTurn {
-        OriginTurn::New
-    }
-
-    /// Not all messages of a publish that was begun were accepted.
-    fn refused(&self, _: PublishOrigin, _: u32) {}
-
-    /// Whether what is appended is never reached.
-    fn is_over(&self) -> bool {
-        false
-    }
-
-    /// Appends a chunk, which may become part of the record of the one before it, as `join` knows. Returns whether it did: both have
-    /// the same ticket then.
-    fn append_joining(&self, chunk: NewChunk<'_>, join: &'static dyn JoinChunks, wait: Wait) -> (Ticket, bool);
-
-    /// Appends a record as part of a group, which the first one begins.
-    fn append_in(&self, group: &mut Option<GroupId>, record: Record<'_>) -> Ticket;
-
-    /// Closes a group: all of it takes effect once the ticket is durable. `None` if the group is empty.
-    fn commit_group(&self, group: GroupId, wait: Wait) -> Option<Ticket>;
 
     /// False while publishes have to be held back, because too much is in flight.
     fn has_room(&self) -> bool;

@@ -67,7 +67,7 @@ impl Broker {
         }
         let mut letters = Letters::new(self, queue, &step.target, now);
         let stopped = letters.push_all(claimed.iter().map(|message| (&*message.batch, message.index)));
-        let mut group = Group::new(queue.stream());
+        let mut group = Group::new(queue.stream().id());
         let (moved, refused) = letters.offer(self, &mut group);
         let stopped = refused.map(|reason| (moved, reason)).or(stopped.map(|reason| (letters.pushed, reason)));
         let numbers: Vec<u64> = claimed[..moved].iter().map(|message| message.number).collect();

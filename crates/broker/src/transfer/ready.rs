@@ -101,7 +101,7 @@ impl Broker {
             }
             (messages, next) = (claimed.messages, claimed.next);
         }
-        let mut group = Group::new(queue.stream());
+        let mut group = Group::new(queue.stream().id());
         let (done, refused) = letters.offer(self, &mut group);
         let next = messages.get(done).map(|one| one.first).or(next);
         if !step.copies {

@@ -1,6 +1,7 @@
 use super::{Key, Set};
-use crate::config::{DiskFreeLimit, Durability, Listener, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
+use crate::config::{DiskFreeLimit, Durability, MAX_MESSAGE_SIZE_CAP, MemoryWatermark};
 use crate::credentials::ValidationBackend;
+use crate::listener::Listener;
 use crate::units::{boolean, bytes, float, integer, milliseconds};
 use crate::vhost_defaults::DefaultQueueType;
 

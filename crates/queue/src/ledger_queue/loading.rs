@@ -60,7 +60,6 @@ impl LedgerQueue {
             StoredRead::Delivery => self.ready_loaded(runs, now, effects),
             StoredRead::Own(id, from) => self.own_loaded((id, from), runs, now, effects),
             StoredRead::DeadLetters => self.dead_loaded(runs, effects),
-            StoredRead::Scan { .. } => unreachable!("only readers of streams ask for scans"),
         }
     }
 

@@ -302,7 +302,6 @@ impl LedgerQueue {
         let durable = !matches!(placement, Placement::Volatile);
         let place = match placement {
             Placement::At(place) => Awaited::At(place),
-            Placement::Joined(_) => unreachable!("only chunks of streams are joined"),
             Placement::In(group) => Awaited::Group(group.clone()),
             Placement::Volatile => self.pending.last_place().cloned().unwrap_or(Awaited::At(Place::NOTHING)),
         };

@@ -37,9 +37,18 @@ pub enum Placement<'a> {
     Volatile,
     /// At this place of the queue's commit stream.
     At(Place),
-    /// In the record of the chunk before them, which is at this place: a chunk of a stream that became part of it.
-    Joined(Place),
     /// In a group: they, and all that come after them, wait until it is closed and its commit record durable.
+    In(&'a Arc<GroupPlace>),
+}
+
+/// The place of a submitted chunk of a stream, which is always logged.
+#[derive(Debug, Clone, Copy)]
+pub enum ChunkPlacement<'a> {
+    /// At this place of the stream's commit stream.
+    At(Place),
+    /// In the record of the chunk before it, which is at this place.
+    Joined(Place),
+    /// In a group: it, and all that come after it, wait until that is closed and its commit record durable.
     In(&'a Arc<GroupPlace>),
 }
 

@@ -4,7 +4,7 @@ mod group;
 mod place;
 
 pub(crate) use group::Awaited;
-pub use group::{GroupPlace, Placement};
+pub use group::{ChunkPlacement, GroupPlace, Placement};
 pub use place::{LatestPlace, Place, Watermarks};
 
 use std::collections::VecDeque;

@@ -5,6 +5,6 @@ mod stored_reads;
 mod wanted_numbers;
 
 pub(crate) use own_reads::OwnReads;
-pub use stored_reads::StoredRead;
 pub(crate) use stored_reads::StoredReads;
+pub use stored_reads::{StoredRead, StreamRead};
 pub(crate) use wanted_numbers::WantedNumbers;

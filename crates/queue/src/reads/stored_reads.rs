@@ -6,7 +6,7 @@ use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Link, Signal};
 use crate::nanos::Nanos;
 
-/// The purpose of a read of stored messages.
+/// The purpose of a read of stored messages, but of a stream: see [`StreamRead`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoredRead {
     /// To be handed out: [`Effects::read`].
@@ -14,20 +14,22 @@ pub enum StoredRead {
     /// For this consumer alone, which browses, has a filter, or fetches deferred messages; with the number that the read began with:
     /// [`crate::RareEffects::own_reads`].
     Own(ConsumerId, u64),
-    /// For this reader of a stream alone, as [`StoredRead::Own`]. All messages from `from` up to `end` were looked through, and those
-    /// that it wants were loaded. A run has messages of one chunk.
-    Scan {
-        /// The reader.
-        reader: ConsumerId,
-        /// Number that the read began with.
-        from: u64,
-        /// Number behind the last message that was looked at; `from` if none was found.
-        end: u64,
-        /// [`crate::Scan::since_ms`] for the next scan.
-        since_ms: Option<u64>,
-    },
     /// To be moved to the dead-letter exchange: [`Effects::read_dead`].
     DeadLetters,
+}
+
+/// A read of a stream for one of its readers: [`crate::RareEffects::own_reads`]. All messages from `from` up to `end` were looked through,
+/// and those that the reader wants were loaded. A run has messages of one chunk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamRead {
+    /// The reader.
+    pub reader: ConsumerId,
+    /// Number that the read began with.
+    pub from: u64,
+    /// Number behind the last message that was looked at; `from` if none was found.
+    pub end: u64,
+    /// [`crate::Scan::since_ms`] for the next scan.
+    pub since_ms: Option<u64>,
 }
 
 /// The read of stored messages to be handed out, and the calls that wait for it.

@@ -42,29 +42,22 @@ impl Replica {
         }
     }
 
-    /// Takes back messages that were applied and are part of a group that was never committed. Their numbers stay used.
-    ///
-    /// # Panics
-    /// If the record isn't one of messages: a group has these and departures, which wait for its end.
-    pub fn withdraw(&mut self, record: QueueRecord<'_>) {
-        match record {
-            QueueRecord::Message { number, payload } => {
-                if let Ok((_, body)) = stored::lengths(payload) {
-                    self.ledger.settle(number, number, body as u64, Departure::Dropped);
-                    self.parts.repeats.ids.withdraw(number);
-                    self.parts.repeats.publishers.withdraw(number);
-                }
-            }
-            QueueRecord::Chunk { first, messages, payload } => {
-                let bytes = within_stored(payload).map_or(0, |chunk| chunk.len() as u64);
-                let last = first + (u64::from(messages) - 1);
-                if self.ledger.settle(first, last, bytes, Departure::Dropped) > 0 {
-                    self.parts.stream.index.withdraw(first, bytes);
-                }
-            }
-            QueueRecord::References { .. } | QueueRecord::Settled { .. } | QueueRecord::Control { .. } => {
-                unreachable!("only messages are withdrawn")
-            }
+    /// Takes back a message that was applied and is part of a group that was never committed. Its number stays used. Groups have
+    /// nothing else to take back: departures wait for their end.
+    pub fn withdraw_message(&mut self, number: u64, payload: &[u8]) {
+        if let Ok((_, body)) = stored::lengths(payload) {
+            self.ledger.settle(number, number, body as u64, Departure::Dropped);
+            self.parts.repeats.ids.withdraw(number);
+            self.parts.repeats.publishers.withdraw(number);
+        }
+    }
+
+    /// As [`withdraw_message`](Self::withdraw_message), of a chunk.
+    pub fn withdraw_chunk(&mut self, first: u64, messages: u16, payload: &[u8]) {
+        let bytes = within_stored(payload).map_or(0, |chunk| chunk.len() as u64);
+        let last = first + (u64::from(messages) - 1);
+        if self.ledger.settle(first, last, bytes, Departure::Dropped) > 0 {
+            self.parts.stream.index.withdraw(first, bytes);
         }
     }
 

@@ -8,7 +8,7 @@ use leveret_message::Added;
 use crate::answers::NoConsumer;
 use crate::consumer_id::ConsumerId;
 use crate::counts::Count;
-use crate::dispatch::{Activity, ConsumerFlow, ConsumerOptions, CreditState, Deliveries, Flow, Unsent};
+use crate::dispatch::{Activity, Consumer, ConsumerFlow, ConsumerOptions, CreditState, Deliveries, Flow, Unsent};
 use crate::effects::{Effects, Signal};
 use crate::filters::StreamFilter;
 use crate::ledger::Departure;
@@ -154,21 +154,32 @@ impl StreamQueue {
     /// Changes the flow of a reader: room, window or credit. Returns its link's state if its credit has changed.
     pub fn flow(&mut self, id: ConsumerId, flow: Flow, now: Nanos, effects: &mut Effects) -> Option<CreditState> {
         let (_, end) = self.offsets();
-        let Flow::Credit { delivery_count, link_credit, drain } = flow else {
-            return self.readers.update(id, end, effects, |reader| {
-                let consumer = &mut reader.consumer;
-                let (known, value) = match flow {
-                    Flow::Room(room) => (&mut consumer.room, room),
-                    Flow::Window(open) => (&mut consumer.window, open),
-                    Flow::Overdue(overdue) => (&mut consumer.overdue, overdue),
-                    Flow::Credit { .. } => unreachable!("it is handled above"),
-                };
-                if std::mem::replace(known, value) != value {
-                    consumer.changed = now;
-                }
-                None
-            })?;
+        let (known, value): (fn(&mut Consumer) -> &mut bool, bool) = match flow {
+            Flow::Credit { delivery_count, link_credit, drain } => {
+                return self.grant(id, (delivery_count, link_credit, drain), now, effects);
+            }
+            Flow::Room(room) => (|consumer| &mut consumer.room, room),
+            Flow::Window(open) => (|consumer| &mut consumer.window, open),
+            Flow::Overdue(overdue) => (|consumer| &mut consumer.overdue, overdue),
         };
+        self.readers.update(id, end, effects, |reader| {
+            let consumer = &mut reader.consumer;
+            if std::mem::replace(known(consumer), value) != value {
+                consumer.changed = now;
+            }
+        });
+        None
+    }
+
+    /// The receiver's delivery-count and credit, and whether unused credit is to be given up.
+    fn grant(
+        &mut self,
+        id: ConsumerId,
+        (delivery_count, link_credit, drain): (u32, u32, bool),
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> Option<CreditState> {
+        let (_, end) = self.offsets();
         let available = self.available(self.readers.look(id)?.next());
         self.readers.update(id, end, effects, |reader| {
             let consumer = &mut reader.consumer;

@@ -11,7 +11,7 @@ use crate::counts::Count;
 use crate::dispatch::{CreditState, Portion};
 use crate::effects::{Effects, Signal, Taken};
 use crate::nanos::Nanos;
-use crate::reads::StoredRead;
+use crate::reads::StreamRead;
 use crate::records::AttemptCounts;
 use crate::stream::StreamQueue;
 use crate::stream::reader::{Found, Next, NextChunk, Reader, Scan, TurnWork};
@@ -149,14 +149,14 @@ impl StreamQueue {
     }
 
     /// A read requested by [`crate::RareEffects::own_reads`] has finished.
-    pub fn loaded(&mut self, read: StoredRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
+    pub fn loaded(&mut self, read: StreamRead, runs: Vec<(u64, Arc<Batch>)>, now: Nanos, effects: &mut Effects) {
         self.found(read, Found::Messages(runs), now, effects);
     }
 
     /// As [`loaded`](Self::loaded), for a reader that takes whole chunks.
     pub fn loaded_chunks(
         &mut self,
-        read: StoredRead,
+        read: StreamRead,
         chunks: Vec<(u64, Arc<SharedChunk>)>,
         now: Nanos,
         effects: &mut Effects,
@@ -164,10 +164,8 @@ impl StreamQueue {
         self.found(read, Found::Chunks(chunks), now, effects);
     }
 
-    fn found(&mut self, read: StoredRead, found: Found, now: Nanos, effects: &mut Effects) {
-        let StoredRead::Scan { reader: id, from, end: scanned, since_ms } = read else {
-            unreachable!("a stream asks for scans only");
-        };
+    fn found(&mut self, read: StreamRead, found: Found, now: Nanos, effects: &mut Effects) {
+        let StreamRead { reader: id, from, end: scanned, since_ms } = read;
         let (low, end) = self.offsets();
         let budget = self.tail.budget().clone();
         let is_empty = scanned <= from && (low..end).contains(&from);

@@ -39,7 +39,7 @@ use crate::effects::Effects;
 use crate::epoch::Epoch;
 use crate::ledger::Ledger;
 use crate::nanos::Nanos;
-use crate::pending::{Awaited, Pending, PendingForm, PendingMessages, Place, Placement, Watermarks};
+use crate::pending::{Awaited, ChunkPlacement, Pending, PendingForm, PendingMessages, Place, Watermarks};
 use crate::planted::{Bug, is_planted};
 use crate::publishers::HeldPublishers;
 use crate::replica::{Parts, Replica};
@@ -187,17 +187,16 @@ impl StreamQueue {
         &mut self,
         submission: Submission,
         offered: OfferedChunk<'_>,
-        placement: Placement<'_>,
+        placement: ChunkPlacement<'_>,
         submitted: Nanos,
         effects: &mut Effects,
     ) {
         let (Submission { first, accepted: count }, OfferedChunk { chunk, writer }) = (submission, offered);
         assert!(u64::from(count) == chunk.len(), "a stream takes whole chunks");
-        let is_joined = matches!(placement, Placement::Joined(_)) && !is_planted(Bug::CountJoinedTwice);
+        let is_joined = matches!(placement, ChunkPlacement::Joined(_)) && !is_planted(Bug::CountJoinedTwice);
         let place = match placement {
-            Placement::At(place) | Placement::Joined(place) => Awaited::At(place),
-            Placement::In(group) => Awaited::Group(group.clone()),
-            Placement::Volatile => unreachable!("the messages of a stream are logged"),
+            ChunkPlacement::At(place) | ChunkPlacement::Joined(place) => Awaited::At(place),
+            ChunkPlacement::In(group) => Awaited::Group(group.clone()),
         };
         // Header and filter of a joined chunk are those of the one before.
         let bytes = if is_joined { u64::from(chunk.header().data_length) } else { chunk.chunk_bytes() };

@@ -69,6 +69,22 @@ impl Reads {
         pass!(self, own => own.free_below(next));
     }
 
+    /// The first messages that were read from `offset` on; chunks are none.
+    fn messages_from(&self, offset: u64) -> Option<(u64, &Arc<Batch>)> {
+        match self {
+            Self::Messages(own) => own.from(offset),
+            Self::Chunks(_) => None,
+        }
+    }
+
+    /// The first chunk that was read from `offset` on.
+    fn chunk_from(&self, offset: u64) -> Option<(u64, &Arc<SharedChunk>)> {
+        match self {
+            Self::Messages(_) => None,
+            Self::Chunks(own) => own.from(offset),
+        }
+    }
+
     /// Forgets what was read, and the read that is under way.
     fn clear(&mut self) {
         *self = Self::new(matches!(self, Self::Chunks(_)));
@@ -291,7 +307,7 @@ impl Reader {
         }
     }
 
-    /// A read has finished, see [`crate::StoredRead::Scan`]. False if it doesn't wait for this one.
+    /// A read has finished, see [`crate::StreamRead`]. False if it doesn't wait for this one.
     pub(super) fn loaded(
         &mut self,
         (from, end): (u64, u64),
@@ -309,7 +325,8 @@ impl Reader {
                 chunks.retain(|(first, _)| *first < readable);
                 own.loaded(from, chunks, budget)
             }
-            _ => unreachable!("a reader is read what it takes"),
+            // A reader waits for what it takes.
+            (Reads::Messages(_), Found::Chunks(_)) | (Reads::Chunks(_), Found::Messages(_)) => false,
         };
         if !is_awaited {
             return false;
@@ -330,8 +347,7 @@ impl Reader {
                 return Next::End;
             }
             if self.next < self.scanned {
-                let Reads::Messages(reads) = &self.reads else { unreachable!("it takes messages") };
-                match reads.from(self.next) {
+                match self.reads.messages_from(self.next) {
                     Some((first, batch)) if first.max(self.next) < self.scanned => {
                         let offset = first.max(self.next);
                         let index = (offset - first) as u32;
@@ -382,8 +398,7 @@ impl Reader {
                 return NextChunk::End;
             }
             if self.next < self.scanned {
-                let Reads::Chunks(reads) = &self.reads else { unreachable!("it takes chunks") };
-                match reads.from(self.next) {
+                match self.reads.chunk_from(self.next) {
                     Some((first, chunk)) if first < self.scanned => {
                         return NextChunk::Found { first, chunk: chunk.clone(), submitted: None };
                     }

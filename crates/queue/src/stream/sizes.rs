@@ -13,8 +13,8 @@ use crate::stream::tail::{IDLE_CHUNKS_MAX, TailChunk};
 use crate::stream::{ChunkSubmission, OfferedChunk, StreamQueue};
 use crate::stream_state::Stretches;
 use crate::{
-    ConsumerFlow, ConsumerId, ConsumerOptions, Effects, Epoch, MemoryBudget, Place, Placement, Replica, StreamOptions,
-    StreamStart, Surroundings, Watermarks,
+    ChunkPlacement, ConsumerFlow, ConsumerId, ConsumerOptions, Effects, Epoch, MemoryBudget, Place, Replica,
+    StreamOptions, StreamStart, Surroundings, Watermarks,
 };
 
 struct Nobody;
@@ -59,7 +59,13 @@ fn publish(stream: &mut StreamQueue, position: u64) {
     let chunk = Arc::new(SharedChunk::of(&builder.finish()));
     let effects = &mut Effects::default();
     let Some(ChunkSubmission::Accepted(submission)) = stream.submit_chunk(1, None, 0) else { panic!("it is open") };
-    stream.submitted_chunk(submission, OfferedChunk::unnamed(&chunk), Placement::At(Place::new(position)), 0, effects);
+    stream.submitted_chunk(
+        submission,
+        OfferedChunk::unnamed(&chunk),
+        ChunkPlacement::At(Place::new(position)),
+        0,
+        effects,
+    );
     stream.apply(Watermarks::synced(Place::new(position)), effects);
 }
 

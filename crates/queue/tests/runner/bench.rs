@@ -266,18 +266,16 @@ impl Bench {
         let signals = std::mem::take(&mut *self.link.0.lock().unwrap());
         caused.extend(signals.into_iter().map(|signal| self.signal(signal)));
         let read = effects.read.map(|from| (StoredRead::Delivery, from, std::mem::take(&mut rare.read_numbers)));
-        let own = |id: ConsumerId, from: u64| match self.queue_type {
-            QueueType::Stream => StoredRead::Scan { reader: id, from, end: from, since_ms: None },
-            _ => StoredRead::Own(id, from),
-        };
         let browse: Vec<Wanted> =
-            rare.own_reads.iter().map(|(id, from)| (own(*id, *from), *from, Vec::new())).collect();
+            rare.own_reads.iter().map(|(id, from)| (StoredRead::Own(*id, *from), *from, Vec::new())).collect();
         let dead = rare.read_dead.map(|from| (StoredRead::DeadLetters, from, std::mem::take(&mut rare.dead_numbers)));
         for wanted in read.into_iter().chain(browse).chain(dead) {
             let reader = match wanted.0 {
                 StoredRead::Delivery => "to deliver".to_owned(),
+                StoredRead::Own(id, _) if self.queue_type == QueueType::Stream => {
+                    format!("for {}", self.consumer_name(id))
+                }
                 StoredRead::Own(id, _) => format!("to show {}", self.consumer_name(id)),
-                StoredRead::Scan { reader, .. } => format!("for {}", self.consumer_name(reader)),
                 StoredRead::DeadLetters => "to move dead letters".to_owned(),
             };
             let numbers = &wanted.2;

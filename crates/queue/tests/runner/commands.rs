@@ -7,10 +7,10 @@ use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch, BatchBuilder, BatchPart, Encoding, Envelope, FileBody, Overlay, StoredMessage};
 use leveret_model::{Arguments, QueueOptions, QueueType, Value};
 use leveret_queue::{
-    AttemptCounts, Candidates, Checkpoint, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions,
-    DeadTurn, DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, Ledger, Link, MemoryBudget, NoConsumer,
-    NotDeleted, OfferedChunk, ParkedMessage, Parts, Place, Placement, Portion, Queue, QueueState, Rejection, Replica,
-    Run, SetAside, StoredRead, Submission, Taken, TurnEnd, WaitReason, Watermarks, push_sized,
+    AttemptCounts, Candidates, Checkpoint, ChunkPlacement, ChunkSubmission, ConsumerFlow, ConsumerId, ConsumerMode,
+    ConsumerOptions, DeadTurn, DeleteIf, Deliveries, Departure, Effects, Flow, GetOutcome, Ledger, Link, MemoryBudget,
+    NoConsumer, NotDeleted, OfferedChunk, ParkedMessage, Parts, Place, Placement, Portion, Queue, QueueState,
+    Rejection, Replica, Run, SetAside, StoredRead, Submission, Taken, TurnEnd, WaitReason, Watermarks, push_sized,
 };
 
 use super::bench::{Bench, Delivery, EPOCH_MS, ledger, stream};
@@ -196,6 +196,11 @@ impl Bench {
             false => ledger(queue).submitted(submission, BatchPart::whole(&messages), placement, now, effects),
             true => {
                 let chunk = Arc::new(SharedChunk::of(&messages));
+                let placement = match placement {
+                    Placement::At(place) => ChunkPlacement::At(place),
+                    Placement::In(group) => ChunkPlacement::In(group),
+                    Placement::Volatile => panic!("the messages of a stream are durable"),
+                };
                 stream(queue).submitted_chunk(submission, OfferedChunk::unnamed(&chunk), placement, now, effects);
             }
         })?;
@@ -454,7 +459,9 @@ impl Bench {
         }
         let (mut answers, now) = (Vec::new(), self.now());
         for (read, from, numbers) in std::mem::take(&mut self.wanted) {
-            if let StoredRead::Scan { reader, .. } = read {
+            if let StoredRead::Own(reader, _) = read
+                && self.queue_type == QueueType::Stream
+            {
                 answers.extend(self.load_for_reader((reader, from), if nothing { 0 } else { most })?);
                 continue;
             }
@@ -466,7 +473,7 @@ impl Bench {
             let runs: Vec<(u64, Arc<Batch>)> = stored.take(if nothing { 0 } else { most }).collect();
             let names: Vec<&str> = runs.iter().map(|(number, _)| self.name(*number)).collect();
             answers.push(format!("read: {}", if names.is_empty() { "nothing".to_owned() } else { names.join(" ") }));
-            answers.extend(self.with(|queue, effects| queue.loaded(read, runs, now, effects))?.1);
+            answers.extend(self.with(|queue, effects| ledger(queue).loaded(read, runs, now, effects))?.1);
         }
         Ok(answers)
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use leveret_message::Batch;
 use leveret_queue::{
-    Checkpoint, ConsumerId, Departure, GroupMember, KeptOffset, Ledger, MessageFilter, Parts, Replica, Run, StoredRead,
-    StreamFilter, StreamOptions, StreamStart,
+    Checkpoint, ConsumerId, Departure, GroupMember, KeptOffset, Ledger, MessageFilter, Parts, Replica, Run,
+    StreamFilter, StreamOptions, StreamRead, StreamStart,
 };
 use leveret_selector::{Dialect, Selector};
 
@@ -98,8 +98,8 @@ impl Bench {
         let names: Vec<&str> = numbers.map(|number| self.name(number)).collect();
         let names = if names.is_empty() { "nothing".to_owned() } else { names.join(" ") };
         let mut answers = vec![format!("read: {names}, up to {end}")];
-        let read = StoredRead::Scan { reader: id, from, end, since_ms };
-        answers.extend(self.with(|queue, effects| queue.loaded(read, runs, now, effects))?.1);
+        let read = StreamRead { reader: id, from, end, since_ms };
+        answers.extend(self.with(|queue, effects| stream(queue).loaded(read, runs, now, effects))?.1);
         Ok(answers)
     }
 

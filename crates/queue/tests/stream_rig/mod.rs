@@ -10,9 +10,9 @@ use leveret_message::Batch;
 use leveret_message::chunk::SharedChunk;
 use leveret_model::{QueueOptions, QueueType};
 use leveret_queue::{
-    Checkpoint, ChunkSubmission, ConsumerId, ConsumerOptions, Deadlines, Deliveries, Departure, Effects, Epoch, Flow,
-    Ledger, Link, MemoryBudget, OfferedChunk, Parts, Place, Placement, Portion, QueueState, Replica, Run, Signal,
-    StoredRead, StreamQueue, StreamStart, StreamState, Surroundings, Taken, TurnEnd, Watermarks,
+    Checkpoint, ChunkPlacement, ChunkSubmission, ConsumerId, ConsumerOptions, Deadlines, Deliveries, Departure,
+    Effects, Epoch, Flow, Ledger, Link, MemoryBudget, OfferedChunk, Parts, Place, Portion, QueueState, Replica, Run,
+    Signal, StreamQueue, StreamRead, StreamStart, StreamState, Surroundings, Taken, TurnEnd, Watermarks,
 };
 
 pub(crate) use self::reader::{Filtered, ReaderPlan};
@@ -211,14 +211,14 @@ impl Rig {
                 self.last_chunk.0.extend(bodies);
                 let whole = chunk(time_ms, self.last_chunk.0.iter().cloned());
                 *self.store.values_mut().next_back().expect("it isn't applied") = whole;
-                Placement::Joined(Place::new(self.position))
+                ChunkPlacement::Joined(Place::new(self.position))
             }
             None => {
                 self.position += 1;
                 self.pending.push_back((self.position, end));
                 self.last_chunk = (bodies, time_ms);
                 self.store.insert(submission.first, batch.clone());
-                Placement::At(Place::new(self.position))
+                ChunkPlacement::At(Place::new(self.position))
             }
         };
         let chunk = Arc::new(SharedChunk::of(&batch));
@@ -394,7 +394,7 @@ impl Rig {
         }
         let Read { id, from, answer } = self.reads.remove(at % self.reads.len());
         let ((runs, end, since_ms), now) = (answer.expect("it was looked at"), self.now_ms * MS);
-        let read = StoredRead::Scan { reader: ConsumerId(id), from, end, since_ms };
+        let read = StreamRead { reader: ConsumerId(id), from, end, since_ms };
         self.with(|queue, effects| queue.loaded(read, runs, now, effects));
     }
 

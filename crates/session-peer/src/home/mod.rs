@@ -348,9 +348,9 @@ impl HomeSession {
     fn carry_out_in(&mut self, groups: &mut Vec<Group>, call: LaneCall, now: Nanos) {
         let LaneCall { queue: id, number, what } = call;
         let Some(queue) = self.queue(id) else { return self.refuse(number, id, what) };
-        let stream = queue.stream().clone();
-        let at = groups.iter().position(|group| group.stream().id() == stream.id()).unwrap_or_else(|| {
-            groups.push(Group::new(&stream));
+        let stream = queue.stream().id();
+        let at = groups.iter().position(|group| group.stream() == stream).unwrap_or_else(|| {
+            groups.push(Group::new(stream));
             groups.len() - 1
         });
         match what {
