@@ -6,6 +6,7 @@ mod elsewhere_streams;
 mod failures;
 mod formed;
 mod operators;
+mod lookups;
 mod replicated;
 
 use std::process::Command;
