@@ -11,7 +11,7 @@ use leveret_tests::mqtt::{Login as MqttLogin, MqttClient};
 use leveret_tests::node::Node;
 use leveret_tests::stream::{Login as StreamLogin, OK, StreamClient, number};
 use leveret_tests::wire::{
-    Login, PROTOCOL_HEADER, Tuning, Wire, Writer, method, method_frame, publish,
+    Login, PROTOCOL_HEADER, Tuning, Wire, Writer, declare_arguments, method, method_frame, publish,
 };
 use serde_json::{Value, json};
 
@@ -225,4 +225,26 @@ fn a_management_request_finds_what_was_just_made_elsewhere() {
     assert_eq!(managed(&mut managers[0], "GET", "/queues/none"), "404");
     // A request that finds nothing keeps nothing from going on.
     assert_eq!(managed(&mut managers[0], "GET", "/queues/q-0"), "200");
+}
+
+#[test]
+fn a_condition_holds_for_a_queue_that_was_just_made() {
+    let cluster = Cluster::start(3);
+    let mut wires: Vec<_> = cluster.nodes.iter().map(|node| Wire::open(node.amqp())).collect();
+    for number in 0..OBJECTS {
+        let (at, other, name) = (number % 3, (number + 1) % 3, format!("q-{number}"));
+        let mut deleter = Wire::open(cluster.nodes[other].amqp());
+        let mut consume = Writer::new();
+        consume.put_short(0).put_short_string(&name).put_short_string("").put_octet(0b10).put_empty_table();
+        let mut both = method_frame(1, method::QUEUE_DECLARE, &declare_arguments(&name, true));
+        both.extend(method_frame(1, method::BASIC_CONSUME, &consume));
+        wires[at].send(&both);
+        wires[at].next_method(method::QUEUE_DECLARE_OK).expect("it is declared");
+        wires[at].next_method(method::BASIC_CONSUME_OK).expect("it has a consumer");
+        let mut unused = Writer::new();
+        unused.put_short(0).put_short_string(&name).put_octet(1);
+        deleter.send(&method_frame(1, method::QUEUE_DELETE, &unused));
+        let refused = deleter.next_method(method::QUEUE_DELETE_OK).expect_err("it has a consumer");
+        assert_eq!(refused.reason().map(|(code, _)| code), Some(406), "{number}: {refused:?}");
+    }
 }
