@@ -9,17 +9,28 @@ use crate::Cluster;
 #[test]
 fn a_minority_answers_and_refuses_changes_in_words() {
     let mut cluster = Cluster::start_with(3, |options| options.set("cluster.metadata_timeout", 1000));
-    cluster.nodes[0].kill();
-    cluster.nodes[1].kill();
-    let http = cluster.nodes[2].http();
-    let answer = http.put("/api/queues/%2F/q", &json!({"durable": true})).expect("an answer");
-    assert!(answer.status >= 400 && answer.body.contains("due to timeout"), "{} {}", answer.status, answer.body);
-    assert_eq!(http.get("/api/overview").expect("an answer").status, 200);
-    cluster.nodes[0].restart();
-    cluster.wait_until("a majority works", |cluster| {
-        let answer = cluster.nodes[2].http().put("/api/queues/%2F/q", &json!({"durable": true}));
-        answer.is_ok_and(|answer| answer.status < 300)
-    });
+    // One of these was the leader, and another one a follower.
+    for left in 0..3 {
+        let (gone, other) = ((left + 1) % 3, (left + 2) % 3);
+        cluster.nodes[gone].kill();
+        cluster.nodes[other].kill();
+        let http = cluster.nodes[left].http();
+        let path = format!("/api/queues/%2F/q-{left}");
+        let answer = http.put(&path, &json!({"durable": true})).expect("an answer");
+        assert!(answer.status >= 400 && answer.body.contains("due to timeout"), "{} {}", answer.status, answer.body);
+        assert_eq!(http.get("/api/overview").expect("an answer").status, 200);
+        let unknown = http.as_user("nobody", "nothing").get("/api/whoami").expect("an answer");
+        assert_eq!(unknown.status, 401);
+        cluster.nodes[gone].restart();
+        cluster.wait_until("a majority works", |cluster| {
+            let answer = cluster.nodes[left].http().put(&path, &json!({"durable": true}));
+            answer.is_ok_and(|answer| answer.status < 300)
+        });
+        cluster.nodes[other].restart();
+        cluster.wait_until("all know it", |cluster| {
+            (0..3).all(|at| cluster.nodes[at].http().get(&path).is_ok_and(|found| found.status == 200))
+        });
+    }
 }
 
 #[test]
