@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use leveret_broker::Broker;
 use leveret_cluster::forming::{FormingOptions, host_of};
 use leveret_log::{Disk, EntryOptions};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
 use crate::cluster::cookie;
@@ -122,6 +122,9 @@ impl ClusterOptions {
         }
         if self.is_founding && identity.standing == Standing::Alone {
             identity.standing = Standing::Member;
+        }
+        if identity.standing == Standing::Alone {
+            self.discovery.iter().filter_map(|discovery| discovery.passed_over()).for_each(|text| warn!("{text}"));
         }
         let is_member = identity.standing == Standing::Member;
         let Identity { member, cluster_id, .. } = *identity;
