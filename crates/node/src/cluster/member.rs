@@ -368,7 +368,7 @@ impl Service for State {
             return Ok(());
         }
         match topology.member(MemberNumber(number)) {
-            None if topology.members().any(|member| member.number.0 > number) => Err(format!(
+            None if broker.registry.committed_model().has_numbered(MemberNumber(number)) => Err(format!(
                 "node {} isn't a member any more: it was forgotten; 'rabbitmqctl reset' it, and let it join again",
                 hello.node_name
             )),
@@ -379,6 +379,11 @@ impl Service for State {
             Some(member) if hello.boot < member.boot => Err(format!(
                 "the data directory of node {} is an older copy: it says start number {}, and the cluster has seen number {}",
                 hello.node_name, hello.boot, member.boot
+            )),
+            // Each start has a nonce of its own. Links of such a node could carry votes for what its directory has forgotten.
+            Some(member) if hello.boot == member.boot && hello.start_nonce != member.nonce => Err(format!(
+                "the data directory of node {} is an older copy: the cluster has seen another start with the number {}",
+                hello.node_name, hello.boot
             )),
             _ => Ok(()),
         }
