@@ -21,7 +21,7 @@ use leveret_cluster::forming::{Forming, FormingOptions, FormingRound, FormingSte
 use leveret_cluster::metadata::{Metadata, MetadataHost, MetadataNode, MetadataPort, PLACEMENT, replica_of};
 use leveret_cluster::{Host, ReplicaId, Settings};
 use leveret_log::{Disk, Entry, EntryOptions, EntryRead, Nanos, PlacementId};
-use leveret_model::{Command, MemberNumber, Permit, PutMember};
+use leveret_model::{Command, Member, MemberNumber, Permit, PutMember};
 use leveret_peer::{Cookie, ForwardedRequest, ForwardedResponse, Gossip, Hello, LinkKind, Versions};
 use serde::{Deserialize, Serialize};
 use tracing::{error, info, warn};
@@ -544,6 +544,15 @@ impl ClusterNode {
         })
     }
 
+    /// From now on warns of members that can't be reached and aren't named by discovery.
+    pub(crate) fn warn_of_unnamed(&self, discover: Discover, interval: Duration) {
+        self.thread.run(move || {
+            if let Some(state) = state() {
+                spawn(warn_of_unnamed(state, discover, interval));
+            }
+        });
+    }
+
     /// The way for other threads.
     pub(crate) fn remote(&self) -> ClusterRemote {
         self.thread.remote()
@@ -838,6 +847,28 @@ async fn say_started(state: Rc<State>, port: Arc<MetadataPort>) {
                 return error!(critical = true, "the cluster refuses this start: {refused}");
             }
             _ => tokio::time::sleep(FOLLOW_INTERVAL).await,
+        }
+    }
+}
+
+/// Warns of members that can't be reached and aren't named by discovery, as RabbitMQ's node cleanup does if it removes nothing.
+async fn warn_of_unnamed(state: Rc<State>, mut discover: Discover, interval: Duration) {
+    loop {
+        tokio::time::sleep(interval).await;
+        // Without names nothing is known of anybody.
+        let Ok(found) = discover().await else { continue };
+        let Some(broker) = state.broker.get() else { return };
+        let topology = broker.registry.snapshot().topology.clone();
+        let seen = state.view.seen();
+        let is_gone =
+            |member: &&Arc<Member>| Some(member.number) != seen.member && !seen.reached.contains_key(&member.number);
+        for Member { name, .. } in topology.members().filter(is_gone).map(|member| &**member) {
+            if !found.iter().any(|(named, _)| **named == **name) {
+                warn!(
+                    "Peer discovery: node {name} is unreachable, and isn't among the nodes that discovery finds; if it doesn't come back, \
+                     remove it with 'rabbitmqctl forget_cluster_node {name}'"
+                );
+            }
         }
     }
 }
