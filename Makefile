@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run cluster test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
+.PHONY: run cluster cluster-restarts test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
 
 build:
 	cargo build --release --package leveret
@@ -157,6 +157,11 @@ sim-cluster:
 	LEVERET_CLUSTER_SEEDS=0..$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test cluster_seeds \
 	  promises -- --nocapture
 	LEVERET_REPLICA_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test replicas
+
+# All nodes of a cluster of three end and start in any order, 300 times.
+cluster-restarts: build
+	LEVERET_BIN=$$(realpath target/release/leveret) \
+	  cargo test --release --package leveret-tests --test cluster three_hundred -- --ignored --nocapture
 
 kill: build
 	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_KILL_ROUNDS=$(KILL_ROUNDS) \

@@ -51,6 +51,11 @@ impl Options {
         self
     }
 
+    /// The value of a key that was set.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.settings.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+
     /// Adds a variable of the environment.
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: impl ToString) -> Self {

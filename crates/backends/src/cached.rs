@@ -58,6 +58,11 @@ struct GrantKey {
 }
 
 impl Cache {
+    /// Whether it looks users of the model up.
+    pub(crate) fn asks_model(&self) -> bool {
+        self.login.asks_model() || self.grants.asks_model()
+    }
+
     /// A cache before these backends.
     ///
     /// # Errors

@@ -292,12 +292,25 @@ impl Authenticate for Backends {
         self.runtime.answer(later_renewal, late, renew(chains, who.clone(), secret.to_vec()))
     }
 
+    fn has_users(&self) -> bool {
+        let mut entries = self.broker_chain.iter().chain(self.http_chain.iter());
+        entries.any(|entry| entry.login.asks_model() || entry.grants.iter().any(Backend::asks_model))
+    }
+
     fn clear_cache(&self) -> bool {
         self.cache.as_ref().inspect(|cache| cache.clear()).is_some()
     }
 }
 
 impl Backend {
+    /// Whether it looks users of the model up.
+    fn asks_model(&self) -> bool {
+        match self {
+            Backend::Direct(direct) => direct.asks_model(),
+            Backend::Cached(cache) => cache.asks_model(),
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self {
             Self::Direct(direct) => direct.name(),

@@ -24,6 +24,11 @@ pub(crate) enum Direct {
 }
 
 impl Direct {
+    /// Whether it looks users of the model up.
+    pub(crate) fn asks_model(&self) -> bool {
+        matches!(self, Direct::Internal | Direct::InternalLoopback)
+    }
+
     /// The name in texts.
     pub(crate) fn name(&self) -> &'static str {
         match self {

@@ -2,6 +2,7 @@
 
 use core::net::IpAddr;
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use leveret_model::{GrantAnswer, GrantQuestion, Identity, Topology};
 
@@ -91,6 +92,11 @@ pub trait Authenticate: Send + Sync {
         NowOrLater::Now(Ok(who.clone()))
     }
 
+    /// Whether users of the model can log in.
+    fn has_users(&self) -> bool {
+        true
+    }
+
     /// Forgets the answers of backends that are kept for a while. Returns whether any are kept.
     fn clear_cache(&self) -> bool {
         false
@@ -135,30 +141,85 @@ pub fn offered<'a>(settings: &'a Settings, peer: &Peer) -> Vec<&'a str> {
     names.filter(|name| *name != EXTERNAL || shows_certificate).collect()
 }
 
-/// Logs in by an offered mechanism.
-pub(crate) fn log_in(
-    authenticator: &dyn Authenticate,
-    topology: &Topology,
-    settings: &Settings,
-    peer: &Peer,
-    mechanism: &str,
-    response: Cow<'_, [u8]>,
-    origin: LoginOrigin<'_>,
-) -> NowOrLater<LoginOutcome> {
-    let origin =
-        LoginOrigin { address: Some(peer.address.ip().to_canonical()), is_loopback: peer.is_loopback(), ..origin };
-    if mechanism == EXTERNAL {
-        // The response is ignored, as in RabbitMQ: the certificate decides on the identity.
-        return match name_in_certificate(peer) {
-            Ok(name) => authenticator.recognise(topology, name, origin),
-            Err(reason) => NowOrLater::Now(Err(reason)),
+/// A login by an offered mechanism.
+pub(crate) struct LoginAttempt<'a> {
+    proof: Proof<'a>,
+    origin: LoginOrigin<'a>,
+}
+
+enum Proof<'a> {
+    /// The peer's certificate is verified, and names this user.
+    Certificate(Cow<'a, str>),
+    /// A mechanism with the response to it, in PLAIN's form.
+    Response(Cow<'a, str>, Cow<'a, [u8]>),
+}
+
+impl<'a> LoginAttempt<'a> {
+    /// The login of a peer. The addresses are the peer's.
+    ///
+    /// # Errors
+    /// The reason of a refusal.
+    pub(crate) fn new(
+        settings: &Settings,
+        peer: &'a Peer,
+        mechanism: &'a str,
+        response: Cow<'a, [u8]>,
+        origin: LoginOrigin<'a>,
+    ) -> Result<Self, String> {
+        let origin =
+            LoginOrigin { address: Some(peer.address.ip().to_canonical()), is_loopback: peer.is_loopback(), ..origin };
+        let proof = if mechanism == EXTERNAL {
+            // The response is ignored, as in RabbitMQ: the certificate decides on the identity.
+            Proof::Certificate(name_in_certificate(peer)?.into())
+        } else {
+            let plain = anonymous(settings, mechanism, response);
+            let (mechanism, response) =
+                plain.ok_or("anonymous logins are disabled: set anonymous_login_user to allow them")?;
+            Proof::Response(mechanism.into(), response)
         };
+        Ok(Self { proof, origin })
     }
-    match anonymous(settings, mechanism, response) {
-        Some((mechanism, response)) => authenticator.authenticate(topology, mechanism, &response, origin),
-        None => {
-            let reason = "anonymous logins are disabled: set anonymous_login_user to allow them";
-            NowOrLater::Now(Err(reason.to_owned()))
+
+    /// A login by PLAIN.
+    pub(crate) fn plain(response: Vec<u8>, origin: LoginOrigin<'a>) -> Self {
+        Self { proof: Proof::Response("PLAIN".into(), response.into()), origin }
+    }
+
+    /// The user who it claims to be.
+    pub(crate) fn claimed(&self) -> Option<&str> {
+        match &self.proof {
+            Proof::Certificate(name) => Some(name),
+            Proof::Response(_, response) => claimed(response),
+        }
+    }
+
+    /// Has it checked.
+    pub(crate) fn check(&self, authenticator: &dyn Authenticate, topology: &Topology) -> NowOrLater<LoginOutcome> {
+        match &self.proof {
+            Proof::Certificate(name) => authenticator.recognise(topology, name, self.origin),
+            Proof::Response(mechanism, response) => {
+                authenticator.authenticate(topology, mechanism, response, self.origin)
+            }
+        }
+    }
+
+    /// The function that has it checked later.
+    pub(crate) fn later(
+        self,
+        authenticator: Arc<dyn Authenticate>,
+    ) -> impl FnOnce(&Topology) -> NowOrLater<LoginOutcome> + Send + 'static {
+        let proof = match self.proof {
+            Proof::Certificate(name) => Proof::Certificate(name.into_owned().into()),
+            Proof::Response(mechanism, response) => {
+                Proof::Response(mechanism.into_owned().into(), response.into_owned().into())
+            }
+        };
+        let LoginOrigin { address, is_loopback, is_http, client_id, vhost } = self.origin;
+        let (client_id, vhost) = (client_id.map(str::to_owned), vhost.map(str::to_owned));
+        move |topology| {
+            let (client_id, vhost) = (client_id.as_deref(), vhost.as_deref());
+            let origin = LoginOrigin { address, is_loopback, is_http, client_id, vhost };
+            LoginAttempt { proof, origin }.check(&*authenticator, topology)
         }
     }
 }

@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 use crate::addresses::AddressesElsewhere;
 use crate::alarms::{AlarmSource, Alarms};
 use crate::asked::{AnswerPlace, NowOrLater, later};
-use crate::authenticate::{self, Authenticate, LoginOrigin, LoginOutcome};
+use crate::authenticate::{Authenticate, LoginAttempt, LoginOrigin, LoginOutcome, later_login};
 use crate::bodies::{Bodies, BodyJob};
 use crate::clients::Clients;
 use crate::connection_state::ConnectionStatus;
@@ -509,7 +509,8 @@ impl Broker {
         Handshake::new(self.unauthenticated.clone(), ConnectionId(self.fresh_id()), wake)
     }
 
-    /// Logs in by an offered mechanism. The addresses are those of `peer`.
+    /// Logs in by an offered mechanism. The addresses are those of `peer`. In a cluster, an unknown user and a wrong password are looked at
+    /// again once this node has caught up with the others, where they may have been changed.
     pub fn log_in(
         &self,
         peer: &Peer,
@@ -517,8 +518,43 @@ impl Broker {
         response: Cow<'_, [u8]>,
         origin: LoginOrigin<'_>,
     ) -> NowOrLater<LoginOutcome> {
+        match LoginAttempt::new(&self.settings, peer, mechanism, response, origin) {
+            Ok(login) => self.check_login(login),
+            Err(reason) => NowOrLater::Now(Err(reason)),
+        }
+    }
+
+    /// The same without a connection: `response` is PLAIN's.
+    pub fn log_in_with(&self, response: Vec<u8>, origin: LoginOrigin<'_>) -> NowOrLater<LoginOutcome> {
+        self.check_login(LoginAttempt::plain(response, origin))
+    }
+
+    fn check_login(&self, login: LoginAttempt<'_>) -> NowOrLater<LoginOutcome> {
         let topology = self.registry.snapshot().topology.clone();
-        authenticate::log_in(&*self.authenticator, &topology, &self.settings, peer, mechanism, response, origin)
+        if !self.registry.is_placed() {
+            return login.check(&*self.authenticator, &topology);
+        }
+        let is_known = || login.claimed().is_some_and(|name| topology.user(name).is_some());
+        // Before a backend elsewhere is asked, which may count what it refuses.
+        if self.authenticator.has_users() && !is_known() {
+            return self.log_in_once_caught_up(login);
+        }
+        match login.check(&*self.authenticator, &topology) {
+            NowOrLater::Now(Err(_)) => self.log_in_once_caught_up(login),
+            outcome => outcome,
+        }
+    }
+
+    fn log_in_once_caught_up(&self, login: LoginAttempt<'_>) -> NowOrLater<LoginOutcome> {
+        let check = login.later(self.authenticator.clone());
+        let registry = Arc::downgrade(&self.registry);
+        let (place, later) = later_login();
+        self.registry.catch_up().then(move |_| {
+            let Some(registry) = registry.upgrade() else { return };
+            let topology = registry.snapshot().topology.clone();
+            check(&topology).then(move |outcome| place.answer(outcome));
+        });
+        NowOrLater::Later(later)
     }
 
     /// Checks a message's user-id: it must name its publisher, unless that has the tag `impersonator`.

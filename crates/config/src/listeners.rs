@@ -53,8 +53,8 @@ impl Config {
         self.stream.ssl_listeners.values().cloned().collect()
     }
 
-    /// Whether anything is configured by which the node has others beside it: without, it opens no listener for them. Pods don't form clusters
-    /// yet: their service leads clients to any of them, and a queue serves those of its own node.
+    /// Whether anything is configured by which the node has others beside it: without, it opens no listener for them. A pod has others if
+    /// more than one is wanted; operators also name the way to find them for a single one.
     #[must_use]
     pub fn asks_for_cluster(&self) -> bool {
         let cluster = &self.cluster;
@@ -62,8 +62,9 @@ impl Config {
             || cluster.port.is_some()
             || !cluster.classic_nodes.is_empty()
             || match cluster.backend {
-                DiscoveryBackend::ClassicConfig | DiscoveryBackend::K8s => false,
+                DiscoveryBackend::ClassicConfig => false,
                 DiscoveryBackend::Dns => true,
+                DiscoveryBackend::K8s => self.target_cluster_size > 1,
             }
     }
 

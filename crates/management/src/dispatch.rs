@@ -136,7 +136,13 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
         true => Requester::nobody(),
         false => {
             let only_reads = matches!(parts.method, HttpMethod::GET | HttpMethod::HEAD);
-            Requester::of(&api, &parts.headers, arrival.peer, only_reads).await?
+            match Requester::of(&api, &parts.headers, arrival.peer, only_reads).await {
+                // Logins catch up by themselves, but not with the tags of a user.
+                Err(Error::Forbidden(_)) if api.catches_up().await => {
+                    Requester::of(&api, &parts.headers, arrival.peer, only_reads).await?
+                }
+                other => other?,
+            }
         }
     };
     if !is_public && let Some(client) = client {
@@ -148,7 +154,7 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
         granted = is_granted();
     }
     match granted {
-        Err(Error::NotFound) if api.catches_up().await => is_granted()?,
+        Err(error) if error.may_be_behind() && api.catches_up().await => is_granted()?,
         other => other?,
     }
     if route.method == Method::Get && route.parameter("vhost", &words).is_none() {

@@ -45,6 +45,13 @@ impl Error {
     }
 }
 
+impl Error {
+    /// Whether something wasn't found, an object or the right to something, that another node may have said is there.
+    pub(crate) fn may_be_behind(&self) -> bool {
+        matches!(self, Error::NotFound | Error::Missing(_) | Error::Forbidden(_) | Error::WrongPassword)
+    }
+}
+
 impl From<Refused> for Error {
     fn from(refused: Refused) -> Self {
         match refused.kind {

@@ -43,28 +43,41 @@ pub async fn answer_forwarded(api: Api, request: ForwardedRequest) -> ForwardedR
     }
 }
 
+fn requester(api: &Api, identity: &ForwardedIdentity) -> Result<Requester, Error> {
+    let who = match identity {
+        ForwardedIdentity::Machine => return Ok(Requester::local_administrator()),
+        ForwardedIdentity::User(name) => Identity::of_model(name.clone()),
+        ForwardedIdentity::Encoded(bytes) => Identity::decode(bytes).ok_or(Error::WrongPassword)?,
+    };
+    Requester::vouched_for(api, who)
+}
+
 async fn answer(api: Api, request: ForwardedRequest) -> Result<Response, Error> {
     let ForwardedRequest { identity, method, target, headers, body } = request;
     let uri: Uri = target.parse().map_err(|_| Error::BadRequest("the target isn't one".to_owned()))?;
     let is_local = identity == ForwardedIdentity::Machine;
-    let identity = match identity {
-        ForwardedIdentity::Machine => Requester::local_administrator(),
-        ForwardedIdentity::User(name) => Requester::vouched_for(&api, Identity::of_model(name))?,
-        ForwardedIdentity::Encoded(bytes) => {
-            let who = Identity::decode(&bytes);
-            Requester::vouched_for(&api, who.ok_or(Error::WrongPassword)?)?
-        }
-    };
     let mut found = matching(routes(is_local), uri.path())?;
     let asked = if method == "HEAD" { "GET" } else { &method };
     let at = found.iter().position(|(route, _)| route.method.name() == asked).ok_or(Error::NotFound)?;
     let (route, path) = found.swap_remove(at);
-    check(route, &path, &identity, &api.topology())?;
+    let admit = || {
+        let requester = requester(&api, &identity)?;
+        check(route, &path, &requester, &api.topology()).map(|()| requester)
+    };
+    let identity = match admit() {
+        Err(error) if error.may_be_behind() && api.catches_up().await => admit()?,
+        other => other?,
+    };
     let query_text = uri.query().unwrap_or("").to_owned();
     let query = query_pairs(&query_text).collect::<Result<_, _>>()?;
     let pair =
         |(name, value): (String, String)| Some((HeaderName::try_from(name).ok()?, HeaderValue::from_str(&value).ok()?));
     let headers = headers.into_iter().filter_map(pair).collect();
     let arrival = Arrival { is_forwarded: true, ..Arrival::default() };
-    (route.run)(Call { api, identity, path, query, query_text, arrival, headers, body, absent: Vec::new() }).await
+    let call = Call { api: api.clone(), identity, path, query, query_text, arrival, headers, body, absent: Vec::new() };
+    // The node that forwarded it may have followed the declaration of the queue before this one.
+    match (route.run)(call.clone()).await {
+        Err(error) if error.may_be_behind() && api.catches_up().await => (route.run)(call).await,
+        other => other,
+    }
 }

@@ -89,7 +89,7 @@ pub(crate) async fn run(call: Call, route: &Route, original: &Original<'_>) -> H
     }
     let (api, again) = (call.api.clone(), call.clone());
     match run_once(call, route, original).await {
-        Err(Error::NotFound | Error::Missing(_)) if api.catches_up().await => run_once(again, route, original).await,
+        Err(error) if error.may_be_behind() && api.catches_up().await => run_once(again, route, original).await,
         other => other,
     }
 }

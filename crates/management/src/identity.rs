@@ -242,8 +242,7 @@ pub(crate) async fn log_in(
     let address = peer.map(|peer| peer.ip().to_canonical());
     let is_loopback = address.is_some_and(|address| address.is_loopback());
     let origin = LoginOrigin { address, is_loopback, is_http: true, ..LoginOrigin::default() };
-    let topology = api.topology();
-    let outcome = api.answer(api.broker().authenticator.authenticate(&topology, "PLAIN", &response, origin)).await?;
+    let outcome = api.answer(api.broker().log_in_with(response, origin)).await?;
     api.logins().count(outcome.is_ok());
     let who = outcome.map_err(|reason| {
         let claimed = String::from_utf8_lossy(claimed);

@@ -7,9 +7,9 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, SystemTime};
 
 use leveret_broker::Broker;
-use leveret_cluster::forming::{FormingOptions, host_of};
+use leveret_cluster::forming::{FormingOptions, SeedRule, host_of};
 use leveret_log::{Disk, EntryOptions};
-use tracing::{debug, info};
+use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
 use crate::cluster::cookie;
@@ -50,6 +50,8 @@ pub struct ClusterOptions {
     pub retry_interval: Duration,
     /// The number of nodes that the operator wants.
     pub target_size: u32,
+    /// Interval of warnings about members that discovery doesn't name. A fixed list says nothing of those that joined by a command.
+    pub cleanup_interval: Duration,
     /// Time after which a change fails that no majority has agreed on.
     pub metadata_timeout: Duration,
     /// Bytes of entries that are kept for replicas which lag behind.
@@ -72,6 +74,7 @@ pub(crate) struct Clustering {
     pub words: Arc<OwnWords>,
     pub http: ForwardedHttp,
     pub discovery: Option<Arc<Discovery>>,
+    pub cleanup_interval: Duration,
 }
 
 impl ClusterOptions {
@@ -123,6 +126,9 @@ impl ClusterOptions {
         if self.is_founding && identity.standing == Standing::Alone {
             identity.standing = Standing::Member;
         }
+        if identity.standing == Standing::Alone {
+            self.discovery.iter().filter_map(|discovery| discovery.passed_over()).for_each(|text| warn!("{text}"));
+        }
         let is_member = identity.standing == Standing::Member;
         let Identity { member, cluster_id, .. } = *identity;
         // Files that are named prove who a node is; without, the cookie alone does.
@@ -169,8 +175,8 @@ impl ClusterOptions {
         }
         let (metadata_timeout, catch_up_bytes, peer_port) =
             (self.metadata_timeout, self.catch_up_bytes, self.peer_port);
-        let (words, discovery) = (self.words, self.discovery);
-        Ok(Clustering { node, metadata_timeout, catch_up_bytes, peer_port, words, http, discovery })
+        let (words, discovery, cleanup_interval) = (self.words, self.discovery, self.cleanup_interval);
+        Ok(Clustering { node, metadata_timeout, catch_up_bytes, peer_port, words, http, discovery, cleanup_interval })
     }
 }
 
@@ -220,6 +226,9 @@ impl Clustering {
         self.node.attach(attach).map_err(StartError::Cluster)?;
         if broker.registry.snapshot().topology.members().next().is_none() {
             self.node.wait_until_member().map_err(StartError::Cluster)?;
+        }
+        if let Some(discovery) = self.discovery.clone().filter(|discovery| discovery.rule() != SeedRule::FirstListed) {
+            self.node.warn_of_unnamed(found_by(discovery, self.peer_port), self.cleanup_interval);
         }
         Ok(())
     }

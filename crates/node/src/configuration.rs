@@ -105,7 +105,7 @@ impl ClusterOptions {
             DiscoveryBackend::ClassicConfig => !cluster.classic_nodes().is_empty(),
             DiscoveryBackend::Dns => true,
             // See `Config::asks_for_cluster`.
-            DiscoveryBackend::K8s => false,
+            DiscoveryBackend::K8s => config.target_cluster_size > 1,
         };
         Self {
             listeners,
@@ -118,6 +118,7 @@ impl ClusterOptions {
             retry_limit: cluster.retry_limit,
             retry_interval: Duration::from_millis(cluster.retry_interval_ms),
             target_size: config.target_cluster_size,
+            cleanup_interval: Duration::from_secs(cluster.cleanup_interval_s),
             metadata_timeout: Duration::from_millis(cluster.metadata_timeout_ms),
             catch_up_bytes: cluster.catch_up_bytes,
             is_founding,

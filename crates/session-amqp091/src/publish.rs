@@ -40,11 +40,15 @@ const FLAG_HEADERS: u16 = 1 << 13;
 
 impl Session {
     /// Begins a publish; its header and body follow in frames of their own.
-    pub(crate) fn begin_publish(&mut self, channel: u16, publish: &basic::Publish<'_>) -> Result<()> {
+    pub(crate) fn begin_publish(&mut self, channel: u16, publish: &basic::Publish<'_>, now: Now) -> Result<()> {
         if publish.immediate {
             return Err(not_implemented("immediate=true"));
         }
         self.await_grants(publish.exchange.as_bytes(), [publish.routing_key.as_bytes()])?;
+        // Another node may have said that the exchange exists. Once the content is complete its frames can't be taken again.
+        if self.client.lacks_exchange(publish.exchange.as_bytes()) && self.client.catches_up(now) {
+            return Err(unanswered());
+        }
         let incoming = Publish {
             exchange: publish.exchange.as_bytes().into(),
             routing_key: publish.routing_key.as_bytes().into(),

@@ -30,6 +30,17 @@ enum Expects {
 }
 
 impl Session {
+    /// Whether a frame is refused because something doesn't exist: an object, or a vhost and the permission to enter it. The frames of
+    /// content can't be taken again: their message is complete.
+    fn finds_nothing(&self, frame: &Frame<'_>, error: &ProtocolError) -> bool {
+        frame.kind == FrameKind::Method
+            && match error.code {
+                ReplyCode::NotFound => true,
+                ReplyCode::NotAllowed | ReplyCode::AccessRefused => self.phase == Phase::Open,
+                _ => false,
+            }
+    }
+
     /// Whether consumers may take messages.
     fn delivers(&self) -> bool {
         self.phase == Phase::Running && !self.is_ending()
@@ -83,11 +94,11 @@ impl Session {
             Method::BasicPublish(publish) if expects == Expects::Method => {
                 match self.inline_publish(number, publish, rest, now) {
                     Ok(Some(used)) => return Ok(used),
-                    Ok(None) => self.begin_publish(number, publish),
+                    Ok(None) => self.begin_publish(number, publish, now),
                     Err(error) => Err(error),
                 }
             }
-            Method::BasicPublish(publish) => self.begin_publish(number, publish),
+            Method::BasicPublish(publish) => self.begin_publish(number, publish, now),
             Method::BasicAck(ack) => {
                 self.flush_run(now);
                 self.ack(number, ack, now)
@@ -248,7 +259,7 @@ impl Steps for Session {
                 driven::Frame::Used(length + further)
             }
             Err(_) if self.client.parks(now) => driven::Frame::Waits,
-            Err(error) if finds_nothing(&frame, &error) && self.client.catches_up(now) => driven::Frame::Waits,
+            Err(error) if self.finds_nothing(&frame, &error) && self.client.catches_up(now) => driven::Frame::Waits,
             Err(error) => {
                 self.fail(frame.channel, error, now);
                 driven::Frame::Used(length)
@@ -374,9 +385,4 @@ impl Steps for Session {
         self.phase = Phase::Finished;
         self.end_hold();
     }
-}
-
-/// Whether a frame is refused because something doesn't exist. The frames of content can't be taken again: their message is complete.
-fn finds_nothing(frame: &Frame<'_>, error: &ProtocolError) -> bool {
-    frame.kind == FrameKind::Method && error.code == ReplyCode::NotFound
 }

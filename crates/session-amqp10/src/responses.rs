@@ -61,7 +61,9 @@ impl Connection {
             waiting.renews_token = std::mem::take(&mut self.renews_token);
             if waiting.response.is_unserved() {
                 // The backend is asked now; the frame of the request isn't taken again, but the request is served again.
-                let _is_asking = self.client.parks(now);
+                let _is_asking = self.client.parks(now) || self.client.catches_up(now);
+            } else {
+                self.client.has_found();
             }
             waiting.response.notify(&self.client.outbox, waiting.key);
             self.end_question(&mut waiting);

@@ -222,7 +222,9 @@ impl Connection {
 
     #[cold]
     fn fail_unless_parked(&mut self, failure: Failure, now: Now) {
-        if !self.client.parks(now) {
+        // The vhost, or the permission to enter it, isn't there.
+        let finds_nothing = self.phase == Phase::Open && failure.condition == condition::UNAUTHORIZED_ACCESS;
+        if !(self.client.parks(now) || finds_nothing && self.client.catches_up(now)) {
             self.fail(failure, now);
         }
     }

@@ -113,6 +113,15 @@ impl Connection {
             session.window.take_back_transfer();
             return Ok(());
         }
+        if !transfer.more
+            && matches!(publisher.destination(), Destination::Anonymous)
+            && self.client.may_be_behind()
+            && self.lacks_exchange(publisher, payload)
+            && self.client.catches_up(now)
+        {
+            session.window.take_back_transfer();
+            return Ok(());
+        }
         let size_max = self.client.broker.settings.max_message_size;
         let Some(mut complete) = publisher.receive(transfer, payload, size_max)? else {
             return self.begin_large(publisher);
@@ -162,6 +171,17 @@ impl Connection {
         let large = LargeMessage::begin(payload, (bare, body), address, file, &self.client.partial)?;
         assembly.goes_to_file(large);
         Ok(())
+    }
+
+    /// Whether this node doesn't know the exchange to which the message goes that this transfer completes. Nothing of the transfer may have
+    /// been taken in.
+    #[cold]
+    fn lacks_exchange(&self, publisher: &Publisher, payload: &[u8]) -> bool {
+        let Some(earlier) = publisher.assembly().gathered() else { return false };
+        let whole = if earlier.is_empty() { payload.into() } else { Cow::from([earlier, payload].concat()) };
+        let Ok(message) = incoming::amqp10(&whole) else { return false };
+        let Ok((exchange, _)) = address_of(publisher.destination(), &message) else { return false };
+        self.client.lacks_exchange(exchange.as_bytes())
     }
 
     /// Handles a complete message.

@@ -30,9 +30,17 @@ impl Session {
         self.terms.begin(connect);
         match self.identify(connect, now) {
             Err(_) if self.client.parks(now) => {}
+            Err(_) if self.finds_nothing(connect) && self.client.catches_up(now) => {}
             Ok(()) => self.begin_opening(now),
             Err(failure) => self.refuse_connect(&failure, now),
         }
+    }
+
+    /// Whether a client is refused because the vhost doesn't exist, or maybe for want of a permission. A refused login has caught up.
+    fn finds_nothing(&self, connect: &Connect<'_>) -> bool {
+        let topology = self.client.broker.registry.snapshot_full().topology.clone();
+        let no_vhost = |(name, _): (String, _)| topology.vhost(&self.vhost_of(&name).0).is_none();
+        self.client.is_logged_in() || self.credentials(connect).is_ok_and(no_vhost)
     }
 
     fn identify(&mut self, connect: &Connect<'_>, now: Now) -> Result<(), BrokenRule> {

@@ -135,7 +135,7 @@ impl Steps for Session {
         if let (MqttPhase::Begin, Packet::Connect(connect)) = (self.phase, &packet) {
             self.client.budget.spend(CONTROL);
             self.connect(connect, now);
-            return if self.client.is_asking() { driven::Frame::Waits } else { driven::Frame::Used(length) };
+            return if self.client.takes_frame() { driven::Frame::Used(length) } else { driven::Frame::Waits };
         }
         match self.packet(&packet, now) {
             Ok(true) => driven::Frame::Used(length),

@@ -158,7 +158,7 @@ impl Session {
     /// `Open`: enters a vhost.
     pub(crate) fn open(&mut self, correlation: u32, vhost: &str, now: Now) {
         let entered = self.enter(vhost);
-        if entered.is_err() && self.client.parks(now) {
+        if entered.is_err() && (self.client.parks(now) || self.client.catches_up(now)) {
             return;
         }
         if let Err(why) = entered {

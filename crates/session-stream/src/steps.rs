@@ -42,6 +42,30 @@ impl Session {
         true
     }
 
+    /// Whether a command names a stream or a super stream that isn't there.
+    fn names_nothing(&self, request: &Request<'_>) -> bool {
+        let snapshot = self.client.broker.registry.snapshot();
+        let (topology, vhost) = (&snapshot.topology, &*self.client.vhost);
+        let no_stream = |name: &str| topology.queue(vhost, name).is_none();
+        let no_super_stream = |name: &str| topology.exchange(vhost, name).is_none();
+        match *request {
+            Request::DeclarePublisher { stream, .. }
+            | Request::QueryPublisherSequence { stream, .. }
+            | Request::Subscribe { stream, .. }
+            | Request::StoreOffset { stream, .. }
+            | Request::QueryOffset { stream, .. }
+            | Request::Delete { stream, .. }
+            | Request::StreamStats { stream, .. }
+            | Request::ResolveOffsetSpec { stream, .. } => no_stream(stream),
+            Request::Metadata { streams, .. } => streams.iter().any(no_stream),
+            Request::Route { super_stream, .. } | Request::Partitions { super_stream, .. } => {
+                no_super_stream(super_stream)
+            }
+            Request::DeleteSuperStream { name, .. } => no_super_stream(name),
+            _ => false,
+        }
+    }
+
     /// Handles a command of an open connection, other than `Publish`.
     fn command(&mut self, request: &Request<'_>, now: Now) {
         match *request {
@@ -173,7 +197,7 @@ impl Steps for Session {
                 let why = format!("{name} came before the connection was open");
                 self.close_for(ResponseCode::UnknownFrame, &why, now);
             }
-            return if self.client.is_asking() { driven::Frame::Waits } else { driven::Frame::Used(length) };
+            return if self.client.takes_frame() { driven::Frame::Used(length) } else { driven::Frame::Waits };
         }
         if let Request::Publish(publish) = request {
             return match self.publish(publish, now) {
@@ -192,6 +216,9 @@ impl Steps for Session {
             }
         }
         self.client.budget.spend(CONTROL);
+        if self.client.may_be_behind() && self.names_nothing(&request) && self.client.catches_up(now) {
+            return driven::Frame::Waits;
+        }
         let mark = self.client.output.mark();
         self.command(&request, now);
         if self.client.parks(now) {
@@ -199,6 +226,7 @@ impl Steps for Session {
             self.client.output.rewind(mark);
             return driven::Frame::Waits;
         }
+        self.client.has_found();
         driven::Frame::Used(length)
     }
 

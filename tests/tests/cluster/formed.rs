@@ -99,3 +99,21 @@ fn balanced_queues_are_used_from_any_node() {
         consumer.ack(1, tag, false);
     }
 }
+
+#[test]
+fn pods_form_a_cluster_and_warn_of_one_that_is_gone() {
+    let mut cluster = Cluster::start_each(3, |_, options| {
+        let list = |at| format!("cluster_formation.classic_config.nodes.{at}");
+        let seed = options.value(&list(1)).expect("the first node").to_owned();
+        let options = (1..=3).fold(options, |options, at| options.without(&list(at)));
+        options
+            .set("cluster_formation.peer_discovery_backend", "k8s")
+            .set("cluster_formation.target_cluster_size_hint", 3)
+            .set("cluster_formation.node_cleanup.interval", 1)
+            .set("cluster_formation.k8s.seed_node", seed)
+    });
+    assert!(cluster.nodes[0].wait_for_line("the one that seeds the cluster"), "{}", cluster.nodes[0].log());
+    cluster.nodes[2].kill();
+    let warning = format!("Peer discovery: node {} is unreachable", cluster.name(2));
+    assert!(cluster.nodes[0].wait_for_line(&warning), "{}", cluster.nodes[0].log());
+}

@@ -1,10 +1,12 @@
 //! Several nodes that form a cluster: one metadata, whichever node is asked.
 
+mod bad_input;
 mod by_hand;
 mod elsewhere;
 mod elsewhere_streams;
 mod failures;
 mod formed;
+mod lookups;
 mod operators;
 mod replicated;
 mod spread;
@@ -85,9 +87,14 @@ impl Cluster {
         starting.into_iter().map(|one| one.join().expect("the node starts")).collect()
     }
 
+    /// The address of a node's host.
+    pub(crate) fn host(&self, at: usize) -> String {
+        format!("{}.{}", self.net, at + 1)
+    }
+
     /// The name of a node.
     pub(crate) fn name(&self, at: usize) -> String {
-        format!("leveret@{}.{}", self.net, at + 1)
+        format!("leveret@{}", self.host(at))
     }
 
     /// The running members as a node sees them.

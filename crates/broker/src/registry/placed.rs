@@ -296,6 +296,12 @@ impl Registry {
         let placed = self.placed.get()?;
         let ChangeRequest { permit, command, delete_if } = request.clone();
         let snapshot = self.snapshot_full();
+        if let Command::DeleteQueue(command) = &command
+            && delete_if.any()
+            && meant(&snapshot, command).is_none()
+        {
+            return Some(self.delete_once_caught_up(placed, request, is_asked_for_ever, now));
+        }
         let (mut closed, mut deleted) = (None, Vec::new());
         if let Command::DeleteQueue(command) = &command
             && let Some(queue) = meant(&snapshot, command)
@@ -353,6 +359,35 @@ impl Registry {
         };
         placed.leader.ask(request, Box::new(answer));
         Some(NowOrLater::Later(later))
+    }
+
+    /// Deletes a queue under a condition that this node doesn't know yet. The leader may know it, but can't judge the condition.
+    fn delete_once_caught_up(
+        self: &Arc<Self>,
+        placed: &Placed,
+        request: &ChangeRequest,
+        is_asked_for_ever: bool,
+        now: Nanos,
+    ) -> NowOrLater<ChangeOutcome> {
+        let (place, later) = later_or(|| Err(not_answered()));
+        let (registry, request) = (Arc::downgrade(self), request.clone());
+        let again = move |_| {
+            let Some(registry) = registry.upgrade() else { return };
+            let is_known = |command| meant(&registry.snapshot_full(), command).is_some();
+            match &request.command {
+                Command::DeleteQueue(command) if !is_known(command) => {
+                    place.answer(Ok(Changed::new(CommandOutcome::Absent, Ticket::default())));
+                }
+                _ => {
+                    let asked = registry.change_placed(&request, is_asked_for_ever, now);
+                    if let Some(asked) = asked {
+                        asked.then(move |outcome| place.answer(outcome));
+                    }
+                }
+            }
+        };
+        placed.leader.catch_up(Box::new(again));
+        NowOrLater::Later(later)
     }
 
     /// Closes a queue that is to be deleted under a condition, which only its home can check.

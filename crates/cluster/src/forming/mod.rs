@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use node_names::{NodeNameError, host_of, pods, resolved_name};
 pub use reverse::{ReverseError, hosts_name, nameservers, reverse_answer, reverse_question};
 
+pub use texts::with_data;
 use texts::{Listed, hex};
 
 /// Interval of log lines while nothing changes.

@@ -34,7 +34,9 @@ impl fmt::Display for Listed<'_> {
     }
 }
 
-pub(super) fn with_data(own: &str, names: &Result<Vec<String>, String>) -> String {
+/// The text of a node with data of its own that would form a cluster with others without it.
+#[must_use]
+pub fn with_data(own: &str, names: &Result<Vec<String>, String>) -> String {
     let names_others = names.as_ref().is_ok_and(|names| names.iter().any(|name| name != own));
     if !names_others {
         return NO_OTHERS.to_owned();

@@ -118,8 +118,13 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         let mut hint = None;
         while shared.asked.borrow().contains_key(&number) {
             let leader = hint.take().or(self.leader().1);
+            let left = Duration::from_nanos(deadline.saturating_sub(shared.host.now()));
+            let within = if is_asked_for_ever { REPLY_WITHIN } else { REPLY_WITHIN.min(left.max(AGAIN_AFTER)) };
             let fate = match leader {
-                Some(leader) if leader == shared.member => self.put_in(sent.clone()).await,
+                // A leader whose followers are gone proposes in vain until it notices.
+                Some(leader) if leader == shared.member => {
+                    R::timeout(within, self.put_in(sent.clone())).await.unwrap_or(Fate::Unknown)
+                }
                 Some(leader) => match shared.host.ask_member(leader, encoded.clone(), REPLY_WITHIN).await {
                     Ok(fate) => Fate::decode(&fate),
                     Err(_) => Fate::Unknown,

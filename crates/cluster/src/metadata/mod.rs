@@ -83,6 +83,8 @@ struct Inner<R: AsyncRuntime, H: MetadataHost> {
     inbox: RefCell<VecDeque<Inbox>>,
     /// Whether a task catches up with the others.
     catches_up: Cell<bool>,
+    /// Whether it has caught up when this was last tried.
+    has_caught_up: Cell<bool>,
     /// Happens with each request in the inbox.
     arrivals: Happening,
 }
@@ -121,7 +123,18 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         let placement = Placement::start(settings, (PLACEMENT, replica_of(member)), log, host, machine).await?;
         let (inbox, arrivals, requests, catches_up) =
             (RefCell::default(), Happening::default(), Cell::new(0), Cell::new(false));
-        Ok(Metadata(Rc::new(Inner { placement, shared, port, patience, requests, inbox, catches_up, arrivals })))
+        let has_caught_up = Cell::new(true);
+        Ok(Metadata(Rc::new(Inner {
+            placement,
+            shared,
+            port,
+            patience,
+            requests,
+            inbox,
+            catches_up,
+            has_caught_up,
+            arrivals,
+        })))
     }
 
     /// Makes a new cluster with this member alone.

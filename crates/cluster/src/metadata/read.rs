@@ -16,6 +16,8 @@ use crate::placement::ReadIndex;
 pub(super) const READ: &[u8] = &[1];
 /// Longest time for all of it: a lookup that finds nothing isn't worth more without a leader.
 const WITHIN: Duration = Duration::from_secs(2);
+/// Longest time when the last try has failed: clients of a minority don't wait for each lookup.
+const WITHIN_AFTER_FAILURE: Duration = Duration::from_millis(200);
 /// Time after which a member that knows no leader looks again.
 const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
@@ -61,6 +63,7 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
                 return;
             }
             let has_caught_up = self.read().await;
+            self.0.has_caught_up.set(has_caught_up);
             askers.into_iter().for_each(|answer| answer(has_caught_up));
         }
     }
@@ -68,7 +71,8 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
     /// Whether this member has applied all that was committed when this was called. It is tried for a while.
     async fn read(&self) -> bool {
         let shared = &self.0.shared;
-        let deadline = shared.host.now() + WITHIN.min(self.0.patience).as_nanos() as u64;
+        let within = if self.0.has_caught_up.get() { WITHIN } else { WITHIN_AFTER_FAILURE };
+        let deadline = shared.host.now() + within.min(self.0.patience).as_nanos() as u64;
         let mut hint = None;
         loop {
             let now = shared.host.now();

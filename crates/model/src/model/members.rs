@@ -57,6 +57,12 @@ impl Model {
         Ok((outcome, changes))
     }
 
+    /// Whether this number was given to a node, which may have been forgotten since.
+    #[must_use]
+    pub fn has_numbered(&self, number: MemberNumber) -> bool {
+        number.0 < self.next_member
+    }
+
     /// Strikes a member, with the queues that only it has.
     pub(super) fn forget_member(&mut self, name: &str) -> Result<(CommandOutcome, Vec<Change>), Refused> {
         let Some(member) = self.topology.member_named(name).cloned() else {

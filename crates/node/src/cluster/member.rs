@@ -21,7 +21,7 @@ use leveret_cluster::forming::{Forming, FormingOptions, FormingRound, FormingSte
 use leveret_cluster::metadata::{Metadata, MetadataHost, MetadataNode, MetadataPort, PLACEMENT, replica_of};
 use leveret_cluster::{Host, ReplicaId, Settings};
 use leveret_log::{Disk, Entry, EntryOptions, EntryRead, Nanos, PlacementId};
-use leveret_model::{Command, MemberNumber, Permit, PutMember};
+use leveret_model::{Command, Member, MemberNumber, Permit, PutMember};
 use leveret_peer::{Cookie, ForwardedRequest, ForwardedResponse, Gossip, Hello, LinkKind, Versions};
 use serde::{Deserialize, Serialize};
 use tracing::{error, info, warn};
@@ -368,7 +368,7 @@ impl Service for State {
             return Ok(());
         }
         match topology.member(MemberNumber(number)) {
-            None if topology.members().any(|member| member.number.0 > number) => Err(format!(
+            None if broker.registry.committed_model().has_numbered(MemberNumber(number)) => Err(format!(
                 "node {} isn't a member any more: it was forgotten; 'rabbitmqctl reset' it, and let it join again",
                 hello.node_name
             )),
@@ -379,6 +379,11 @@ impl Service for State {
             Some(member) if hello.boot < member.boot => Err(format!(
                 "the data directory of node {} is an older copy: it says start number {}, and the cluster has seen number {}",
                 hello.node_name, hello.boot, member.boot
+            )),
+            // Each start has a nonce of its own. Links of such a node could carry votes for what its directory has forgotten.
+            Some(member) if hello.boot == member.boot && hello.start_nonce != member.nonce => Err(format!(
+                "the data directory of node {} is an older copy: the cluster has seen another start with the number {}",
+                hello.node_name, hello.boot
             )),
             _ => Ok(()),
         }
@@ -537,6 +542,15 @@ impl ClusterNode {
                 );
             }
         })
+    }
+
+    /// From now on warns of members that can't be reached and aren't named by discovery.
+    pub(crate) fn warn_of_unnamed(&self, discover: Discover, interval: Duration) {
+        self.thread.run(move || {
+            if let Some(state) = state() {
+                spawn(warn_of_unnamed(state, discover, interval));
+            }
+        });
     }
 
     /// The way for other threads.
@@ -833,6 +847,28 @@ async fn say_started(state: Rc<State>, port: Arc<MetadataPort>) {
                 return error!(critical = true, "the cluster refuses this start: {refused}");
             }
             _ => tokio::time::sleep(FOLLOW_INTERVAL).await,
+        }
+    }
+}
+
+/// Warns of members that can't be reached and aren't named by discovery, as RabbitMQ's node cleanup does if it removes nothing.
+async fn warn_of_unnamed(state: Rc<State>, mut discover: Discover, interval: Duration) {
+    loop {
+        tokio::time::sleep(interval).await;
+        // Without names nothing is known of anybody.
+        let Ok(found) = discover().await else { continue };
+        let Some(broker) = state.broker.get() else { return };
+        let topology = broker.registry.snapshot().topology.clone();
+        let seen = state.view.seen();
+        let is_gone =
+            |member: &&Arc<Member>| Some(member.number) != seen.member && !seen.reached.contains_key(&member.number);
+        for Member { name, .. } in topology.members().filter(is_gone).map(|member| &**member) {
+            if !found.iter().any(|(named, _)| **named == **name) {
+                warn!(
+                    "Peer discovery: node {name} is unreachable, and isn't among the nodes that discovery finds; if it doesn't come back, \
+                     remove it with 'rabbitmqctl forget_cluster_node {name}'"
+                );
+            }
         }
     }
 }

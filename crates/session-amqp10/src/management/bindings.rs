@@ -111,6 +111,7 @@ impl Connection {
         let snapshot = self.client.broker.registry.snapshot_full();
         match unbind(&snapshot.topology, &self.client.vhost, self.client.id, location) {
             Some(unbind) => self.change(Changing::Unbind, ChangeRequest::new(permit, unbind), now),
+            None if self.client.may_be_behind() => Err(not_found()),
             None => Ok(Done::no_content(WaitFor::default()).into()),
         }
     }
@@ -132,11 +133,14 @@ impl Connection {
         };
         self.check_binding(&source, &destination, key.as_bytes())?;
         let snapshot = self.client.broker.registry.snapshot();
-        let list = between(&snapshot.topology, &self.client.vhost, &source, &destination)
+        let list: Vec<_> = between(&snapshot.topology, &self.client.vhost, &source, &destination)
             .into_iter()
             .filter(|binding| *binding.routing_key == *key.as_bytes())
             .filter_map(|binding| describe(binding))
             .collect();
+        if list.is_empty() && self.client.may_be_behind() {
+            return Err(not_found());
+        }
         Ok(Done { status: Status::Ok, body: Body::Value(OwnedValue::List(list)), wait: WaitFor::default() })
     }
 
@@ -149,6 +153,11 @@ impl Connection {
         names::check_text(destination.name())?;
         self.permit(Action::Bind { source, destination: destination.resource(), routing_key: key })
     }
+}
+
+/// The refusal of a request that finds no binding, which is served again once this node has caught up.
+fn not_found() -> Refusal {
+    Refusal::Answer(Status::NotFound, "no such binding".to_owned())
 }
 
 /// The command that removes the binding at this location. `None` if there is none.

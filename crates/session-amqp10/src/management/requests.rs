@@ -8,7 +8,7 @@ use crate::connection::Connection;
 use crate::error::{Failure, Result};
 use crate::held::InputHold;
 use crate::link::Link;
-use crate::pairs::refusal::Refusal;
+use crate::pairs::refusal::{Refusal, Status};
 use crate::pairs::request::Request;
 use crate::pairs::response::Response;
 use crate::pairs::{Requests, Waiting};
@@ -64,10 +64,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Serves a request, of which this is the message. It stays unserved if a backend has to answer first.
+    /// Serves a request, of which this is the message. It stays unserved if a backend has to answer first, or if it finds nothing and this
+    /// node may be behind others.
     pub(crate) fn respond(&mut self, request: &Request<'_>, message: &[u8], now: Now) -> Response {
         let served = self.serve_request(request, now);
-        if served.is_err() && (self.client.awaits_answer() || self.client.is_asking()) {
+        let finds_nothing = matches!(served, Err(Refusal::Answer(Status::NotFound, _))) && self.client.may_be_behind();
+        if served.is_err() && (self.client.awaits_answer() || self.client.is_asking() || finds_nothing) {
             return Response::unserved(message);
         }
         if let Err(refusal) = &served {

@@ -90,6 +90,21 @@ impl ClientConnection {
         true
     }
 
+    /// Whether a lookup that found nothing should be repeated once this node has [caught up](Self::catches_up).
+    pub fn may_be_behind(&self) -> bool {
+        let has_caught_up = self.asking.as_ref().is_some_and(|asking| matches!(asking.answer, Expected::CaughtUp));
+        self.broker.registry.is_placed() && !has_caught_up
+    }
+
+    /// Whether this node, which may be behind the others of its cluster, doesn't know this exchange of the connection's vhost.
+    pub fn lacks_exchange(&self, exchange: &[u8]) -> bool {
+        let is_known = || {
+            let snapshot = self.broker.registry.snapshot();
+            snapshot.topology.exchange(&self.vhost, &String::from_utf8_lossy(exchange)).is_some()
+        };
+        self.broker.registry.is_placed() && !is_known()
+    }
+
     /// A frame was taken: the next one that finds nothing asks anew.
     #[inline]
     pub fn has_found(&mut self) {

@@ -7,7 +7,7 @@ mod resolver;
 
 use std::net::{IpAddr, ToSocketAddrs};
 
-use leveret_cluster::forming::{SeedRule, pods, resolved_name};
+use leveret_cluster::forming::{SeedRule, pods, resolved_name, with_data};
 use leveret_config::{Config, DiscoveryBackend};
 
 use resolver::Resolver;
@@ -63,6 +63,17 @@ impl Discovery {
             NodeSource::Known(rule, _) | NodeSource::Wrong(rule, _) => rule.clone(),
             NodeSource::Host(_) => SeedRule::FirstOfOrder,
         }
+    }
+
+    /// The text of a node with data of its own, which forms no cluster with the others that are named; `None` if there are none.
+    pub(crate) fn passed_over(&self) -> Option<String> {
+        let names = match &self.source {
+            NodeSource::Known(_, names) => names.clone(),
+            // They would have to be looked up, which may take seconds.
+            NodeSource::Host(_) => vec![String::new()],
+            NodeSource::Wrong(..) => Vec::new(),
+        };
+        names.iter().any(|name| *name != self.own).then(|| with_data(&self.own, &Ok(names)))
     }
 
     /// The names of the nodes, or the reason why there are none. May take some seconds.

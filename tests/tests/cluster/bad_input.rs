@@ -1,0 +1,178 @@
+//! Nodes that don't belong together: each gets a text that says what to do, nothing joins, and nothing is lost.
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+
+use leveret_tests::node::{Node, Options};
+use leveret_tests::wire::Wire;
+use serde_json::json;
+
+use crate::Cluster;
+
+/// The key of the listener for other nodes.
+const LISTENER: &str = "cluster.listeners.tcp.default";
+
+fn copy(from: &Path, to: &Path) {
+    let _ = std::fs::remove_dir_all(to);
+    let status = Command::new("cp").arg("-r").arg(from).arg(to).status().expect("it runs");
+    assert!(status.success(), "{} is copied", from.display());
+}
+
+fn declare(node: &Node, queue: &str) {
+    let mut wire = Wire::open(node.amqp());
+    let _ = wire.declare(1, queue, true);
+    wire.close();
+}
+
+#[test]
+fn members_of_two_clusters_refuse_each_other_with_both_ids() {
+    let mut ours = Cluster::start(2);
+    let mut theirs = Cluster::start(2);
+    let id = |cluster: &Cluster| {
+        let shown = cluster.nodes[0].http().get("/api/global-parameters/internal_cluster_id").expect("an answer");
+        let id = shown.json()["value"].as_str().expect("an id").to_owned();
+        id.rsplit('-').next().expect("its digits").to_owned()
+    };
+    let ids = [id(&ours), id(&theirs)];
+    assert_ne!(ids[0], ids[1]);
+    declare(&theirs.nodes[1], "kept");
+    // A member of the other cluster has the address of one of ours from now on.
+    ours.nodes[1].kill();
+    theirs.nodes[1].restart_with(LISTENER, format!("{}:25672", ours.host(1)));
+    for node in [&mut ours.nodes[0], &mut theirs.nodes[1]] {
+        for id in &ids {
+            assert!(node.wait_for_line(id), "the id {id} is named in {}", node.log());
+        }
+        assert!(node.log().contains("rabbitmqctl reset"), "{}", node.log());
+    }
+    assert_eq!(theirs.queues(1), ["kept"]);
+    assert!(ours.queues(0).is_empty());
+    let names = [ours.name(0), theirs.name(1)];
+    assert!(!ours.members(&ours.nodes[0]).contains(&names[1]) && !theirs.members(&theirs.nodes[1]).contains(&names[0]));
+}
+
+#[test]
+fn a_name_that_a_member_has_is_taken() {
+    let mut cluster = Cluster::start(2);
+    let host = cluster.host(2);
+    let options = Options::new()
+        .set(LISTENER, format!("{host}:25672"))
+        .with_variable("RABBITMQ_NODENAME", cluster.name(1))
+        .with_variable("RABBITMQ_ERLANG_COOKIE", crate::COOKIE);
+    cluster.nodes.push(Node::start(options));
+    declare(&cluster.nodes[2], "own");
+    let (exit, text) = cluster.ctl(2, &["join_cluster", &cluster.name(0)]);
+    assert!(exit != 0 && text.contains("another name") && text.contains(&cluster.name(1)), "{exit} {text}");
+    assert_eq!(cluster.queues(2), ["own"], "it goes on alone");
+    assert_eq!(cluster.members(&cluster.nodes[0]).len(), 2);
+}
+
+#[test]
+fn an_older_copy_of_a_directory_gets_no_vote() {
+    let mut cluster = Cluster::start_with(3, |options| options.set("cluster.metadata_timeout", 1000));
+    let spare = tempfile::tempdir().expect("a directory");
+    let copied = spare.path().join("copy");
+    assert_eq!(cluster.nodes[2].terminate().code(), Some(0));
+    copy(cluster.nodes[2].directory(), &copied);
+    // The cluster sees a start that the copy knows nothing of, and the copy takes the same number.
+    let number = "another start with the number";
+    for starts in 1..=1 {
+        for _ in 0..starts {
+            cluster.nodes[2].restart();
+            cluster.wait_until("its start is known", |cluster| cluster.members(&cluster.nodes[0]).len() == 3);
+            declare(&cluster.nodes[0], &format!("before-{starts}"));
+            cluster.wait_until("it has all", |cluster| cluster.queues(2) == cluster.queues(0));
+            cluster.nodes[2].kill();
+        }
+        let spare = spare.path().join("newest");
+        let directory = cluster.nodes[2].directory().to_owned();
+        copy(&directory, &spare);
+        copy(&copied, &directory);
+        cluster.nodes[2].restart();
+        for (at, text) in [(0, number), (2, "is an older copy")] {
+            let node = &mut cluster.nodes[at];
+            assert!(node.wait_for_line(text), "{}", node.log());
+        }
+        // The two others are a majority by themselves; one of them and the copy aren't.
+        declare(&cluster.nodes[0], &format!("after-{starts}"));
+        cluster.nodes[1].kill();
+        let refused = cluster.nodes[0].http().put("/api/queues/%2F/never", &json!({"durable": true}));
+        let refused = refused.expect("an answer");
+        assert!(refused.body.contains("due to timeout"), "{} {}", refused.status, refused.body);
+        cluster.nodes[2].kill();
+        copy(&spare, &directory);
+        cluster.nodes[1].restart();
+        cluster.nodes[2].restart();
+        cluster.wait_until("the newest directory is let in", |cluster| {
+            cluster.members(&cluster.nodes[0]).len() == 3 && cluster.queues(2) == cluster.queues(0)
+        });
+        cluster.nodes[2].kill();
+    }
+}
+
+#[test]
+fn nodes_with_data_whose_files_name_each_other_go_on_alone() {
+    let mut cluster = Cluster::alone(2);
+    for at in 0..2 {
+        declare(&cluster.nodes[at], &format!("of-{at}"));
+    }
+    for at in 0..2 {
+        for other in 0..2 {
+            let key = format!("cluster_formation.classic_config.nodes.{}", other + 1);
+            let name = cluster.name(other);
+            cluster.nodes[at].restart_with(&key, name);
+        }
+    }
+    for at in 0..2 {
+        let node = &mut cluster.nodes[at];
+        assert!(node.wait_for_line("has data of its own and goes on alone"), "{}", node.log());
+        assert!(node.log().contains("rabbitmqctl join_cluster"), "{}", node.log());
+        assert_eq!(cluster.queues(at), [format!("of-{at}")]);
+        assert_eq!(cluster.members(&cluster.nodes[at]), [cluster.name(at)]);
+    }
+}
+
+#[test]
+fn garbage_on_the_port_for_nodes_is_refused() {
+    let mut cluster = Cluster::start(2);
+    let address = format!("{}:25672", cluster.host(0));
+    for garbage in [&b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"[..], b"AMQP\x00\x00\x09\x01", &[0xff; 64 << 10], &[0; 8]] {
+        let mut socket = TcpStream::connect(&address).expect("the port is open");
+        socket.set_read_timeout(Some(leveret_tests::PATIENCE)).expect("a timeout");
+        // It may be closed before all is written.
+        let _ = socket.write_all(garbage);
+        let _ = socket.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = socket.read_to_end(&mut answer);
+        assert!(answer.len() < 1024, "{} bytes", answer.len());
+    }
+    assert!(cluster.nodes[0].wait_for_line("was refused"), "{}", cluster.nodes[0].log());
+    declare(&cluster.nodes[1], "still");
+    assert_eq!(cluster.members(&cluster.nodes[1]).len(), 2, "the nodes keep their links");
+}
+
+#[test]
+fn a_forgotten_node_is_told_on_both_sides_and_joins_anew() {
+    let mut cluster = Cluster::start(3);
+    // Nobody has a higher number than the last one.
+    for gone in [1, 2] {
+        let name = cluster.name(gone);
+        cluster.nodes[gone].kill();
+        cluster.wait_until("it is seen", |cluster| !cluster.members(&cluster.nodes[0]).contains(&name));
+        cluster.well(0, &["forget_cluster_node", &name]);
+        cluster.nodes[gone].restart();
+        for at in [0, gone] {
+            let node = &mut cluster.nodes[at];
+            assert!(node.wait_for_line("isn't a member any more: it was forgotten"), "{at}: {}", node.log());
+            assert!(node.log().contains("rabbitmqctl reset"), "{}", node.log());
+        }
+        assert!(!cluster.members(&cluster.nodes[0]).contains(&name));
+        // A list names others, so it joins by itself once it has no data.
+        cluster.well(gone, &["force_reset"]);
+        cluster.wait_until("it is a member again", |cluster| cluster.members(&cluster.nodes[0]).contains(&name));
+        declare(&cluster.nodes[gone], &format!("new-{gone}"));
+        cluster.wait_until("it is in agreement", |cluster| cluster.queues(0).contains(&format!("new-{gone}")));
+    }
+}
