@@ -114,9 +114,16 @@ impl From<Refusal> for Failure {
     }
 }
 
-/// Sends a change of the cluster, and waits until it is done.
+/// Sends a change of the cluster, and waits until it is done. The node was there a moment before.
 fn change(call: &Call<'_>, node: &NodeClient, method: &str, path: &str, body: Value) -> Result<(), Refusal> {
-    let response = node.request(method, path, Some(&body))?;
+    let response = match node.request(method, path, Some(&body)) {
+        // A node that has just started may go down for the change before it has answered: the second time it says whether it is done.
+        Err(Failure::Unavailable(_)) if method == "PUT" => {
+            until_changed(call)?;
+            call.process()?.request(method, path, Some(&body))?
+        }
+        answered => answered?,
+    };
     match response.status {
         202 => Ok(until_changed(call)?),
         200..=299 => Ok(()),
