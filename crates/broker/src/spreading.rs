@@ -66,14 +66,14 @@ impl Broker {
         let begins = |queue: &&Arc<Queue>| home(queue).is_some_and(|home| home.share_nothing());
         let beginning: Vec<_> = queues.iter().filter(begins).map(|queue| queue.id).collect();
         if !beginning.is_empty() {
-            // What was routed before has come by the next look.
+            // Messages that were routed before have come by the next look.
             return self.registry.renew(&beginning);
         }
         let is_ready = |queue: &Arc<Queue>| home(queue).is_some_and(|home| home.is_ready_to_spread());
         let (mut ready, staying): (Vec<_>, Vec<_>) = queues.into_iter().partition(is_ready);
         self.tell_of_staying(&staying);
         let Some(first) = ready.first() else { return };
-        // Those of another member come next time.
+        // Queues for another member come next time.
         let with = wanted.get(&first.id).copied();
         ready.retain(|queue| wanted.get(&queue.id).copied() == with);
         *self.spreading.next_look.lock() = now + BETWEEN_NS;

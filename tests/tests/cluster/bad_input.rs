@@ -5,7 +5,6 @@ use std::net::TcpStream;
 
 use leveret_tests::node::{Node, Options};
 use leveret_tests::wire::Wire;
-use serde_json::json;
 
 use crate::Cluster;
 

@@ -42,13 +42,13 @@ pub(crate) fn leader(cluster: &Cluster, at: usize, name: &str) -> Option<usize> 
 }
 
 /// A connection that publishes numbers with confirms.
-pub(crate) struct Publisher {
+pub(crate) struct NumberPublisher {
     wire: Wire,
     confirmed: Confirmed,
     sent: u64,
 }
 
-impl Publisher {
+impl NumberPublisher {
     pub(crate) fn open(cluster: &Cluster, at: usize) -> Self {
         let mut wire = Wire::open(cluster.nodes[at].amqp());
         wire.confirm_select(1);
@@ -86,7 +86,7 @@ fn a_quorum_queue_has_members_on_three_nodes_and_serves_all() {
     assert_eq!(members.len(), 3, "{shown}");
     assert_eq!(shown["online"].as_array().map(Vec::len), Some(3), "{shown}");
     for at in 0..3 {
-        Publisher::open(&cluster, at).publish(0..300);
+        NumberPublisher::open(&cluster, at).publish(0..300);
         let mut consumer = Wire::open(cluster.nodes[(at + 1) % 3].amqp());
         consumer.prefetch(1, 20);
         consumer.consume(1, "q", false);
@@ -104,7 +104,7 @@ fn clients_do_not_notice_the_loss_of_a_leader() {
     let mut cluster = with_queue("q");
     let leader_at = leader(&cluster, 0, "q").expect("it has one");
     let (one, other) = ((leader_at + 1) % 3, (leader_at + 2) % 3);
-    let mut publisher = Publisher::open(&cluster, one);
+    let mut publisher = NumberPublisher::open(&cluster, one);
     publisher.publish(0..200);
     let mut consumer = Wire::open(cluster.nodes[other].amqp());
     consumer.prefetch(1, 10);
@@ -125,7 +125,7 @@ fn clients_do_not_notice_the_loss_of_a_leader() {
     assert_eq!(seen, (0..300).collect());
     // A node that was away catches up, and clients use it.
     cluster.nodes[leader_at].restart();
-    let mut again = Publisher::open(&cluster, leader_at);
+    let mut again = NumberPublisher::open(&cluster, leader_at);
     again.publish(300..310);
     for expected in 300..310 {
         let (tag, _, body) = consumer.delivery();
@@ -137,7 +137,7 @@ fn clients_do_not_notice_the_loss_of_a_leader() {
     let next = leader(&cluster, one, "q").expect("it has one");
     cluster.nodes[next].kill();
     let at = [leader_at, one, other].into_iter().find(|at| *at != next).expect("two run");
-    let mut last = Publisher::open(&cluster, at);
+    let mut last = NumberPublisher::open(&cluster, at);
     last.publish(310..320);
     let mut consumer = Wire::open(cluster.nodes[at].amqp());
     consumer.consume(1, "q", false);
@@ -150,7 +150,7 @@ fn clients_do_not_notice_the_loss_of_a_leader() {
 #[test]
 fn publishes_during_changes_of_the_leader_are_carried_out_once() {
     let mut cluster = with_queue_of("q", 1);
-    let mut publisher = Publisher::open(&cluster, 0);
+    let mut publisher = NumberPublisher::open(&cluster, 0);
     for round in 0..3u32 {
         let leader_at = leader(&cluster, 0, "q").expect("it has one");
         let from = round * 400;
@@ -179,7 +179,7 @@ fn publishes_during_changes_of_the_leader_are_carried_out_once() {
 #[test]
 fn a_minority_confirms_nothing_and_loses_nothing() {
     let mut cluster = with_queue("q");
-    let mut publisher = Publisher::open(&cluster, 0);
+    let mut publisher = NumberPublisher::open(&cluster, 0);
     publisher.publish(0..10);
     cluster.nodes[1].kill();
     cluster.nodes[2].kill();
@@ -214,7 +214,7 @@ fn settle_below(cluster: &Cluster, at: usize, limit: u32) -> Vec<u32> {
 #[test]
 fn a_quorum_queue_survives_a_restart_of_all_nodes() {
     let mut cluster = with_queue("q");
-    Publisher::open(&cluster, 1).publish(0..500);
+    NumberPublisher::open(&cluster, 1).publish(0..500);
     let mut published = 500;
     let count = |cluster: &Cluster, at: usize| Wire::open(cluster.nodes[at].amqp()).message_count(1, "q");
     let term = |cluster: &Cluster| rows(cluster, 0, "q").first().map(|row| row["Term"].clone());
@@ -230,7 +230,7 @@ fn a_quorum_queue_survives_a_restart_of_all_nodes() {
             let settled = settle_below(&cluster, 2, limit);
             assert!(!is_first || settled.iter().copied().eq(100 * round..limit), "{settled:?}");
             // Acknowledgements aren't confirmed, but whatever comes behind them is.
-            Publisher::open(&cluster, 1).publish(published..published + 1);
+            NumberPublisher::open(&cluster, 1).publish(published..published + 1);
             published += 1;
             if before == term(&cluster) {
                 break;
@@ -245,7 +245,7 @@ fn a_quorum_queue_survives_a_restart_of_all_nodes() {
 #[test]
 fn a_queue_is_purged_and_deleted_through_any_node() {
     let cluster = with_queue("q");
-    Publisher::open(&cluster, 1).publish(0..50);
+    NumberPublisher::open(&cluster, 1).publish(0..50);
     let answer = cluster.nodes[2].http().delete("/api/queues/%2F/q/contents").expect("an answer");
     assert_eq!(answer.status, 204, "{}", answer.body);
     assert_eq!(Wire::open(cluster.nodes[0].amqp()).message_count(1, "q"), 0);
@@ -265,7 +265,7 @@ fn credit_is_exact_although_the_leader_changes() {
     let mut cluster = with_queue("q");
     let leader_at = leader(&cluster, 0, "q").expect("it has one");
     let (one, other) = ((leader_at + 1) % 3, (leader_at + 2) % 3);
-    Publisher::open(&cluster, one).publish(0..60);
+    NumberPublisher::open(&cluster, one).publish(0..60);
     let mut receiver = Amqp10::open(cluster.nodes[other].amqp());
     receiver.receiver(1, "/queues/q", 0);
     receiver.grant(1, 20);
@@ -284,7 +284,7 @@ fn credit_is_exact_although_the_leader_changes() {
 #[test]
 fn the_members_of_a_queue_are_shown_with_their_positions() {
     let cluster = with_queue("q");
-    Publisher::open(&cluster, 1).publish(0..10);
+    NumberPublisher::open(&cluster, 1).publish(0..10);
     // Nodes tell each other their positions: those of the other members are shown a moment later.
     cluster.wait_until("the leader, two followers and a position are shown", |cluster| {
         let answer = cluster.nodes[2].http().get("/api/queues/quorum/%2F/q/status").expect("an answer");
@@ -305,7 +305,7 @@ fn the_members_of_a_queue_are_shown_with_their_positions() {
 #[test]
 fn a_member_that_is_forgotten_leaves_its_queues() {
     let mut cluster = with_queue("q");
-    Publisher::open(&cluster, 0).publish(0..100);
+    NumberPublisher::open(&cluster, 0).publish(0..100);
     cluster.nodes[2].kill();
     let gone = cluster.name(2);
     cluster.wait_until("it is seen", |cluster| cluster.members(&cluster.nodes[0]).len() == 2);
@@ -313,7 +313,7 @@ fn a_member_that_is_forgotten_leaves_its_queues() {
     cluster.wait_until("it left", |cluster| {
         shown(cluster, 1, "q").is_some_and(|queue| queue["members"].as_array().is_some_and(|all| all.len() == 2))
     });
-    Publisher::open(&cluster, 1).publish(100..200);
+    NumberPublisher::open(&cluster, 1).publish(100..200);
     assert_eq!(Wire::open(cluster.nodes[0].amqp()).message_count(1, "q"), 200);
 }
 
@@ -370,7 +370,7 @@ fn a_member_that_lags_too_far_behind_gets_the_state() {
     let mut cluster = Cluster::start_with(3, |options| options.set("cluster.catch_up_bytes", "1MiB"));
     declare(&cluster, 0, "q");
     cluster.wait_until("it has a leader", |cluster| leader(cluster, 0, "q").is_some());
-    let mut publisher = Publisher::open(&cluster, 0);
+    let mut publisher = NumberPublisher::open(&cluster, 0);
     publisher.publish(0..100);
     cluster.nodes[2].kill();
     // An entry each.
@@ -393,7 +393,7 @@ fn a_member_that_lags_too_far_behind_gets_the_state() {
     make_leader(&cluster, 2, "q");
     assert_eq!(read_all(&cluster, 2, 370), (50..420).collect::<Vec<_>>());
     // Messages that came so are kept as all others.
-    let mut publisher = Publisher::open(&cluster, 2);
+    let mut publisher = NumberPublisher::open(&cluster, 2);
     publisher.publish(420..430);
     cluster.nodes[2].kill();
     cluster.nodes[2].restart();
@@ -411,7 +411,7 @@ fn a_lost_member_is_replaced() {
     cluster.wait_until("all are members", |cluster| cluster.nodes.iter().all(|node| cluster.members(node).len() == 3));
     declare(&cluster, 0, "q");
     cluster.wait_until("it has a leader", |cluster| leader(cluster, 0, "q").is_some());
-    let mut publisher = Publisher::open(&cluster, 0);
+    let mut publisher = NumberPublisher::open(&cluster, 0);
     publisher.publish(0..200);
     assert_eq!(read_all(&cluster, 1, 20), (0..20).collect::<Vec<_>>());
     cluster.nodes[2].kill();
@@ -449,7 +449,7 @@ fn no_confirmed_message_is_lost_by_kills() {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let victim = (random >> 33) as usize % 3;
         let (one, other) = ((victim + 1) % 3, (victim + 2) % 3);
-        let mut publisher = Publisher::open(&cluster, one);
+        let mut publisher = NumberPublisher::open(&cluster, one);
         let mut consumer = Wire::open(cluster.nodes[other].amqp());
         consumer.prefetch(1, 50);
         consumer.consume(1, "q", false);
@@ -483,7 +483,7 @@ fn a_node_without_a_replica_finds_the_leader() {
         (0..4).filter(|at| names.iter().any(|name| *name == cluster.name(*at))).collect::<Vec<_>>()
     };
     let without = (0..4).find(|at| !members(&cluster).contains(at)).expect("three of four are members");
-    let mut publisher = Publisher::open(&cluster, without);
+    let mut publisher = NumberPublisher::open(&cluster, without);
     publisher.publish(0..100);
     let leader_at = leader(&cluster, members(&cluster)[0], "q").expect("it has one");
     cluster.nodes[leader_at].kill();

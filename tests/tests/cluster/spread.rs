@@ -4,7 +4,7 @@ use leveret_tests::wire::{Wire, publish};
 use serde_json::{Value, json};
 
 use crate::Cluster;
-use crate::replicated::{Publisher, declare, leader, make_leader, number, read_all, shown, wait_until_whole};
+use crate::replicated::{NumberPublisher, declare, leader, make_leader, number, read_all, shown, wait_until_whole};
 
 fn members(cluster: &Cluster, at: usize, name: &str) -> usize {
     let shown = shown(cluster, at, name).unwrap_or_default();
@@ -29,11 +29,11 @@ const HINT: &str = "cluster_formation.target_cluster_size_hint";
 fn queues_from_before_others_joined_are_replicated() {
     let mut cluster = Cluster::alone(3);
     declare(&cluster, 0, "q");
-    Publisher::open(&cluster, 0).publish(0..290);
+    NumberPublisher::open(&cluster, 0).publish(0..290);
     join(&cluster, 1..=1);
     assert_eq!(members(&cluster, 1, "q"), 1, "nobody has said how large the cluster is to be");
     cluster.nodes[0].restart_with(HINT, 3);
-    let mut publisher = Publisher::open(&cluster, 0);
+    let mut publisher = NumberPublisher::open(&cluster, 0);
     let mut consumer = Wire::open(cluster.nodes[0].amqp());
     consumer.prefetch(1, 20);
     consumer.consume(1, "q", false);
@@ -74,7 +74,7 @@ fn queues_from_before_others_joined_are_replicated() {
 fn a_restart_takes_a_queue_from_before_to_its_placement() {
     let mut cluster = Cluster::alone(2);
     declare(&cluster, 0, "q");
-    Publisher::open(&cluster, 0).publish(0..100);
+    NumberPublisher::open(&cluster, 0).publish(0..100);
     join(&cluster, 1..=1);
     cluster.nodes[0].restart_with(HINT, 2);
     cluster.wait_until("it has members", |cluster| members(cluster, 0, "q") == 2);
@@ -120,7 +120,7 @@ fn an_operator_grows_queues_of_one_member() {
     // That is the size to begin with.
     let body = json!({"durable": true, "arguments": {"x-queue-type": "quorum", "x-quorum-initial-group-size": 1}});
     assert_eq!(cluster.nodes[0].http().put("/api/queues/%2F/one", &body).expect("an answer").status, 201);
-    Publisher::open(&cluster, 0).publish(0..50);
+    NumberPublisher::open(&cluster, 0).publish(0..50);
     join(&cluster, 1..=2);
     let path = "/api/queues/quorum/replicas/on/nobody@nowhere/grow";
     let body = json!({"strategy": "all", "vhost_pattern": ".*", "queue_pattern": ".*"});

@@ -82,7 +82,7 @@ impl QueueHandle {
         Ticket::new(self.stream.id(), self.last_record.get())
     }
 
-    /// What it left to the placement, and the place of its last record, once that is durable.
+    /// The state that it left to the placement, and the place of its last record, once that is durable.
     ///
     /// # Errors
     /// The text of a state that can't be read.

@@ -134,7 +134,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         if founders.first() != Some(&self.0.member) {
             R::sleep(FOUND_AFTER).await;
         }
-        // Those that come later get what this member had of the queues before with its first state.
+        // Later members get what this one had of the queues before with its first state.
         while !self.0.shared.broker.placements.has_adopted(self.0.made.number) {
             R::sleep(ADOPT).await;
         }
