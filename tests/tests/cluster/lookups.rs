@@ -78,6 +78,7 @@ fn a_user_who_was_just_made_logs_in_on_another_node() {
     for (number, at, other) in pairs(&cluster) {
         let (user, vhost) = (format!("later-{number}"), format!("v-{number}"));
         let rights = [json!({"user": user, "vhost": vhost, "configure": "", "write": "", "read": ""})];
+        leveret_tests::secrets::used(&user, PASSWORD);
         let users = [json!({"name": user, "password": PASSWORD, "tags": ""})];
         let definitions = json!({"users": users, "permissions": rights});
         let answer = at.http().post("/api/definitions", &definitions).expect("an answer");

@@ -60,6 +60,10 @@ impl QueueHandle {
             queue.fail("its messages have been given to several members".to_owned(), &mut effects);
         }
         effects.fire();
+        if let Some(rare) = effects.take_rare() {
+            // Very many consumers are told later.
+            self.carry_out(*rare);
+        }
         self.place.vacate();
         self.deferred.forget(self);
         self.reads.dead_letters_left();
