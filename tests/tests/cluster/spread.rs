@@ -127,6 +127,7 @@ fn an_operator_grows_queues_of_one_member() {
     assert_eq!(cluster.nodes[1].http().post(path, &body).expect("an answer").status, 404);
     assert_eq!(members(&cluster, 1, "q"), 1, "nobody has asked");
     // On a node that has none of them.
+    cluster.wait_until("it lists them", |cluster| cluster.queues(2).len() == 3);
     let words = ["--formatter", "json", "grow", &cluster.name(1), "all", "--queue-pattern", "^(q|one)$"];
     let (exit, text) = cluster.tool("queues", 2, &words);
     assert_eq!(exit, 0, "{text}");

@@ -133,6 +133,7 @@ fn named(call: &Call<'_>, kinds: &[&str], vhost: &str, queue: &str) -> Result<Ve
                 if found["missing_nodes"].as_array().is_none_or(Vec::is_empty) {
                     break;
                 }
+                thread::sleep(LOOK);
                 found = node.get(&format!("{path}?{query}"))?;
             }
             rows.extend(found["items"].as_array().cloned().unwrap_or_default());
