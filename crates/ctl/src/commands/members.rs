@@ -199,7 +199,9 @@ fn grow(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         let is_growing =
             |queue: &Value| growing.iter().any(|one| one["vhost"] == queue["vhost"] && one["name"] == queue["name"]);
         let mut grown: Vec<_> = now.into_iter().filter(is_growing).collect();
-        if Instant::now() < deadline && grown.iter().any(is_alone) {
+        // One that has no leader for a moment may be missing.
+        let is_over = grown.len() == growing.len() && !grown.iter().any(is_alone);
+        if !is_over && Instant::now() < deadline {
             thread::sleep(LOOK);
             continue;
         }
