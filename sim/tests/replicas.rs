@@ -380,12 +380,13 @@ impl World {
         self.groups.extend(lost.map(|transaction| transaction.numbers));
     }
 
-    /// Purges entries that two of three have for good.
+    /// Purges entries that two of three have for good, the leader among them: it has those in its own log that it hasn't applied.
     fn purge(&mut self) {
         let mut durable: Vec<u64> =
             self.members.iter().map(|member| member.replicas().durable_below(PLACEMENT)).collect();
+        let of_leader = self.leader.as_ref().map_or(u64::MAX, |leader| durable[leader.at]);
         durable.sort_unstable();
-        self.entries = self.entries.split_off(&durable[1]);
+        self.entries = self.entries.split_off(&durable[1].min(of_leader));
     }
 
     /// A member that lacks entries gets the state of another one, step by step.
