@@ -317,6 +317,19 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
         self.shared.node.with(|log| log.bounds(self.shared.placement).first)
     }
 
+    /// Whether the log doesn't begin with the first entry; purges it if that is possible. What a placement had before its first entry is in
+    /// none: a newcomer gets it, with the state whole, only if the log begins later.
+    pub(crate) async fn begins_later(&self) -> bool {
+        let durable = self.durably_applied();
+        if self.first_index() == 0
+            && durable > 0
+            && let Err(error) = self.purge(durable).await
+        {
+            tracing::warn!("entries of placement {} can't be purged yet: {error}", self.shared.placement);
+        }
+        self.first_index() > 0
+    }
+
     /// Bytes of the files that have entries of any placement of this node.
     #[must_use]
     pub fn entry_bytes(&self) -> u64 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use openraft::AsyncRuntime;
 
-use super::{Metadata, MetadataHost, PLACEMENT, replica_of};
+use super::{Metadata, MetadataHost, replica_of};
 use crate::types::ReplicaId;
 
 /// Most voters; further members are learners.
@@ -40,7 +40,7 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         let [voters] = &voters[..] else { return };
         if let Some(new) = members.iter().find(|replica| !replicas.contains(replica)) {
             // A newcomer has none of what was there before the first entry: it gets the state whole, as the log doesn't begin there.
-            if self.is_purged().await
+            if placement.begins_later().await
                 && let Err(error) = placement.add_learner(*new).await
             {
                 tracing::warn!("the metadata gets no replica {new} yet: {error}");
@@ -67,19 +67,5 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         if let Err(error) = placement.change_voters(wanted).await {
             tracing::warn!("the voters of the metadata can't be changed yet: {error}");
         }
-    }
-
-    /// Whether the log doesn't begin with the first entry; purges it if that is possible.
-    async fn is_purged(&self) -> bool {
-        let durable = self.0.placement.durably_applied();
-        if self.0.placement.first_index() > 0 {
-            return true;
-        }
-        if durable > 0
-            && let Err(error) = self.0.placement.purge(durable).await
-        {
-            tracing::warn!("entries of placement {PLACEMENT} can't be purged yet: {error}");
-        }
-        self.0.placement.first_index() > 0
     }
 }

@@ -198,7 +198,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         let known = state.replicas();
         let changed = if let Some(new) = wanted.iter().find(|replica| !known.contains(replica)) {
             // The one that made the placement alone may have had queues before, which are in no entry: the log mustn't begin there.
-            if self.0.made.founders.len() == 1 && !self.is_purged().await {
+            if self.0.made.founders.len() == 1 && !placement.begins_later().await {
                 return;
             }
             placement.add_learner(*new).await
@@ -213,19 +213,6 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         if let Err(error) = changed {
             tracing::warn!("the members of placement {} can't be changed yet: {error}", self.0.shared.number);
         }
-    }
-
-    /// Whether the log doesn't begin with the first entry; purges it if that is possible.
-    async fn is_purged(&self) -> bool {
-        let placement = &self.0.placement;
-        let durable = placement.durably_applied();
-        if placement.first_index() == 0
-            && durable > 0
-            && let Err(error) = placement.purge(durable).await
-        {
-            tracing::warn!("entries of placement {} can't be purged yet: {error}", self.0.shared.number);
-        }
-        placement.first_index() > 0
     }
 
     /// The index below which every member is known to have all entries, at the leader. If entries take more room than they may, members
