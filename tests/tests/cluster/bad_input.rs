@@ -104,7 +104,7 @@ fn garbage_on_the_port_for_nodes_is_refused() {
 #[test]
 fn a_forgotten_node_is_told_on_both_sides_and_joins_anew() {
     let mut cluster = Cluster::start(3);
-    // Nobody has a higher number than the last one.
+    // The last one has the highest number.
     for gone in [1, 2] {
         let name = cluster.name(gone);
         cluster.nodes[gone].kill();
