@@ -10,6 +10,7 @@ use bytes::Bytes;
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::group::Group;
+use leveret_broker::placed::HeldAnswers;
 use leveret_broker::queue_handle::{Audience, QueueRef};
 use leveret_broker::replicas::{Lacking, PlacedReplicas, PlacedState, PlacedStream, are_same};
 use leveret_broker::settlement::Settlement;
@@ -172,12 +173,14 @@ struct Leader {
     taken: Vec<Bytes>,
 }
 
-/// A consumer at the leader.
+/// A consumer of a member, which gets messages while that leads. What it holds stays with it whoever leads.
 struct Consumer {
     id: ConsumerId,
     queue: usize,
     added: Option<Later<Result<(), NoConsumer>>>,
     held: Vec<(u64, Run)>,
+    /// What it has acknowledged.
+    acknowledged: BTreeSet<u64>,
 }
 
 /// A transaction that isn't committed.
@@ -197,7 +200,9 @@ struct World {
     leader: Option<Leader>,
     /// An entry of an earlier leadership that its node proposes when it leads again, before it has noticed that there was another term.
     late: Option<Bytes>,
-    consumer: Option<Consumer>,
+    consumers: BTreeMap<usize, Consumer>,
+    /// What consumers that have left have acknowledged, by member.
+    acknowledged: BTreeMap<usize, BTreeSet<u64>>,
     now: Now,
     random: Random,
     published: u64,
@@ -245,7 +250,8 @@ impl World {
             term: 0,
             leader: None,
             late: None,
-            consumer: None,
+            consumers: BTreeMap::new(),
+            acknowledged: BTreeMap::new(),
             now,
             random: Random::new(seed),
             published: 0,
@@ -313,7 +319,13 @@ impl World {
         while self.apply(at) {}
         let member = &self.members[at];
         member.make_durable(member.replicas().last(PLACEMENT), &mut self.now);
-        let stream = member.broker.lead(PLACEMENT, self.term, self.now.monotonic, Box::new(|| ()));
+        let others = self.members.iter().enumerate().filter(|(other, _)| *other != at);
+        let held = others.map(|(other, member)| {
+            let asker = MemberNumber(at as u16);
+            (MemberNumber(other as u16), member.broker.report_held(PLACEMENT, asker, self.now.monotonic))
+        });
+        let held = HeldAnswers::of(held);
+        let stream = member.broker.lead((PLACEMENT, self.term), &held, self.now.monotonic, Box::new(|| ()));
         member.broker.streams.announce();
         for (other, member) in self.members.iter().enumerate().filter(|(other, _)| *other != at) {
             let _ = other;
@@ -329,11 +341,6 @@ impl World {
         let mut taken = taken.into_iter();
         taken.by_ref().take(survive).for_each(|entry| self.commit(term, Some(entry)));
         self.late = taken.next();
-        if let Some(Consumer { id, queue, held, .. }) = self.consumer.take() {
-            let runs = held.into_iter().map(|(_, run)| run).collect();
-            let left = self.members[at].queue(queue).leave(&[id], &[(Some(id), runs)], false, self.now.monotonic);
-            drop(left);
-        }
         // Its settlements may have been proposed.
         let settling = std::mem::take(&mut self.settling);
         self.perhaps.extend(settling.into_iter().map(|(_, number, _)| number));
@@ -375,6 +382,10 @@ impl World {
         let next = self.members[at].next();
         assert!(next >= durable_below, "member {at} had entries below {durable_below} for good, and now below {next}");
         assert_eq!(self.members[at].broker.unowned(), [], "nothing is left without an owner");
+        // Its clients are gone, and with them what they said.
+        let consumer = self.consumers.remove(&at);
+        let acknowledged = self.acknowledged.remove(&at).into_iter().chain(consumer.map(|one| one.acknowledged));
+        self.perhaps.extend(acknowledged.flatten());
         self.open.retain(|(member, ..)| *member != at);
         self.committing.retain(|(member, ..)| *member != at);
         self.groups.extend(lost.map(|transaction| transaction.numbers));
@@ -509,7 +520,9 @@ impl World {
     }
 
     fn consume(&mut self, queue: usize) {
-        let Some(leader) = &self.leader else { return };
+        let Some(leader) = self.leader.as_ref().filter(|leader| !self.consumers.contains_key(&leader.at)) else {
+            return;
+        };
         let member = &self.members[leader.at];
         let id = ConsumerId(member.broker.fresh_id());
         let added = match member.queue(queue).consume(id, consumer(), self.now.monotonic) {
@@ -519,40 +532,75 @@ impl World {
             }
             NowOrLater::Later(added) => Some(added),
         };
-        self.consumer = Some(Consumer { id, queue, added, held: Vec::new() });
+        let acknowledged = BTreeSet::new();
+        self.consumers.insert(leader.at, Consumer { id, queue, added, held: Vec::new(), acknowledged });
+    }
+
+    /// The consumer of a member leaves; what it holds is ready again.
+    fn leave(&mut self, at: usize) {
+        let Some(Consumer { id, queue, held, acknowledged, .. }) = self.consumers.remove(&at) else { return };
+        self.acknowledged.entry(at).or_default().extend(acknowledged);
+        let runs = held.into_iter().map(|(_, run)| run).collect();
+        let left = self.members[at].queue(queue).leave(&[id], &[(Some(id), runs)], false, self.now.monotonic);
+        drop(left);
+    }
+
+    /// The member whose client has a message, or has acknowledged it.
+    fn has(&self, number: u64) -> Option<usize> {
+        let has = |consumer: &Consumer| {
+            consumer.acknowledged.contains(&number) || consumer.held.iter().any(|(held, _)| *held == number)
+        };
+        let now = self.consumers.iter().find(|(_, consumer)| has(consumer)).map(|(at, _)| *at);
+        now.or_else(|| {
+            let earlier = self.acknowledged.iter().find(|(_, acknowledged)| acknowledged.contains(&number));
+            earlier.map(|(at, _)| *at)
+        })
     }
 
     fn take(&mut self) {
-        let (Some(consumer), Some(leader)) = (&mut self.consumer, &self.leader) else { return };
+        let Some(Leader { at: leader, .. }) = self.leader else { return };
+        let Some(consumer) = self.consumers.get_mut(&leader) else { return };
         if let Some(answer) = consumer.added.as_ref().and_then(Later::take) {
             answer.expect("a consumer is added");
             consumer.added = None;
         }
-        let member = &self.members[leader.at];
+        let (id, queue) = (consumer.id, consumer.queue);
+        let member = &self.members[leader];
         member.serve(&mut self.now);
         let mut taken: Vec<Taken> = Vec::new();
         let most = Portion { messages: 1 + self.random.below(5) as u32, bytes: 4000 };
-        let _ = member.queue(consumer.queue).take(consumer.id, most, self.now.monotonic, &mut taken);
+        let _ = member.queue(queue).take(id, most, self.now.monotonic, &mut taken);
+        let mut held = Vec::new();
         for taken in taken {
             for at in 0..taken.count {
                 let body = taken.batch.message((taken.index + at) as usize).view().body;
                 let number = u64::from_le_bytes(body[..8].try_into().expect("it is numbered"));
                 assert!(!self.settled.contains(&number), "{number} was acknowledged for good");
+                let has = self.has(number);
+                assert!(
+                    has.is_none(),
+                    "a client of member {has:?} has {number}, which member {leader} gave another one"
+                );
                 let is_new = self.delivered.insert(number);
                 assert!(is_new || taken.redelivered, "{number} came again without a flag");
                 let run = Taken { count: 1, ..taken.rest(at) }.runs()[0];
-                consumer.held.push((number, run));
+                held.push((number, run));
             }
         }
+        let consumer = self.consumers.get_mut(&leader).expect("it takes");
+        consumer.held.extend(held);
         assert!(consumer.held.len() <= PREFETCH as usize, "no more than the prefetch");
     }
 
     fn settle(&mut self) {
-        let (Some(consumer), Some(leader)) = (&mut self.consumer, &self.leader) else { return };
-        if consumer.held.is_empty() {
-            return;
-        }
-        let member = &self.members[leader.at];
+        let of = self.random.below(3) as usize;
+        self.settle_of(of);
+    }
+
+    /// The consumer of a member settles a message, whoever leads.
+    fn settle_of(&mut self, of: usize) {
+        let Some(consumer) = self.consumers.get_mut(&of).filter(|consumer| !consumer.held.is_empty()) else { return };
+        let member = &self.members[of];
         let at = self.random.below(consumer.held.len() as u64) as usize;
         let (number, run) = consumer.held.remove(at);
         let how = match self.random.below(4) {
@@ -562,8 +610,13 @@ impl World {
         let deliveries = [run];
         let deliveries = Deliveries::of(Some(consumer.id), &deliveries);
         let ticket = member.queue(consumer.queue).settle(deliveries, how, Wait::Confirm, self.now.monotonic);
-        if let (Settlement::Acknowledge, Some(ticket)) = (how, ticket) {
-            self.settling.push((leader.at, number, ticket.into()));
+        if how == Settlement::Acknowledge {
+            consumer.acknowledged.insert(number);
+            match ticket {
+                Some(ticket) => self.settling.push((of, number, ticket.into())),
+                // It is carried out when there is a leader that knows the consumer.
+                None => _ = self.perhaps.insert(number),
+            }
         }
     }
 
@@ -626,7 +679,8 @@ impl World {
             0..=5 => self.publish(),
             6..=9 => self.take(),
             10..=13 => self.settle(),
-            14 if self.consumer.is_none() => {
+            14 if self.random.below(6) == 0 => self.leave(at),
+            14 => {
                 let queue = self.random.below(2) as usize;
                 self.consume(queue);
             }
@@ -648,6 +702,18 @@ impl World {
             _ => {}
         }
         self.look();
+    }
+
+    /// The leader commits what it has, and applies it.
+    fn carry_on(&mut self) {
+        self.now.monotonic += 1_000_000;
+        let at = self.leader.as_ref().expect("it leads").at;
+        for _ in 0..4 {
+            self.propose();
+            self.commit_one();
+            while self.apply(at) {}
+        }
+        self.members[at].work(&mut self.now);
     }
 
     /// Everybody gets everything, and what is left is delivered and acknowledged.
@@ -679,28 +745,36 @@ impl World {
             .collect();
         let saved: Vec<_> = saved.into_iter().map(|saved| saved.expect("all queues are known").1).collect();
         assert!(are_same(&saved[0], &saved[1]) && are_same(&saved[1], &saved[2]), "all have the same at the end");
-        while self.leader.is_none() {
-            self.elect();
+        // Each member's clients are known to it when it leads.
+        let mut led = BTreeSet::new();
+        while led.len() < 3 {
+            while self.leader.is_none() {
+                self.elect();
+            }
+            let at = self.leader.as_ref().expect("it leads").at;
+            led.insert(at);
+            while self.consumers.get(&at).is_some_and(|consumer| !consumer.held.is_empty()) {
+                self.settle_of(at);
+            }
+            self.leave(at);
+            self.carry_on();
+            if led.len() < 3 {
+                self.depose();
+            }
         }
+        // The others were told what clients of its members held, of which nobody is left.
         for queue in [0, 1, 0, 1] {
             self.consume(queue);
+            let at = self.leader.as_ref().expect("it leads").at;
             for _ in 0..3000 {
-                self.now.monotonic += 1_000_000;
-                self.propose();
-                self.commit_one();
-                let at = self.leader.as_ref().expect("it leads").at;
-                while self.apply(at) {}
-                self.members[at].work(&mut self.now);
+                self.carry_on();
                 self.take();
-                while self.consumer.as_ref().is_some_and(|consumer| !consumer.held.is_empty()) {
-                    self.settle();
+                while self.consumers.get(&at).is_some_and(|consumer| !consumer.held.is_empty()) {
+                    self.settle_of(at);
                 }
                 self.look();
             }
-            let consumer = self.consumer.take().expect("it consumes");
-            let at = self.leader.as_ref().expect("it leads").at;
-            let left = self.members[at].queue(queue).leave(&[consumer.id], &[], false, self.now.monotonic);
-            drop(left);
+            self.leave(at);
         }
         let is_over = |number: &u64| self.settled.contains(number) || self.perhaps.contains(number);
         let lost: Vec<_> = self.confirmed.iter().filter(|number| !is_over(number)).collect();

@@ -7,24 +7,36 @@ use leveret_log::{LogId, Position};
 use leveret_model::{MemberNumber, Model, PlacementNumber, QueueId};
 
 use crate::broker::Broker;
+use crate::placed::HeldAnswers;
 use crate::reads::AnswerRead;
 use crate::recovery::Recovered;
-use crate::replicas::{self, AppliedHere, PlacedReplicas, PlacedState, PlacedStream};
+use crate::replicas::{self, AppliedHere, HeldOfMember, PlacedReplicas, PlacedState, PlacedStream};
 use crate::ticket::Ticket;
 use crate::time::Nanos;
 
 impl Broker {
-    /// This node leads a placement from this term on, and its replicas have everything that was committed before. Returns the proposals of its
-    /// queues, which come after calls of `wake`.
+    /// Asks the other members what their clients hold of the queues of a placement that this node is about to lead. `all_there` is called
+    /// once all have answered that are reached.
+    pub fn ask_held(&self, placement: PlacementNumber, all_there: Box<dyn FnOnce() + Send>) -> Arc<HeldAnswers> {
+        self.placements.ask_held(placement, self.registry.services(), all_there)
+    }
+
+    /// What clients of this node hold of the queues of a placement that `member` is about to lead. They get nothing more of its earlier leader.
+    pub fn report_held(&self, placement: PlacementNumber, member: MemberNumber, now: Nanos) -> HeldOfMember {
+        self.placements.report_held(placement, member, self.registry.services(), now)
+    }
+
+    /// This node leads a placement from this term on, and its replicas have everything that was committed before. Clients of other members
+    /// hold some of the messages. Returns the proposals of its queues, which come after calls of `wake`.
     pub fn lead(
         &self,
-        placement: PlacementNumber,
-        term: u64,
+        (placement, term): (PlacementNumber, u64),
+        held: &HeldAnswers,
         now: Nanos,
         wake: Box<dyn Fn() + Send + Sync>,
     ) -> Arc<PlacedStream> {
         let topology = self.registry.snapshot().topology.clone();
-        self.placements.lead((placement, term), (self.registry.services(), &topology), now, wake)
+        self.placements.lead((placement, term), held, (self.registry.services(), &topology), now, wake)
     }
 
     /// Another member leads a placement, or nobody does as far as this node knows.

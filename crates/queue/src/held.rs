@@ -27,6 +27,22 @@ impl HeldSet {
         removed
     }
 
+    /// The messages of a run that aren't held.
+    pub fn without(&self, run: Run) -> Vec<Run> {
+        let (mut next, mut left) = (run.first, Vec::new());
+        let before = self.0.range(..run.first).next_back().filter(|(_, held)| held.last >= run.first);
+        for (_, held) in before.into_iter().chain(self.0.range(run.first..=run.last)) {
+            if held.first > next {
+                left.push(part(run, next, held.first - 1));
+            }
+            next = next.max(held.last + 1);
+        }
+        if next <= run.last {
+            left.push(part(run, next, run.last));
+        }
+        left
+    }
+
     fn remove_range(&mut self, first: u64, last: u64, removed: &mut Vec<Run>) {
         let before = self.0.range(..first).next_back().map(|(at, run)| (*at, *run));
         let begin = before.filter(|(_, run)| run.last >= first).map_or(first, |(at, _)| at);
@@ -48,6 +64,11 @@ impl HeldSet {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// All of them.
+    pub fn runs(&self) -> impl Iterator<Item = Run> {
+        self.0.values().copied()
     }
 
     /// Takes out all.
@@ -83,6 +104,17 @@ mod tests {
         assert_eq!(ends(&held.remove(&[run(12, 13), run(50, 60)])), [], "they aren't held any more");
         assert_eq!(ends(&held.take_all()), [(10, 11, 20), (32, 39, 80)]);
         assert_eq!(ends(&held.take_all()), []);
+    }
+
+    #[test]
+    fn a_run_without_those_that_are_held() {
+        let mut held = HeldSet::default();
+        held.add(vec![run(10, 19), run(30, 39)]);
+        let without = |first, last| ends(&held.without(run(first, last)));
+        assert_eq!(without(1, 9), [(1, 9, 90)]);
+        assert_eq!(without(12, 18), []);
+        assert_eq!(without(15, 45), [(20, 29, 100), (40, 45, 60)]);
+        assert_eq!(without(5, 12), [(5, 9, 50)]);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use leveret_broker::remote::{CallKind, Deletion, HomeQuestion, LaneCall};
 use leveret_broker::settlement::Settlement;
 use leveret_message::Added;
 use leveret_message::chunk::SharedChunk;
-use leveret_model::QueueId;
+use leveret_model::{PlacementNumber, QueueId};
 use leveret_peer::FieldReader;
 use leveret_queue::{ConsumerId, ConsumerOptions, DeleteIf, KeptOffset, Link, SetAside, Unsent};
 
@@ -33,6 +33,7 @@ const WINDOW: u8 = 10;
 const COMMIT: u8 = 11;
 const PUBLISH_CHUNK: u8 = 12;
 const ACTIVITY: u8 = 13;
+const HOLD: u8 = 14;
 /// Questions have their number (8) first.
 const CONSUME: u8 = 32;
 const CANCEL: u8 = 33;
@@ -50,6 +51,8 @@ const SEARCH: u8 = 44;
 const STREAM_ENDS: u8 = 45;
 const ACTIVATE_GROUP: u8 = 46;
 const DELETE: u8 = 47;
+const COMMITTED: u8 = 48;
+const HELD: u8 = 49;
 
 /// Appends a call.
 pub(crate) fn encode_call(to: &mut Vec<u8>, call: &LaneCall) {
@@ -65,6 +68,7 @@ fn kind(what: &CallKind) -> u8 {
     match what {
         CallKind::Publish { .. } => PUBLISH,
         CallKind::Settle { .. } => SETTLE,
+        CallKind::Hold { .. } => HOLD,
         CallKind::Acknowledge(_) => ACKNOWLEDGE,
         CallKind::Reject { .. } => REJECT,
         CallKind::Modify { .. } => MODIFY,
@@ -77,7 +81,7 @@ fn kind(what: &CallKind) -> u8 {
         CallKind::PublishChunk { .. } => PUBLISH_CHUNK,
         CallKind::Activity { .. } => ACTIVITY,
         CallKind::Ask(_, question) => match question {
-            HomeQuestion::Consume(..) => CONSUME,
+            HomeQuestion::Consume { .. } => CONSUME,
             HomeQuestion::Cancel(..) => CANCEL,
             HomeQuestion::Leave { .. } => LEAVE,
             HomeQuestion::Grant { .. } => GRANT,
@@ -93,6 +97,8 @@ fn kind(what: &CallKind) -> u8 {
             HomeQuestion::StreamEnds => STREAM_ENDS,
             HomeQuestion::ActivateGroup(_) => ACTIVATE_GROUP,
             HomeQuestion::Delete(_) => DELETE,
+            HomeQuestion::Committed => COMMITTED,
+            HomeQuestion::Held(_) => HELD,
         },
     }
 }
@@ -120,6 +126,10 @@ fn put_call(to: &mut Vec<u8>, what: &CallKind) {
                 Settlement::Requeue { failed } => 3 + u8::from(*failed),
             });
             to.maybe(*group, |to, group| to.u64(group));
+        }
+        CallKind::Hold { consumer, runs } => {
+            put_consumer(to, *consumer);
+            put_runs(to, runs);
         }
         CallKind::Acknowledge(held) => put_held(to, held),
         CallKind::Reject { consumer, runs, failed } => {
@@ -179,9 +189,10 @@ fn put_call(to: &mut Vec<u8>, what: &CallKind) {
 
 fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
     match question {
-        HomeQuestion::Consume(id, options) => {
+        HomeQuestion::Consume { id, options, held } => {
             to.u64(id.0);
             put_options(to, options);
+            put_runs(to, held);
         }
         HomeQuestion::Cancel(id, unsent) => {
             to.u64(id.0);
@@ -222,7 +233,8 @@ fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
             // Both are plain data, which is serializable in any case.
             put_bytes(to, &serde_json::to_vec(&(permit, command)).unwrap_or_default());
         }
-        HomeQuestion::Purge | HomeQuestion::RunState | HomeQuestion::StreamEnds => {}
+        HomeQuestion::Held(placement) => to.u32(placement.0),
+        HomeQuestion::Purge | HomeQuestion::RunState | HomeQuestion::StreamEnds | HomeQuestion::Committed => {}
     }
 }
 
@@ -275,6 +287,7 @@ fn get_call<L: Link + 'static>(
             };
             CallKind::Settle { consumer, runs, how, group: get_maybe(from, |from| from.u64())? }
         }
+        HOLD => CallKind::Hold { consumer: from.consumer()?, runs: from.runs()? },
         ACKNOWLEDGE => CallKind::Acknowledge(from.held()?),
         REJECT => CallKind::Reject { consumer: from.consumer()?, runs: from.runs()?, failed: from.flag()? },
         MODIFY => CallKind::Modify {
@@ -327,7 +340,7 @@ fn get_question<L: Link + 'static>(
             let id = ConsumerId(from.u64()?);
             let (link, key) = consumer();
             let options: ConsumerOptions = get_options(from, link, key)?;
-            HomeQuestion::Consume(id, Box::new(options))
+            HomeQuestion::Consume { id, options: Box::new(options), held: from.runs()? }
         }
         CANCEL => HomeQuestion::Cancel(ConsumerId(from.u64()?), from.runs()?),
         LEAVE => HomeQuestion::Leave {
@@ -361,6 +374,8 @@ fn get_question<L: Link + 'static>(
             HomeQuestion::Delete(Box::new(Deletion { permit, command, condition }))
         }
         RUN_STATE => HomeQuestion::RunState,
+        COMMITTED => HomeQuestion::Committed,
+        HELD => HomeQuestion::Held(PlacementNumber(from.u32()?)),
         _ => return None,
     })
 }

@@ -10,7 +10,7 @@ use leveret_broker::remote::{CallKind, Deletion, HomeAnswer, HomeQuestion, LaneC
 use leveret_broker::settlement::Settlement;
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, SharedChunk};
 use leveret_message::{Added, Batch, BatchBuilder, StoredMessage};
-use leveret_model::{Arguments, ConnectionId, DeleteQueue, Permit, QueueId, Refused};
+use leveret_model::{Arguments, ConnectionId, DeleteQueue, Permit, PlacementNumber, QueueId, Refused};
 use leveret_queue::{
     AttemptCounts, ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, DeleteIf, GetOutcome,
     GroupMember, KeptOffset, Link, MessageFilter, NoConsumer, PublishingIds, QueueState, Run, SetAside, Signal,
@@ -115,9 +115,13 @@ fn calls() -> Vec<CallKind> {
     let publish = |group| CallKind::Publish { batch: batch(3), index: 1, count: 2, persistent: true, group, origin };
     let settle = |how| CallKind::Settle { consumer, runs: runs(), how, group: Some(8) };
     let questions = [
-        HomeQuestion::Consume(ID, options(Some(stream()), ConsumerFlow::Prefetch(9))),
-        HomeQuestion::Consume(ID, options(None, ConsumerFlow::Credit { delivery_count: 5 })),
-        HomeQuestion::Consume(ID, reader()),
+        HomeQuestion::Consume { id: ID, options: options(Some(stream()), ConsumerFlow::Prefetch(9)), held: Vec::new() },
+        HomeQuestion::Consume {
+            id: ID,
+            options: options(None, ConsumerFlow::Credit { delivery_count: 5 }),
+            held: runs(),
+        },
+        HomeQuestion::Consume { id: ID, options: reader(), held: Vec::new() },
         HomeQuestion::KeepOffset(KeptOffset { name: "name".into(), offset: 8 }),
         HomeQuestion::KeptOffset("name".into()),
         HomeQuestion::Sequence("name".into()),
@@ -135,6 +139,8 @@ fn calls() -> Vec<CallKind> {
             condition: DeleteIf { unused: true, empty: false, expired: true },
         })),
         HomeQuestion::Cancel(ID, runs()),
+        HomeQuestion::Committed,
+        HomeQuestion::Held(PlacementNumber(70)),
         HomeQuestion::Leave { consumers: vec![ID, ID], held: vec![(consumer, runs()), (None, runs())], failed: true },
         HomeQuestion::Grant { id: ID, delivery_count: 1, link_credit: 2, drain: true },
         HomeQuestion::Get { automatic_ack: true },
@@ -149,6 +155,7 @@ fn calls() -> Vec<CallKind> {
         settle(Settlement::Acknowledge),
         settle(Settlement::Reject { failed: true }),
         settle(Settlement::Requeue { failed: false }),
+        CallKind::Hold { consumer, runs: runs() },
         CallKind::Acknowledge(vec![(consumer, runs()), (None, Vec::new())]),
         CallKind::Reject { consumer: None, runs: runs(), failed: true },
         CallKind::Modify { consumer, runs: runs(), failed: false, added: added() },
@@ -194,6 +201,8 @@ fn replies() -> Vec<Vec<u8>> {
         HomeAnswer::Found(None),
         HomeAnswer::StreamEnds(Some(StreamEnd { first: 1, next: 9, last_chunk: Some(5) })),
         HomeAnswer::StreamEnds(None),
+        HomeAnswer::Moved,
+        HomeAnswer::Held(vec![(QueueId(3), runs()), (QueueId(4), Vec::new())]),
     ];
     let signals = [
         RemoteSignal::Cancelled,

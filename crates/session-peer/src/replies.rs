@@ -10,7 +10,7 @@ use leveret_model::QueueId;
 use leveret_peer::FieldReader;
 use leveret_queue::{ConsumerId, CreditState, GetOutcome, NoConsumer, QueueState, Taken, TakenChunk};
 
-use crate::fields::{Get, Put, get_all, get_maybe, put_bytes, put_chunk, put_taken};
+use crate::fields::{Get, Put, get_all, get_maybe, put_bytes, put_chunk, put_runs, put_taken};
 use crate::frame::{DataFrameError, encode};
 
 const DONE: u8 = 128;
@@ -160,6 +160,13 @@ pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, 
                 put_bytes(to, &serde_json::to_vec(refused).unwrap_or_default());
             }
             HomeAnswer::Moved => to.u8(13),
+            HomeAnswer::Held(held) => {
+                to.u8(14);
+                to.all(held.iter(), |to, (queue, runs)| {
+                    to.u64(queue.0);
+                    put_runs(to, runs);
+                });
+            }
             HomeAnswer::StreamEnds(ends) => {
                 to.u8(10);
                 to.maybe(*ends, |to, StreamEnd { first, next, last_chunk }| {
@@ -297,6 +304,7 @@ fn get_answer(from: &mut FieldReader<'_>) -> Option<HomeAnswer> {
         }),
         8 => HomeAnswer::Carried(from.flag()?),
         13 => HomeAnswer::Moved,
+        14 => HomeAnswer::Held(get_all(from, 12, |from| Some((QueueId(from.u64()?), from.runs()?)))?),
         11 => HomeAnswer::Deleted(Ok(from.u64()?)),
         12 => HomeAnswer::Deleted(Err(serde_json::from_slice(from.behind_length()?).ok()?)),
         9 => HomeAnswer::Found(get_maybe(from, |from| from.u64())?),

@@ -227,7 +227,7 @@ impl World {
     fn connect(&mut self) {
         let asking = AskingSession::new(&self.client.broker, HOME, 0, Arc::new(NoWake), 0);
         let outbox = Arc::new(Outbox::new(Arc::new(NoWake)));
-        let home = HomeSession::new(&self.home.broker, "one".into(), outbox);
+        let home = HomeSession::new(&self.home.broker, (MemberNumber(1), "one".into()), outbox);
         self.link = Some(Standing { asking, home, there: Wire::default(), back: Wire::default() });
     }
 

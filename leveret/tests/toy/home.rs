@@ -83,7 +83,8 @@ impl Home {
     /// Connects a node to it: its core has a commit stream for it from now on.
     pub(crate) fn connect(&self, other: &Arc<Broker>, now: Now) -> Link {
         let asking = AskingSession::new(other, MEMBER, 0, Arc::new(NoWake), now.monotonic);
-        let home = HomeSession::new(&self.broker, "one".into(), Arc::new(Outbox::new(Arc::new(NoWake))));
+        let home =
+            HomeSession::new(&self.broker, (MemberNumber(1), "one".into()), Arc::new(Outbox::new(Arc::new(NoWake))));
         Link { asking, home, there: Vec::new(), back: Vec::new() }
     }
 

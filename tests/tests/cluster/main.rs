@@ -6,6 +6,7 @@ mod elsewhere;
 mod elsewhere_streams;
 mod failures;
 mod formed;
+mod held;
 mod lookups;
 mod operators;
 mod replicated;

@@ -6,12 +6,13 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::{ArcSwap, Guard};
 use leveret_model::{MemberNumber, PlacementNumber, QueueId};
+use leveret_queue::{Deliveries, Run};
 use parking_lot::Mutex;
 
 use super::queue::PlacedQueue;
 use super::writer::PlacedWriter;
 use crate::remote::MovingHome;
-use crate::replicas::{LeaderlessStream, PlacedStream};
+use crate::replicas::{HeldOfMember, LeaderlessStream, PlacedStream};
 use crate::services::Services;
 use crate::streams::StreamRef;
 use crate::time::Nanos;
@@ -38,6 +39,9 @@ pub struct PlacementHere {
     writers: Mutex<BTreeMap<usize, Arc<PlacedWriter>>>,
     /// Whether a consumer has to be registered again.
     is_to_register: AtomicBool,
+    /// Since when another member is about to lead, which was told what clients hold: they get nothing more until it does.
+    changing_since: Mutex<Option<Nanos>>,
+    is_changing: AtomicBool,
     /// Calls that wait for a leader, the oldest first.
     waiting: Mutex<Vec<WaitingCall>>,
     /// Since when none is reached, as was seen at the last look.
@@ -57,12 +61,17 @@ struct WaitingCall {
 
 /// Longest time for which calls wait for a leader.
 const LEADER_NS: Nanos = 10_000_000_000;
+/// Longest time for which clients get nothing because another member is about to lead.
+const CHANGE_NS: Nanos = 2_000_000_000;
+/// Most runs of messages that a member reports to a new leader, so that the answer stays small. Others are delivered again.
+const REPORT_RUNS_MAX: usize = 400_000;
 
 impl PlacementHere {
     pub(super) fn new(number: PlacementNumber, leaderless: Arc<LeaderlessStream>) -> Arc<Self> {
         let (leading, queues) = (ArcSwap::from_pointee(Leading::Nobody), Mutex::default());
         let (waiting, unreached_since) = (Mutex::default(), Mutex::default());
         let (is_to_register, is_lost) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (changing_since, is_changing) = (Mutex::default(), AtomicBool::new(false));
         let writers = Mutex::default();
         Arc::new(Self {
             number,
@@ -71,6 +80,8 @@ impl PlacementHere {
             queues,
             writers,
             is_to_register,
+            changing_since,
+            is_changing,
             waiting,
             unreached_since,
             is_lost,
@@ -129,6 +140,7 @@ impl PlacementHere {
             let all: Vec<_> = queues.values().filter_map(Weak::upgrade).collect();
             let has_leader = !matches!(leading, Leading::Nobody);
             self.leading.store(Arc::new(leading));
+            self.set_changing(None);
             all.iter().for_each(each);
             (has_leader, all)
         };
@@ -137,6 +149,51 @@ impl PlacementHere {
             self.go_on();
         }
         queues
+    }
+
+    /// What clients of this node hold of each queue, for the member that is about to lead. They get nothing more of an earlier leader.
+    pub(super) fn report(&self, to: MemberNumber, now: Nanos) -> HeldOfMember {
+        let queues = self.queues.lock();
+        if !matches!(**self.leading.load(), Leading::There(member) if member == to) {
+            self.set_changing(Some(now));
+        }
+        let queues: Vec<_> = queues.values().filter_map(Weak::upgrade).collect();
+        let mut room = REPORT_RUNS_MAX;
+        let held = queues.iter().map(|queue| {
+            let mut runs = queue.report();
+            runs.truncate(room);
+            room -= runs.len();
+            (queue.info().id, runs)
+        });
+        held.filter(|(_, runs)| !runs.is_empty()).collect()
+    }
+
+    fn set_changing(&self, since: Option<Nanos>) {
+        *self.changing_since.lock() = since;
+        self.is_changing.store(since.is_some(), Ordering::SeqCst);
+    }
+
+    /// Whether another member is about to lead.
+    pub(super) fn is_changing(&self) -> bool {
+        self.is_changing.load(Ordering::SeqCst)
+    }
+
+    /// If no other member has come to lead, clients get messages as before.
+    fn end_change(&self, now: Nanos) {
+        let is_over = self.changing_since.lock().is_some_and(|since| now >= since + CHANGE_NS);
+        if is_over {
+            self.set_changing(None);
+            self.queues().iter().for_each(|queue| queue.wake_consumers());
+            self.go_on();
+        }
+    }
+
+    /// Messages of a queue that were kept for consumers which didn't come are ready again.
+    pub(super) fn give_back(&self, queue: QueueId, runs: &[Run], now: Nanos) {
+        let queue = self.queues.lock().get(&queue).and_then(Weak::upgrade);
+        if let Some(machine) = queue.as_ref().and_then(|queue| queue.machine().clone()) {
+            machine.queue.requeue(Deliveries::of(None, runs), false, now);
+        }
     }
 
     /// Has a call wait for a leader.
@@ -152,6 +209,7 @@ impl PlacementHere {
 
     /// Looks whether calls have waited for too long. `is_reached` says whether a leader can be reached.
     pub(super) fn look(&self, is_reached: bool, now: Nanos) {
+        self.end_change(now);
         let since = {
             let mut since = self.unreached_since.lock();
             *since = if is_reached { None } else { Some(since.unwrap_or(now)) };

@@ -1,5 +1,6 @@
 //! The placements of a cluster as a node sees them.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,15 +10,19 @@ use leveret_model::{Home, MemberNumber, PlacementNumber, Queue, Topology};
 use leveret_queue::Place;
 use parking_lot::Mutex;
 
+use super::held_answers::HeldAnswers;
 use super::placement::{Leading, PlacementHere};
 use super::queue::PlacedQueue;
 use crate::queue_handle::LocalQueue;
 use crate::remote::{MovingHome as _, core};
-use crate::replicas::{LeaderlessStream, PlacedReplicas, PlacedStore, PlacedStream, StreamCalls};
+use crate::replicas::{HeldOfMember, LeaderlessStream, PlacedReplicas, PlacedStore, PlacedStream, StreamCalls};
 use crate::services::Services;
 use crate::streams::{CommitStream as _, StoreRef};
 use crate::ticket::StreamId;
 use crate::time::Nanos;
+
+/// Longest time for which a new leader keeps messages for consumers of members that said that they hold them.
+const TAKE_OVER_NS: Nanos = 10_000_000_000;
 
 /// The placements of a cluster, by number.
 pub struct Placements {
@@ -71,7 +76,7 @@ impl Placements {
         let Home::Placement(number) = info.home else { panic!("queue '{}' isn't replicated", info.name) };
         let placement = self.get(number, services);
         let queue = PlacedQueue::new(info.clone(), topology, placement.clone(), services.clone());
-        placement.add(&queue, |stream| queue.open(stream, &self.replicas, &self.store, now));
+        placement.add(&queue, |stream| queue.open(stream, (&self.replicas, &self.store), Vec::new(), now));
         queue
     }
 
@@ -119,11 +124,33 @@ impl Placements {
         has_all
     }
 
+    /// Asks the other members what their clients hold of the queues of a placement that this node is about to lead.
+    pub(crate) fn ask_held(
+        &self,
+        number: PlacementNumber,
+        services: &Services,
+        all_there: Box<dyn FnOnce() + Send>,
+    ) -> Arc<HeldAnswers> {
+        HeldAnswers::ask(&services.lanes, number, all_there)
+    }
+
+    /// What clients of this node hold of a placement that `member` is about to lead.
+    pub(crate) fn report_held(
+        &self,
+        number: PlacementNumber,
+        member: MemberNumber,
+        services: &Services,
+        now: Nanos,
+    ) -> HeldOfMember {
+        self.get(number, services).report(member, now)
+    }
+
     /// This node leads a placement from this term on, and the replicas of its queues are whole. What they append is proposed after a call of
-    /// `wake`.
+    /// `wake`. Clients hold some of the messages.
     pub(crate) fn lead(
         &self,
         (number, term): (PlacementNumber, u64),
+        held: &HeldAnswers,
         (services, topology): (&Services, &Topology),
         now: Nanos,
         wake: Box<dyn Fn() + Send + Sync>,
@@ -136,11 +163,13 @@ impl Placements {
             }
         });
         let (id, store, writers) = (self.stream_id(), self.replicas.store().clone(), self.replicas.writers(number));
-        let stream = Arc::new(PlacedStream::new(id, term, store, writers, StreamCalls { wake, applied }));
+        let stream = Arc::new(PlacedStream::new(id, term, store, writers, StreamCalls { wake, applied }, now));
         services.streams.join(stream.clone(), self.store.clone());
+        let held = RefCell::new(held.take());
         let queues = placement.lead(Leading::Here(stream.clone()), |queue| {
             queue.renew_effective(topology);
-            queue.open(&stream, &self.replicas, &self.store, now);
+            let held = held.borrow_mut().remove(&queue.info().id).unwrap_or_default();
+            queue.open(&stream, (&self.replicas, &self.store), held, now);
         });
         queues.iter().for_each(|queue| queue.register(None, now));
         placement.writers().iter().for_each(|writer| writer.leader_changed(now));
@@ -193,10 +222,17 @@ impl Placements {
             if placement.take_unregistered() {
                 placement.queues().iter().for_each(|queue| queue.register(None, now));
             }
-            let is_reached = match *placement.leading() {
+            let is_reached = match &*placement.leading() {
                 Leading::Nobody => false,
-                Leading::Here(_) => true,
-                Leading::There(member) => services.lanes.of_core(member, 0).is_some(),
+                Leading::Here(stream) => {
+                    let is_late = now >= stream.since + TAKE_OVER_NS;
+                    let left = stream.reports.take_left(|member| {
+                        is_late || member != services.member && services.lanes.of_core(member, 0).is_none()
+                    });
+                    left.into_iter().for_each(|(queue, runs)| placement.give_back(queue, &runs, now));
+                    true
+                }
+                Leading::There(member) => services.lanes.of_core(*member, 0).is_some(),
             };
             placement.look(is_reached, now);
         }

@@ -101,8 +101,6 @@ impl LedgerQueueRef {
 
     /// Adds annotations to messages that a consumer holds, see [`leveret_queue::LedgerQueue::annotate`].
     pub fn annotate(&self, runs: &[Run], added: &Arc<Added>) {
-        let held = self.0.held(runs);
-        let runs = &*held;
         pass!(self.0, queue => queue.annotate(runs, added), away => {
             away.call(|| CallKind::Annotate { runs: runs.to_vec(), added: added.clone() });
         });

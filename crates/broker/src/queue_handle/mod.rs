@@ -36,6 +36,7 @@ use crate::reads::{ChunksFor, MessagesFor, Purpose, Reads};
 use crate::records::reason_of;
 use crate::replicas::queue_of;
 use crate::services::Services;
+use crate::settlement::Settlement;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Apply, CarriedOut, LateStream, Record, StoreRef};
 use crate::taps::Taps;
@@ -721,6 +722,49 @@ impl QueueHandle {
         options: ConsumerOptions,
         now: Nanos,
     ) -> Result<(), NoConsumer> {
+        self.add_consumer_holding(id, (options, 0), now)
+    }
+
+    /// As [`take`](Self::take), and shows the messages to taps.
+    #[inline]
+    pub(crate) fn take_tapped(
+        self: &Arc<Self>,
+        id: ConsumerId,
+        most: Portion,
+        now: Nanos,
+        out: &mut Vec<Taken>,
+    ) -> TurnEnd {
+        let before = out.len();
+        let end = self.take(id, most, now, out);
+        self.taps.taken(&self.info, &out[before..], now);
+        end
+    }
+
+    /// Carries out a consumer's decision on messages. Returns the ticket to wait for; `None` if nothing was logged.
+    pub(crate) fn decide(
+        self: &Arc<Self>,
+        deliveries: Deliveries<'_>,
+        how: Settlement,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Ticket> {
+        match how {
+            Settlement::Acknowledge => self.settle(deliveries, Departure::Settled, wait, now),
+            Settlement::Reject { failed } => self.dismiss(deliveries, failed, wait, now),
+            Settlement::Requeue { failed } => {
+                self.requeue(deliveries, failed, now);
+                None
+            }
+        }
+    }
+
+    /// Adds a consumer that has so many messages of the queue.
+    fn add_consumer_holding(
+        self: &Arc<Self>,
+        id: ConsumerId,
+        (options, holds): (ConsumerOptions, u32),
+        now: Nanos,
+    ) -> Result<(), NoConsumer> {
         let added = self.with(|queue, effects| {
             if self.successor().is_some() || self.spread_to.get().is_some() {
                 return Err(NoConsumer::Converted);
@@ -728,7 +772,10 @@ impl QueueHandle {
             if let QueueState::Failed(reason) = queue.state() {
                 return Err(NoConsumer::Failed(reason.clone()));
             }
-            let added = queue.add(id, options, now, effects);
+            let added = match queue.ledger_mut() {
+                Some(ledger) => ledger.add_holding(id, (options, holds), now, effects),
+                None => queue.add(id, options, now, effects),
+            };
             self.note_readers(queue);
             added
         });

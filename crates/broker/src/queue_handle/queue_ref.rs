@@ -26,7 +26,6 @@
 //! nothing is applied; nothing is settled, returned, dead-lettered, purged or paced; nobody consumes or watches it, for its only
 //! reader is its owner; and no list asks it anything, since its connection shows it.
 
-use std::borrow::Cow;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -459,44 +458,10 @@ impl QueueRef {
     /// See [`leveret_queue::Queue::take`].
     #[inline]
     pub fn take(&self, id: ConsumerId, most: Portion, now: Nanos, out: &mut Vec<Taken>) -> TurnEnd {
-        pass!(self, queue => {
-            let before = out.len();
-            let end = queue.take(id, most, now, out);
-            queue.taps.taken(&queue.info, &out[before..], now);
-            self.took(id, &out[before..]);
-            end
-        }, away => {
-            let before = out.len();
-            let end = away.take(id, most, out);
-            self.took(id, &out[before..]);
-            end
-        })
-    }
-
-    /// The same of several consumers; `None` if all are.
-    fn all_held(&self, settled: &[(Option<ConsumerId>, Vec<Run>)]) -> Option<Vec<(Option<ConsumerId>, Vec<Run>)>> {
-        let Where::Placed(placed) = &self.place else { return None };
-        let machine = placed.machine();
-        let machine = machine.as_ref()?;
-        Some(settled.iter().map(|(id, runs)| (*id, machine.its(runs).into_owned())).collect())
-    }
-
-    #[inline]
-    fn took(&self, id: ConsumerId, taken: &[Taken]) {
-        if let Where::Placed(placed) = &self.place {
-            placed.took(id, taken);
-        }
-    }
-
-    /// The messages of these that the queue, where its calls go now, has handed out.
-    #[inline]
-    pub(super) fn held<'a>(&self, runs: &'a [Run]) -> Cow<'a, [Run]> {
         match &self.place {
-            Where::Here(_) | Where::Away(_) => Cow::Borrowed(runs),
-            Where::Placed(placed) => match &*placed.machine() {
-                Some(machine) => machine.its(runs),
-                None => Cow::Borrowed(runs),
-            },
+            Where::Here(queue) => queue.take_tapped(id, most, now, out),
+            Where::Away(away) => away.take(id, most, out),
+            Where::Placed(placed) => placed.take(id, most, now, out),
         }
     }
 
@@ -504,19 +469,14 @@ impl QueueRef {
     /// as soon as possible. Rejected messages go to the dead-letter exchange, if the queue has one; if the queue failed, after a
     /// restart. Returns the ticket to wait for; `None` if nothing was logged.
     pub fn settle(&self, deliveries: Deliveries<'_>, how: Settlement, wait: Wait, now: Nanos) -> Option<Ticket> {
-        let held = self.held(deliveries.runs);
-        let deliveries = Deliveries::of(deliveries.consumer, &held);
-        pass!(self, queue => match how {
-            Settlement::Acknowledge => queue.settle(deliveries, Departure::Settled, wait, now),
-            Settlement::Reject { failed } => queue.dismiss(deliveries, failed, wait, now),
-            Settlement::Requeue { failed } => {
-                queue.requeue(deliveries, failed, now);
-                None
-            }
-        }, away => away.call_and_wait(wait, || {
-            let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
-            CallKind::Settle { consumer, runs, how, group: None }
-        }))
+        match &self.place {
+            Where::Here(queue) => queue.decide(deliveries, how, wait, now),
+            Where::Away(away) => away.call_and_wait(wait, || {
+                let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
+                CallKind::Settle { consumer, runs, how, group: None }
+            }),
+            Where::Placed(placed) => placed.settle(deliveries, how, wait, now),
+        }
     }
 
     /// Removes messages for good as part of a group: at once here, and after a restart if the group was durable. Nothing is
@@ -525,8 +485,14 @@ impl QueueRef {
         if self.has_left(group) {
             return group.break_off();
         }
-        let held = self.held(deliveries.runs);
-        let deliveries = Deliveries::of(deliveries.consumer, &held);
+        let released;
+        let deliveries = match &self.place {
+            Where::Here(_) | Where::Away(_) => deliveries,
+            Where::Placed(placed) => {
+                released = placed.release_in_group(deliveries);
+                Deliveries::of(deliveries.consumer, &released)
+            }
+        };
         pass!(self, queue => queue.settle_in(group, deliveries, outcome, now), away => {
             let how = match outcome {
                 Departure::Settled => Settlement::Acknowledge,
@@ -540,11 +506,11 @@ impl QueueRef {
     /// one scheduling of consumers.
     #[inline]
     pub fn acknowledge(&self, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
-        let held = self.all_held(settled);
-        let settled = held.as_deref().unwrap_or(settled);
-        pass!(self, queue => queue.acknowledge(settled, now), away => {
-            away.call(|| CallKind::Acknowledge(settled.to_vec()));
-        });
+        match &self.place {
+            Where::Here(queue) => queue.acknowledge(settled, now),
+            Where::Away(away) => away.call(|| CallKind::Acknowledge(settled.to_vec())),
+            Where::Placed(placed) => placed.acknowledge(settled, now),
+        }
     }
 
     /// Rejects messages for a client that waits for an answer: they go to the dead-letter exchange, if the queue has one, or
@@ -558,8 +524,9 @@ impl QueueRef {
         reason: Reason,
         now: Nanos,
     ) -> WaitFor {
-        let held = self.held(deliveries.runs);
-        let deliveries = Deliveries::of(deliveries.consumer, &held);
+        if let Where::Placed(placed) = &self.place {
+            return placed.reject(deliveries, failed, (outbox, reason), now);
+        }
         pass!(self, queue => queue.reject(deliveries, failed, outbox, reason, now), away => {
             let rejected = away.call_and_wait(Wait::Confirm, || {
                 let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
@@ -591,8 +558,9 @@ impl QueueRef {
         wait: Wait,
         now: Nanos,
     ) -> Option<Ticket> {
-        let held = self.held(deliveries.runs);
-        let deliveries = Deliveries::of(deliveries.consumer, &held);
+        if let Where::Placed(placed) = &self.place {
+            return placed.modify(deliveries, failed, added, wait, now);
+        }
         pass!(self, queue => queue.modify(deliveries, failed, added, wait, now), away => {
             away.call_and_wait(wait, || {
                 let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
@@ -604,14 +572,35 @@ impl QueueRef {
     /// Takes messages back from a consumer and requeues them. It is overdue from now on: see [`Flow::Overdue`]. With `unsent`, the
     /// last of them weren't sent on its link.
     pub fn take_back(&self, id: ConsumerId, runs: &[Run], unsent: Option<Unsent>, now: Nanos) {
-        let held = self.held(runs);
-        let runs = &*held;
         if let Where::Placed(placed) = &self.place {
-            placed.took_back(id, unsent);
+            return placed.take_back(id, runs, unsent, now);
         }
         pass!(self, queue => queue.take_back(id, runs, unsent, now), away => {
             away.call(|| CallKind::TakeBack { id, runs: runs.to_vec(), unsent });
         });
+    }
+
+    /// Messages that a consumer of another node, or one of those who get messages one by one there, comes with. Returns those of them that it
+    /// has: nobody has been given them since the queue's leader changed.
+    pub fn take_over(&self, member: MemberNumber, runs: &[Run]) -> Vec<Run> {
+        match &self.place {
+            Where::Here(queue) => queue.take_over(member, runs),
+            Where::Away(_) | Where::Placed(_) => Vec::new(),
+        }
+    }
+
+    /// Adds a consumer of another node that has [taken](Self::take_over) these messages over.
+    pub fn consume_with(
+        &self,
+        id: ConsumerId,
+        options: ConsumerOptions,
+        held: &[Run],
+        now: Nanos,
+    ) -> NowOrLater<Result<(), NoConsumer>> {
+        match &self.place {
+            Where::Here(queue) if !held.is_empty() => NowOrLater::Now(queue.add_consumer_with(id, options, held, now)),
+            _ => self.consume(id, options, now),
+        }
     }
 
     /// Adds a consumer. The answer is whether it was added, or [`NoConsumer`], the reason why it wasn't. Messages may be scheduled for
@@ -630,7 +619,7 @@ impl QueueRef {
     /// Removes a consumer. The answer is how many are left; `None` if it didn't exist.
     pub fn cancel(&self, id: ConsumerId, now: Nanos) -> NowOrLater<Option<usize>> {
         if let Where::Placed(placed) = &self.place {
-            placed.leaves(&[id]);
+            return placed.cancel(id, now);
         }
         pass!(self, queue => queue.asked(|| None, move |queue| queue.cancel(id, now)), away => away.cancel(id))
     }
@@ -647,10 +636,8 @@ impl QueueRef {
     ) -> NowOrLater<Option<usize>> {
         let is_asked = !consumers.is_empty() && self.info().auto_delete;
         if let Where::Placed(placed) = &self.place {
-            placed.leaves(consumers);
+            return placed.leave((consumers, held), failed, is_asked, now);
         }
-        let of_machine = self.all_held(held);
-        let held = of_machine.as_deref().unwrap_or(held);
         // Also without a question it comes behind the call that added these consumers.
         pass!(self, queue => match queue.answers_late() && !consumers.is_empty() {
             false => NowOrLater::Now(queue.leave(consumers, held, failed, now).filter(|_| is_asked)),

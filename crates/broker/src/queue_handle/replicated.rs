@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use leveret_message::BatchPart;
-use leveret_model::{EffectiveQueue, Queue as QueueInfo};
-use leveret_queue::{Effects, Queue, Replica};
+use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo};
+use leveret_queue::{ConsumerId, ConsumerOptions, Deliveries, Effects, NoConsumer, Queue, Replica, Run};
 
 use super::{Audience, LocalQueue, QueueHandle};
 use crate::publish_origin::{self, OriginTurn, PublishOrigin};
@@ -16,18 +16,45 @@ use crate::streams::StoreRef;
 use crate::time::Nanos;
 
 impl QueueHandle {
-    /// The machine of a replicated queue, whose records are appended to this stream, and whose messages are in this store.
+    /// The machine of a replicated queue, whose records are appended to this stream, and whose messages are in this store. The clients of
+    /// these members hold some of them.
     pub(crate) fn open_in(
         info: Arc<QueueInfo>,
         effective: EffectiveQueue,
         replica: Replica,
         services: &Services,
         (stream, store): (Arc<PlacedStream>, StoreRef),
+        held: &[(MemberNumber, Vec<Run>)],
         now: Nanos,
     ) -> LocalQueue {
         let surroundings = Self::surroundings(services);
-        let queue = Queue::new(effective.options(&info).clone(), true, replica, surroundings, now);
+        let mut queue = Queue::new(effective.options(&info).clone(), true, replica, surroundings, now);
+        if let Some(ledger) = queue.ledger_mut() {
+            held.iter().for_each(|(member, runs)| stream.reports.put(info.id, *member, ledger.hold(runs)));
+        }
         Self::with_machine(info, effective, queue, services, (QueueStream::Placement(stream), store))
+    }
+
+    /// A consumer of a member comes with messages that it holds. Returns those of them that the member had reported, and that nobody else has.
+    pub(crate) fn take_over(&self, member: MemberNumber, runs: &[Run]) -> Vec<Run> {
+        let placement = self.stream.placement();
+        placement.map_or_else(Vec::new, |placement| placement.reports.take(self.info.id, member, runs))
+    }
+
+    /// Adds a consumer that has taken these messages over.
+    pub(crate) fn add_consumer_with(
+        self: &Arc<Self>,
+        id: ConsumerId,
+        options: ConsumerOptions,
+        runs: &[Run],
+        now: Nanos,
+    ) -> Result<(), NoConsumer> {
+        let holds: u64 = runs.iter().map(Run::count).sum();
+        let added = self.add_consumer_holding(id, (options, u32::try_from(holds).unwrap_or(u32::MAX)), now);
+        if added.is_err() {
+            self.requeue(Deliveries::of(None, runs), false, now);
+        }
+        added
     }
 
     /// Offers messages of a writer to the machine of a replicated queue. `None` if it can't take them.

@@ -219,21 +219,22 @@ impl AwayQueue {
 
     pub(crate) fn consume(&self, id: ConsumerId, options: ConsumerOptions) -> NowOrLater<Result<(), NoConsumer>> {
         match self.lane() {
-            Some(lane) => self.consume_on(&lane, id, options),
+            Some(lane) => self.consume_on(&lane, id, options, Vec::new()),
             None => NowOrLater::Now(Err(NoConsumer::Failed(self.text()))),
         }
     }
 
-    /// Adds a consumer on this lane. If the queue's home moves, it outlives the lane, and is added on another one.
+    /// Adds a consumer on this lane, which holds these messages. If the queue's home moves, it outlives the lane, and is added on another one.
     pub(crate) fn consume_on(
         &self,
         lane: &Arc<Lane>,
         id: ConsumerId,
         options: ConsumerOptions,
+        held: Vec<Run>,
     ) -> NowOrLater<Result<(), NoConsumer>> {
         lane.add(self.id(), id, &options, matches!(self.home, AwayHome::Moving(_)));
         let asked = lane.clone();
-        let question = HomeQuestion::Consume(id, Box::new(options));
+        let question = HomeQuestion::Consume { id, options: Box::new(options), held };
         lane.ask(
             self.id(),
             question,
@@ -251,7 +252,11 @@ impl AwayQueue {
     }
 
     pub(crate) fn cancel(&self, id: ConsumerId) -> NowOrLater<Option<usize>> {
-        let Some(lane) = self.lane() else { return NowOrLater::Now(None) };
+        self.lane().map_or(NowOrLater::Now(None), |lane| self.cancel_on(&lane, id))
+    }
+
+    /// The same on this lane.
+    pub(crate) fn cancel_on(&self, lane: &Lane, id: ConsumerId) -> NowOrLater<Option<usize>> {
         let unsent = lane.remove(id);
         lane.ask(self.id(), HomeQuestion::Cancel(id, unsent), || None, left)
     }
@@ -263,7 +268,21 @@ impl AwayQueue {
         failed: bool,
         is_asked: bool,
     ) -> NowOrLater<Option<usize>> {
-        let Some(lane) = self.lane() else { return NowOrLater::Now(None) };
+        match self.lane() {
+            Some(lane) => self.leave_on(&lane, consumers, held, failed, is_asked),
+            None => NowOrLater::Now(None),
+        }
+    }
+
+    /// The same on this lane.
+    pub(crate) fn leave_on(
+        &self,
+        lane: &Lane,
+        consumers: &[ConsumerId],
+        held: &[(Option<ConsumerId>, Vec<Run>)],
+        failed: bool,
+        is_asked: bool,
+    ) -> NowOrLater<Option<usize>> {
         consumers.iter().for_each(|id| drop(lane.remove(*id)));
         let question = HomeQuestion::Leave { consumers: consumers.to_vec(), held: held.to_vec(), failed };
         let answer = lane.ask(self.id(), question, || None, left);

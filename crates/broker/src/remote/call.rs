@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_message::chunk::SharedChunk;
 use leveret_message::{Added, Batch};
-use leveret_model::{DeleteQueue, Permit, QueueId, Refused};
+use leveret_model::{DeleteQueue, Permit, PlacementNumber, QueueId, Refused};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, DeleteIf, GetOutcome, KeptOffset, NoConsumer, PublishingIds, QueueState,
     Run, SetAside, StreamFilter, StreamStart, Unsent,
@@ -12,6 +12,7 @@ use leveret_queue::{
 
 use crate::publish_origin::PublishOrigin;
 use crate::questions::StreamEnd;
+use crate::replicas::HeldOfMember;
 use crate::settlement::Settlement;
 
 /// Messages that consumers held, by consumer; those of gets have none.
@@ -61,6 +62,13 @@ pub enum CallKind {
         how: Settlement,
         /// The group that it is part of.
         group: Option<u64>,
+    },
+    /// A consumer that has left, or those who get messages one by one, held these when the queue's leader changed.
+    Hold {
+        /// The consumer that had them.
+        consumer: Option<ConsumerId>,
+        /// The messages.
+        runs: Vec<Run>,
     },
     /// Acknowledgements of several consumers.
     Acknowledge(HeldRuns),
@@ -141,7 +149,14 @@ pub enum CallKind {
 /// A call that is answered.
 pub enum HomeQuestion {
     /// A consumer is added.
-    Consume(ConsumerId, Box<ConsumerOptions>),
+    Consume {
+        /// The consumer.
+        id: ConsumerId,
+        /// Its options.
+        options: Box<ConsumerOptions>,
+        /// The messages that it has held since before the queue's leader changed.
+        held: Vec<Run>,
+    },
     /// It is removed; these messages had come for it and were never sent.
     Cancel(ConsumerId, Vec<Run>),
     /// Consumers leave, with what they held.
@@ -203,6 +218,10 @@ pub enum HomeQuestion {
     ActivateGroup(Arc<str>),
     /// The queue is deleted.
     Delete(Box<Deletion>),
+    /// Whether everything that was said of the queue before is committed, once it is. It may wait to be written.
+    Committed,
+    /// The asker is about to lead a placement: what do clients hold of its queues? They get nothing more of its earlier leader.
+    Held(PlacementNumber),
 }
 
 /// A deletion, whose condition the queue's home judges.
@@ -232,7 +251,7 @@ pub enum HomeAnswer {
     Size(u64, usize),
     /// To [`HomeQuestion::RunState`].
     RunState(QueueState),
-    /// To [`HomeQuestion::KeepOffset`] and [`HomeQuestion::ActivateGroup`]: whether it could be done.
+    /// To [`HomeQuestion::KeepOffset`] and [`HomeQuestion::ActivateGroup`]: whether it could be done; to [`HomeQuestion::Committed`].
     Carried(bool),
     /// To [`HomeQuestion::KeptOffset`], [`HomeQuestion::Sequence`] and [`HomeQuestion::Search`].
     Found(Option<u64>),
@@ -240,6 +259,8 @@ pub enum HomeAnswer {
     StreamEnds(Option<StreamEnd>),
     /// To [`HomeQuestion::Delete`]: the number of messages that were deleted with it, or why it wasn't.
     Deleted(Result<u64, Refused>),
+    /// To [`HomeQuestion::Held`].
+    Held(HeldOfMember),
     /// To any: another node leads the replicated queue, or none does.
     Moved,
 }

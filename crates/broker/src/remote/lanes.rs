@@ -57,6 +57,12 @@ impl Lanes {
         self.standing.load().get(&member)?.get(core)?.clone()
     }
 
+    /// The lanes of a core to all members that are reached.
+    pub(crate) fn of_core_to_all(&self, core: usize) -> Vec<(MemberNumber, Arc<Lane>)> {
+        let standing = self.standing.load();
+        standing.iter().filter_map(|(member, lanes)| Some((*member, lanes.get(core)?.clone()?))).collect()
+    }
+
     /// A new id of a commit stream whose places are calls.
     pub(crate) fn stream_id(&self) -> StreamId {
         StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed))

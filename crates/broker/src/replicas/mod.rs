@@ -6,6 +6,7 @@
 mod command;
 mod copies;
 mod difference;
+mod held_reports;
 mod leaderless;
 mod mark;
 mod placed_replicas;
@@ -17,6 +18,7 @@ pub(crate) use self::difference::AnswerPlan;
 pub use self::difference::Lacking;
 #[cfg(feature = "testing")]
 pub use self::difference::are_same;
+pub use self::held_reports::HeldOfMember;
 pub(crate) use self::leaderless::LeaderlessStream;
 pub use self::mark::{AppliedMark, PlacedState};
 pub(crate) use self::mark::{CONTROL_APPLIED, placement_of};

@@ -11,9 +11,11 @@ use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
 use super::command::{EntryHeader, put_control, put_header, put_origin, put_record};
+use super::held_reports::HeldReports;
 use crate::publish_origin::{self, OriginTurn, PublishOrigin, WriterMark};
 use crate::streams::{AnsweredCalls, CommitStream, ControlRecord, LocalStream, Record, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::time::Nanos;
 
 /// Bytes of an entry at which it gets no further command.
 const ENTRY_BYTES: usize = 1 << 20;
@@ -37,6 +39,10 @@ pub struct PlacedStream {
     /// The publishes of each writer so far.
     received: Mutex<FxHashMap<u64, Received>>,
     is_unannounced: AtomicBool,
+    /// What clients held when the leadership began.
+    pub(crate) reports: HeldReports,
+    /// The time at which it began.
+    pub(crate) since: Nanos,
 }
 
 /// The calls that a stream makes.
@@ -111,17 +117,24 @@ impl PlacedStream {
         store: Arc<LocalStream>,
         writers: BTreeMap<u64, WriterMark>,
         calls: StreamCalls,
+        since: Nanos,
     ) -> Self {
         let (in_flight, is_unannounced) = (AtomicU64::new(0), AtomicBool::new(false));
         let (open, answered) = (Mutex::default(), AnsweredCalls::default());
         let received = writers.into_iter().map(|(writer, mark)| (writer, Received { mark, ..Received::default() }));
         let received = Mutex::new(received.collect());
-        Self { id, term, open, received, answered, in_flight, store, calls, is_unannounced }
+        let reports = HeldReports::default();
+        Self { id, term, open, received, answered, in_flight, store, calls, is_unannounced, reports, since }
     }
 
     /// The term of the leadership.
     pub fn term(&self) -> u64 {
         self.term
+    }
+
+    /// The place of everything that was appended so far.
+    pub(crate) fn appended_ticket(&self) -> Ticket {
+        Ticket::new(self.id, self.appended_place())
     }
 
     /// Whether something waits to be proposed; with true, somebody waits for it.

@@ -11,6 +11,7 @@ use leveret_log::Nanos;
 use openraft::AsyncRuntime;
 
 use super::QueueReplica;
+use super::promise::promise;
 use crate::metadata::{MetadataHost, member_of};
 use crate::placement::{LeadershipSeen, Proposed};
 
@@ -20,6 +21,8 @@ const IN_FLIGHT: usize = 4;
 const LAZY_NS: Nanos = 10_000_000;
 /// Interval at which it is looked whether a new leader can begin.
 const LOOK: Duration = Duration::from_millis(1);
+/// Longest time for which a new leader waits for what the other members' clients hold.
+const HELD_WAIT: Duration = Duration::from_millis(300);
 
 /// A proposal, and at its end the term of the leadership that made it, which may be an earlier one by then.
 type Proposing = Pin<Box<dyn Future<Output = (u64, Proposed)>>>;
@@ -101,13 +104,16 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         }
         let last = inner.shared.broker.placements.replicas().last(inner.shared.number);
         inner.shared.until_durable(last).await;
+        let (all_there, asked) = promise();
+        let held = inner.shared.broker.ask_held(inner.shared.number, Box::new(move || all_there(())));
+        let _ = R::timeout(HELD_WAIT, asked).await;
         let (now, _, leads) = inner.placement.leadership();
         if now != term || !leads {
             return false;
         }
         let wake = inner.wake.clone();
         let (number, now) = (inner.shared.number, inner.shared.host.now());
-        let stream = inner.shared.broker.lead(number, term, now, Box::new(move || wake()));
+        let stream = inner.shared.broker.lead((number, term), &held, now, Box::new(move || wake()));
         *inner.shared.stream.borrow_mut() = Some(stream);
         inner.shared.arrivals.happen();
         true

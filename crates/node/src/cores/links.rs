@@ -62,7 +62,7 @@ impl LinkGuest {
         let now = core.clock.monotonic();
         let session: Box<dyn Session> = match dialled_by {
             Some(of_core) => Box::new(AskingSession::new(&broker, MemberNumber(member), of_core, wake, now)),
-            None => Box::new(HomeSession::new(&broker, node_name.into(), outbox.clone())),
+            None => Box::new(HomeSession::new(&broker, (MemberNumber(member), node_name.into()), outbox.clone())),
         };
         let connection = Connection::of_session(outbox, session);
         ConnectionTask::new(Stream::link(socket), connection, core, begin.to_vec()).await;

@@ -7,7 +7,7 @@ use crate::effects::Effects;
 use crate::ledger_queue::LedgerQueue;
 use crate::ledger_queue::settle::Return;
 use crate::nanos::Nanos;
-use crate::records::Run;
+use crate::records::{Run, push_sized};
 
 impl LedgerQueue {
     /// Adds a consumer.
@@ -15,6 +15,20 @@ impl LedgerQueue {
         &mut self,
         id: ConsumerId,
         options: ConsumerOptions,
+        now: Nanos,
+        effects: &mut Effects,
+    ) -> Result<(), NoConsumer> {
+        self.add_holding(id, (options, 0), now, effects)
+    }
+
+    /// Adds a consumer that has so many of the messages that are [held](Self::hold).
+    ///
+    /// # Errors
+    /// As [`crate::Queue::add`].
+    pub fn add_holding(
+        &mut self,
+        id: ConsumerId,
+        (options, holds): (ConsumerOptions, u32),
         now: Nanos,
         effects: &mut Effects,
     ) -> Result<(), NoConsumer> {
@@ -28,9 +42,31 @@ impl LedgerQueue {
         }
         self.changed = now;
         self.consumers.add(id, options, exclusive, now);
+        if holds > 0 {
+            self.consumers.update(id, |consumer| consumer.unacknowledged = holds);
+        }
         self.elect(now, effects);
         self.schedule(effects);
         Ok(())
+    }
+
+    /// Consumers of an earlier machine of the queue have these messages, and will be added with them. Returns those that were ready, and aren't
+    /// any more. For a machine that has just begun.
+    pub fn hold(&mut self, runs: &[Run]) -> Vec<Run> {
+        let mut held = Vec::new();
+        for run in runs {
+            let bytes = run.bytes / run.count();
+            let live: Vec<_> = self.ledger.live_runs(run.first, run.last).collect();
+            for number in live.into_iter().flat_map(|(first, last)| first..=last) {
+                if self.ready.has(number) {
+                    self.ready.leave_ahead(number, bytes);
+                    self.ready.hand_out(1, bytes);
+                    push_sized(&mut held, Run { first: number, last: number, bytes, durable: true });
+                }
+            }
+        }
+        self.ready.tidy(&self.ledger);
+        held
     }
 
     /// Removes a consumer; its unacknowledged messages stay with its channel.

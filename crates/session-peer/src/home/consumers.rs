@@ -76,14 +76,14 @@ pub(super) struct Consumers {
 /// The messages that are held, by queue and consumer.
 type HeldByAll = FxHashMap<(QueueId, Option<ConsumerId>), (QueueRef, HeldSet)>;
 
-fn hold(held: &mut HeldByAll, queue: &QueueRef, consumer: Option<ConsumerId>, taken: &Taken) {
+fn hold(held: &mut HeldByAll, queue: &QueueRef, consumer: Option<ConsumerId>, runs: Vec<Run>) {
     let key = (queue.info().id, consumer);
     let (of, set) = held.entry(key).or_insert_with(|| (queue.clone(), HeldSet::default()));
     if !of.is_same(queue) {
         // The machine of an earlier leadership handed these out.
         (*of, *set) = (queue.clone(), HeldSet::default());
     }
-    set.add(taken.runs());
+    set.add(runs);
 }
 
 impl Consumers {
@@ -138,8 +138,8 @@ impl Consumers {
         held.into_iter().filter_map(settled).collect()
     }
 
-    pub(super) fn hold(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>, taken: &Taken) {
-        hold(&mut self.held, queue, consumer, taken);
+    pub(super) fn hold(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>, runs: Vec<Run>) {
+        hold(&mut self.held, queue, consumer, runs);
     }
 
     /// All that a consumer holds.
@@ -213,7 +213,7 @@ impl Consumers {
             consumer.window.0 = consumer.window.0.saturating_sub(taken.count);
             consumer.window.1 = consumer.window.1.saturating_sub(bytes);
             if consumer.mode == ConsumerMode::Move {
-                hold(&mut self.held, &consumer.queue, Some(consumer.id), &taken);
+                hold(&mut self.held, &consumer.queue, Some(consumer.id), taken.runs());
             }
             if taken.ends_in_file() {
                 consumer.reading = Some(Reading::new(taken, &consumer.queue, broker, outbox));

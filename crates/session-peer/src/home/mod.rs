@@ -18,16 +18,17 @@ use leveret_broker::queue_handle::{
 };
 use leveret_broker::registry::{ChangeRequest, Changed};
 use leveret_broker::remote::{CallKind, Deletion, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
+use leveret_broker::replicas::HeldOfMember;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::Waiter;
 use leveret_broker::streams::waits::{InOrder, Registered, RunsByStream};
-use leveret_broker::ticket::StreamId;
+use leveret_broker::ticket::{StreamId, Ticket};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::turn_budget::{APPLY, CONSUMER, TurnBudget};
 use leveret_broker::wait_for::{WaitEnd, WaitFor};
 use leveret_log::Wait;
 use leveret_message::BatchPart;
-use leveret_model::QueueId;
+use leveret_model::{MemberNumber, QueueId};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, Deliveries, Departure, Flow, GetOutcome, Link, NoConsumer, QueueState, Run, Scan,
     Signal, Watermarks,
@@ -65,7 +66,9 @@ type NumberedCall = (u64, Option<NotTaken>);
 /// The session of a data link on the side of the queues.
 pub struct HomeSession {
     broker: Arc<Broker>,
-    /// The name of the other node.
+    /// The other node.
+    member: MemberNumber,
+    /// Its name.
     node: Arc<str>,
     outbox: Arc<Outbox>,
     output: Output,
@@ -107,9 +110,10 @@ struct WaitingGet {
 
 impl HomeSession {
     /// The session of a link that another node dialled; `outbox` wakes its task.
-    pub fn new(broker: &Arc<Broker>, node: Arc<str>, outbox: Arc<Outbox>) -> Self {
+    pub fn new(broker: &Arc<Broker>, (member, node): (MemberNumber, Arc<str>), outbox: Arc<Outbox>) -> Self {
         Self {
             broker: broker.clone(),
+            member,
             node,
             outbox,
             output: Output::default(),
@@ -199,6 +203,10 @@ impl HomeSession {
 
     fn carry_out(&mut self, call: LaneCall, queue: Option<QueueRef>, now: Nanos) {
         let LaneCall { number, what, queue: id } = call;
+        if let CallKind::Ask(number, HomeQuestion::Held(placement)) = what {
+            let held = self.broker.report_held(placement, self.member, now);
+            return encode_answer(self.output.buffer(), number, &HomeAnswer::Held(held), None);
+        }
         let Some(queue) = queue else { return self.refuse(number, id, what) };
         match what {
             CallKind::Publish { batch, index, count, persistent, origin, .. } => {
@@ -230,6 +238,10 @@ impl HomeSession {
                 let wait = if number.is_some() { Wait::Confirm } else { Wait::Lazy };
                 let ticket = queue.settle(Deliveries::of(consumer, &runs), how, wait, now);
                 self.number(number, ticket.map_or_else(WaitFor::default, WaitFor::from), None);
+            }
+            CallKind::Hold { consumer, runs } => {
+                let held = queue.take_over(self.member, &runs);
+                self.consumers.hold(&queue, consumer, held);
             }
             CallKind::Acknowledge(held) => {
                 queue.acknowledge(&self.consumers.all_settled(&queue, held), now);
@@ -293,7 +305,7 @@ impl HomeSession {
         self.number(number, WaitFor::default(), not_taken);
         if let CallKind::Ask(number, question) = what {
             let answer = match question {
-                HomeQuestion::Consume(..) => HomeAnswer::Consumed(Err(NoConsumer::Gone)),
+                HomeQuestion::Consume { .. } => HomeAnswer::Consumed(Err(NoConsumer::Gone)),
                 HomeQuestion::Cancel(..) | HomeQuestion::Leave { .. } => HomeAnswer::Left(None),
                 HomeQuestion::Grant { .. } => HomeAnswer::Granted(None),
                 _ if is_elsewhere => HomeAnswer::Moved,
@@ -301,7 +313,10 @@ impl HomeSession {
                 HomeQuestion::Purge | HomeQuestion::DropSetAside { .. } => HomeAnswer::Removed(0),
                 HomeQuestion::Size(_) => HomeAnswer::Size(0, 0),
                 HomeQuestion::RunState => HomeAnswer::RunState(QueueState::Deleted),
-                HomeQuestion::KeepOffset(_) | HomeQuestion::ActivateGroup(_) => HomeAnswer::Carried(false),
+                HomeQuestion::KeepOffset(_) | HomeQuestion::ActivateGroup(_) | HomeQuestion::Committed => {
+                    HomeAnswer::Carried(false)
+                }
+                HomeQuestion::Held(_) => HomeAnswer::Held(HeldOfMember::new()),
                 HomeQuestion::KeptOffset(_) | HomeQuestion::Sequence(_) | HomeQuestion::Search { .. } => {
                     HomeAnswer::Found(None)
                 }
@@ -376,7 +391,7 @@ impl HomeSession {
 impl HomeSession {
     fn ask(&mut self, number: u64, queue: &QueueRef, question: HomeQuestion, now: Nanos) {
         match question {
-            HomeQuestion::Consume(id, options) => self.consume(number, queue, (id, *options), now),
+            HomeQuestion::Consume { id, options, held } => self.consume(number, queue, (id, *options, &held), now),
             HomeQuestion::Cancel(id, unsent) => {
                 self.requeue(Some(id), queue, &unsent, now);
                 self.consumers.remove(id);
@@ -438,6 +453,9 @@ impl HomeSession {
                 self.answer(number, found, move |found| HomeAnswer::Found(found.map(offset)));
             }
             HomeQuestion::StreamEnds => self.answer(number, queue.ask(StreamEnds), HomeAnswer::StreamEnds),
+            HomeQuestion::Committed => self.answer_committed(number, queue),
+            // It is no question of one queue.
+            HomeQuestion::Held(_) => {}
             HomeQuestion::Delete(deletion) => {
                 let Deletion { permit, command, condition } = *deletion;
                 let request = ChangeRequest::delete_queue(permit, command, condition);
@@ -448,11 +466,20 @@ impl HomeSession {
         }
     }
 
-    fn consume(&mut self, number: u64, queue: &QueueRef, (id, options): (ConsumerId, ConsumerOptions), now: Nanos) {
+    fn consume(
+        &mut self,
+        number: u64,
+        queue: &QueueRef,
+        (id, options, held): (ConsumerId, ConsumerOptions, &[Run]),
+        now: Nanos,
+    ) {
         self.consumers.add(id, queue.clone(), &options);
-        let answer = queue.consume(id, options, now);
+        let held = queue.take_over(self.member, held);
+        let answer = queue.consume_with(id, options, &held, now);
         if matches!(answer, NowOrLater::Now(Err(_))) {
             self.consumers.remove(id);
+        } else if !held.is_empty() {
+            self.consumers.hold(queue, Some(id), held);
         }
         self.answer(number, answer, HomeAnswer::Consumed);
     }
@@ -497,6 +524,18 @@ impl HomeSession {
         });
     }
 
+    /// Answers once everything that was said of the queue so far is committed, without hurry.
+    fn answer_committed(&self, number: u64, queue: &QueueRef) {
+        let (answers, outbox, streams) = (self.answers.clone(), self.outbox.clone(), self.broker.streams.clone());
+        let stream = queue.stream();
+        let all = Ticket::new(stream.id(), stream.appended());
+        let tell = move |end: WaitEnd| {
+            answers.lock().push((number, HomeAnswer::Carried(end.is_reached())));
+            outbox.send(Event::Queue(Signal::Answered(0)));
+        };
+        streams.when_over(all, Box::new(tell));
+    }
+
     fn get(&mut self, get: WaitingGet, now: Nanos) {
         let key = self.consumers.next_key();
         match get.queue.get(get.automatic_ack, &self.link(), key, now) {
@@ -511,7 +550,7 @@ impl HomeSession {
     fn got(&mut self, get: WaitingGet, outcome: GetOutcome) {
         if let GetOutcome::Message(taken, left) = &outcome {
             if !get.automatic_ack {
-                self.consumers.hold(&get.queue, None, taken);
+                self.consumers.hold(&get.queue, None, taken.runs());
             }
             if taken.ends_in_file() {
                 let reading = Reading::new(taken.clone(), &get.queue, &self.broker, &self.outbox);

@@ -226,6 +226,15 @@ impl ReadyMessages {
         }
     }
 
+    /// Whether a live message is ready.
+    pub(crate) fn has(&self, number: u64) -> bool {
+        match &self.lanes {
+            Some(lanes) if lanes.has(number) => true,
+            Some(lanes) => number >= self.cursor && !lanes.aside().contains(number),
+            None => self.returned.contains(number) || number >= self.cursor && !self.ahead.contains(number),
+        }
+    }
+
     /// Removes a number that may be behind others, for a consumer: it may come back.
     pub(crate) fn leave_ahead(&mut self, number: u64, bytes: u64) {
         match &mut self.lanes {
