@@ -48,6 +48,18 @@ pub enum Bug {
     SkipStoredHistory,
     /// The log doesn't say that a queue was converted.
     ForgetConversion,
+    /// A new leader's queues hand out what clients of other members hold.
+    IgnoreHeld,
+    /// Decisions about messages aren't sent to the next leader.
+    ForgetDecisions,
+    /// An entry is carried out although one before it is missing, or another leadership decided on it.
+    TakeAnyEntry,
+    /// The mark of a placement doesn't say which publishes were carried out.
+    OmitWriters,
+    /// The mark of a placement is appended before the records of its entry, and not together with them.
+    MarkBeforeRecords,
+    /// A member that gets the state of another one leaves out the last message.
+    ShortDifference,
 }
 
 thread_local! {

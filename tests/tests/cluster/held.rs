@@ -117,7 +117,7 @@ fn nothing_comes_twice_to_those_who_live() {
         cluster.wait_until("it has a leader", |cluster| leader(cluster, leader_at, "q").is_some());
     }
     let (consumer, twice) = taking.join().expect("it takes all");
-    assert_eq!(twice, [], "they came twice");
+    assert_eq!(twice, Vec::<u32>::new(), "they came twice");
     cluster.wait_until("nothing is left", |cluster| {
         shown(cluster, without, "q").is_some_and(|shown| shown["messages"] == 0)
     });

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::Cluster;
 
 /// Three nodes, and a quorum queue that all know, with a leader.
-fn with_queue(name: &str) -> Cluster {
+pub(crate) fn with_queue(name: &str) -> Cluster {
     with_queue_of(name, 0)
 }
 

@@ -11,6 +11,7 @@ use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, HeldSet, Link, Run, Signal, Taken,
 };
 
+use crate::planted::{Bug, is_planted};
 use crate::remote::CallKind;
 use crate::settlement::Settlement;
 use crate::ticket::{StreamId, Ticket};
@@ -285,7 +286,8 @@ impl Clients {
 
     /// Its decisions so far, the oldest first, to be sent again: `send` says where.
     pub(super) fn send_again(&mut self, key: HolderKey, mut send: impl FnMut(&[Run], &Decision) -> Sent) {
-        for decided in self.decided.iter_mut().filter(|decided| decided.by == key) {
+        let of_key = |decided: &&mut Decided| decided.by == key && !is_planted(Bug::ForgetDecisions);
+        for decided in self.decided.iter_mut().filter(of_key) {
             decided.sent = Some(send(&decided.runs, &decided.what));
         }
     }

@@ -7,6 +7,7 @@ use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo};
 use leveret_queue::{ConsumerId, ConsumerOptions, Deliveries, Effects, NoConsumer, Queue, Replica, Run};
 
 use super::{Audience, LocalQueue, QueueHandle};
+use crate::planted::{Bug, is_planted};
 use crate::publish_origin::{self, OriginTurn, PublishOrigin};
 use crate::published::PublishedHere;
 use crate::queue_stream::QueueStream;
@@ -29,7 +30,7 @@ impl QueueHandle {
     ) -> LocalQueue {
         let surroundings = Self::surroundings(services);
         let mut queue = Queue::new(effective.options(&info).clone(), true, replica, surroundings, now);
-        if let Some(ledger) = queue.ledger_mut() {
+        if let Some(ledger) = queue.ledger_mut().filter(|_| !is_planted(Bug::IgnoreHeld)) {
             held.iter().for_each(|(member, runs)| stream.reports.put(info.id, *member, ledger.hold(runs)));
         }
         Self::with_machine(info, effective, queue, services, (QueueStream::Placement(stream), store))

@@ -14,6 +14,7 @@ use leveret_log::LogId;
 use leveret_model::PlacementNumber;
 
 use super::copies::CopyNumber;
+use crate::planted::{Bug, is_planted};
 use crate::publish_origin::WriterMark;
 
 const VERSION: u8 = 1;
@@ -81,8 +82,9 @@ impl AppliedMark {
         for number in [term, index, *clock, self.next.0, self.next.1, members_term, members_index] {
             to.put_u64_le(number);
         }
-        to.put_u32_le(self.writers.len() as u32);
-        for (writer, WriterMark { last, in_part }) in &self.writers {
+        let is_of_some = |_: &(&u64, &WriterMark)| !is_planted(Bug::OmitWriters);
+        to.put_u32_le(self.writers.iter().filter(is_of_some).count() as u32);
+        for (writer, WriterMark { last, in_part }) in self.writers.iter().filter(is_of_some) {
             to.put_u64_le(*writer);
             to.put_u64_le(*last);
             to.put_u32_le(in_part.len() as u32);

@@ -18,6 +18,7 @@ use super::command::{Command, CommandKind, decode};
 use super::copies::{CopyNumber, copy_of, queue_of};
 use super::difference::Difference;
 use super::mark::{AppliedMark, CONTROL_APPLIED, PlacedState, log_of, placement_of};
+use crate::planted::{Bug, is_planted};
 use crate::publish_origin::{self, WriterMark};
 use crate::records::{departure_of, live_state_of};
 use crate::streams::{LocalStream, Store as _};
@@ -208,7 +209,8 @@ impl PlacedReplicas {
         if let Some((header, found)) = found {
             applied.held_below = applied.held_below.max(header.held_below);
             let is_of_term = header.term.is_none_or(|decided| decided == term);
-            if is_of_term && applied.latest.accepts(term, header.sequence) {
+            let is_next = is_of_term && applied.latest.accepts(term, header.sequence);
+            if is_next || is_planted(Bug::TakeAnyEntry) {
                 mark.next = (term, header.sequence + 1);
                 (commands, sequence) = (found, Some(header.sequence));
             }
@@ -249,6 +251,11 @@ impl PlacedReplicas {
         log_of_queue: &dyn Fn(LogId) -> LogId,
     ) -> Ticket {
         let mark = mark.encode();
+        if is_planted(Bug::MarkBeforeRecords) {
+            let append =
+                |log: &mut Log, now| log.append_control(log_of(placement), CONTROL_APPLIED, &mark, Wait::Lazy, now);
+            self.store.append_together(1, mark.len(), append);
+        }
         let bytes = commands.iter().map(|command| command.what.record_bytes()).sum::<usize>() + mark.len();
         self.store.append_together(commands.len() + 1, bytes, |log, now| {
             let is_run = |one: &Command, next: &Command| match (&one.what, &next.what) {
