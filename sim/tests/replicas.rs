@@ -569,6 +569,13 @@ impl World {
         let member = &self.members[leader];
         member.serve(&mut self.now);
         let mut taken: Vec<Taken> = Vec::new();
+        let stream = &self.leader.as_ref().expect("it leads").stream;
+        stream.renew_lease(self.now.monotonic);
+        let most = Portion { messages: 1, bytes: 4000 };
+        let _ = member.queue(queue).take(id, most, self.now.monotonic, &mut taken);
+        assert!(taken.is_empty(), "nothing is handed out after the end of the lease");
+        let is_missed = stream.renew_lease(self.now.monotonic + 1);
+        assert!(is_missed, "the consumer is told to look again");
         let most = Portion { messages: 1 + self.random.below(5) as u32, bytes: 4000 };
         let _ = member.queue(queue).take(id, most, self.now.monotonic, &mut taken);
         let mut held = Vec::new();

@@ -39,6 +39,11 @@ impl Broker {
         self.placements.lead((placement, term), held, (self.registry.services(), &topology), now, wake)
     }
 
+    /// This node leads a placement in this term until then, whatever happens. Its queues hand out nothing after that time.
+    pub fn renew_lease(&self, placement: PlacementNumber, term: u64, until: Nanos) {
+        self.placements.renew_lease((placement, term), self.registry.services(), until);
+    }
+
     /// Another member leads a placement, or nobody does as far as this node knows.
     pub fn follow_leader(&self, placement: PlacementNumber, leader: Option<MemberNumber>, now: Nanos) {
         self.placements.follow(placement, leader, self.registry.services(), now);

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use leveret_log::PlacementId;
@@ -12,7 +13,7 @@ use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
 use openraft::metrics::RaftServerMetrics;
 use openraft::raft::ReadPolicy;
 use openraft::type_config::alias::{LogIdOf, WatchReceiverOf};
-use openraft::{AsyncRuntime, ChangeMembers, Raft, ServerState};
+use openraft::{AsyncRuntime, ChangeMembers, Instant as _, Raft, ServerState};
 
 use crate::flushes::NodeLog;
 use crate::machine::{Applied, Applier, Machine};
@@ -246,6 +247,14 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
         let metrics = self.raft.server_metrics();
         let metrics = metrics.borrow_watched();
         (metrics.vote.leader_id.term, metrics.current_leader, metrics.state == ServerState::Leader)
+    }
+
+    /// The time since this leader sent what a quorum has answered last; `None` if it doesn't lead, or none has answered.
+    #[must_use]
+    pub fn quorum_answered(&self) -> Option<Duration> {
+        let metrics = self.raft.metrics();
+        let metrics = metrics.borrow_watched();
+        metrics.last_quorum_acked.map(|acked| R::Instant::now() - acked.into_inner())
     }
 
     /// Whether nothing was ever written here: neither a vote nor an entry.

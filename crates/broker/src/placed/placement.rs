@@ -154,8 +154,14 @@ impl PlacementHere {
     /// What clients of this node hold of each queue, for the member that is about to lead. They get nothing more of an earlier leader.
     pub(super) fn report(&self, to: MemberNumber, now: Nanos) -> HeldOfMember {
         let queues = self.queues.lock();
-        if !matches!(**self.leading.load(), Leading::There(member) if member == to) {
-            self.set_changing(Some(now));
+        match &**self.leading.load() {
+            Leading::There(member) if *member == to => {}
+            leading => {
+                if let Leading::Here(stream) = leading {
+                    stream.renew_lease(0);
+                }
+                self.set_changing(Some(now));
+            }
         }
         let queues: Vec<_> = queues.values().filter_map(Weak::upgrade).collect();
         let mut room = REPORT_RUNS_MAX;
@@ -193,6 +199,17 @@ impl PlacementHere {
         let queue = self.queues.lock().get(&queue).and_then(Weak::upgrade);
         if let Some(machine) = queue.as_ref().and_then(|queue| queue.machine().clone()) {
             machine.queue.requeue(Deliveries::of(None, runs), false, now);
+        }
+    }
+
+    /// This node leads it until then, whatever happens: see [`PlacedStream::renew_lease`].
+    pub(super) fn renew_lease(&self, term: u64, until: Nanos) {
+        let leading = self.leading();
+        let Leading::Here(stream) = &*leading else { return };
+        if stream.term() == term && stream.renew_lease(until) {
+            let queues = self.queues();
+            let machines = queues.iter().filter_map(|queue| queue.machine().clone());
+            machines.for_each(|machine| machine.queue.wake_consumers());
         }
     }
 

@@ -177,6 +177,11 @@ impl Placements {
         stream
     }
 
+    /// This node leads a placement in this term until then, whatever happens.
+    pub(crate) fn renew_lease(&self, (number, term): (PlacementNumber, u64), services: &Services, until: Nanos) {
+        self.get(number, services).renew_lease(term, until);
+    }
+
     /// Another member leads a placement, or nobody does as far as this node knows.
     pub(crate) fn follow(
         &self,

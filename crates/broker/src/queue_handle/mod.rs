@@ -552,6 +552,9 @@ impl QueueHandle {
         key: u64,
         now: Nanos,
     ) -> GetOutcome {
+        if self.stream.placement().is_some_and(|placement| !placement.may_get(link, key, now)) {
+            return GetOutcome::Wait;
+        }
         self.taps.got(&self.info, self.get(automatic_ack, link, key, now), now)
     }
 
@@ -734,6 +737,9 @@ impl QueueHandle {
         now: Nanos,
         out: &mut Vec<Taken>,
     ) -> TurnEnd {
+        if self.stream.placement().is_some_and(|placement| !placement.may_hand_out(now)) {
+            return TurnEnd::Done;
+        }
         let before = out.len();
         let end = self.take(id, most, now, out);
         self.taps.taken(&self.info, &out[before..], now);

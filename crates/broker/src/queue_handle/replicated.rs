@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use leveret_message::BatchPart;
 use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo};
-use leveret_queue::{ConsumerId, ConsumerOptions, Deliveries, Effects, NoConsumer, Queue, Replica, Run};
+use leveret_queue::{
+    ConsumerId, ConsumerOptions, Deliveries, Effects, LedgerQueue, NoConsumer, Queue, Replica, Run, Signal,
+};
 
 use super::{Audience, LocalQueue, QueueHandle};
 use crate::planted::{Bug, is_planted};
@@ -56,6 +58,14 @@ impl QueueHandle {
             self.requeue(Deliveries::of(None, runs), false, now);
         }
         added
+    }
+
+    /// Its consumers look for messages again.
+    pub(crate) fn wake_consumers(&self) {
+        let queue = self.inner.lock();
+        for (_, options) in queue.ledger().into_iter().flat_map(LedgerQueue::consumers) {
+            options.link.signal(Signal::Scheduled(options.key));
+        }
     }
 
     /// Offers messages of a writer to the machine of a replicated queue. `None` if it can't take them.

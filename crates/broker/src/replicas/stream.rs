@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use bytes::Bytes;
 use leveret_log::{GroupId, Wait};
-use leveret_queue::{Place, WaitReason, Watermarks};
+use leveret_queue::{Link, Place, Signal, WaitReason, Watermarks};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -43,6 +43,23 @@ pub struct PlacedStream {
     pub(crate) reports: HeldReports,
     /// The time at which it began.
     pub(crate) since: Nanos,
+    lease: Lease,
+}
+
+/// The time for which nobody else can lead. Messages are only handed out before its end: two leaders would give the same ones to two
+/// clients.
+struct Lease {
+    until: AtomicU64,
+    /// Whether consumers were given nothing since it had ended.
+    is_missed: AtomicBool,
+    /// Those who get messages one by one and wait for the next lease, with their keys.
+    gets: Mutex<Vec<(Arc<dyn Link>, u64)>>,
+}
+
+impl Default for Lease {
+    fn default() -> Self {
+        Self { until: AtomicU64::new(u64::MAX), is_missed: AtomicBool::new(false), gets: Mutex::default() }
+    }
 }
 
 /// The calls that a stream makes.
@@ -124,7 +141,20 @@ impl PlacedStream {
         let received = writers.into_iter().map(|(writer, mark)| (writer, Received { mark, ..Received::default() }));
         let received = Mutex::new(received.collect());
         let reports = HeldReports::default();
-        Self { id, term, open, received, answered, in_flight, store, calls, is_unannounced, reports, since }
+        Self {
+            id,
+            term,
+            open,
+            received,
+            answered,
+            in_flight,
+            store,
+            calls,
+            is_unannounced,
+            reports,
+            since,
+            lease: Lease::default(),
+        }
     }
 
     /// The term of the leadership.
@@ -135,6 +165,39 @@ impl PlacedStream {
     /// The place of everything that was appended so far.
     pub(crate) fn appended_ticket(&self) -> Ticket {
         Ticket::new(self.id, self.appended_place())
+    }
+
+    /// A majority follows this leader until then, whatever happens. Returns whether consumers missed something meanwhile.
+    pub fn renew_lease(&self, until: Nanos) -> bool {
+        self.lease.until.store(until, Ordering::Release);
+        let is_missed = self.lease.is_missed.swap(false, Ordering::AcqRel);
+        if is_missed {
+            self.tell_gets();
+        }
+        is_missed
+    }
+
+    fn tell_gets(&self) {
+        let gets = std::mem::take(&mut *self.lease.gets.lock());
+        gets.into_iter().for_each(|(link, key)| link.signal(Signal::Loaded(key)));
+    }
+
+    /// Whether messages may be handed out. If not, consumers are told when they may again.
+    #[inline]
+    pub(crate) fn may_hand_out(&self, now: Nanos) -> bool {
+        now < self.lease.until.load(Ordering::Acquire) || {
+            self.lease.is_missed.store(true, Ordering::Release);
+            false
+        }
+    }
+
+    /// The same for one who gets a message, and is told to ask again.
+    pub(crate) fn may_get(&self, link: &Arc<dyn Link>, key: u64, now: Nanos) -> bool {
+        let may = self.may_hand_out(now);
+        if !may {
+            self.lease.gets.lock().push((link.clone(), key));
+        }
+        may
     }
 
     /// Whether something waits to be proposed; with true, somebody waits for it.
@@ -337,5 +400,6 @@ impl CommitStream for PlacedStream {
             open.proposed.clear();
         }
         self.answered.leave();
+        self.tell_gets();
     }
 }

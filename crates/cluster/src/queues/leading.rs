@@ -21,6 +21,10 @@ const IN_FLIGHT: usize = 4;
 const LAZY_NS: Nanos = 10_000_000;
 /// Interval at which it is looked whether a new leader can begin.
 const LOOK: Duration = Duration::from_millis(1);
+/// Time after a quorum has heard of a leader for which nobody else can lead: shorter than that for which its members vote for nobody.
+const LEASE: Duration = Duration::from_millis(400);
+/// Interval at which it is looked for how long a leader leads for certain.
+const LEASE_LOOK: Duration = Duration::from_millis(100);
 /// Longest time for which a new leader waits for what the other members' clients hold.
 const HELD_WAIT: Duration = Duration::from_millis(300);
 
@@ -85,10 +89,32 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
                     continue;
                 }
             }
-            first_of(inner.placement.leadership_changed(&mut seen), inner.shared.gives_up.more_than(given_up)).await;
+            let change =
+                first_of(inner.placement.leadership_changed(&mut seen), inner.shared.gives_up.more_than(given_up));
+            if self.stream().is_some() {
+                self.renew_lease(term);
+                let _ = R::timeout(LEASE_LOOK, change).await;
+            } else {
+                change.await;
+            }
         }
         self.lose();
         inner.shared.broker.follow_leader(inner.shared.number, None, inner.shared.host.now());
+    }
+
+    /// Says until when nobody else can lead: followers that have heard of this leader vote for nobody for longer.
+    fn renew_lease(&self, term: u64) {
+        let inner = &self.0;
+        let is_alone = inner.placement.state().voters().iter().all(|voters| voters.len() == 1);
+        let left = if is_alone {
+            Some(LEASE)
+        } else {
+            inner.placement.quorum_answered().and_then(|ago| LEASE.checked_sub(ago))
+        };
+        if let Some(left) = left {
+            let until = inner.shared.host.now() + left.as_nanos() as Nanos;
+            inner.shared.broker.renew_lease(inner.shared.number, term, until);
+        }
     }
 
     fn stream(&self) -> Option<Arc<PlacedStream>> {
