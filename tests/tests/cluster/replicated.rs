@@ -229,7 +229,8 @@ fn a_quorum_queue_survives_a_restart_of_all_nodes() {
             let before = term(&cluster);
             let settled = settle_below(&cluster, 2, limit);
             assert!(!is_first || settled.iter().copied().eq(100 * round..limit), "{settled:?}");
-            // Acknowledgements aren't confirmed, but whatever comes behind them is.
+            cluster.wait_until("they are settled", |cluster| count(cluster, 0) == published - limit);
+            // Acknowledgements aren't confirmed, but whatever comes behind them at the leader is.
             NumberPublisher::open(&cluster, 1).publish(published..published + 1);
             published += 1;
             if before == term(&cluster) {
@@ -238,7 +239,6 @@ fn a_quorum_queue_survives_a_restart_of_all_nodes() {
             // On a slow machine another member leads by now, to which those on their way are unknown.
             is_first = false;
         }
-        cluster.wait_until("they are settled", |cluster| count(cluster, 0) == published - limit);
     }
 }
 
