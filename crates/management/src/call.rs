@@ -43,8 +43,9 @@ pub(crate) struct Call {
     pub(crate) arrival: Arrival,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// The members that don't answer themselves: of their queues, this node shows what it knows.
-    pub(crate) absent: Vec<MemberNumber>,
+    /// The members that don't answer themselves, where this node's rows are put together with those of others. Of their queues, and of those
+    /// that nobody leads, it shows what it knows.
+    pub(crate) absent: Option<Vec<MemberNumber>>,
 }
 
 impl Call {

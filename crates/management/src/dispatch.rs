@@ -172,7 +172,7 @@ async fn find(door: Door, request: Request) -> Result<Response, Error> {
     let mut share = all.bodies().share(all.rules().max_bodies_size);
     let body = read(body, most, &mut share).await?;
     let headers = parts.headers;
-    let call = Call { api, identity, path: words, query, query_text, arrival, headers, body, absent: Vec::new() };
+    let call = Call { api, identity, path: words, query, query_text, arrival, headers, body, absent: None };
     match is_public && !door.is_local {
         // It has no identity, on whose behalf another member could be asked.
         true => (route.run)(call).await,

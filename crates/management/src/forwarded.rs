@@ -74,7 +74,7 @@ async fn answer(api: Api, request: ForwardedRequest) -> Result<Response, Error> 
         |(name, value): (String, String)| Some((HeaderName::try_from(name).ok()?, HeaderValue::from_str(&value).ok()?));
     let headers = headers.into_iter().filter_map(pair).collect();
     let arrival = Arrival { is_forwarded: true, ..Arrival::default() };
-    let call = Call { api: api.clone(), identity, path, query, query_text, arrival, headers, body, absent: Vec::new() };
+    let call = Call { api: api.clone(), identity, path, query, query_text, arrival, headers, body, absent: None };
     // The node that forwarded it may have followed the declaration of the queue before this one.
     match (route.run)(call.clone()).await {
         Err(error) if error.may_be_behind() && api.catches_up().await => (route.run)(call).await,

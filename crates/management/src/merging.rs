@@ -1,6 +1,7 @@
 //! Lists of objects that each member of the cluster has its own of: every member is asked for its rows, and this node merges them.
 
 use std::cmp::Ordering;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -74,6 +75,20 @@ impl Part {
             }
             _ => None,
         }
+    }
+}
+
+impl Part {
+    /// Leaves out rows of objects that others have, too: a queue got a leader while they were asked.
+    fn leave_out(&mut self, others: &[Part]) {
+        fn key(row: &Value) -> Option<(&str, &str)> {
+            Some((row["vhost"].as_str()?, row["name"].as_str()?))
+        }
+        let known: BTreeSet<_> = others.iter().flat_map(|part| &part.rows).filter_map(key).collect();
+        let before = self.rows.len();
+        self.rows.retain(|row| key(row).is_none_or(|key| !known.contains(&key)));
+        let left_out = (before - self.rows.len()) as u64;
+        (self.total, self.filtered) = (self.total - left_out, self.filtered - left_out);
     }
 }
 
@@ -158,13 +173,16 @@ pub(crate) async fn of_all(mut call: Call, route: &Route, original: &Original<'_
     let reverse = call.asks("sort_reverse");
     call.query = query;
     call.arrival = Arrival { is_forwarded: true, ..call.arrival };
-    call.absent = missing.iter().map(|member| member.number).collect();
+    call.absent = Some(missing.iter().map(|member| member.number).collect());
     let own = (route.run)(call).await?;
     if own.status() != axum::http::StatusCode::OK {
         return Ok(own);
     }
     let own = gather(own).await?;
-    parts.extend(Part::of(&own));
+    if let Some(mut own) = Part::of(&own) {
+        own.leave_out(&parts);
+        parts.push(own);
+    }
     let (total, filtered) = parts
         .iter()
         .fold((0, 0), |(total, filtered), part| (total + part.total as usize, filtered + part.filtered as usize));
@@ -217,6 +235,20 @@ mod tests {
         assert_eq!((asked["page"].as_str(), asked["page_size"].as_str()), ("1", "30"));
         assert_eq!((asked["columns"].as_str(), asked["sort"].as_str()), ("state,name,vhost,messages", "messages"));
         assert_eq!(of_one(&Query::new(), None, None), Query::new());
+    }
+
+    #[test]
+    fn a_row_that_another_member_has_is_left_out() {
+        let part = |names: &[&str]| {
+            let rows: Vec<Value> = names.iter().map(|name| json!({"vhost": "/", "name": name})).collect();
+            let count = rows.len() as u64;
+            Part { rows, total: count, filtered: count }
+        };
+        let mut own = part(&["a", "b", "c"]);
+        own.rows.push(json!({"consumer_tag": "b"}));
+        own.leave_out(&[part(&["b"]), part(&["d"])]);
+        let names: Vec<_> = own.rows.iter().map(|row| row["name"].as_str()).collect();
+        assert_eq!((names, own.total, own.filtered), (vec![Some("a"), Some("c"), None], 2, 2));
     }
 
     #[test]

@@ -188,7 +188,7 @@ async fn respond(api: &Api, identity: &Requester, watched: &Watched) -> HandlerR
         arrival: Arrival::default(),
         headers: HeaderMap::new(),
         body: Bytes::new(),
-        absent: Vec::new(),
+        absent: None,
     };
     forwarding::run(call, route, &Original { method: &HttpMethod::GET, path: &watched.path }).await
 }

@@ -186,6 +186,9 @@ fn a_minority_confirms_nothing_and_loses_nothing() {
     for number in 10..20u32 {
         publisher.send(number);
     }
+    cluster.wait_until("it has no leader", |cluster| shown(cluster, 0, "q").is_some_and(|shown| shown["leader"] == ""));
+    let list = cluster.nodes[0].http().get("/api/queues").expect("an answer").json();
+    assert_eq!(list.as_array().map(Vec::len), Some(1), "it is in lists: {list}");
     cluster.nodes[1].restart();
     publisher.confirms();
     let mut consumer = Wire::open(cluster.nodes[0].amqp());

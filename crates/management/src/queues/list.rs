@@ -198,8 +198,8 @@ pub(crate) async fn list_of_user(call: Call) -> HandlerResult {
 
 /// Whether this node shows a queue. Another member that merges lists gets the queues of each from itself.
 fn is_shown(call: &Call, queue: &QueueRef) -> bool {
-    let is_of_absent = || queue.member().is_some_and(|member| call.absent.contains(&member));
-    !call.arrival.is_forwarded || !queue.is_away() || is_of_absent()
+    let is_nobodys = |absent: &Vec<_>| queue.member().is_none_or(|member| absent.contains(&member));
+    !call.arrival.is_forwarded || !queue.is_away() || call.absent.as_ref().is_some_and(is_nobodys)
 }
 
 fn listed(call: &Call, depth: Depth) -> Listed {
