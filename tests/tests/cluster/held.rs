@@ -7,7 +7,7 @@ use std::thread;
 use leveret_tests::wire::{Wire, Writer, method, method_frame};
 
 use crate::Cluster;
-use crate::replicated::{NumberPublisher, declare, leader, number, shown, with_queue};
+use crate::replicated::{NumberPublisher, declare, known_leader, leader, number, shown, with_queue};
 
 /// A consumer with this prefetch.
 fn consumer(cluster: &Cluster, at: usize, prefetch: u16) -> Wire {
@@ -37,7 +37,7 @@ fn get(wire: &mut Wire) -> (u64, u32) {
 #[test]
 fn what_clients_hold_stays_with_them_without_the_leader() {
     let mut cluster = with_queue("q");
-    let leader_at = leader(&cluster, 0, "q").expect("it has one");
+    let leader_at = known_leader(&cluster, 0, "q");
     let (one, other) = ((leader_at + 1) % 3, (leader_at + 2) % 3);
     NumberPublisher::open(&cluster, one).publish(0..60);
     let (mut first, mut second) = (consumer(&cluster, one, 10), consumer(&cluster, other, 10));
@@ -110,7 +110,7 @@ fn nothing_comes_twice_to_those_who_live() {
         publisher.publish(round * ALL / 3..(round + 1) * ALL / 3 - 200);
         let seen = told.iter().find(|seen| *seen > (round * ALL / 3) as usize + 100);
         assert!(seen.is_some());
-        let leader_at = leader(&cluster, without, "q").expect("it has one");
+        let leader_at = known_leader(&cluster, without, "q");
         cluster.nodes[leader_at].kill();
         publisher.publish((round + 1) * ALL / 3 - 200..(round + 1) * ALL / 3);
         cluster.nodes[leader_at].restart();

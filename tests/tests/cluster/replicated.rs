@@ -1,5 +1,6 @@
 //! Quorum queues with members on several nodes.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use leveret_tests::amqp10::Amqp10;
@@ -39,6 +40,16 @@ pub(crate) fn shown(cluster: &Cluster, at: usize, name: &str) -> Option<Value> {
 pub(crate) fn leader(cluster: &Cluster, at: usize, name: &str) -> Option<usize> {
     let leader = shown(cluster, at, name)?["leader"].as_str()?.to_owned();
     (0..cluster.nodes.len()).find(|at| cluster.name(*at) == leader)
+}
+
+/// The same, once the node knows it.
+pub(crate) fn known_leader(cluster: &Cluster, at: usize, name: &str) -> usize {
+    let known = Cell::new(None);
+    cluster.wait_until("the leader is known", |cluster| {
+        known.set(leader(cluster, at, name));
+        known.get().is_some()
+    });
+    known.get().expect("it is known")
 }
 
 /// A connection that publishes numbers with confirms.
@@ -102,7 +113,7 @@ fn a_quorum_queue_has_members_on_three_nodes_and_serves_all() {
 #[test]
 fn clients_do_not_notice_the_loss_of_a_leader() {
     let mut cluster = with_queue("q");
-    let leader_at = leader(&cluster, 0, "q").expect("it has one");
+    let leader_at = known_leader(&cluster, 0, "q");
     let (one, other) = ((leader_at + 1) % 3, (leader_at + 2) % 3);
     let mut publisher = NumberPublisher::open(&cluster, one);
     publisher.publish(0..200);
@@ -134,7 +145,7 @@ fn clients_do_not_notice_the_loss_of_a_leader() {
     }
     // It would take what is published last.
     drop(consumer);
-    let next = leader(&cluster, one, "q").expect("it has one");
+    let next = known_leader(&cluster, one, "q");
     cluster.nodes[next].kill();
     let at = [leader_at, one, other].into_iter().find(|at| *at != next).expect("two run");
     let mut last = NumberPublisher::open(&cluster, at);
@@ -152,7 +163,7 @@ fn publishes_during_changes_of_the_leader_are_carried_out_once() {
     let mut cluster = with_queue_of("q", 1);
     let mut publisher = NumberPublisher::open(&cluster, 0);
     for round in 0..3u32 {
-        let leader_at = leader(&cluster, 0, "q").expect("it has one");
+        let leader_at = known_leader(&cluster, 0, "q");
         let from = round * 400;
         for number in from..from + 400 {
             publisher.send(number);
@@ -266,7 +277,7 @@ fn a_queue_is_purged_and_deleted_through_any_node() {
 #[test]
 fn credit_is_exact_although_the_leader_changes() {
     let mut cluster = with_queue("q");
-    let leader_at = leader(&cluster, 0, "q").expect("it has one");
+    let leader_at = known_leader(&cluster, 0, "q");
     let (one, other) = ((leader_at + 1) % 3, (leader_at + 2) % 3);
     NumberPublisher::open(&cluster, one).publish(0..60);
     let mut receiver = Amqp10::open(cluster.nodes[other].amqp());
@@ -488,7 +499,7 @@ fn a_node_without_a_replica_finds_the_leader() {
     let without = (0..4).find(|at| !members(&cluster).contains(at)).expect("three of four are members");
     let mut publisher = NumberPublisher::open(&cluster, without);
     publisher.publish(0..100);
-    let leader_at = leader(&cluster, members(&cluster)[0], "q").expect("it has one");
+    let leader_at = known_leader(&cluster, members(&cluster)[0], "q");
     cluster.nodes[leader_at].kill();
     publisher.publish(100..200);
     let mut consumer = Wire::open(cluster.nodes[without].amqp());
