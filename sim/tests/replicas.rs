@@ -329,7 +329,7 @@ impl World {
         member.broker.streams.announce();
         for (other, member) in self.members.iter().enumerate().filter(|(other, _)| *other != at) {
             let _ = other;
-            member.broker.follow_leader(PLACEMENT, Some(MemberNumber(at as u16)), self.now.monotonic);
+            member.broker.follow_leader(PLACEMENT, Some((MemberNumber(at as u16), self.term)), self.now.monotonic);
         }
         self.leader = Some(Leader { at, term: self.term, stream, taken: Vec::new() });
     }
@@ -376,7 +376,7 @@ impl World {
         self.now.monotonic += 1_000_000;
         let broker = start(at, &disk, self.now);
         broker.streams.announce();
-        let leader = self.leader.as_ref().map(|leader| MemberNumber(leader.at as u16));
+        let leader = self.leader.as_ref().map(|leader| (MemberNumber(leader.at as u16), leader.term));
         broker.follow_leader(PLACEMENT, leader, self.now.monotonic);
         let durable_below = before.max(self.members[at].durable_below);
         self.members[at] = Member { disk, broker, completing: None, durable_below };

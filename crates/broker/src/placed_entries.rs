@@ -44,8 +44,8 @@ impl Broker {
         self.placements.renew_lease((placement, term), self.registry.services(), until);
     }
 
-    /// Another member leads a placement, or nobody does as far as this node knows.
-    pub fn follow_leader(&self, placement: PlacementNumber, leader: Option<MemberNumber>, now: Nanos) {
+    /// Another member leads a placement, in this term, or nobody does as far as this node knows.
+    pub fn follow_leader(&self, placement: PlacementNumber, leader: Option<(MemberNumber, u64)>, now: Nanos) {
         self.placements.follow(placement, leader, self.registry.services(), now);
     }
 

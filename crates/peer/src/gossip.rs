@@ -178,6 +178,26 @@ impl Field for GossipCount {
     }
 }
 
+/// A placement of queues that a member leads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GossipLed {
+    /// Its number.
+    pub placement: u32,
+    /// The term of the leadership.
+    pub term: u64,
+}
+
+impl Field for GossipLed {
+    fn put(&self, to: &mut FieldWriter) {
+        to.u32(self.placement);
+        to.u64(self.term);
+    }
+
+    fn take(from: &mut FieldReader<'_>) -> Option<Self> {
+        Some(GossipLed { placement: from.u32()?, term: from.u64()? })
+    }
+}
+
 /// A key of the configuration with a digest of its value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GossipSetting {
@@ -313,8 +333,8 @@ fields! {
     11 replica: GossipReplica,
     /// Its addresses for clients.
     12 addresses: Vec<GossipAddress>,
-    /// The placements of queues that it leads.
-    13 leads: Vec<u32>,
+    /// The placements of queues that it leads. 13 had them without terms.
+    14 led: Vec<GossipLed>,
 }
 
 #[cfg(test)]
@@ -349,7 +369,7 @@ mod tests {
                 ..Default::default()
             }),
             addresses: Some(vec![GossipAddress { protocol: "stream".into(), host: "b.example".into(), port: 5552 }]),
-            leads: Some(vec![1, 24]),
+            led: Some(vec![GossipLed { placement: 1, term: 7 }, GossipLed { placement: 24, term: u64::MAX }]),
         }
     }
 

@@ -33,7 +33,6 @@ const WINDOW: u8 = 10;
 const COMMIT: u8 = 11;
 const PUBLISH_CHUNK: u8 = 12;
 const ACTIVITY: u8 = 13;
-const HOLD: u8 = 14;
 /// Questions have their number (8) first.
 const CONSUME: u8 = 32;
 const CANCEL: u8 = 33;
@@ -53,6 +52,7 @@ const ACTIVATE_GROUP: u8 = 46;
 const DELETE: u8 = 47;
 const COMMITTED: u8 = 48;
 const HELD: u8 = 49;
+const HOLD: u8 = 50;
 
 /// Appends a call.
 pub(crate) fn encode_call(to: &mut Vec<u8>, call: &LaneCall) {
@@ -68,7 +68,6 @@ fn kind(what: &CallKind) -> u8 {
     match what {
         CallKind::Publish { .. } => PUBLISH,
         CallKind::Settle { .. } => SETTLE,
-        CallKind::Hold { .. } => HOLD,
         CallKind::Acknowledge(_) => ACKNOWLEDGE,
         CallKind::Reject { .. } => REJECT,
         CallKind::Modify { .. } => MODIFY,
@@ -97,7 +96,8 @@ fn kind(what: &CallKind) -> u8 {
             HomeQuestion::StreamEnds => STREAM_ENDS,
             HomeQuestion::ActivateGroup(_) => ACTIVATE_GROUP,
             HomeQuestion::Delete(_) => DELETE,
-            HomeQuestion::Committed => COMMITTED,
+            HomeQuestion::Hold { .. } => HOLD,
+            HomeQuestion::Committed(_) => COMMITTED,
             HomeQuestion::Held(_) => HELD,
         },
     }
@@ -126,10 +126,6 @@ fn put_call(to: &mut Vec<u8>, what: &CallKind) {
                 Settlement::Requeue { failed } => 3 + u8::from(*failed),
             });
             to.maybe(*group, |to, group| to.u64(group));
-        }
-        CallKind::Hold { consumer, runs } => {
-            put_consumer(to, *consumer);
-            put_runs(to, runs);
         }
         CallKind::Acknowledge(held) => put_held(to, held),
         CallKind::Reject { consumer, runs, failed } => {
@@ -233,9 +229,21 @@ fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
             // Both are plain data, which is serializable in any case.
             put_bytes(to, &serde_json::to_vec(&(permit, command)).unwrap_or_default());
         }
+        HomeQuestion::Hold { consumer, runs } => {
+            put_consumer(to, *consumer);
+            put_runs(to, runs);
+        }
+        HomeQuestion::Committed(term) => to.u64(*term),
         HomeQuestion::Held(placement) => to.u32(placement.0),
-        HomeQuestion::Purge | HomeQuestion::RunState | HomeQuestion::StreamEnds | HomeQuestion::Committed => {}
+        HomeQuestion::Purge | HomeQuestion::RunState | HomeQuestion::StreamEnds => {}
     }
+}
+
+/// The number of a question for what clients hold, and its placement, if a frame is one.
+pub(crate) fn held_question(kind: u8, fields: &[u8]) -> Option<(u64, PlacementNumber)> {
+    let mut from = FieldReader(fields);
+    let (_, _) = (from.u64()?, get_maybe(&mut from, |from| from.u64())?);
+    (kind == HELD).then_some((from.u64()?, PlacementNumber(from.u32()?)))
 }
 
 /// The queue of the call in a frame; `None` if the frame is too short for one.
@@ -287,7 +295,6 @@ fn get_call<L: Link + 'static>(
             };
             CallKind::Settle { consumer, runs, how, group: get_maybe(from, |from| from.u64())? }
         }
-        HOLD => CallKind::Hold { consumer: from.consumer()?, runs: from.runs()? },
         ACKNOWLEDGE => CallKind::Acknowledge(from.held()?),
         REJECT => CallKind::Reject { consumer: from.consumer()?, runs: from.runs()?, failed: from.flag()? },
         MODIFY => CallKind::Modify {
@@ -374,7 +381,8 @@ fn get_question<L: Link + 'static>(
             HomeQuestion::Delete(Box::new(Deletion { permit, command, condition }))
         }
         RUN_STATE => HomeQuestion::RunState,
-        COMMITTED => HomeQuestion::Committed,
+        HOLD => HomeQuestion::Hold { consumer: from.consumer()?, runs: from.runs()? },
+        COMMITTED => HomeQuestion::Committed(from.u64()?),
         HELD => HomeQuestion::Held(PlacementNumber(from.u32()?)),
         _ => return None,
     })

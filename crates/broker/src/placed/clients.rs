@@ -16,6 +16,13 @@ use crate::remote::CallKind;
 use crate::settlement::Settlement;
 use crate::ticket::{StreamId, Ticket};
 
+/// The machine, or the lane to the leader, of one leadership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct At {
+    pub stream: StreamId,
+    pub term: u64,
+}
+
 /// One who holds messages: a consumer, or those who get messages one by one, of a core.
 pub(super) type HolderKey = (usize, Option<ConsumerId>);
 
@@ -27,8 +34,8 @@ pub(super) struct Clients {
     decided: VecDeque<Decided>,
     /// Number of decisions so far.
     count: u64,
-    /// Lanes whose other end was asked which of them are committed.
-    asked: BTreeSet<StreamId>,
+    /// Leaders elsewhere that were asked which of them are committed.
+    asked: BTreeSet<At>,
 }
 
 /// One who holds messages.
@@ -36,8 +43,8 @@ pub(super) struct Clients {
 pub(super) struct Holder {
     /// The consumer, until it leaves.
     pub consumer: Option<Registered>,
-    /// The stream of the machine, or of the lane, where it is known.
-    pub at: Option<StreamId>,
+    /// Where it is known.
+    pub at: Option<At>,
     held: HeldSet,
 }
 
@@ -48,6 +55,8 @@ pub(super) struct Registered {
     pub delivery_count: u32,
     /// The receiver's delivery-count and credit as last granted, and whether unused credit is given up.
     pub granted: Option<(u32, u32, bool)>,
+    /// Number of grants so far.
+    grants: u32,
 }
 
 /// A decision about messages that were held.
@@ -75,8 +84,8 @@ pub(super) enum Decision {
 pub(super) enum Sent {
     /// To a machine of this node, which had appended it before this place.
     Here(Ticket),
-    /// On this lane.
-    Away(StreamId),
+    /// To this leader on another node.
+    Away(At),
 }
 
 impl Holder {
@@ -103,6 +112,25 @@ impl Holder {
 }
 
 impl Registered {
+    pub(super) fn new(options: ConsumerOptions) -> Self {
+        let delivery_count = match options.flow {
+            ConsumerFlow::Credit { delivery_count } => delivery_count,
+            ConsumerFlow::Prefetch(_) => 0,
+        };
+        Self { options, delivery_count, granted: None, grants: 0 }
+    }
+
+    /// Its receiver grants credit. Returns the number of the grant.
+    pub(super) fn grant(&mut self, delivery_count: u32, link_credit: u32, drain: bool) -> u32 {
+        // It knows of credit that was given up, which counts as delivered.
+        if delivery_count.wrapping_sub(self.delivery_count).cast_signed() > 0 {
+            self.delivery_count = delivery_count;
+        }
+        self.granted = Some((delivery_count, link_credit, drain));
+        self.grants = self.grants.wrapping_add(1);
+        self.grants
+    }
+
     /// Its options as it is to be registered now.
     pub(super) fn options_now(&self) -> ConsumerOptions {
         let mut options = self.options.clone();
@@ -122,8 +150,12 @@ impl Registered {
 }
 
 impl Decision {
-    fn returns(&self) -> bool {
+    fn is_requeue(&self) -> bool {
         matches!(self, Self::Settle(Settlement::Requeue { .. }))
+    }
+
+    fn returns(&self) -> bool {
+        self.is_requeue() || matches!(self, Self::Modify { .. })
     }
 
     /// It as a call on the leader's node.
@@ -139,7 +171,7 @@ impl Decision {
 
 impl Clients {
     /// A consumer comes.
-    pub(super) fn add(&mut self, key: HolderKey, consumer: Registered, at: Option<StreamId>) {
+    pub(super) fn add(&mut self, key: HolderKey, consumer: Registered, at: Option<At>) {
         self.holders.insert(key, Holder { consumer: Some(consumer), at, held: HeldSet::default() });
     }
 
@@ -161,7 +193,7 @@ impl Clients {
         self.holders.get_mut(&key)
     }
 
-    pub(super) fn holder_or_new(&mut self, key: HolderKey, at: StreamId) -> &mut Holder {
+    pub(super) fn holder_or_new(&mut self, key: HolderKey, at: At) -> &mut Holder {
         self.holders.entry(key).or_insert_with(|| Holder { at: Some(at), ..Holder::default() })
     }
 
@@ -173,11 +205,11 @@ impl Clients {
         self.holders.values().filter_map(|holder| holder.consumer.as_ref())
     }
 
-    /// Notes the state of a link as its queue has answered.
-    pub(super) fn granted(&mut self, key: HolderKey, state: Option<CreditState>) {
+    /// Notes the state of a link as its queue has answered to a grant, unless there was another one since.
+    pub(super) fn granted(&mut self, key: HolderKey, grant: u32, state: Option<CreditState>) {
         if let Some(state) = state
             && state.credit == 0
-            && let Some(consumer) = self.consumer(key)
+            && let Some(consumer) = self.consumer(key).filter(|consumer| consumer.grants == grant)
         {
             consumer.delivery_count = state.delivery_count;
             consumer.granted = None;
@@ -185,7 +217,7 @@ impl Clients {
     }
 
     /// Where it is known, or what it decides is sent.
-    pub(super) fn at(&self, key: HolderKey) -> Option<StreamId> {
+    pub(super) fn at(&self, key: HolderKey) -> Option<At> {
         self.holders.get(&key)?.at
     }
 
@@ -216,20 +248,20 @@ impl Clients {
         }
     }
 
-    /// The other end of a lane is to be asked how far it has committed decisions. Returns the number of the last one; `None` if it was asked
-    /// already, or there are none.
-    pub(super) fn ask(&mut self, lane: StreamId) -> Option<u64> {
-        let of_lane = |decided: &&Decided| matches!(decided.sent, Some(Sent::Away(at)) if at == lane);
-        let last = self.decided.iter().rev().find(of_lane)?.number;
-        self.asked.insert(lane).then_some(last)
+    /// A leader is to be asked how far it has committed decisions. Returns the number of the last one; `None` if it was asked already, or
+    /// there are none.
+    pub(super) fn ask(&mut self, leader: At) -> Option<u64> {
+        let is_of = |decided: &&Decided| matches!(decided.sent, Some(Sent::Away(at)) if at == leader);
+        let last = self.decided.iter().rev().find(is_of)?.number;
+        self.asked.insert(leader).then_some(last)
     }
 
     /// It has answered: those up to this number are committed, or it can't say.
-    pub(super) fn answered(&mut self, lane: StreamId, through: Option<u64>) {
-        self.asked.remove(&lane);
+    pub(super) fn answered(&mut self, leader: At, through: Option<u64>) {
+        self.asked.remove(&leader);
         if let Some(through) = through {
             let is_over = |decided: &Decided| {
-                matches!(decided.sent, Some(Sent::Away(at)) if at == lane) && decided.number <= through
+                matches!(decided.sent, Some(Sent::Away(at)) if at == leader) && decided.number <= through
             };
             let mut over = BTreeSet::new();
             self.decided.retain(|decided| {
@@ -245,21 +277,28 @@ impl Clients {
 
     /// All messages that may still be in the queue and aren't ready: those that are held, and those about which was decided that they leave
     /// it or change.
-    pub(super) fn report(&self) -> Vec<Run> {
-        let decided = self.decided.iter().filter(|decided| !decided.what.returns()).flat_map(|decided| &decided.runs);
+    pub(super) fn report(&mut self) -> Vec<Run> {
+        self.forget_given();
+        let decided =
+            self.decided.iter().filter(|decided| !decided.what.is_requeue()).flat_map(|decided| &decided.runs);
         self.holders.values().flat_map(|holder| holder.held.runs()).chain(decided.copied()).collect()
     }
 
-    /// Those who hold something, or did when they decided about it. Decisions are forgotten by which messages returned that somebody has been
-    /// given since.
-    pub(super) fn keys(&mut self) -> BTreeSet<HolderKey> {
+    /// Forgets decisions by which messages returned that somebody has been given since.
+    fn forget_given(&mut self) {
+        let left = self.decided.iter().filter(|decided| !decided.what.returns()).flat_map(|decided| &decided.runs);
         let mut given = HeldSet::default();
-        given.add(self.report());
+        given.add(self.holders.values().flat_map(|holder| holder.held.runs()).chain(left.copied()).collect());
         for decided in self.decided.iter_mut().filter(|decided| decided.what.returns()) {
             let runs = std::mem::take(&mut decided.runs);
             decided.runs = runs.into_iter().flat_map(|run| given.without(run)).collect();
         }
         self.decided.retain(|decided| !decided.runs.is_empty());
+    }
+
+    /// Those who hold something, or did when they decided about it.
+    pub(super) fn keys(&mut self) -> BTreeSet<HolderKey> {
+        self.forget_given();
         self.holders.keys().copied().chain(self.decided.iter().map(|decided| decided.by)).collect()
     }
 
@@ -271,7 +310,7 @@ impl Clients {
     }
 
     /// A machine of this node knows it from now on, with these messages and no others.
-    pub(super) fn known_with(&mut self, key: HolderKey, at: StreamId, runs: &[Run]) {
+    pub(super) fn known_with(&mut self, key: HolderKey, at: At, runs: &[Run]) {
         let mut left = HeldSet::default();
         left.add(runs.to_vec());
         for decided in self.decided.iter_mut().filter(|decided| decided.by == key) {

@@ -2,18 +2,17 @@
 
 use std::sync::Arc;
 
+use leveret_log::Wait;
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerOptions, CreditState, Flow, NoConsumer, Portion, Run, Signal, Taken, TurnEnd,
-    Unsent,
+    ConsumerId, ConsumerOptions, CreditState, Flow, NoConsumer, Portion, Run, Signal, Taken, TurnEnd, Unsent,
 };
 
-use super::clients::{Clients, Decision, HolderKey, Registered, Sent};
+use super::clients::{At, Clients, Decision, HolderKey, Registered, Sent};
 use super::placements::Placements;
 use super::queue::{Machine, PlacedQueue, Target};
 use crate::asked::{NowOrLater, later_or};
-use crate::remote::{CallKind, Lane};
+use crate::remote::{HomeAnswer, HomeQuestion, Lane};
 use crate::settlement::Settlement;
-use crate::streams::CommitStream as _;
 use crate::time::Nanos;
 
 /// A consumer of this core.
@@ -30,14 +29,10 @@ impl PlacedQueue {
         now: Nanos,
     ) -> NowOrLater<Result<(), NoConsumer>> {
         let key = key_of(id);
-        let delivery_count = match options.flow {
-            ConsumerFlow::Credit { delivery_count } => delivery_count,
-            ConsumerFlow::Prefetch(_) => 0,
-        };
         let mut clients = self.clients.lock();
         let target = self.target(key.0);
-        let registered = Registered { options: options.clone(), delivery_count, granted: None };
-        clients.add(key, registered, target.as_ref().map(Target::stream));
+        let at = target.as_ref().map(Target::at);
+        clients.add(key, Registered::new(options.clone()), at);
         match target {
             None => NowOrLater::Now(Ok(())),
             Some(Target::Machine(machine)) => {
@@ -47,14 +42,14 @@ impl PlacedQueue {
                 }
                 NowOrLater::Now(added)
             }
-            Some(Target::Lane(lane)) => {
+            Some(Target::Lane(lane, _)) => {
                 let asked = self.away.consume_on(&lane, id, options, Vec::new());
                 drop(clients);
                 let (place, later) = later_or(|| Err(NoConsumer::Gone));
                 let queue = Arc::downgrade(self);
                 asked.then(move |added| {
                     if let Some(queue) = queue.upgrade() {
-                        queue.added_at(&lane, key, &added);
+                        queue.added_at(at, key, &added);
                     }
                     // If it wasn't the leader, or the link has ended, it is registered elsewhere.
                     let is_to_come = matches!(added, Err(NoConsumer::Gone));
@@ -67,18 +62,23 @@ impl PlacedQueue {
 
     /// The leader has answered to a registration. If it wasn't the leader, or the link has ended, the consumer is registered again later.
     /// Returns the consumer if it was refused for good.
-    fn added_at(&self, lane: &Lane, key: HolderKey, added: &Result<(), NoConsumer>) -> Option<Registered> {
+    fn added_at(&self, at: Option<At>, key: HolderKey, added: &Result<(), NoConsumer>) -> Option<Registered> {
         let mut clients = self.clients.lock();
         match added {
             Ok(()) => None,
             Err(NoConsumer::Gone) => {
-                if let Some(holder) = clients.holder(key).filter(|one| one.at == Some(lane.stream_id())) {
-                    holder.at = None;
-                    self.placement.has_unregistered();
-                }
+                self.unknown_at(at, key, &mut clients);
                 None
             }
             Err(_) => clients.leave(key),
+        }
+    }
+
+    /// It isn't known there, and is registered later.
+    fn unknown_at(&self, at: Option<At>, key: HolderKey, clients: &mut Clients) {
+        if let Some(holder) = clients.holder(key).filter(|holder| holder.at == at) {
+            holder.at = None;
+            self.placement.has_unregistered();
         }
     }
 
@@ -92,41 +92,65 @@ impl PlacedQueue {
                 if of_core.is_some_and(|core| core != key.0) {
                     continue;
                 }
-                let Some(target) = self.target(key.0) else { continue };
-                if clients.at(key) == Some(target.stream()) {
+                let Some(target) = self.target(key.0).filter(|target| clients.at(key) != Some(target.at())) else {
                     continue;
-                }
-                let drained = clients.consumer(key).and_then(Registered::give_up_credit);
-                if let Some((link, signal)) = drained {
-                    link.signal(signal);
-                }
-                match target {
-                    Target::Machine(machine) => self.register_here(&machine, key, &mut clients, now),
-                    Target::Lane(lane) => {
-                        let added = self.register_on(&lane, key, &mut clients);
-                        asked.push((lane, key, added));
-                    }
+                };
+                let added = self.register_one(&target, key, &mut clients, now);
+                if let Target::Lane(lane, _) = &target {
+                    asked.push((lane.clone(), target.at(), key, added));
                 }
             }
         }
-        for (lane, key, added) in asked {
+        for (lane, at, key, added) in asked {
             if let Some(added) = added {
-                let (queue, lane) = (Arc::downgrade(self), lane.clone());
+                let queue = Arc::downgrade(self);
                 added.then(move |added| {
-                    let refused = queue.upgrade().and_then(|queue| queue.added_at(&lane, key, &added));
+                    let refused = queue.upgrade().and_then(|queue| queue.added_at(Some(at), key, &added));
                     if let Some(Registered { options, .. }) = refused {
                         options.link.signal(Signal::Cancelled(options.key));
                     }
                 });
             }
-            self.ask_committed(&lane);
+            self.ask_committed(&lane, at);
         }
         self.services.streams.announce();
     }
 
+    /// Registers one of them. The answer is that of the leader's node to a consumer.
+    pub(super) fn register_one(
+        self: &Arc<Self>,
+        target: &Target,
+        key: HolderKey,
+        clients: &mut Clients,
+        now: Nanos,
+    ) -> Option<NowOrLater<Result<(), NoConsumer>>> {
+        let drained = clients.consumer(key).and_then(Registered::give_up_credit);
+        if let Some((link, signal)) = drained {
+            link.signal(signal);
+        }
+        self.leave_lane(key, target, clients);
+        match target {
+            Target::Machine(machine) => {
+                self.register_here(machine, key, clients, now);
+                None
+            }
+            Target::Lane(lane, _) => self.register_on((lane, target.at()), key, clients),
+        }
+    }
+
+    /// Takes a consumer off the lane to an earlier leader, which would keep what it sent there.
+    fn leave_lane(&self, key: HolderKey, target: &Target, clients: &Clients) {
+        let (Some(at), Some(id)) = (clients.at(key), key.1) else { return };
+        if at.stream != target.at().stream
+            && let Some(lane) = self.services.lanes.with_stream(key.0, at.stream)
+        {
+            let _ = self.away.cancel_on(&lane, id);
+        }
+    }
+
     fn register_here(&self, machine: &Machine, key: HolderKey, clients: &mut Clients, now: Nanos) {
         let runs = machine.queue.take_over(self.services.member, &clients.all_of(key));
-        clients.known_with(key, machine.stream.id(), &runs);
+        clients.known_with(key, machine.at(), &runs);
         if let (Some(id), Some(consumer)) = (key.1, clients.consumer(key)) {
             let added = machine.queue.add_consumer_with(id, consumer.options_now(), &runs, now);
             match (added, consumer.granted) {
@@ -142,20 +166,20 @@ impl PlacedQueue {
             }
         }
         clients.send_again(key, |runs, what| {
-            let _ = machine.decide(key.1, runs, what, leveret_log::Wait::Lazy, now);
+            let _ = machine.decide(key.1, runs, what, Wait::Lazy, now);
             Sent::Here(machine.stream.appended_ticket())
         });
     }
 
     fn register_on(
-        &self,
-        lane: &Arc<Lane>,
+        self: &Arc<Self>,
+        (lane, at): (&Arc<Lane>, At),
         key: HolderKey,
         clients: &mut Clients,
     ) -> Option<NowOrLater<Result<(), NoConsumer>>> {
         let (queue, runs) = (self.info.id, clients.all_of(key));
-        let holder = clients.holder_or_new(key, lane.stream_id());
-        holder.at = Some(lane.stream_id());
+        let holder = clients.holder_or_new(key, at);
+        holder.at = Some(at);
         let added = match (key.1, &holder.consumer) {
             (Some(id), Some(consumer)) => {
                 let added = self.away.consume_on(lane, id, consumer.options_now(), runs);
@@ -165,15 +189,22 @@ impl PlacedQueue {
                 Some(added)
             }
             (consumer, _) => {
-                if !runs.is_empty() {
-                    lane.call(queue, CallKind::Hold { consumer, runs });
-                }
-                None
+                // As a consumer that is gone in the meantime: if it isn't known there, it is said again.
+                let held = lane.ask(
+                    queue,
+                    HomeQuestion::Hold { consumer, runs },
+                    || Err(NoConsumer::Gone),
+                    |answer| match answer {
+                        HomeAnswer::Carried(true) => Some(Ok(())),
+                        _ => None,
+                    },
+                );
+                Some(held)
             }
         };
         clients.send_again(key, |runs, what| {
             lane.call(queue, what.call(key.1, runs.to_vec()));
-            Sent::Away(lane.stream_id())
+            Sent::Away(at)
         });
         added
     }
@@ -182,12 +213,12 @@ impl PlacedQueue {
     pub(crate) fn cancel(&self, id: ConsumerId, now: Nanos) -> NowOrLater<Option<usize>> {
         let key = key_of(id);
         let mut clients = self.clients.lock();
-        let target = self.target(key.0).filter(|target| clients.at(key) == Some(target.stream()));
+        let target = self.target(key.0).filter(|target| clients.at(key) == Some(target.at()));
         clients.leave(key);
         match target {
             None => NowOrLater::Now(None),
             Some(Target::Machine(machine)) => NowOrLater::Now(machine.queue.cancel(id, now)),
-            Some(Target::Lane(lane)) => self.away.cancel_on(&lane, id),
+            Some(Target::Lane(lane, _)) => self.away.cancel_on(&lane, id),
         }
     }
 
@@ -202,23 +233,22 @@ impl PlacedQueue {
     ) -> NowOrLater<Option<CreditState>> {
         let key = key_of(id);
         let mut clients = self.clients.lock();
-        if let Some(consumer) = clients.consumer(key) {
-            consumer.granted = Some((delivery_count, link_credit, drain));
-        }
-        match self.target(key.0).filter(|target| clients.at(key) == Some(target.stream())) {
+        let granted = clients.consumer(key).map(|consumer| consumer.grant(delivery_count, link_credit, drain));
+        let grant = granted.unwrap_or_default();
+        match self.target(key.0).filter(|target| clients.at(key) == Some(target.at())) {
             None => NowOrLater::Now(None),
             Some(Target::Machine(machine)) => {
                 let state = machine.queue.grant(id, Flow::Credit { delivery_count, link_credit, drain }, now);
-                clients.granted(key, state);
+                clients.granted(key, grant, state);
                 NowOrLater::Now(state)
             }
-            Some(Target::Lane(lane)) => {
+            Some(Target::Lane(lane, _)) => {
                 let granted = self.away.grant_on(&lane, id, delivery_count, link_credit, drain);
                 drop(clients);
                 let queue = Arc::downgrade(self);
                 granted.map(move |state| {
                     if let Some(queue) = queue.upgrade() {
-                        queue.clients.lock().granted(key, state);
+                        queue.clients.lock().granted(key, grant, state);
                     }
                     state
                 })
@@ -230,25 +260,25 @@ impl PlacedQueue {
     pub(crate) fn take(self: &Arc<Self>, id: ConsumerId, most: Portion, now: Nanos, out: &mut Vec<Taken>) -> TurnEnd {
         let key = key_of(id);
         let mut clients = self.clients.lock();
-        let target = self.target(key.0).filter(|target| clients.at(key) == Some(target.stream()));
+        let target = self.target(key.0).filter(|target| clients.at(key) == Some(target.at()));
         let Some(target) = target.filter(|_| !self.placement.is_changing()) else { return TurnEnd::Done };
         let before = out.len();
         let end = match &target {
             Target::Machine(machine) => machine.queue.take_tapped(id, most, now, out),
-            Target::Lane(lane) => lane.take(id, most, out),
+            Target::Lane(lane, _) => lane.take(id, most, out),
         };
         let taken = &out[before..];
         let Some(holder) = clients.holder(key).filter(|_| !taken.is_empty()) else { return end };
         if holder.takes(taken) {
             let sent = match &target {
                 Target::Machine(machine) => Sent::Here(machine.stream.appended_ticket()),
-                Target::Lane(lane) => Sent::Away(lane.stream_id()),
+                Target::Lane(..) => Sent::Away(target.at()),
             };
             let runs = taken.iter().flat_map(Taken::runs).collect();
             self.decided(&mut clients, key, (runs, Decision::Settle(Settlement::Acknowledge)), Some(sent));
             drop(clients);
-            if let Target::Lane(lane) = &target {
-                self.ask_committed(lane);
+            if let Target::Lane(lane, _) = &target {
+                self.ask_committed(lane, target.at());
             }
         }
         end

@@ -24,8 +24,8 @@ pub enum Leading {
     Nobody,
     /// This node.
     Here(Arc<PlacedStream>),
-    /// Another member.
-    There(MemberNumber),
+    /// Another member, in this term.
+    There(MemberNumber, u64),
 }
 
 /// A placement of the cluster. Every node has one of each, with a replica or without.
@@ -155,7 +155,7 @@ impl PlacementHere {
     pub(super) fn report(&self, to: MemberNumber, now: Nanos) -> HeldOfMember {
         let queues = self.queues.lock();
         match &**self.leading.load() {
-            Leading::There(member) if *member == to => {}
+            Leading::There(member, _) if *member == to => {}
             leading => {
                 if let Leading::Here(stream) = leading {
                     stream.renew_lease(0);
@@ -264,7 +264,7 @@ impl PlacementHere {
 impl MovingHome for PlacementHere {
     fn member(&self) -> Option<MemberNumber> {
         match **self.leading.load() {
-            Leading::There(member) => Some(member),
+            Leading::There(member, _) => Some(member),
             Leading::Nobody | Leading::Here(_) => None,
         }
     }

@@ -186,18 +186,18 @@ impl Placements {
     pub(crate) fn follow(
         &self,
         number: PlacementNumber,
-        leader: Option<MemberNumber>,
+        leader: Option<(MemberNumber, u64)>,
         services: &Services,
         now: Nanos,
     ) {
         let placement = self.get(number, services);
         let before = placement.leading();
         let leading = match leader {
-            Some(member) => Leading::There(member),
+            Some((member, term)) => Leading::There(member, term),
             None => Leading::Nobody,
         };
         match (&*before, &leading) {
-            (Leading::There(before), Leading::There(now)) if before == now => return,
+            (Leading::There(before, in_term), Leading::There(now, term)) if (before, in_term) == (now, term) => return,
             (Leading::Nobody, Leading::Nobody) => return,
             _ => {}
         }
@@ -237,7 +237,7 @@ impl Placements {
                     left.into_iter().for_each(|(queue, runs)| placement.give_back(queue, &runs, now));
                     true
                 }
-                Leading::There(member) => services.lanes.of_core(*member, 0).is_some(),
+                Leading::There(member, _) => services.lanes.of_core(*member, 0).is_some(),
             };
             placement.look(is_reached, now);
         }

@@ -8,10 +8,10 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use leveret_message::BatchPart;
 use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo, Topology};
-use leveret_queue::{GetOutcome, Link, QueueState, Run, Signal};
+use leveret_queue::{GetOutcome, Link, QueueState, Run, Signal, Taken};
 use parking_lot::Mutex;
 
-use super::clients::Clients;
+use super::clients::{At, Clients, Decision, Sent};
 use super::placement::{Leading, PlacementHere};
 use super::placements::Placements;
 use crate::asked::{AnswerPlace, NowOrLater, later_or};
@@ -24,7 +24,7 @@ use crate::replicas::{PlacedReplicas, PlacedStream};
 use crate::services::Services;
 use crate::settlement::Settlement;
 use crate::streams::{Apply, CommitStream as _, StoreRef, StreamRef};
-use crate::ticket::{Awaited, StreamId};
+use crate::ticket::Awaited;
 use crate::time::Nanos;
 
 /// A replicated queue.
@@ -44,17 +44,24 @@ pub(crate) struct Machine {
     pub(super) stream: Arc<PlacedStream>,
 }
 
+impl Machine {
+    pub(super) fn at(&self) -> At {
+        At { stream: self.stream.id(), term: self.stream.term() }
+    }
+}
+
 /// Where a queue's calls go.
 pub(super) enum Target {
     Machine(Arc<Machine>),
-    Lane(Arc<Lane>),
+    /// The lane to the leader of this term.
+    Lane(Arc<Lane>, u64),
 }
 
 impl Target {
-    pub(super) fn stream(&self) -> StreamId {
+    pub(super) fn at(&self) -> At {
         match self {
-            Self::Machine(machine) => machine.stream.id(),
-            Self::Lane(lane) => lane.stream_id(),
+            Self::Machine(machine) => machine.at(),
+            Self::Lane(lane, term) => At { stream: lane.stream_id(), term: *term },
         }
     }
 }
@@ -105,7 +112,7 @@ impl PlacedQueue {
     pub(crate) fn member(&self) -> Option<MemberNumber> {
         match &**self.placement.leading_now() {
             Leading::Here(_) => Some(self.services.member),
-            Leading::There(member) => Some(*member),
+            Leading::There(member, _) => Some(*member),
             Leading::Nobody => None,
         }
     }
@@ -248,7 +255,7 @@ impl PlacedQueue {
         let Some(asked) = home_question(&question) else { return NowOrLater::Now(gone()) };
         let (place, later) = later_or(gone);
         match self.target(core) {
-            Some(Target::Lane(lane)) => {
+            Some(Target::Lane(lane, _)) => {
                 let queue = self.clone();
                 let answered = self.away.question_on(&lane, asked, || None, move |answer| Some(of(answer)));
                 answered.then(move |answer| match answer {
@@ -283,7 +290,7 @@ impl PlacedQueue {
         self: &Arc<Self>,
         automatic_ack: bool,
         link: &Arc<dyn Link>,
-        key: u64,
+        key_of_get: u64,
         now: Nanos,
     ) -> NowOrLater<GetOutcome> {
         let core = Placements::this_core();
@@ -291,45 +298,83 @@ impl PlacedQueue {
             return NowOrLater::Now(GetOutcome::Failed(self.away.text()));
         }
         let target = self.target(core).filter(|_| !self.placement.is_changing());
-        let lane = match target {
+        let (key, at) = ((core, None), target.as_ref().map(Target::at));
+        let mut clients = self.clients.lock();
+        if at.is_some() && clients.at(key).is_some_and(|known| Some(known) != at) {
+            // What was got before has to be known there first.
+            drop(clients);
+            self.register(Some(core), now);
+            link.signal(Signal::Loaded(key_of_get));
+            return NowOrLater::Now(GetOutcome::Wait);
+        }
+        let (lane, at) = match target {
             None => {
-                self.load_once_led(link, key);
+                drop(clients);
+                self.load_once_led(link, key_of_get);
                 return NowOrLater::Now(GetOutcome::Wait);
             }
             Some(Target::Machine(machine)) => {
-                let mut clients = self.clients.lock();
-                let outcome = machine.queue.get_tapped(automatic_ack, link, key, now);
-                if let (GetOutcome::Message(taken, _), false) = (&outcome, automatic_ack) {
-                    clients.holder_or_new((core, None), machine.stream.id()).gets(taken);
+                let outcome = machine.queue.get_tapped(automatic_ack, link, key_of_get, now);
+                if let GetOutcome::Message(taken, _) = &outcome {
+                    let sent = Sent::Here(machine.stream.appended_ticket());
+                    self.gets(&mut clients, (core, machine.at()), taken, automatic_ack.then_some(sent));
                 }
                 return NowOrLater::Now(outcome);
             }
-            Some(Target::Lane(lane)) => lane,
+            Some(Target::Lane(lane, term)) => {
+                let at = At { stream: lane.stream_id(), term };
+                (lane, at)
+            }
         };
+        drop(clients);
         let (place, later) = later_or(GetOutcome::default);
         let (queue, link) = (self.clone(), link.clone());
         let got = self.away.get_on(&lane, automatic_ack, || None, Some);
         got.then(move |outcome| {
-            let outcome = outcome.filter(|outcome| automatic_ack || queue.got(core, &lane, outcome));
+            let outcome = outcome.filter(|outcome| queue.got((core, at), &lane, automatic_ack, outcome));
             place.answer(outcome.unwrap_or_else(|| {
-                queue.load_once_led(&link, key);
+                queue.load_once_led(&link, key_of_get);
                 GetOutcome::Wait
             }));
         });
         NowOrLater::Later(later)
     }
 
+    /// Notes a message that was got. One that left the queue by that counts as acknowledged there.
+    fn gets(&self, clients: &mut Clients, (core, at): (usize, At), taken: &Taken, sent: Option<Sent>) {
+        let holder = clients.holder_or_new((core, None), at);
+        match sent {
+            None => holder.gets(taken),
+            Some(_) => {
+                let acknowledged = Decision::Settle(Settlement::Acknowledge);
+                self.decided(clients, (core, None), (taken.runs(), acknowledged), sent);
+            }
+        }
+    }
+
     /// The leader has answered to a get. False if another member is about to lead, and was told that nobody has the message.
-    fn got(&self, core: usize, lane: &Lane, outcome: &GetOutcome) -> bool {
+    fn got(
+        self: &Arc<Self>,
+        (core, at): (usize, At),
+        lane: &Arc<Lane>,
+        automatic_ack: bool,
+        outcome: &GetOutcome,
+    ) -> bool {
         let GetOutcome::Message(taken, _) = outcome else { return true };
         let mut clients = self.clients.lock();
-        let is_there = self.target(core).is_some_and(|target| target.stream() == lane.stream_id());
+        if automatic_ack {
+            self.gets(&mut clients, (core, at), taken, Some(Sent::Away(at)));
+            drop(clients);
+            self.ask_committed(lane, at);
+            return true;
+        }
+        let is_there = self.target(core).is_some_and(|target| target.at() == at);
         if !is_there || self.placement.is_changing() {
             let how = Settlement::Requeue { failed: false };
             lane.call(self.info.id, CallKind::Settle { consumer: None, runs: taken.runs(), how, group: None });
             return false;
         }
-        clients.holder_or_new((core, None), lane.stream_id()).gets(taken);
+        self.gets(&mut clients, (core, at), taken, None);
         true
     }
 
@@ -342,7 +387,10 @@ impl PlacedQueue {
     pub(super) fn target(&self, core: usize) -> Option<Target> {
         match &**self.placement.leading_now() {
             Leading::Here(_) => self.machine.load_full().map(Target::Machine),
-            Leading::There(member) => self.services.lanes.of_core(*member, core).map(Target::Lane),
+            Leading::There(member, term) => {
+                let lane = self.services.lanes.of_core(*member, core)?;
+                Some(Target::Lane(lane, *term))
+            }
             Leading::Nobody => None,
         }
     }

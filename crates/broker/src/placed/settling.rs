@@ -7,7 +7,7 @@ use leveret_log::Wait;
 use leveret_message::Added;
 use leveret_queue::{ConsumerId, Deliveries, Run, Unsent};
 
-use super::clients::{Clients, Decision, HolderKey, Sent};
+use super::clients::{At, Clients, Decision, HolderKey, Sent};
 use super::placements::Placements;
 use super::queue::{Machine, PlacedQueue, Target};
 use crate::asked::NowOrLater;
@@ -45,7 +45,7 @@ fn key_of(consumer: Option<ConsumerId>) -> HolderKey {
 impl PlacedQueue {
     /// Where a decision of this holder goes; `None` if it isn't known to the leader yet.
     fn target_of(&self, clients: &Clients, key: HolderKey) -> Option<Target> {
-        self.target(key.0).filter(|target| clients.at(key) == Some(target.stream()))
+        self.target(key.0).filter(|target| clients.at(key) == Some(target.at()))
     }
 
     /// Keeps a decision.
@@ -71,12 +71,12 @@ impl PlacedQueue {
         clients.decided(by, runs, what, sent);
     }
 
-    /// Asks the other end of a lane how far decisions are committed, if it wasn't asked.
-    pub(super) fn ask_committed(self: &Arc<Self>, lane: &Arc<Lane>) {
-        let Some(through) = self.clients.lock().ask(lane.stream_id()) else { return };
+    /// Asks a leader on another node how far decisions are committed, if it wasn't asked.
+    pub(super) fn ask_committed(self: &Arc<Self>, lane: &Arc<Lane>, at: At) {
+        let Some(through) = self.clients.lock().ask(at) else { return };
         let asked = lane.ask(
             self.info.id,
-            HomeQuestion::Committed,
+            HomeQuestion::Committed(at.term),
             || false,
             |answer| match answer {
                 HomeAnswer::Carried(is_committed) => Some(is_committed),
@@ -86,9 +86,9 @@ impl PlacedQueue {
         let (queue, lane) = (Arc::downgrade(self), lane.clone());
         asked.then(move |is_committed| {
             if let Some(queue) = queue.upgrade() {
-                queue.clients.lock().answered(lane.stream_id(), is_committed.then_some(through));
+                queue.clients.lock().answered(at, is_committed.then_some(through));
                 if is_committed {
-                    queue.ask_committed(&lane);
+                    queue.ask_committed(&lane, at);
                 }
             }
         });
@@ -130,7 +130,8 @@ impl PlacedQueue {
                 let ticket = machine.decide(key.1, &runs, &what, wait, now);
                 (ticket, Some(Sent::Here(machine.stream.appended_ticket())))
             }
-            Some(Target::Lane(lane)) => {
+            Some(Target::Lane(lane, term)) => {
+                let at = At { stream: lane.stream_id(), term };
                 let call = what.call(key.1, runs.clone());
                 let ticket = match wait {
                     Wait::Lazy => {
@@ -139,9 +140,9 @@ impl PlacedQueue {
                     }
                     Wait::Written | Wait::Confirm => lane.call_and_wait(self.info.id, call),
                 };
-                self.decided(&mut clients, key, (runs, what), Some(Sent::Away(lane.stream_id())));
+                self.decided(&mut clients, key, (runs, what), Some(Sent::Away(at)));
                 drop(clients);
-                self.ask_committed(&lane);
+                self.ask_committed(&lane, at);
                 return ticket;
             }
         };
@@ -158,7 +159,7 @@ impl PlacedQueue {
         for (consumer, runs) in settled {
             let key = key_of(*consumer);
             let runs = clients.release(key, runs);
-            let is_known = target.as_ref().is_some_and(|target| clients.at(key) == Some(target.stream()));
+            let is_known = target.as_ref().is_some_and(|target| clients.at(key) == Some(target.at()));
             match (runs.is_empty(), is_known) {
                 (true, _) => {}
                 (false, true) => released.push((*consumer, runs)),
@@ -171,17 +172,17 @@ impl PlacedQueue {
                 machine.queue.acknowledge(&released, now);
                 Sent::Here(machine.stream.appended_ticket())
             }
-            Target::Lane(lane) => {
+            Target::Lane(lane, term) => {
                 lane.call(self.info.id, CallKind::Acknowledge(released.clone()));
-                Sent::Away(lane.stream_id())
+                Sent::Away(At { stream: lane.stream_id(), term: *term })
             }
         };
         for (consumer, runs) in released {
             self.decided(&mut clients, key_of(consumer), (runs, acknowledged()), Some(sent));
         }
         drop(clients);
-        if let Target::Lane(lane) = &target {
-            self.ask_committed(lane);
+        if let Target::Lane(lane, _) = &target {
+            self.ask_committed(lane, target.at());
         }
     }
 
@@ -207,24 +208,30 @@ impl PlacedQueue {
                 let wait = machine.queue.reject(deliveries, failed, outbox, reason, now);
                 (wait, Some(Sent::Here(machine.stream.appended_ticket())))
             }
-            Some(Target::Lane(lane)) => {
+            Some(Target::Lane(lane, term)) => {
                 let call = CallKind::Reject { consumer: key.1, runs: runs.clone(), failed };
                 let ticket = lane.call_and_wait(self.info.id, call);
-                (ticket.map_or_else(WaitFor::default, WaitFor::from), Some(Sent::Away(lane.stream_id())))
+                (
+                    ticket.map_or_else(WaitFor::default, WaitFor::from),
+                    Some(Sent::Away(At { stream: lane.stream_id(), term: *term })),
+                )
             }
         };
         self.decided(&mut clients, key, (runs, Decision::Settle(Settlement::Reject { failed })), sent);
         drop(clients);
-        if let Some(Target::Lane(lane)) = &target {
-            self.ask_committed(lane);
+        if let Some(target @ Target::Lane(lane, _)) = &target {
+            self.ask_committed(lane, target.at());
         }
         wait
     }
 
     /// See [`crate::queue_handle::QueueRef::settle_in`]. If the group isn't carried out, its messages are ready again after a change of the
-    /// leader.
-    pub(crate) fn release_in_group(&self, deliveries: Deliveries<'_>) -> Vec<Run> {
-        self.clients.lock().release(key_of(deliveries.consumer), deliveries.runs)
+    /// leader. `None` if the leader doesn't know their holder yet.
+    pub(crate) fn release_in_group(&self, deliveries: Deliveries<'_>) -> Option<Vec<Run>> {
+        let key = key_of(deliveries.consumer);
+        let mut clients = self.clients.lock();
+        self.target_of(&clients, key)?;
+        Some(clients.release(key, deliveries.runs))
     }
 
     /// See [`crate::queue_handle::QueueRef::take_back`].
@@ -240,16 +247,16 @@ impl PlacedQueue {
                 machine.queue.take_back(id, &runs, unsent, now);
                 Some(Sent::Here(machine.stream.appended_ticket()))
             }
-            Some(Target::Lane(lane)) => {
+            Some(Target::Lane(lane, term)) => {
                 lane.call(self.info.id, CallKind::TakeBack { id, runs: runs.clone(), unsent });
-                Some(Sent::Away(lane.stream_id()))
+                Some(Sent::Away(At { stream: lane.stream_id(), term: *term }))
             }
         };
         let returned = Decision::Settle(Settlement::Requeue { failed: false });
         self.decided(&mut clients, key, (runs, returned), sent);
         drop(clients);
-        if let Some(Target::Lane(lane)) = &target {
-            self.ask_committed(lane);
+        if let Some(target @ Target::Lane(lane, _)) = &target {
+            self.ask_committed(lane, target.at());
         }
     }
 
@@ -268,14 +275,14 @@ impl PlacedQueue {
         for (consumer, runs) in held {
             let key = key_of(*consumer);
             let runs = clients.release(key, runs);
-            let is_known = target.as_ref().is_some_and(|target| clients.at(key) == Some(target.stream()));
+            let is_known = target.as_ref().is_some_and(|target| clients.at(key) == Some(target.at()));
             match (runs.is_empty(), is_known) {
                 (true, _) => {}
                 (false, true) => released.push((*consumer, runs)),
                 (false, false) => self.decided(&mut clients, key, (runs, returned()), None),
             }
         }
-        let at = target.as_ref().map(Target::stream);
+        let at = target.as_ref().map(Target::at);
         let mut known = consumers.to_vec();
         known.retain(|id| clients.at(key_of(Some(*id))) == at);
         consumers.iter().for_each(|id| drop(clients.leave(key_of(Some(*id)))));
@@ -286,17 +293,17 @@ impl PlacedQueue {
                 let left = machine.queue.leave(&known, &released, failed, now);
                 (NowOrLater::Now(left.filter(|_| is_asked)), Sent::Here(machine.stream.appended_ticket()))
             }
-            Some(Target::Lane(lane)) => {
+            Some(Target::Lane(lane, term)) => {
                 let left = self.away.leave_on(lane, &known, &released, failed, is_asked);
-                (left, Sent::Away(lane.stream_id()))
+                (left, Sent::Away(At { stream: lane.stream_id(), term: *term }))
             }
         };
         for (consumer, runs) in released {
             self.decided(&mut clients, key_of(consumer), (runs, returned()), Some(sent));
         }
         drop(clients);
-        if let Some(Target::Lane(lane)) = &target {
-            self.ask_committed(lane);
+        if let Some(target @ Target::Lane(lane, _)) = &target {
+            self.ask_committed(lane, target.at());
         }
         left
     }

@@ -192,7 +192,7 @@ impl PlacedWriter {
     fn target(&self) -> Option<To> {
         match &**self.placement.upgrade()?.leading_now() {
             Leading::Here(stream) => Some(To::Here(stream.clone())),
-            Leading::There(member) => self.services.lanes.of_core(*member, self.core).map(To::Lane),
+            Leading::There(member, _) => self.services.lanes.of_core(*member, self.core).map(To::Lane),
             Leading::Nobody => None,
         }
     }

@@ -489,7 +489,8 @@ impl QueueRef {
         let deliveries = match &self.place {
             Where::Here(_) | Where::Away(_) => deliveries,
             Where::Placed(placed) => {
-                released = placed.release_in_group(deliveries);
+                let Some(its) = placed.release_in_group(deliveries) else { return group.break_off() };
+                released = its;
                 Deliveries::of(deliveries.consumer, &released)
             }
         };
@@ -578,6 +579,14 @@ impl QueueRef {
         pass!(self, queue => queue.take_back(id, runs, unsent, now), away => {
             away.call(|| CallKind::TakeBack { id, runs: runs.to_vec(), unsent });
         });
+    }
+
+    /// The term of the leadership that its machine here belongs to, if it is a replicated queue.
+    pub fn led_in(&self) -> Option<u64> {
+        match &self.place {
+            Where::Here(queue) => Some(queue.stream.placement()?.term()),
+            Where::Away(_) | Where::Placed(_) => None,
+        }
     }
 
     /// Messages that a consumer of another node, or one of those who get messages one by one there, comes with. Returns those of them that it

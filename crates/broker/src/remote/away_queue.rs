@@ -232,7 +232,7 @@ impl AwayQueue {
         options: ConsumerOptions,
         held: Vec<Run>,
     ) -> NowOrLater<Result<(), NoConsumer>> {
-        lane.add(self.id(), id, &options, matches!(self.home, AwayHome::Moving(_)));
+        let inbox = lane.add(self.id(), id, &options, matches!(self.home, AwayHome::Moving(_)));
         let asked = lane.clone();
         let question = HomeQuestion::Consume { id, options: Box::new(options), held };
         lane.ask(
@@ -241,8 +241,9 @@ impl AwayQueue {
             || Err(NoConsumer::Gone),
             move |answer| match answer {
                 HomeAnswer::Consumed(answer) => {
-                    if answer.is_err() {
-                        asked.remove(id);
+                    match answer {
+                        Ok(()) => inbox.open(),
+                        Err(_) => drop(asked.remove(id)),
                     }
                     Some(answer)
                 }

@@ -63,13 +63,6 @@ pub enum CallKind {
         /// The group that it is part of.
         group: Option<u64>,
     },
-    /// A consumer that has left, or those who get messages one by one, held these when the queue's leader changed.
-    Hold {
-        /// The consumer that had them.
-        consumer: Option<ConsumerId>,
-        /// The messages.
-        runs: Vec<Run>,
-    },
     /// Acknowledgements of several consumers.
     Acknowledge(HeldRuns),
     /// A rejection, which is over once the messages have been dead-lettered.
@@ -218,8 +211,15 @@ pub enum HomeQuestion {
     ActivateGroup(Arc<str>),
     /// The queue is deleted.
     Delete(Box<Deletion>),
-    /// Whether everything that was said of the queue before is committed, once it is. It may wait to be written.
-    Committed,
+    /// A consumer that has left, or those who get messages one by one, held these when the queue's leader changed.
+    Hold {
+        /// The consumer that had them.
+        consumer: Option<ConsumerId>,
+        /// The messages.
+        runs: Vec<Run>,
+    },
+    /// Whether everything that was said of the queue to the leader of this term is committed, once it is. It may wait to be written.
+    Committed(u64),
     /// The asker is about to lead a placement: what do clients hold of its queues? They get nothing more of its earlier leader.
     Held(PlacementNumber),
 }
@@ -251,7 +251,8 @@ pub enum HomeAnswer {
     Size(u64, usize),
     /// To [`HomeQuestion::RunState`].
     RunState(QueueState),
-    /// To [`HomeQuestion::KeepOffset`] and [`HomeQuestion::ActivateGroup`]: whether it could be done; to [`HomeQuestion::Committed`].
+    /// To [`HomeQuestion::KeepOffset`] and [`HomeQuestion::ActivateGroup`]: whether it could be done; to [`HomeQuestion::Hold`]
+    /// and [`HomeQuestion::Committed`].
     Carried(bool),
     /// To [`HomeQuestion::KeptOffset`], [`HomeQuestion::Sequence`] and [`HomeQuestion::Search`].
     Found(Option<u64>),

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use leveret_model::QueueId;
 use leveret_queue::{ChunkTurn, CreditState, Flow, Link, Portion, Run, Signal, Taken, TakenChunk, TurnEnd};
@@ -45,6 +46,8 @@ pub(crate) struct Inbox {
     pub(super) settles_itself: bool,
     /// Whether the consumer outlives the lane.
     pub(super) outlives_lane: bool,
+    /// Whether what comes is for it: not what an earlier leader on the same node sent, of a consumer that outlives the lane.
+    is_open: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -78,11 +81,20 @@ impl Inbox {
         settles_itself: bool,
         outlives_lane: bool,
     ) -> Self {
-        Self { queue, link, key, settles_itself, outlives_lane, state: Mutex::default() }
+        let is_open = AtomicBool::new(!outlives_lane);
+        Self { queue, link, key, settles_itself, outlives_lane, is_open, state: Mutex::default() }
+    }
+
+    /// The queue has added the consumer.
+    pub(super) fn open(&self) {
+        self.is_open.store(true, Ordering::Release);
     }
 
     /// Messages have come.
     pub(super) fn put(&self, taken: Taken) {
+        if !self.is_open.load(Ordering::Acquire) {
+            return;
+        }
         let is_news = {
             let mut state = self.state.lock();
             state.messages += taken.count;

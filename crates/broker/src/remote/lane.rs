@@ -205,9 +205,11 @@ impl Lane {
 impl Lane {
     /// A consumer is about to be added.
     /// `outlives` says that it is added on another lane when this one ends, so that it needn't know.
-    pub(crate) fn add(&self, queue: QueueId, id: ConsumerId, options: &ConsumerOptions, outlives: bool) {
-        let inbox = Inbox::new(queue, (options.link.clone(), options.key), options.automatic_ack, outlives);
-        self.state.lock().consumers.insert(id, Arc::new(inbox));
+    pub(crate) fn add(&self, queue: QueueId, id: ConsumerId, options: &ConsumerOptions, outlives: bool) -> Arc<Inbox> {
+        let link = (options.link.clone(), options.key);
+        let inbox = Arc::new(Inbox::new(queue, link, options.automatic_ack, outlives));
+        self.state.lock().consumers.insert(id, inbox.clone());
+        inbox
     }
 
     /// A consumer leaves. Returns what had come for it and was never sent.

@@ -63,6 +63,13 @@ impl Lanes {
         standing.iter().filter_map(|(member, lanes)| Some((*member, lanes.get(core)?.clone()?))).collect()
     }
 
+    /// The lane of a core with this commit stream.
+    pub(crate) fn with_stream(&self, core: usize, stream: StreamId) -> Option<Arc<Lane>> {
+        let standing = self.standing.load();
+        let mut lanes = standing.values().filter_map(|lanes| lanes.get(core)?.as_ref());
+        lanes.find(|lane| lane.stream_id() == stream).cloned()
+    }
+
     /// A new id of a commit stream whose places are calls.
     pub(crate) fn stream_id(&self) -> StreamId {
         StreamId(self.next_stream.fetch_add(1, Ordering::Relaxed))

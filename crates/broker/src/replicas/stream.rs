@@ -46,7 +46,7 @@ pub struct PlacedStream {
     lease: Lease,
 }
 
-/// The time for which nobody else can lead. Messages are only handed out before its end: two leaders would give the same ones to two
+/// The time for which nobody else can lead; none at first. Messages are only handed out before its end: two leaders would give the same ones to two
 /// clients.
 struct Lease {
     until: AtomicU64,
@@ -58,7 +58,7 @@ struct Lease {
 
 impl Default for Lease {
     fn default() -> Self {
-        Self { until: AtomicU64::new(u64::MAX), is_missed: AtomicBool::new(false), gets: Mutex::default() }
+        Self { until: AtomicU64::new(0), is_missed: AtomicBool::new(false), gets: Mutex::default() }
     }
 }
 
@@ -170,11 +170,8 @@ impl PlacedStream {
     /// A majority follows this leader until then, whatever happens. Returns whether consumers missed something meanwhile.
     pub fn renew_lease(&self, until: Nanos) -> bool {
         self.lease.until.store(until, Ordering::Release);
-        let is_missed = self.lease.is_missed.swap(false, Ordering::AcqRel);
-        if is_missed {
-            self.tell_gets();
-        }
-        is_missed
+        self.tell_gets();
+        self.lease.is_missed.swap(false, Ordering::AcqRel)
     }
 
     fn tell_gets(&self) {
@@ -193,11 +190,15 @@ impl PlacedStream {
 
     /// The same for one who gets a message, and is told to ask again.
     pub(crate) fn may_get(&self, link: &Arc<dyn Link>, key: u64, now: Nanos) -> bool {
-        let may = self.may_hand_out(now);
-        if !may {
-            self.lease.gets.lock().push((link.clone(), key));
+        if self.may_hand_out(now) {
+            return true;
         }
-        may
+        self.lease.gets.lock().push((link.clone(), key));
+        // It may have been renewed, or have ended for good, in between.
+        if now < self.lease.until.load(Ordering::Acquire) || self.is_over() {
+            self.tell_gets();
+        }
+        false
     }
 
     /// Whether something waits to be proposed; with true, somebody waits for it.

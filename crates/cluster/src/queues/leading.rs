@@ -81,6 +81,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
             } else {
                 self.lose();
                 let leader = leader.map(member_of).filter(|member| *member != inner.member);
+                let leader = leader.map(|member| (member, term));
                 inner.shared.broker.follow_leader(inner.shared.number, leader, now);
                 if leads {
                     // Its queues lack something of what they proposed.

@@ -102,10 +102,10 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         self.0.placement.leader().1.map(member_of)
     }
 
-    /// Whether this member leads, with the queues' machines.
+    /// The term in which this member leads, with the queues' machines.
     #[must_use]
-    pub fn leads(&self) -> bool {
-        self.0.shared.stream.borrow().is_some()
+    pub fn leads(&self) -> Option<u64> {
+        self.0.shared.stream.borrow().as_ref().map(|stream| stream.term())
     }
 
     /// The members that vote.

@@ -219,7 +219,7 @@ impl State {
             return;
         };
         let mut words = self.words.now(broker);
-        words.leads = self.placements.get().map(|placements| placements.led());
+        words.led = self.placements.get().map(|placements| placements.led());
         let reached: Vec<MemberNumber> = {
             let seen = self.view.seen.lock();
             let topology = broker.registry.snapshot().topology.clone();

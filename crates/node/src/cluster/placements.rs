@@ -10,6 +10,7 @@ use leveret_cluster::queues::QueueReplica;
 use leveret_cluster::{NodeLog, Settings};
 use leveret_log::Nanos;
 use leveret_model::{MemberNumber, PlacementNumber, QueuePlacement};
+use leveret_peer::GossipLed;
 use tracing::error;
 
 use super::gossip::ToldByMember;
@@ -96,16 +97,23 @@ impl QueuePlacements {
     }
 
     /// The placements that this member leads.
-    pub(super) fn led(&self) -> Vec<u32> {
-        self.running().iter().filter(|(_, replica)| replica.leads()).map(|(number, _)| number.0).collect()
+    pub(super) fn led(&self) -> Vec<GossipLed> {
+        let led = |(number, replica): &(PlacementNumber, Replica)| {
+            Some(GossipLed { placement: number.0, term: replica.leads()? })
+        };
+        self.running().iter().filter_map(led).collect()
     }
 
     /// Follows the leaders of placements that this member has no replica of, as they say themselves.
     pub(super) fn follow_others(&self, told: &BTreeMap<MemberNumber, Arc<ToldByMember>>, now: Nanos) {
         let topology = self.broker.registry.snapshot().topology.clone();
         for made in topology.placements().filter(|placement| !placement.has(self.member)) {
-            let leads = |told: &ToldByMember| told.words.leads.iter().flatten().any(|number| *number == made.number.0);
-            let leader = told.iter().find(|(_, told)| leads(told)).map(|(member, _)| *member);
+            let led = |(member, told): (&MemberNumber, &Arc<ToldByMember>)| {
+                let led = told.words.led.iter().flatten().find(|led| led.placement == made.number.0)?;
+                Some((*member, led.term))
+            };
+            // One that lost it may not have said so yet.
+            let leader = told.iter().filter_map(led).max_by_key(|(_, term)| *term);
             self.broker.follow_leader(made.number, leader, now);
         }
     }

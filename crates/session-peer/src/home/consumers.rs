@@ -114,6 +114,12 @@ impl Consumers {
         self.by_key.remove(&self.keys.remove(&id)?)
     }
 
+    /// A consumer is gone from a queue that isn't here any more.
+    pub(super) fn forget(&mut self, queue: QueueId, id: ConsumerId) {
+        let _ = self.remove(id);
+        self.held.remove(&(queue, Some(id)));
+    }
+
     /// Messages that the consumer held and doesn't any more: those of these runs that it had.
     pub(super) fn settled(&mut self, queue: &QueueRef, consumer: Option<ConsumerId>, runs: &[Run]) -> Vec<Run> {
         let key = (queue.info().id, consumer);

@@ -28,7 +28,7 @@ use leveret_broker::turn_budget::{APPLY, CONSUMER, TurnBudget};
 use leveret_broker::wait_for::{WaitEnd, WaitFor};
 use leveret_log::Wait;
 use leveret_message::BatchPart;
-use leveret_model::{MemberNumber, QueueId};
+use leveret_model::{MemberNumber, PlacementNumber, QueueId};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, Deliveries, Departure, Flow, GetOutcome, Link, NoConsumer, QueueState, Run, Scan,
     Signal, Watermarks,
@@ -38,12 +38,15 @@ use tracing::warn;
 
 use self::committing::Committing;
 use self::consumers::{Consumers, Reading, TakenBuffers};
-use crate::calls::{decode_call, queue_of};
+use crate::calls::{decode_call, held_question, queue_of};
 use crate::frame::{DataFrameError, decode};
 use crate::replies::{encode_answer, encode_done, encode_signal};
 
 /// Bytes of output above which consumers wait.
 const OUTPUT_BYTES: usize = 256 << 10;
+
+/// Bytes behind a call that waits at which no more are read.
+const KEPT_BYTES: usize = 1 << 20;
 
 /// The id of no queue, in calls that concern several.
 const NO_QUEUE: QueueId = QueueId(0);
@@ -95,8 +98,14 @@ pub struct HomeSession {
     told_through: u64,
     /// A queue that this node's metadata doesn't know yet, and since when a call on it waits.
     behind: Option<(QueueId, Nanos)>,
-    /// The time at which it is looked for again; nothing is read before.
+    /// The time at which it is looked for again.
     next_look: Option<Nanos>,
+    /// What came behind that call.
+    kept: Vec<u8>,
+    /// Questions for what clients hold that were answered before their turn.
+    reported: BTreeSet<u64>,
+    /// Queues of which consumers, or what they hold, couldn't be taken over.
+    refused: BTreeSet<QueueId>,
     budget: TurnBudget,
     is_finished: bool,
     has_left: bool,
@@ -134,6 +143,9 @@ impl HomeSession {
             told_through: 0,
             behind: None,
             next_look: None,
+            kept: Vec::new(),
+            reported: BTreeSet::new(),
+            refused: BTreeSet::new(),
             budget: TurnBudget::new(broker.settings.turn_work_max),
             is_finished: false,
             has_left: false,
@@ -204,8 +216,7 @@ impl HomeSession {
     fn carry_out(&mut self, call: LaneCall, queue: Option<QueueRef>, now: Nanos) {
         let LaneCall { number, what, queue: id } = call;
         if let CallKind::Ask(number, HomeQuestion::Held(placement)) = what {
-            let held = self.broker.report_held(placement, self.member, now);
-            return encode_answer(self.output.buffer(), number, &HomeAnswer::Held(held), None);
+            return self.report_held(number, placement, now);
         }
         let Some(queue) = queue else { return self.refuse(number, id, what) };
         match what {
@@ -238,10 +249,6 @@ impl HomeSession {
                 let wait = if number.is_some() { Wait::Confirm } else { Wait::Lazy };
                 let ticket = queue.settle(Deliveries::of(consumer, &runs), how, wait, now);
                 self.number(number, ticket.map_or_else(WaitFor::default, WaitFor::from), None);
-            }
-            CallKind::Hold { consumer, runs } => {
-                let held = queue.take_over(self.member, &runs);
-                self.consumers.hold(&queue, consumer, held);
             }
             CallKind::Acknowledge(held) => {
                 queue.acknowledge(&self.consumers.all_settled(&queue, held), now);
@@ -304,6 +311,15 @@ impl HomeSession {
         let not_taken = is_publish.then_some(if is_elsewhere { NotTaken::Lost } else { NotTaken::Gone });
         self.number(number, WaitFor::default(), not_taken);
         if let CallKind::Ask(number, question) = what {
+            match &question {
+                HomeQuestion::Consume { .. } | HomeQuestion::Hold { .. } if is_elsewhere => _ = self.refused.insert(id),
+                // Of an earlier leadership.
+                HomeQuestion::Cancel(consumer, _) => self.consumers.forget(id, *consumer),
+                HomeQuestion::Leave { consumers, .. } => {
+                    consumers.iter().for_each(|consumer| self.consumers.forget(id, *consumer));
+                }
+                _ => {}
+            }
             let answer = match question {
                 HomeQuestion::Consume { .. } => HomeAnswer::Consumed(Err(NoConsumer::Gone)),
                 HomeQuestion::Cancel(..) | HomeQuestion::Leave { .. } => HomeAnswer::Left(None),
@@ -313,9 +329,10 @@ impl HomeSession {
                 HomeQuestion::Purge | HomeQuestion::DropSetAside { .. } => HomeAnswer::Removed(0),
                 HomeQuestion::Size(_) => HomeAnswer::Size(0, 0),
                 HomeQuestion::RunState => HomeAnswer::RunState(QueueState::Deleted),
-                HomeQuestion::KeepOffset(_) | HomeQuestion::ActivateGroup(_) | HomeQuestion::Committed => {
-                    HomeAnswer::Carried(false)
-                }
+                HomeQuestion::KeepOffset(_)
+                | HomeQuestion::ActivateGroup(_)
+                | HomeQuestion::Hold { .. }
+                | HomeQuestion::Committed(_) => HomeAnswer::Carried(false),
                 HomeQuestion::Held(_) => HomeAnswer::Held(HeldOfMember::new()),
                 HomeQuestion::KeptOffset(_) | HomeQuestion::Sequence(_) | HomeQuestion::Search { .. } => {
                     HomeAnswer::Found(None)
@@ -453,7 +470,18 @@ impl HomeSession {
                 self.answer(number, found, move |found| HomeAnswer::Found(found.map(offset)));
             }
             HomeQuestion::StreamEnds => self.answer(number, queue.ask(StreamEnds), HomeAnswer::StreamEnds),
-            HomeQuestion::Committed => self.answer_committed(number, queue),
+            HomeQuestion::Hold { consumer, runs } => {
+                let held = queue.take_over(self.member, &runs);
+                self.consumers.hold(queue, consumer, held);
+                self.answer(number, NowOrLater::Now(true), HomeAnswer::Carried);
+            }
+            HomeQuestion::Committed(term) => {
+                // What was said to another leadership, or by those who aren't known here, wasn't carried out.
+                match queue.led_in() == Some(term) && !self.refused.remove(&queue.info().id) {
+                    true => self.answer_committed(number, queue),
+                    false => self.answer(number, NowOrLater::Now(false), HomeAnswer::Carried),
+                }
+            }
             // It is no question of one queue.
             HomeQuestion::Held(_) => {}
             HomeQuestion::Delete(deletion) => {
@@ -534,6 +562,26 @@ impl HomeSession {
             outbox.send(Event::Queue(Signal::Answered(0)));
         };
         streams.when_over(all, Box::new(tell));
+    }
+
+    fn report_held(&mut self, number: u64, placement: PlacementNumber, now: Nanos) {
+        if !self.reported.remove(&number) {
+            let held = self.broker.report_held(placement, self.member, now);
+            encode_answer(self.output.buffer(), number, &HomeAnswer::Held(held), None);
+        }
+    }
+
+    /// Answers what can't wait behind calls that wait for a leader: two nodes may wait for each other's answers before they lead.
+    fn report_ahead(&mut self, now: Nanos) {
+        let (mut at, mut asked) = (0, Vec::new());
+        while let Ok(Some((kind, fields, length))) = decode(&self.kept[at..]) {
+            asked.extend(held_question(kind, fields).filter(|(number, _)| !self.reported.contains(number)));
+            at += length;
+        }
+        for (number, placement) in asked {
+            self.report_held(number, placement, now);
+            self.reported.insert(number);
+        }
     }
 
     fn get(&mut self, get: WaitingGet, now: Nanos) {
@@ -709,8 +757,9 @@ impl HomeSession {
     }
 }
 
-impl Session for HomeSession {
-    fn receive(&mut self, input: &[u8], now: Now) -> usize {
+impl HomeSession {
+    /// Carries out calls, up to one that has to wait. Returns the bytes of those before it.
+    fn carry_out_all(&mut self, input: &[u8], now: Now) -> usize {
         let mut used = 0;
         while !self.is_finished && self.committing.is_none() {
             let taken = match decode(&input[used..]) {
@@ -733,6 +782,32 @@ impl Session for HomeSession {
         used
     }
 
+    /// Goes on with the input that is kept since a call had to wait.
+    fn go_on(&mut self, now: Now) {
+        let mut kept = std::mem::take(&mut self.kept);
+        let used = self.carry_out_all(&kept, now);
+        kept.drain(..used);
+        self.kept = kept;
+        self.report_ahead(now.monotonic);
+    }
+}
+
+impl Session for HomeSession {
+    fn receive(&mut self, input: &[u8], now: Now) -> usize {
+        if self.kept.is_empty() {
+            let used = self.carry_out_all(input, now);
+            if self.behind.is_none() {
+                return used;
+            }
+            self.kept.extend_from_slice(&input[used..]);
+            self.report_ahead(now.monotonic);
+        } else {
+            self.kept.extend_from_slice(input);
+            self.go_on(now);
+        }
+        input.len()
+    }
+
     fn turn(&mut self, now: Now) {
         self.budget.renew();
         let waits = |(id, since): (QueueId, Nanos)| {
@@ -740,6 +815,9 @@ impl Session for HomeSession {
         };
         self.next_look = self.behind.filter(|behind| waits(*behind)).map(|_| now.monotonic + LOOK_NS);
         self.go_on_committing(now.monotonic);
+        if !self.kept.is_empty() && self.committing.is_none() && !self.is_finished {
+            self.go_on(now);
+        }
         self.budget.spend(APPLY);
         self.handle_events(now.monotonic);
         self.tell_done();
@@ -755,7 +833,7 @@ impl Session for HomeSession {
     }
 
     fn wants_read(&self) -> bool {
-        self.next_look.is_none() && self.committing.is_none()
+        self.committing.is_none() && (self.behind.is_none() || self.kept.len() < KEPT_BYTES)
     }
 
     fn next_deadline(&self) -> Option<Nanos> {
