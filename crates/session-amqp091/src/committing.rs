@@ -78,7 +78,7 @@ impl Session {
     /// Whether the channel isn't being closed, from our side or by a broken socket.
     fn is_serving(&self, number: u16) -> bool {
         let is_open = self.channels.get(&number).is_some_and(|channel| !channel.is_closing());
-        is_open && self.phase == Phase::Running && !self.client.gone
+        is_open && self.phase == Phase::Running && !self.client.is_gone()
     }
 
     /// Ends a commit that was carried out.

@@ -211,8 +211,8 @@ impl Steps for Session {
         let has_content = self.contents.is_ready() && self.client.output.len() < TURN_BYTES_MAX;
         has_content
             || self.takes_answers()
-            || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
-            || (!(self.client.starved.is_empty() && self.replies.is_empty())
+            || (self.delivers() && !(self.client.turns.are_over() && self.waking.is_empty()))
+            || ((self.client.turns.any_starved() || !self.replies.is_empty())
                 && self.client.output.is_empty()
                 && self.contents.behind_bytes() < TURN_BYTES_MAX)
     }
@@ -275,7 +275,7 @@ impl Steps for Session {
     fn begin_turn(&mut self, now: Now) {
         if !self.wants_read() && !self.client.output.is_full() {
             // Heartbeats that aren't read don't count as missed, unless it is the client that doesn't read.
-            self.client.last_input = now.monotonic;
+            self.client.silence.heard(now);
         }
     }
 
@@ -289,7 +289,7 @@ impl Steps for Session {
             return;
         }
         match signal {
-            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Scheduled(key) => self.client.turns.schedule(key),
             Signal::Cancelled(key) => self.cancelled(key, now.monotonic),
             Signal::Loaded(key) => self.questions.loaded(key),
             Signal::Answered(key) => self.questions.answered(key),
@@ -369,7 +369,7 @@ impl Steps for Session {
         let (awaited, wants_room) = match &self.held {
             // If there is no position yet, the connection is notified when a move of dead letters gets one.
             InputHold::Durable { wait, .. } => (wait.next_awaited(&|stream| streams.reached(stream)), false),
-            InputHold::No => (None, self.client.waits_for_log),
+            InputHold::No => (None, self.client.waits_for_log()),
             InputHold::Publishes { reason } if reason.is_for_room() => (None, true),
             _ => (None, false),
         };

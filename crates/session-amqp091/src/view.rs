@@ -35,7 +35,7 @@ impl Session {
     /// The negotiated interval of heartbeats in seconds; 0 is off.
     pub(super) fn heartbeat_s(&self) -> u64 {
         // Two missed ones end the connection (specification 4.2.7).
-        self.client.input_every / (2 * SECOND)
+        self.client.silence.input_every() / (2 * SECOND)
     }
 
     fn describe_channel(&self, number: u16, channel: &Channel) -> ChannelView {

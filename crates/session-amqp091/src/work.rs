@@ -4,7 +4,6 @@
 //! it half done. The answer is sent when all of it is done.
 
 use leveret_amqp091::{Method, encode_method, method::basic};
-use leveret_model::QueueId;
 
 use super::by_queue::{ByQueue, OfQueue};
 use super::channel::Channel;
@@ -56,7 +55,7 @@ impl Session {
                 Unfinished::Channel(EndingChannel { gone_at, answer, .. })
                 | Unfinished::Connection(EndingConnection { gone_at, answer, .. }) => (gone_at, answer),
             };
-            if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.client.gone) {
+            if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.client.is_gone()) {
                 let number = answer.ends().unwrap_or(0);
                 self.answer_when_gone(number, gone_at, answer);
             }
@@ -167,10 +166,9 @@ impl Session {
             self.confirming.clear();
             self.requeue_unsent(None, now);
             self.contents.clear();
-            self.client.scheduled.clear();
+            self.client.turns.clear();
             self.replies.drop_waiting();
-            self.client.starved.clear();
-            let exclusive_queues = self.client.has_exclusive_queues.then_some(QueueId(0));
+            let exclusive_queues = self.client.first_exclusive_queue();
             let channels = std::mem::take(&mut self.channels).into_iter();
             ending.left = Some(Remains { channel: None, channels, exclusive_queues });
         }

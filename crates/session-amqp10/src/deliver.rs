@@ -71,7 +71,7 @@ impl Connection {
     fn serve_scheduled(&mut self, now: Now) {
         while let Some(key) = self.client.next_scheduled() {
             if self.serve(key, now) == TurnEnd::More {
-                self.client.scheduled.push_back(key);
+                self.client.turns.schedule(key);
             }
         }
     }

@@ -114,8 +114,7 @@ impl Connection {
     /// Begins with the exclusive queues, after the last session.
     fn begin_end_of_queues(&mut self, now: Now) {
         self.endings.drop_sessions();
-        self.client.scheduled.clear();
-        self.client.starved.clear();
+        self.client.turns.clear();
         self.answers = Default::default();
         self.end_requests(now);
         self.endings.leaving = Leaving::Queues { next: QueueId(0) };
@@ -142,7 +141,7 @@ impl Connection {
             && !self.client.budget.is_spent()
             && self.leave(now)
             && let Some(failure) = self.endings.take_close()
-            && !self.client.gone
+            && !self.client.is_gone()
         {
             self.close_with(&failure, now);
         }

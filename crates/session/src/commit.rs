@@ -167,16 +167,16 @@ impl Commit {
             let work = *self.work.get_or_insert_with(|| self.transaction.work());
             let is_short = work <= client.budget.share();
             // The log had room when the client requested the commit. Others may have used it while this one was in line.
-            client.waits_for_room = if is_short || client.gone { None } else { self.full_stream() };
-            if client.waits_for_room.is_some() {
+            client.wait_for_room(if is_short || client.is_gone() { None } else { self.full_stream() });
+            if client.waits_for_room() {
                 return None;
             }
             if !is_short {
-                self.slot = client.group_slot.take();
+                self.slot = client.take_group_slot();
             }
             // While another commit has the slot, this one waits. If its connection has ended, it is done at once: nothing may
             // have to wait then.
-            if !is_short && self.slot.is_none() && !client.gone {
+            if !is_short && self.slot.is_none() && !client.is_gone() {
                 return None;
             }
             self.publishes = std::mem::take(&mut self.transaction.publishes).into_iter();
