@@ -8,7 +8,6 @@ use super::error::{ProtocolError, Result};
 use super::held::InputHold;
 use super::run::{Arriving, BodyRef};
 use super::session::{Phase, Session};
-use super::unfinished::Unfinished;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
@@ -179,7 +178,7 @@ impl Steps for Session {
     }
 
     fn is_leaving(&self) -> bool {
-        self.unfinished.iter().any(|unfinished| matches!(unfinished, Unfinished::Connection(_)))
+        self.unfinished.ends_connection()
     }
 
     fn is_over(&self) -> bool {
@@ -200,7 +199,7 @@ impl Steps for Session {
 
     /// During an alarm at least the next frame is read, and blocked if it publishes: only then is the client notified.
     fn has_to_be_told(&self) -> bool {
-        self.alarm && !self.told_blocked
+        self.alarm.has_to_be_told()
     }
 
     fn has_full_output(&self) -> bool {
@@ -219,7 +218,7 @@ impl Steps for Session {
 
     fn begin_read(&mut self) {
         // The outbox may have earlier events; an alarm takes effect from the next read on.
-        self.alarm = self.client.broker.alarms.publishing_blocked();
+        self.alarm.note(self.client.broker.alarms.publishing_blocked());
     }
 
     fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {

@@ -28,7 +28,7 @@ impl Session {
             client_properties: if inquiry.is_brief() { Arguments::default() } else { properties() },
             pending_frames: self.replies.len(),
             channels,
-            ..self.client.view(self.alarm, now)
+            ..self.client.view(self.alarm.is_raised(), now)
         }
     }
 

@@ -270,7 +270,7 @@ impl Steps for Connection {
     }
 
     fn is_leaving(&self) -> bool {
-        self.endings.leaving.is_under_way()
+        self.endings.leaving().is_under_way()
     }
 
     fn is_over(&self) -> bool {

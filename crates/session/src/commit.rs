@@ -140,7 +140,7 @@ impl Commit {
     /// The stopped queue.
     pub fn check(&mut self, budget: &mut TurnBudget) -> Option<Result<(), QueueRef>> {
         let (publish, next) = &mut self.checked;
-        while let Some(publishing) = self.transaction.publishes.get(*publish) {
+        while let Some(publishing) = self.transaction.publishing(*publish) {
             while let Some(queue) = publishing.queues.get(*next) {
                 if budget.is_spent() {
                     return None;
@@ -179,8 +179,8 @@ impl Commit {
             if !is_short && self.slot.is_none() && !client.is_gone() {
                 return None;
             }
-            self.publishes = std::mem::take(&mut self.transaction.publishes).into_iter();
-            self.settles = std::mem::take(&mut self.transaction.settles).into_iter();
+            let (publishes, settles) = self.transaction.take_steps();
+            (self.publishes, self.settles) = (publishes.into_iter(), settles.into_iter());
             self.state = State::Open;
         }
         if self.state == State::Open {

@@ -50,7 +50,7 @@ impl Silence {
         self.input_every
     }
 
-    /// What the client owes next is due at this time: the end of the handshake, or the answer to our close. Nothing is due without.
+    /// The end of the handshake, the answer to our close, or whatever else the client owes, is due at this time; nothing is due without one.
     pub fn expect_by(&mut self, deadline: Option<Nanos>) {
         self.deadline = deadline;
     }
