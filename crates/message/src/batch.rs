@@ -64,7 +64,7 @@ pub struct Batch {
     /// Index of the entry and body, ascending.
     large: Vec<(u32, Large)>,
     body_bytes: u64,
-    /// What some of its messages have.
+    /// The traits of its messages: those that at least one has.
     traits: HeadTraits,
     /// Length of the chunk that these messages are, 0 if they aren't one.
     chunk_bytes: u32,

@@ -225,7 +225,7 @@ pub fn times(bytes: &[u8]) -> (u64, u64) {
     (u48_at(bytes, 6), u48_at(bytes, 12))
 }
 
-/// What some stored messages have of what few have: looked at once for each, where it is stored.
+/// The traits that few stored messages have, and that some of these have: each head is looked at once for all of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct HeadTraits {
     /// The flags of all heads.
