@@ -261,7 +261,7 @@ impl Api {
         self.inner.node.broker()
     }
 
-    pub(crate) fn topology(&self) -> Topology {
+    pub(crate) fn topology(&self) -> Arc<Topology> {
         self.broker().registry.snapshot().topology.clone()
     }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use axum::Json;
 use axum::body::Bytes;
@@ -79,7 +80,7 @@ impl Call {
     }
 
     /// The objects.
-    pub(crate) fn topology(&self) -> Topology {
+    pub(crate) fn topology(&self) -> Arc<Topology> {
         self.api.topology()
     }
 

@@ -27,7 +27,7 @@ pub(crate) async fn always(_: Call) -> HandlerResult {
     ok()
 }
 
-/// Whether the node is all that the operator wants: as many nodes as the configuration says, of which there is one.
+/// Whether the cluster has as many nodes as the configuration asks for.
 pub(crate) async fn cluster_size(call: Call) -> HandlerResult {
     let (wanted, size) = (call.api.target_cluster_size(), call.api.cluster_size());
     match wanted {
@@ -45,8 +45,8 @@ pub(crate) async fn cluster_size(call: Call) -> HandlerResult {
 pub fn missing_nodes(wanted: u32) -> String {
     format!(
         "target cluster size has not been reached: cluster_formation.target_cluster_size_hint asks for {wanted} nodes, and \
-         nodes can't form a cluster yet. The node serves no clients, since it would be a broker of its own beside the \
-         others; set the hint, or the number of replicas, to 1"
+         this one isn't a member of a cluster. It serves no clients, since it would be a broker of its own beside the others; \
+         name them (cluster_formation.peer_discovery_backend), or set the hint, or the number of replicas, to 1"
     )
 }
 

@@ -8,9 +8,8 @@ use thiserror::Error;
 
 use crate::annotations::{
     X_ACQUIRED_COUNT, X_DELAY, X_DELIVERY_COUNT, X_EXCHANGE, X_OPT_DEFERRAL_TOKEN, X_OPT_DELIVERY_TIME, X_ROUTING_KEY,
-    X_STREAM_SKIPPED,
+    X_STREAM_SKIPPED, is_death_annotation,
 };
-use crate::deliver::is_death_annotation;
 use crate::delivery_time;
 
 /// Most bytes that one outcome may add, keys and values encoded.

@@ -12,6 +12,23 @@ pub const X_BASIC_TYPE: &str = "x-basic-type";
 pub const X_OPT_DEATHS: &str = "x-opt-deaths";
 /// The deaths of a message, in AMQP 0-9-1.
 pub const X_DEATH: &str = "x-death";
+/// The reason of a message's first death, in AMQP 0-9-1.
+pub(crate) const FIRST_DEATH_REASON: &str = "x-first-death-reason";
+pub(crate) const FIRST_DEATH_QUEUE: &str = "x-first-death-queue";
+pub(crate) const FIRST_DEATH_EXCHANGE: &str = "x-first-death-exchange";
+/// The reason of its last death.
+pub(crate) const LAST_DEATH_REASON: &str = "x-last-death-reason";
+pub(crate) const LAST_DEATH_QUEUE: &str = "x-last-death-queue";
+pub(crate) const LAST_DEATH_EXCHANGE: &str = "x-last-death-exchange";
+/// The headers about the first and last death.
+pub(crate) const DEATH_SUMMARY: [&str; 6] = [
+    FIRST_DEATH_REASON,
+    FIRST_DEATH_QUEUE,
+    FIRST_DEATH_EXCHANGE,
+    LAST_DEATH_REASON,
+    LAST_DEATH_QUEUE,
+    LAST_DEATH_EXCHANGE,
+];
 /// The time at which the message was received, in AMQP 1.0.
 pub const X_OPT_RECEIVED_TIME: &str = "x-opt-rabbitmq-received-time";
 /// The time at which the message was received, in AMQP 0-9-1.
@@ -35,6 +52,17 @@ pub const X_STREAM_SKIPPED: &str = "x-stream-skipped";
 pub const X_STREAM_OFFSET: &str = "x-stream-offset";
 /// The node that received the message, in both protocols.
 pub const X_ROUTED_BY: &str = "x-routed-by";
+
+/// Whether a header or annotation of this name is part of the history of deaths. The broker's value then replaces the
+/// publisher's.
+pub(crate) fn is_of_deaths(name: &str) -> bool {
+    name == X_OPT_DEATHS || DEATH_SUMMARY.contains(&name)
+}
+
+/// Whether only a broker's history of deaths sets an annotation of this name.
+pub(crate) fn is_death_annotation(name: &str) -> bool {
+    name == X_DEATH || is_of_deaths(name)
+}
 
 /// Descriptor of the section in its shortest form, which all clients use.
 const DESCRIPTOR: [u8; 3] = [0x00, 0x53, 0x72];

@@ -15,8 +15,8 @@ use crate::overlay::{
     ComparedBy, added_entry, compared_by_entry, entries_uncompared, entries_without_added, entries_without_failures,
 };
 use crate::stored::{
-    StoredError, StoredMessage, delivery_ms, encode_head, encode_head_with, failures, has_delivery_time, has_failures,
-    lengths, mark_compared, priority, receive_at, set_body_length, times,
+    HeadTraits, StoredError, StoredMessage, delivery_ms, encode_head, encode_head_with, failures, lengths,
+    mark_compared, priority, receive_at, set_body_length, times,
 };
 
 /// Bodies below this many bytes are copied into the batch.
@@ -64,14 +64,8 @@ pub struct Batch {
     /// Index of the entry and body, ascending.
     large: Vec<(u32, Large)>,
     body_bytes: u64,
-    /// Whether some message has a time to live of its own.
-    any_expiry: bool,
-    /// Whether some message has a priority.
-    any_priority: bool,
-    /// Whether some message has a time before which it isn't to be delivered.
-    any_delivery_time: bool,
-    /// Whether the delivery of some message failed in a quorum queue in which it died.
-    any_failures: bool,
+    /// The traits of its messages: those that at least one has.
+    traits: HeadTraits,
     /// Length of the chunk that these messages are, 0 if they aren't one.
     chunk_bytes: u32,
     /// The Bloom filter of that chunk, empty without one.
@@ -202,38 +196,41 @@ impl Batch {
     }
 
     /// Whether some message expires by its own time to live.
+    #[inline]
     pub fn any_expiry(&self) -> bool {
-        self.any_expiry
+        self.traits.any_expiry()
     }
 
     /// The publisher's priority of the message at `index`, if it has one.
     #[inline]
     pub fn priority(&self, index: usize) -> Option<u8> {
-        if self.any_priority { priority(&self.bytes[self.entries[index].offset as usize..]) } else { None }
+        if self.any_priority() { priority(&self.bytes[self.entries[index].offset as usize..]) } else { None }
     }
 
     /// Whether some message has a priority.
+    #[inline]
     pub fn any_priority(&self) -> bool {
-        self.any_priority
+        self.traits.any_priority()
     }
 
     /// The time before which the message at `index` isn't to be delivered, in milliseconds since the Unix epoch; none if it was over
     /// when the message was received.
     #[inline]
     pub fn delivery_ms(&self, index: usize) -> Option<u64> {
-        let entry = self.entries.get(index).filter(|_| self.any_delivery_time)?;
+        let entry = self.entries.get(index).filter(|_| self.any_delivery_time())?;
         delivery_ms(&self.bytes[entry.offset as usize..])
     }
 
     /// Whether some message has such a time.
+    #[inline]
     pub fn any_delivery_time(&self) -> bool {
-        self.any_delivery_time
+        self.traits.any_delivery_time()
     }
 
     /// How often the delivery of the message at `index` failed in the quorum queues in which it died.
     #[inline]
     pub fn failures(&self, index: usize) -> u32 {
-        let entry = self.entries.get(index).filter(|_| self.any_failures);
+        let entry = self.entries.get(index).filter(|_| self.any_failures());
         entry.map_or(0, |entry| failures(&self.bytes[entry.offset as usize..]))
     }
 
@@ -243,8 +240,9 @@ impl Batch {
     }
 
     /// Whether that happened to some message.
+    #[inline]
     pub fn any_failures(&self) -> bool {
-        self.any_failures
+        self.traits.any_failures()
     }
 
     /// Whether some body was too large to be copied.
@@ -555,11 +553,7 @@ impl BatchBuilder {
             body_length: body_length as u32,
         });
         self.batch.body_bytes += body_length as u64;
-        let stored = &self.batch.bytes[offset..];
-        self.batch.any_expiry |= times(stored).1 != 0;
-        self.batch.any_priority |= priority(stored).is_some();
-        self.batch.any_delivery_time |= has_delivery_time(stored);
-        self.batch.any_failures |= has_failures(stored);
+        self.batch.traits.add(&self.batch.bytes[offset..]);
     }
 
     /// Number of messages so far.

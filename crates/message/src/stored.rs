@@ -225,6 +225,48 @@ pub fn times(bytes: &[u8]) -> (u64, u64) {
     (u48_at(bytes, 6), u48_at(bytes, 12))
 }
 
+/// The traits that few stored messages have, and that some of these have: each head is looked at once for all of them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct HeadTraits {
+    /// The flags of all heads.
+    flags: u8,
+    any_expiry: bool,
+}
+
+impl HeadTraits {
+    /// Takes in a stored message. Its lengths were checked.
+    #[inline]
+    pub(crate) fn add(&mut self, bytes: &[u8]) {
+        let head = bytes.first_chunk::<FIXED_HEAD>().expect("it has a head");
+        self.flags |= head[2];
+        self.any_expiry |= head[12..18] != [0; 6];
+    }
+
+    /// Whether some message has a time to live of its own.
+    #[inline]
+    pub(crate) fn any_expiry(self) -> bool {
+        self.any_expiry
+    }
+
+    /// Whether some message has a priority.
+    #[inline]
+    pub(crate) fn any_priority(self) -> bool {
+        self.flags & FLAG_PRIORITY != 0
+    }
+
+    /// Whether some message has a time before which it isn't to be delivered.
+    #[inline]
+    pub(crate) fn any_delivery_time(self) -> bool {
+        self.flags & FLAG_DELIVERY_TIME != 0
+    }
+
+    /// Whether the delivery of some message failed in a quorum queue in which it died.
+    #[inline]
+    pub(crate) fn any_failures(self) -> bool {
+        self.flags & FLAG_FAILURES != 0
+    }
+}
+
 /// The publisher's priority of a stored message, if it has one. Its lengths were checked.
 pub fn priority(bytes: &[u8]) -> Option<u8> {
     (bytes[2] & FLAG_PRIORITY != 0).then_some(bytes[3])

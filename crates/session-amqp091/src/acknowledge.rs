@@ -36,7 +36,7 @@ impl Session {
         };
         self.settled(channel, settled, settlement, now);
         if let Some(up_to) = up_to {
-            self.unfinished.push_back(Unfinished::Settling(Settling { channel, up_to, settlement, recover_ok: false }));
+            self.unfinished.add(Unfinished::Settling(Settling { channel, up_to, settlement, recover_ok: false }));
         }
         Ok(())
     }

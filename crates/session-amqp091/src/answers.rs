@@ -67,9 +67,7 @@ impl Session {
 
     pub(crate) fn note_confirming(&mut self, number: u16) {
         let Some(channel) = self.channels.get_mut(&number) else { return };
-        if channel.begin_confirming() {
-            self.confirming.push(number);
-        }
+        self.confirming.note(number, channel);
     }
 
     pub(crate) fn close_ok(&mut self) {

@@ -15,7 +15,7 @@ const BASIC_PUBLISH: [u8; 4] = [0, 60, 0, 40];
 impl Session {
     /// Whether this frame is part of a publish that an alarm blocks.
     pub(crate) fn is_held_by_alarm(&self, frame: &Frame<'_>) -> bool {
-        self.alarm
+        self.alarm.is_raised()
             && self.phase == Phase::Running
             && match frame.kind {
                 FrameKind::Method => frame.payload.starts_with(&BASIC_PUBLISH),
@@ -33,8 +33,8 @@ impl Session {
 
     /// Handles the begin or end of an alarm, which blocks publishing on the whole node.
     pub(crate) fn note_alarm(&mut self) {
-        self.alarm = self.client.broker.alarms.publishing_blocked();
-        if self.alarm {
+        self.alarm.note(self.client.broker.alarms.publishing_blocked());
+        if self.alarm.is_raised() {
             // The log may have blocked publishes before the alarm came, since the disk is full.
             if let InputHold::Publishes { .. } = self.held {
                 self.tell_blocked();
@@ -44,7 +44,7 @@ impl Session {
         if let InputHold::Publishes { reason: WaitReason::Alarm } = self.held {
             self.end_hold();
         }
-        if std::mem::take(&mut self.told_blocked) && self.phase == Phase::Running {
+        if self.alarm.tell_end() && self.phase == Phase::Running {
             encode_method(self.client.output.buffer(), 0, &Method::ConnectionUnblocked(connection::Unblocked {}));
         }
     }

@@ -68,7 +68,7 @@ impl Session {
         encode_method(self.client.output.buffer(), 0, &Method::ConnectionClose(close));
         self.phase = Phase::Closing;
         self.end_hold();
-        self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
+        self.client.silence.expect_by(Some(now.monotonic + CLOSE_TIMEOUT));
     }
 
     /// Drops the pending answer on a channel that the broker closes: earlier requests of the client aren't answered any

@@ -1,7 +1,5 @@
 //! A commit that is carried out in parts.
 
-use std::vec::IntoIter;
-
 use leveret_amqp091::Method;
 use leveret_amqp091::method::tx;
 
@@ -9,9 +7,7 @@ use super::error::{ProtocolError, precondition};
 use super::held::Answer;
 use super::session::{Phase, Session};
 use super::tx::Committing;
-use super::unsettled::{Delivery, Settled, by_source};
 use leveret_broker::queue_handle::QueueRef;
-use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::DELIVERY;
 use leveret_session::commit::{Committed, PartialReason};
@@ -22,47 +18,34 @@ const ADDED: u32 = 2;
 impl Session {
     /// Continues a commit, as far as the turn allows. True if nothing is left.
     pub(super) fn commit_part(&mut self, committing: &mut Committing, now: Now) -> bool {
-        let Committing { channel: number, commit, is_checked, settled, .. } = committing;
-        let number = *number;
-        if !*is_checked {
-            match commit.check(&mut self.client.budget) {
-                None => return false,
-                Some(Err(queue)) => {
-                    self.refuse_commit(number, &queue, std::mem::take(settled), now);
-                    return true;
-                }
-                Some(Ok(())) => *is_checked = true,
+        let number = committing.channel();
+        match committing.check(&mut self.client.budget) {
+            None => return false,
+            Some(Err(queue)) => {
+                self.refuse_commit(committing, &queue, now);
+                return true;
             }
+            Some(Ok(())) => {}
         }
-        while let Some((settlement, deliveries)) = settled.as_slice().first() {
+        while !committing.has_all_settlements() {
             if self.client.budget.is_spent() {
                 return false;
             }
             // A channel ends after its commit.
             let Some(channel) = self.channels.get_mut(&number) else { return true };
-            for Settled { source, runs } in by_source(deliveries) {
-                let source = channel.unsettled().source(source);
-                commit.settle(&source.queue, source.consumer, runs, *settlement);
-            }
-            channel.unsettled_mut().have_left(deliveries);
-            self.client.budget.spend(ADDED + deliveries.len() as u32 * DELIVERY);
-            settled.next();
+            let count = committing.settle_next(channel.unsettled_mut()).unwrap_or(0);
+            self.client.budget.spend(ADDED + count as u32 * DELIVERY);
         }
-        let Some(committed) = commit.part(&mut self.client, now) else { return false };
+        let Some(committed) = committing.part(&mut self.client, now) else { return false };
         self.committed(committing, committed, now);
         true
     }
 
     /// Refuses a commit, of which nothing was carried out, because of a stopped queue.
-    fn refuse_commit(
-        &mut self,
-        number: u16,
-        queue: &QueueRef,
-        settled: IntoIter<(Settlement, Vec<Delivery>)>,
-        now: Now,
-    ) {
+    fn refuse_commit(&mut self, committing: &mut Committing, queue: &QueueRef, now: Now) {
+        let number = committing.channel();
         if let Some(channel) = self.channels.get_mut(&number) {
-            channel.unsettled_mut().transaction_dropped(settled.flat_map(|(_, deliveries)| deliveries));
+            channel.unsettled_mut().transaction_dropped(committing.take_deliveries());
             channel.unsettled_mut().watch_restored(number, &mut self.client.looks);
         }
         if self.is_serving(number) {
@@ -78,15 +61,13 @@ impl Session {
     /// Whether the channel isn't being closed, from our side or by a broken socket.
     fn is_serving(&self, number: u16) -> bool {
         let is_open = self.channels.get(&number).is_some_and(|channel| !channel.is_closing());
-        is_open && self.phase == Phase::Running && !self.client.gone
+        is_open && self.phase == Phase::Running && !self.client.is_gone()
     }
 
     /// Ends a commit that was carried out.
-    fn committed(&mut self, committing: &mut Committing, committed: Committed, now: Now) {
-        let number = committing.channel;
-        for (target, batch) in &committing.replies {
-            target.send(batch);
-        }
+    fn committed(&mut self, committing: &Committing, committed: Committed, now: Now) {
+        let number = committing.channel();
+        committing.send_replies();
         if !self.is_serving(number) {
             return;
         }
@@ -94,8 +75,8 @@ impl Session {
             channel.unsettled_mut().transaction_committed();
         }
         self.settled_some(number, now);
-        for unrouted in &committing.returns {
-            self.return_message(number, &unrouted.returned());
+        for returned in committing.returned() {
+            self.return_message(number, &returned);
         }
         if let Some(reason) = committed.refused {
             return self.commit_is_partial(number, reason, now);

@@ -15,7 +15,7 @@ impl Session {
             // Nothing may follow the broker's `connection.close`.
             return;
         }
-        if self.late_returns.is_some() {
+        if !self.late_returns.is_empty() {
             // Before their confirms.
             self.return_late();
         }
@@ -30,8 +30,7 @@ impl Session {
         };
         let (channels, output, counters) = (&mut self.channels, &mut self.client.output, &self.client.counters);
         let (contents, pace) = (&mut self.contents, &mut self.client.pace);
-        self.confirming.retain(|number| {
-            let Some(channel) = channels.get_mut(number) else { return false };
+        self.confirming.retain(channels, |number, channel| {
             let Some(confirms) = channel.confirming() else { return false };
             let before = confirms.unanswered();
             while let Some(confirm) = confirms.next(&reached, now.monotonic) {
@@ -41,7 +40,7 @@ impl Session {
                 } else {
                     Method::BasicNack(basic::Nack { delivery_tag, multiple, requeue: false })
                 };
-                encode_method(contents.out(output, *number), *number, &method);
+                encode_method(contents.out(output, number), number, &method);
             }
             if let Some(at) = confirms.next_paced(now.monotonic) {
                 pace.wake_at(at);

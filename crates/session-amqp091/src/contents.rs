@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use leveret_queue::Taken;
 
-use leveret_broker::bodies::BodyReader;
+use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::output::Output;
 use leveret_broker::queue_handle::QueueRef;
 
@@ -22,16 +22,16 @@ pub(crate) enum Lead {
 
 /// One message whose body is in a file.
 pub(crate) struct Content {
-    pub(super) channel: u16,
+    channel: u16,
     /// Method, tag and message; none once they were sent.
-    pub(super) lead: Option<(Lead, u64, Taken)>,
-    pub(super) queue: QueueRef,
+    lead: Option<(Lead, u64, Taken)>,
+    queue: QueueRef,
     /// The reader of the body, from when the content is the first of its connection.
-    pub(super) reader: Option<BodyReader>,
+    reader: Option<BodyReader>,
     /// Frames of its channel that are sent after it.
-    pub(super) behind: Vec<u8>,
+    behind: Vec<u8>,
     /// Consumers that continue after it.
-    pub(super) parked: Vec<u64>,
+    parked: Vec<u64>,
 }
 
 /// The large contents of one connection, sent one after the other.
@@ -124,6 +124,59 @@ impl Contents {
 }
 
 impl Content {
+    /// The channel that it is sent on.
+    pub(super) fn channel(&self) -> u16 {
+        self.channel
+    }
+
+    /// The queue that its message is in.
+    pub(super) fn queue(&self) -> &QueueRef {
+        &self.queue
+    }
+
+    /// Takes out method, tag and message, which are sent now. None once they were sent.
+    pub(super) fn take_lead(&mut self) -> Option<(Lead, u64, Taken)> {
+        self.lead.take()
+    }
+
+    /// Method, tag and message weren't sent.
+    pub(super) fn put_lead_back(&mut self, lead: (Lead, u64, Taken)) {
+        self.lead = Some(lead);
+    }
+
+    /// Whether something of it was sent.
+    pub(super) fn is_begun(&self) -> bool {
+        self.lead.is_none()
+    }
+
+    /// Whether it answers a get, and nothing of it was sent.
+    pub(super) fn is_unsent_get(&self) -> bool {
+        matches!(self.lead, Some((Lead::GetOk { .. }, ..)))
+    }
+
+    /// The reader of its body, which is begun by `read` if there is none.
+    pub(super) fn reader(&mut self, read: impl FnOnce(&QueueRef) -> BodyReader) -> &mut BodyReader {
+        self.reader.get_or_insert_with(|| read(&self.queue))
+    }
+
+    /// The reader of a body that is sent in pieces.
+    pub(super) fn pieces(&mut self) -> Option<&mut Pieces> {
+        match &mut self.reader {
+            Some(BodyReader::Pieces(pieces)) => Some(pieces),
+            Some(BodyReader::Whole(_)) | None => None,
+        }
+    }
+
+    /// Frames of its channel that are sent after it.
+    pub(super) fn behind(&self) -> &[u8] {
+        &self.behind
+    }
+
+    /// The keys of consumers that continue after it.
+    pub(super) fn parked(&self) -> &[u64] {
+        &self.parked
+    }
+
     fn is_ready(&self) -> bool {
         match &self.reader {
             None => true,

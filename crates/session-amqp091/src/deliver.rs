@@ -20,7 +20,7 @@ impl Session {
     pub(crate) fn serve_consumers(&mut self, now: Now) {
         if self.contents.are_under_way() {
             // A large body and small messages of other channels share the room in the socket.
-            let most = if self.client.scheduled.is_empty() { TURN_BYTES_MAX } else { TURN_BYTES_MAX / 2 };
+            let most = if self.client.turns.are_over() { TURN_BYTES_MAX } else { TURN_BYTES_MAX / 2 };
             self.send_contents(most, now);
         }
         self.deliver_scheduled(now);
@@ -30,7 +30,7 @@ impl Session {
     }
 
     fn deliver_scheduled(&mut self, now: Now) {
-        if self.client.scheduled.is_empty() && self.client.starved.is_empty() {
+        if self.client.turns.are_over() && !self.client.turns.any_starved() {
             return;
         }
         let consumers = &self.consumers;
@@ -44,7 +44,7 @@ impl Session {
         }
         while let Some(key) = self.client.next_scheduled() {
             if self.serve(key, now) == TurnEnd::More {
-                self.client.scheduled.push_back(key);
+                self.client.turns.schedule(key);
             }
         }
     }

@@ -105,11 +105,9 @@ impl Session {
             )));
         }
         self.negotiated.set_frame_max(if tune.frame_max == 0 { settings.frame_max } else { tune.frame_max });
-        self.client.channel_max = if tune.channel_max == 0 { channel_max } else { tune.channel_max };
-        self.client.input_every = 2 * u64::from(tune.heartbeat) * SECOND;
-        self.client.output_every = u64::from(tune.heartbeat) * SECOND / 2;
-        self.client.last_input = now.monotonic;
-        self.client.last_output = now.monotonic;
+        self.client.agree_on_channels(if tune.channel_max == 0 { channel_max } else { tune.channel_max });
+        let heartbeat = u64::from(tune.heartbeat) * SECOND;
+        self.client.silence.agree(2 * heartbeat, heartbeat / 2, now);
         self.phase = Phase::Open;
         Ok(())
     }

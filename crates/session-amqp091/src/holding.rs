@@ -33,8 +33,7 @@ impl Session {
 
     /// Notifies the client, once, that an alarm is raised.
     pub(crate) fn tell_blocked(&mut self) {
-        if self.negotiated.knows_blocked() && !self.told_blocked {
-            self.told_blocked = true;
+        if self.negotiated.knows_blocked() && self.alarm.tell() {
             let reason = self.client.broker.alarms.reason();
             let blocked = connection::Blocked { reason: ShortStr::truncated(&reason) };
             encode_method(self.client.output.buffer(), 0, &Method::ConnectionBlocked(blocked));

@@ -61,10 +61,15 @@ impl Session {
     /// # Errors
     /// The reason why its body can't be read.
     fn send_content(&mut self, content: &mut Content, most: usize, now: Now) -> Result<bool, Failure> {
-        if content.lead.is_some() && !self.begin(content, now)? {
-            return Ok(false);
+        if let Some(lead) = content.take_lead() {
+            let begun = self.begin(content, &lead, now);
+            if !matches!(begun, Ok(true)) {
+                content.put_lead_back(lead);
+                return begun;
+            }
         }
-        let Some(BodyReader::Pieces(pieces)) = &mut content.reader else { return Ok(true) };
+        let channel = content.channel();
+        let Some(pieces) = content.pieces() else { return Ok(true) };
         loop {
             pieces.look();
             if let Some(reason) = pieces.failure() {
@@ -79,25 +84,24 @@ impl Session {
             }
             let room = (most - used).max(PAYLOAD_MIN).min(self.negotiated.frame_max() as usize - FRAME_OVERHEAD);
             let count = available.min(room);
-            encode_body_with(self.client.output.buffer(), content.channel, |out| pieces.append(count, out));
+            encode_body_with(self.client.output.buffer(), channel, |out| pieces.append(count, out));
         }
     }
 
     /// Sends the method and the header, if the data that they depend on has been read.
-    fn begin(&mut self, content: &mut Content, now: Now) -> Result<bool, Failure> {
-        let properties_max = self.negotiated.properties_max();
-        let Some((lead, tag, taken)) = &content.lead else { return Ok(true) };
+    fn begin(
+        &mut self,
+        content: &mut Content,
+        (lead, tag, taken): &(Lead, u64, Taken),
+        now: Now,
+    ) -> Result<bool, Failure> {
+        let (channel, properties_max) = (content.channel(), self.negotiated.properties_max());
         let delivery = delivery_of(taken, &self.client.broker.settings, now);
         let message = taken.batch.message(taken.index as usize);
         let stored = message.view();
         let Some(file) = message.file else { return Ok(true) };
-        let reader = content.reader.get_or_insert_with(|| {
-            BodyReader::Pieces(Pieces::new(
-                file,
-                &self.client.broker.bodies,
-                content.queue.body_owner(),
-                &self.client.outbox,
-            ))
+        let reader = content.reader(|queue| {
+            BodyReader::Pieces(Pieces::new(file, &self.client.broker.bodies, queue.body_owner(), &self.client.outbox))
         });
         match reader {
             BodyReader::Pieces(pieces) => {
@@ -110,8 +114,8 @@ impl Session {
                     Some((properties, range)) => {
                         let properties = within(&stored, properties, properties_max).map_err(Failure::Header)?;
                         let out = self.client.output.buffer();
-                        encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
-                        encode_header(out, content.channel, CLASS_BASIC, range.end - range.start, &properties);
+                        encode_lead(out, channel, lead, *tag, taken.redelivered, &stored);
+                        encode_header(out, channel, CLASS_BASIC, range.end - range.start, &properties);
                         pieces.skip(range.start);
                     }
                     None => {
@@ -127,23 +131,22 @@ impl Session {
                 let converted = to_amqp091(&stored, &delivery);
                 let properties = within(&stored, converted.properties, properties_max).map_err(Failure::Header)?;
                 let out = self.client.output.buffer();
-                encode_lead(out, content.channel, lead, *tag, taken.redelivered, &stored);
-                encode_header(out, content.channel, CLASS_BASIC, converted.body.len() as u64, &properties);
-                encode_content_body(out, content.channel, &converted.body, self.negotiated.frame_max());
+                encode_lead(out, channel, lead, *tag, taken.redelivered, &stored);
+                encode_header(out, channel, CLASS_BASIC, converted.body.len() as u64, &properties);
+                encode_content_body(out, channel, &converted.body, self.negotiated.frame_max());
             }
         }
         if matches!(lead, Lead::GetOk { .. }) {
             self.held = InputHold::No;
         }
-        content.lead = None;
         Ok(true)
     }
 
     /// Resumes frames and consumers that waited for the content.
     fn end_content(&mut self, content: Content, now: Now) {
-        self.client.output.buffer().extend_from_slice(&content.behind);
-        for key in content.parked {
-            if let Some(consumer) = self.consumers.get(&key) {
+        self.client.output.buffer().extend_from_slice(content.behind());
+        for key in content.parked() {
+            if let Some(consumer) = self.consumers.get(key) {
                 consumer.queue().flow(consumer.id(), Flow::Window(true), now.monotonic);
             }
         }
@@ -154,19 +157,19 @@ impl Session {
     fn content_failed(&mut self, content: Content, reason: Failure, now: Now) {
         let error = match reason {
             Failure::Header(bytes) => ProtocolError::header_too_large(bytes, self.negotiated.frame_max()),
-            Failure::Body(reason) => ProtocolError::new(ReplyCode::NotFound, content.queue.crashed(&reason)),
+            Failure::Body(reason) => ProtocolError::new(ReplyCode::NotFound, content.queue().crashed(&reason)),
         };
-        let (channel, is_begun) = (content.channel, content.lead.is_none());
+        let (channel, is_begun) = (content.channel(), content.is_begun());
         if is_begun {
             return self.fail(0, ProtocolError { code: ReplyCode::InternalError, ..error }, now);
         }
         self.requeue_unsent(Some(channel), now);
         // Contents behind it have delivery tags that count a delivery that the client never gets.
         for lost in std::iter::once(content).chain(self.contents.take(channel)) {
-            if matches!(lost.lead, Some((Lead::GetOk { .. }, ..))) {
+            if lost.is_unsent_get() {
                 self.held = InputHold::No;
             }
-            copy_close(&lost.behind, self.negotiated.frame_max(), self.client.output.buffer());
+            copy_close(lost.behind(), self.negotiated.frame_max(), self.client.output.buffer());
         }
         // The channel's close may have waited behind the content. A second one would close the channel that the client
         // opens next.

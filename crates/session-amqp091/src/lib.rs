@@ -8,6 +8,7 @@
 
 mod abandon;
 mod acknowledge;
+mod alarm_state;
 mod amqplain;
 mod answered;
 mod answers;
@@ -40,6 +41,7 @@ mod log_lines;
 mod methods;
 mod named;
 mod negotiated;
+mod noted_channels;
 mod overdue;
 mod parked;
 mod plain_form;

@@ -27,7 +27,7 @@ impl Session {
             (Phase::Tune, Method::ConnectionTuneOk(tune_ok)) => self.tune_ok(tune_ok, now),
             (Phase::Open, Method::ConnectionOpen(open)) => {
                 self.open(open, now)?;
-                self.client.deadline = None;
+                self.client.silence.expect_by(None);
                 Ok(())
             }
             (Phase::Running, Method::ConnectionUpdateSecret(update)) => {
@@ -114,8 +114,8 @@ impl Session {
         if self.channels.contains_key(&number) {
             return Err(ProtocolError::new(ReplyCode::ChannelError, "second 'channel.open' seen"));
         }
-        if self.client.channel_max != 0 && number > self.client.channel_max {
-            let limit = self.client.channel_max;
+        if self.client.channel_max() != 0 && number > self.client.channel_max() {
+            let limit = self.client.channel_max();
             return Err(not_allowed(format!(
                 "channel number {number} is above the negotiated channel_max ({limit}); raise channel_max"
             )));

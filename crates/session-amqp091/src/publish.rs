@@ -357,7 +357,7 @@ impl Session {
         if let Some((run, mut fan_out)) = self.take_run(now) {
             match fan_out.part(&mut self.client, now.monotonic) {
                 true => self.fanned_out(run, fan_out, now),
-                false => self.unfinished.push_back(Unfinished::FanOut(run, Box::new(fan_out))),
+                false => self.unfinished.add(Unfinished::FanOut(run, Box::new(fan_out))),
             }
         }
     }
@@ -386,7 +386,7 @@ impl Session {
         let count = batch.len() as u32;
         if answers_later && !mandatory.is_empty() {
             let late = LateReturn { channel, batch: batch.clone(), mandatory: mandatory.clone() };
-            self.late_returns.get_or_insert_default().push(wait.clone(), late);
+            self.late_returns.add(wait.clone(), late);
         }
         if reached_nobody {
             accepted = self.return_from_gone(channel, &batch, &mandatory);
@@ -405,23 +405,20 @@ impl Session {
                 confirms.publish(u64::from(accepted), wait.clone(), true);
                 confirms.publish(refused, wait, false);
             }
-            if publisher.begin_confirming() {
-                self.confirming.push(channel);
-            }
+            self.confirming.note(channel, publisher);
         }
     }
 
     /// Returns messages whose queues have said that they were deleted before the messages came.
     pub(super) fn return_late(&mut self) {
-        let (Some(mut late), applied) = (self.late_returns.take(), self.client.applied()) else { return };
-        while let Some((LateReturn { channel, batch, mandatory }, end)) = late.pop(&applied) {
+        let applied = self.client.applied();
+        while let Some((LateReturn { channel, batch, mandatory }, end)) = self.late_returns.next(&applied) {
             if matches!(end, WaitEnd::Unrouted)
                 && self.channels.get(&channel).is_some_and(|channel| !channel.is_closing())
             {
                 self.return_from_gone(channel, &batch, &mandatory);
             }
         }
-        self.late_returns = Some(late).filter(|late| !late.is_empty());
     }
 
     /// Returns the messages of a run whose queues are all being deleted: it is handled as if it had come a moment
@@ -462,7 +459,7 @@ impl Session {
     /// last route show it.
     pub(crate) fn hold_for_log(&mut self, now: Now) {
         self.flush_run(now);
-        if self.alarm {
+        if self.alarm.is_raised() {
             self.tell_blocked();
         }
         let (reason, is_for_all) = self.client.log_wait();

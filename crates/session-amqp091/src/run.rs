@@ -8,6 +8,8 @@ use leveret_message::{Batch, BatchBuilder, StoredMessage};
 use leveret_broker::bodies::BodyFile;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
+use leveret_broker::streams::waits::InOrder;
+use leveret_broker::wait_for::{Reached, WaitEnd, WaitFor};
 use leveret_session::fan_out;
 
 pub(super) const DELIVERY_MODE_PERSISTENT: u8 = 2;
@@ -95,6 +97,41 @@ pub(crate) struct LateReturn {
     pub batch: Arc<Batch>,
     /// Indexes of those that the client wants back.
     pub mandatory: Vec<u32>,
+}
+
+/// Returns that may be due when queues that answer later have answered. In a box, since few connections have any.
+#[derive(Default)]
+pub(crate) struct LateReturns {
+    waiting: Option<Box<InOrder<LateReturn>>>,
+}
+
+impl LateReturns {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_none()
+    }
+
+    /// Adds messages of which `wait` will tell whether they are returned.
+    pub(super) fn add(&mut self, wait: WaitFor, late: LateReturn) {
+        self.waiting.get_or_insert_default().push(wait, late);
+    }
+
+    /// Drops those of a channel that ends.
+    pub(super) fn forget(&mut self, channel: u16) {
+        if let Some(waiting) = &mut self.waiting {
+            waiting.retain(|late| late.channel != channel);
+        }
+    }
+
+    /// Takes out the next one whose wait has ended, and how.
+    pub(super) fn next(&mut self, reached: &impl Reached) -> Option<(LateReturn, WaitEnd)> {
+        let waiting = self.waiting.as_mut()?;
+        let next = waiting.pop(reached);
+        if waiting.is_empty() {
+            self.waiting = None;
+        }
+        next
+    }
 }
 
 /// A run that was taken out to be handed to its queues.

@@ -20,7 +20,7 @@ impl Session {
     pub(crate) fn update_secret(&mut self, secret: &[u8], reason: &str, now: Now) -> Result<()> {
         match self.client.check_renewal(secret, now).ok_or_else(unanswered)? {
             Ok(who) => {
-                let mechanism = self.client.mechanism.clone();
+                let mechanism = self.client.mechanism().clone();
                 self.client.log_in(who, &mechanism, now);
             }
             Err(not_renewed) => {

@@ -1,9 +1,8 @@
 //! The state of a connection.
 
-use std::collections::VecDeque;
-
 use rustc_hash::FxHashMap;
 
+use super::alarm_state::AlarmState;
 use super::by_queue::ByQueue;
 use super::channel::Channel;
 use super::consumer::Consumer;
@@ -11,13 +10,13 @@ use super::contents::Contents;
 use super::error::{Result, no_channel};
 use super::held::InputHold;
 use super::negotiated::Negotiated;
+use super::noted_channels::{ConfirmingChannels, WakingChannels};
 use super::questions::Questions;
 use super::reply_consumer::ArrivedReplies;
-use super::run::{LateReturn, PublishRun};
+use super::run::{LateReturns, PublishRun};
 use super::tx::OpenTransactions;
-use super::unfinished::Unfinished;
+use super::unfinished::UnfinishedWork;
 use leveret_broker::log_lines::Told;
-use leveret_broker::streams::waits::InOrder;
 use leveret_session::client_connection::ClientConnection;
 
 /// The state of a connection (specification 2.2.4).
@@ -44,14 +43,12 @@ pub(crate) struct Session {
     pub(crate) client: ClientConnection,
     pub(crate) phase: Phase,
     pub(crate) negotiated: Negotiated,
-    /// `connection.blocked` was sent, and `connection.unblocked` wasn't since.
-    pub(crate) told_blocked: bool,
-    /// Publishing is blocked on the whole node.
-    pub(crate) alarm: bool,
+    /// Alarms, which block publishing on the whole node.
+    pub(crate) alarm: AlarmState,
     pub(crate) channels: FxHashMap<u16, Box<Channel>>,
     pub(crate) consumers: FxHashMap<u64, Box<Consumer>>,
     /// Channels whose parked consumers are being woken.
-    pub(super) waking: Vec<u16>,
+    pub(crate) waking: WakingChannels,
     /// Answers of direct reply-to.
     pub(crate) replies: ArrivedReplies,
     /// Large bodies that are being sent.
@@ -59,14 +56,15 @@ pub(crate) struct Session {
     pub(crate) run: PublishRun,
     /// Acknowledgements that came in one read and are handed to their queues together.
     pub(crate) acks: ByQueue,
-    pub(super) unfinished: VecDeque<Unfinished>,
+    /// Work that was begun.
+    pub(crate) unfinished: UnfinishedWork,
     pub(crate) held: InputHold,
-    pub(super) questions: Questions,
+    pub(crate) questions: Questions,
     /// The transactions of all channels.
     pub(crate) transactions: OpenTransactions,
-    pub(crate) confirming: Vec<u16>,
+    pub(crate) confirming: ConfirmingChannels,
     /// Messages of queues that answer later, which may have to be returned.
-    pub(crate) late_returns: Option<Box<InOrder<LateReturn>>>,
+    pub(crate) late_returns: LateReturns,
 }
 
 impl Session {
@@ -77,21 +75,20 @@ impl Session {
             client,
             phase: Phase::Start,
             negotiated: Negotiated::new(frame_max),
-            told_blocked: false,
-            alarm,
+            alarm: AlarmState::new(alarm),
             channels: FxHashMap::default(),
             consumers: FxHashMap::default(),
-            waking: Vec::new(),
+            waking: WakingChannels::default(),
             replies: ArrivedReplies::default(),
             contents: Contents::default(),
             run: PublishRun::default(),
             acks: ByQueue::default(),
-            unfinished: VecDeque::new(),
+            unfinished: UnfinishedWork::default(),
             held: InputHold::No,
             questions: Questions::default(),
             transactions: OpenTransactions::default(),
-            confirming: Vec::new(),
-            late_returns: None,
+            confirming: ConfirmingChannels::default(),
+            late_returns: LateReturns::default(),
         }
     }
 

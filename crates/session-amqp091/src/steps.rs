@@ -8,7 +8,6 @@ use super::error::{ProtocolError, Result};
 use super::held::InputHold;
 use super::run::{Arriving, BodyRef};
 use super::session::{Phase, Session};
-use super::unfinished::Unfinished;
 use leveret_broker::inquiry::Inquiry;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::{IN_MAINTENANCE, OUTPUT_BYTES_MAX, TURN_BYTES_MAX};
@@ -179,7 +178,7 @@ impl Steps for Session {
     }
 
     fn is_leaving(&self) -> bool {
-        self.unfinished.iter().any(|unfinished| matches!(unfinished, Unfinished::Connection(_)))
+        self.unfinished.ends_connection()
     }
 
     fn is_over(&self) -> bool {
@@ -200,7 +199,7 @@ impl Steps for Session {
 
     /// During an alarm at least the next frame is read, and blocked if it publishes: only then is the client notified.
     fn has_to_be_told(&self) -> bool {
-        self.alarm && !self.told_blocked
+        self.alarm.has_to_be_told()
     }
 
     fn has_full_output(&self) -> bool {
@@ -211,15 +210,15 @@ impl Steps for Session {
         let has_content = self.contents.is_ready() && self.client.output.len() < TURN_BYTES_MAX;
         has_content
             || self.takes_answers()
-            || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
-            || (!(self.client.starved.is_empty() && self.replies.is_empty())
+            || (self.delivers() && !(self.client.turns.are_over() && self.waking.is_empty()))
+            || ((self.client.turns.any_starved() || !self.replies.is_empty())
                 && self.client.output.is_empty()
                 && self.contents.behind_bytes() < TURN_BYTES_MAX)
     }
 
     fn begin_read(&mut self) {
         // The outbox may have earlier events; an alarm takes effect from the next read on.
-        self.alarm = self.client.broker.alarms.publishing_blocked();
+        self.alarm.note(self.client.broker.alarms.publishing_blocked());
     }
 
     fn frame(&mut self, input: &[u8], now: Now) -> driven::Frame {
@@ -275,7 +274,7 @@ impl Steps for Session {
     fn begin_turn(&mut self, now: Now) {
         if !self.wants_read() && !self.client.output.is_full() {
             // Heartbeats that aren't read don't count as missed, unless it is the client that doesn't read.
-            self.client.last_input = now.monotonic;
+            self.client.silence.heard(now);
         }
     }
 
@@ -289,7 +288,7 @@ impl Steps for Session {
             return;
         }
         match signal {
-            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Scheduled(key) => self.client.turns.schedule(key),
             Signal::Cancelled(key) => self.cancelled(key, now.monotonic),
             Signal::Loaded(key) => self.questions.loaded(key),
             Signal::Answered(key) => self.questions.answered(key),
@@ -369,7 +368,7 @@ impl Steps for Session {
         let (awaited, wants_room) = match &self.held {
             // If there is no position yet, the connection is notified when a move of dead letters gets one.
             InputHold::Durable { wait, .. } => (wait.next_awaited(&|stream| streams.reached(stream)), false),
-            InputHold::No => (None, self.client.waits_for_log),
+            InputHold::No => (None, self.client.waits_for_log()),
             InputHold::Publishes { reason } if reason.is_for_room() => (None, true),
             _ => (None, false),
         };

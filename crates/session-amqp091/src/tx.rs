@@ -6,12 +6,15 @@ use std::vec::IntoIter;
 use leveret_message::Batch;
 
 use super::run::Returned;
-use super::unsettled::Delivery;
+use super::unsettled::{Delivery, Settled, Unsettled, by_source};
+use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::reply_to::ReplyTarget;
 use leveret_broker::route::Route;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
-use leveret_session::commit::Commit;
+use leveret_broker::turn_budget::TurnBudget;
+use leveret_session::ClientConnection;
+use leveret_session::commit::{Commit, Committed};
 use leveret_session::transaction::Transaction;
 
 /// A channel's open transaction.
@@ -69,10 +72,10 @@ impl OpenTransactions {
 }
 
 /// Exchange, routing key, properties and body of a message that goes back to its publisher.
-pub(super) struct UnroutedMessage([Box<[u8]>; 4]);
+struct UnroutedMessage([Box<[u8]>; 4]);
 
 impl UnroutedMessage {
-    pub(super) fn returned(&self) -> Returned<'_> {
+    fn returned(&self) -> Returned<'_> {
         let [exchange, routing_key, properties, body] = &self.0;
         Returned { exchange, routing_key, properties, body }
     }
@@ -84,14 +87,72 @@ impl UnroutedMessage {
 
 /// A commit that is carried out in parts.
 pub(crate) struct Committing {
-    pub(super) channel: u16,
-    pub(super) commit: Commit,
+    channel: u16,
+    commit: Commit,
     /// No target of its messages has stopped.
-    pub(super) is_checked: bool,
+    is_checked: bool,
     /// Settlements that the commit doesn't have yet.
-    pub(super) settled: IntoIter<(Settlement, Vec<Delivery>)>,
-    pub(super) returns: Vec<UnroutedMessage>,
-    pub(super) replies: Vec<(Arc<ReplyTarget>, Arc<Batch>)>,
+    settled: IntoIter<(Settlement, Vec<Delivery>)>,
+    returns: Vec<UnroutedMessage>,
+    replies: Vec<(Arc<ReplyTarget>, Arc<Batch>)>,
+}
+
+impl Committing {
+    /// The channel whose transaction it is.
+    pub(super) fn channel(&self) -> u16 {
+        self.channel
+    }
+
+    /// Looks for a stopped queue among the targets of its messages, as far as the turn allows. `None` if some weren't checked.
+    ///
+    /// # Errors
+    /// The stopped queue.
+    pub(super) fn check(&mut self, budget: &mut TurnBudget) -> Option<Result<(), QueueRef>> {
+        if !self.is_checked {
+            let checked = self.commit.check(budget)?;
+            self.is_checked = checked.is_ok();
+            return Some(checked);
+        }
+        Some(Ok(()))
+    }
+
+    /// Hands the next settlement of these deliveries to the commit. Returns how many deliveries it settles; none if no more are left.
+    pub(super) fn settle_next(&mut self, unsettled: &mut Unsettled) -> Option<usize> {
+        let (settlement, deliveries) = self.settled.next()?;
+        for Settled { source, runs } in by_source(&deliveries) {
+            let source = unsettled.source(source);
+            self.commit.settle(&source.queue, source.consumer, runs, settlement);
+        }
+        unsettled.have_left(&deliveries);
+        Some(deliveries.len())
+    }
+
+    /// Whether the commit has all of its settlements.
+    pub(super) fn has_all_settlements(&self) -> bool {
+        self.settled.as_slice().is_empty()
+    }
+
+    /// Takes out the deliveries whose settlement the commit doesn't have: nothing of it is carried out.
+    pub(super) fn take_deliveries(&mut self) -> impl Iterator<Item = Delivery> + use<> {
+        std::mem::take(&mut self.settled).flat_map(|(_, deliveries)| deliveries)
+    }
+
+    /// Carries out as much as the turn allows: see [`Commit::part`].
+    pub(super) fn part(&mut self, client: &mut ClientConnection, now: Now) -> Option<Committed> {
+        self.commit.part(client, now)
+    }
+
+    /// Sends its answers to requesters of direct reply-to.
+    pub(super) fn send_replies(&self) {
+        for (target, batch) in &self.replies {
+            target.send(batch);
+        }
+    }
+
+    /// The messages that go back to their publisher.
+    pub(super) fn returned(&self) -> impl Iterator<Item = Returned<'_>> {
+        self.returns.iter().map(UnroutedMessage::returned)
+    }
 }
 
 impl Tx {

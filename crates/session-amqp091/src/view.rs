@@ -28,14 +28,14 @@ impl Session {
             client_properties: if inquiry.is_brief() { Arguments::default() } else { properties() },
             pending_frames: self.replies.len(),
             channels,
-            ..self.client.view(self.alarm, now)
+            ..self.client.view(self.alarm.is_raised(), now)
         }
     }
 
     /// The negotiated interval of heartbeats in seconds; 0 is off.
     pub(super) fn heartbeat_s(&self) -> u64 {
         // Two missed ones end the connection (specification 4.2.7).
-        self.client.input_every / (2 * SECOND)
+        self.client.silence.input_every() / (2 * SECOND)
     }
 
     fn describe_channel(&self, number: u16, channel: &Channel) -> ChannelView {

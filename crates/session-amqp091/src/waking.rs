@@ -42,8 +42,8 @@ impl Session {
             }
             are_left |= !parked.is_empty();
         }
-        if are_left && !self.waking.contains(&number) {
-            self.waking.push(number);
+        if are_left {
+            self.waking.note(number);
         }
     }
 
@@ -52,7 +52,7 @@ impl Session {
         if self.waking.is_empty() {
             return;
         }
-        for number in std::mem::take(&mut self.waking) {
+        for number in self.waking.take() {
             self.wake_parked(number, now);
         }
     }

@@ -4,30 +4,28 @@
 //! it half done. The answer is sent when all of it is done.
 
 use leveret_amqp091::{Method, encode_method, method::basic};
-use leveret_model::QueueId;
 
 use super::by_queue::{ByQueue, OfQueue};
 use super::channel::Channel;
 use super::held::Answer;
 use super::session::{Phase, Session};
-use super::unfinished::{EndingChannel, EndingConnection, Remains, Settling, Unfinished};
+use super::unfinished::{EndingChannel, EndingConnection, NextChannel, Settling, Unfinished};
 use super::unsettled::Settled;
 use leveret_broker::quota::Kind;
 use leveret_broker::time::Now;
 use leveret_broker::turn_budget::{CONSUMER, TurnBudget};
-use leveret_session::gone::GoneAt;
 
 impl Session {
     /// Begins the work and does as much of it as this turn allows.
     pub(super) fn begin_work(&mut self, unfinished: Unfinished, now: Now) {
-        self.unfinished.push_back(unfinished);
+        self.unfinished.add(unfinished);
         self.continue_work(now);
     }
 
     /// Continues unfinished work, as much as this turn allows.
     pub(super) fn continue_work(&mut self, now: Now) {
         while !self.client.budget.is_spent()
-            && let Some(mut unfinished) = self.unfinished.pop_front()
+            && let Some(mut unfinished) = self.unfinished.take_first()
         {
             let is_done = match &mut unfinished {
                 Unfinished::FanOut(_, fan_out) => fan_out.part(&mut self.client, now.monotonic),
@@ -37,7 +35,7 @@ impl Session {
                 Unfinished::Connection(ending) => self.end_connection_part(ending, now),
             };
             if !is_done {
-                self.unfinished.push_front(unfinished);
+                self.unfinished.put_first(unfinished);
                 return;
             }
             let (gone_at, answer) = match unfinished {
@@ -53,10 +51,10 @@ impl Session {
                     continue;
                 }
                 Unfinished::Commit(_) => continue,
-                Unfinished::Channel(EndingChannel { gone_at, answer, .. })
-                | Unfinished::Connection(EndingConnection { gone_at, answer, .. }) => (gone_at, answer),
+                Unfinished::Channel(ending) => ending.into_answer(),
+                Unfinished::Connection(ending) => ending.into_answer(),
             };
-            if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.client.gone) {
+            if let Some(answer) = answer.filter(|_| self.phase == Phase::Running && !self.client.is_gone()) {
                 let number = answer.ends().unwrap_or(0);
                 self.answer_when_gone(number, gone_at, answer);
             }
@@ -65,20 +63,12 @@ impl Session {
 
     /// Whether deliveries of a channel are being settled, or its transaction is being committed.
     pub(super) fn is_settling(&self, number: u16) -> bool {
-        let is_its = |unfinished: &Unfinished| match unfinished {
-            Unfinished::Settling(settling) => settling.channel == number,
-            Unfinished::Commit(committing) => committing.channel == number,
-            _ => false,
-        };
-        self.unfinished.iter().any(is_its)
+        self.unfinished.is_settling(number)
     }
 
     /// Finishes a channel's settlements at once, since the channel ends.
     fn finish_settling(&mut self, number: u16, now: Now) {
-        let is_its = |other: &Unfinished| matches!(other, Unfinished::Settling(other) if other.channel == number);
-        while let Some(at) = self.unfinished.iter().position(is_its)
-            && let Some(Unfinished::Settling(mut settling)) = self.unfinished.remove(at)
-        {
+        while let Some(mut settling) = self.unfinished.take_settling(number) {
             let budget = std::mem::replace(&mut self.client.budget, TurnBudget::unlimited());
             self.settle_part(&mut settling, now);
             self.client.budget = budget;
@@ -100,9 +90,7 @@ impl Session {
         self.finish_settling(number, now);
         self.requeue_unsent(Some(number), now);
         let Some(channel) = self.channels.remove(&number) else { return };
-        if let Some(late) = &mut self.late_returns {
-            late.retain(|late| late.channel != number);
-        }
+        self.late_returns.forget(number);
         let ending = self.ending_channel(number, channel, answer);
         self.begin_work(Unfinished::Channel(ending), now);
     }
@@ -121,19 +109,19 @@ impl Session {
             self.client.account.give(Kind::Channels, 1);
             self.client.channel_closed(number, channel.consumers());
         }
-        let consumers = channel.take_consumers();
-        EndingChannel { channel, consumers, gone_at: GoneAt::default(), answer }
+        EndingChannel::new(channel, answer)
     }
 
     /// Requeues deliveries and removes consumers, each queue's in one step. True if none is left.
     fn end_channel_part(&mut self, ending: &mut EndingChannel, now: Now) -> bool {
         let mut by_queue = ByQueue::default();
-        let (settled, mut is_done) = ending.channel.unsettled_mut().settle_part(u64::MAX, &mut self.client.budget);
+        let unsettled = ending.channel().unsettled_mut();
+        let (settled, mut is_done) = unsettled.settle_part(u64::MAX, &mut self.client.budget);
         for Settled { source, runs } in settled {
-            by_queue.add(ending.channel.unsettled().source(source), runs);
+            by_queue.add(unsettled.source(source), runs);
         }
-        ending.channel.unsettled_mut().report(&mut self.client.account);
-        while is_done && let Some((_, key)) = ending.consumers.next() {
+        unsettled.report(&mut self.client.account);
+        while is_done && let Some(key) = ending.next_consumer() {
             if let Some(consumer) = self.consumers.remove(&key) {
                 self.client.account.give(Kind::Consumers, 1);
                 self.client.consumer_closed(&consumer.event());
@@ -145,7 +133,7 @@ impl Session {
         for OfQueue { queue, settled, ended } in by_queue.take() {
             // As RabbitMQ counts: a delivery that the client got and never settled has failed.
             let left = queue.leave(&ended, &settled, true, now.monotonic);
-            ending.gone_at.and(self.client.delete_if_unused(&queue, left, now));
+            ending.deletes(self.client.delete_if_unused(&queue, left, now));
         }
         is_done
     }
@@ -156,44 +144,38 @@ impl Session {
         self.flush_run(now);
         self.flush_acks(now);
         self.abandon_questions(now);
-        self.begin_work(
-            Unfinished::Connection(EndingConnection { answer, gone_at: GoneAt::default(), left: None }),
-            now,
-        );
+        self.begin_work(Unfinished::Connection(EndingConnection::new(answer)), now);
     }
 
     fn end_connection_part(&mut self, ending: &mut EndingConnection, now: Now) -> bool {
-        if ending.left.is_none() {
+        if !ending.has_begun() {
             self.confirming.clear();
             self.requeue_unsent(None, now);
             self.contents.clear();
-            self.client.scheduled.clear();
+            self.client.turns.clear();
             self.replies.drop_waiting();
-            self.client.starved.clear();
-            let exclusive_queues = self.client.has_exclusive_queues.then_some(QueueId(0));
-            let channels = std::mem::take(&mut self.channels).into_iter();
-            ending.left = Some(Remains { channel: None, channels, exclusive_queues });
-        }
-        let Some(left) = &mut ending.left else { return true };
-        while !self.client.budget.is_spent() {
-            let next = left.channel.take().or_else(|| {
-                self.client.budget.spend(CONSUMER);
-                left.channels.next().map(|(number, channel)| self.ending_channel(number, channel, None))
-            });
-            let Some(mut channel) = next else { break };
-            let is_done = self.end_channel_part(&mut channel, now);
-            ending.gone_at.and(std::mem::take(&mut channel.gone_at));
-            left.channel = Some(channel).filter(|_| !is_done);
+            ending.begin(std::mem::take(&mut self.channels), self.client.first_exclusive_queue());
         }
         while !self.client.budget.is_spent()
-            && let Some(next) = &mut left.exclusive_queues
+            && let Some(next) = ending.next_channel()
         {
-            match self.client.delete_exclusive_queues(next, now) {
-                Some(gone_at) => ending.gone_at.and(gone_at),
-                None => left.exclusive_queues = None,
-            }
+            let mut channel = match next {
+                NextChannel::Begun(channel) => channel,
+                NextChannel::New(number, channel) => {
+                    self.client.budget.spend(CONSUMER);
+                    self.ending_channel(number, channel, None)
+                }
+            };
+            let is_done = self.end_channel_part(&mut channel, now);
+            ending.channel_ended(channel, is_done);
         }
-        if left.channel.is_some() || left.channels.len() > 0 || left.exclusive_queues.is_some() {
+        while !self.client.budget.is_spent()
+            && let Some(next) = ending.next_queue()
+        {
+            let gone_at = self.client.delete_exclusive_queues(next, now);
+            ending.queues_deleted(gone_at);
+        }
+        if !ending.is_done() {
             return false;
         }
         self.client.left();

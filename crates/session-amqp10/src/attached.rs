@@ -21,7 +21,7 @@ impl Connection {
 
     /// Forgets the queue that is being declared for the held attach, if that is an attach of such a link.
     pub(crate) fn forget_declaring(&mut self, is_meant: impl FnOnce((u16, u32)) -> bool) {
-        self.declaring.take_if(|declaring| is_meant(declaring.link));
+        self.declaring.take_if(|declaring| is_meant(declaring.link()));
     }
 
     /// Deletes the queue of a dynamic terminus with its link. Returns the time from which on it is gone.

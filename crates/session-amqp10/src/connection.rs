@@ -20,7 +20,7 @@ use super::sessions::Sessions;
 use super::settlements::Settlements;
 use super::transactions::Transactions;
 use super::unconfirmed::Due;
-use super::waking::Waking;
+use super::waking::WakingSessions;
 use leveret_broker::log_lines::Told;
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::ticket::Ticket;
@@ -51,12 +51,12 @@ pub(crate) struct Connection {
     pub(crate) client: ClientConnection,
     pub(crate) phase: Phase,
     pub(crate) opened: Opened,
-    pub(super) sessions: Sessions,
+    pub(crate) sessions: Sessions,
     /// Channel and handle of links that are notified, by the key in their queue's signals or waiting responses.
     pub(crate) links: FxHashMap<u64, (u16, u32)>,
     /// The last turn filled the output before it had sent everything that the windows allow.
     pub(crate) unfinished: bool,
-    pub(super) publishing: Publishing,
+    pub(crate) publishing: Publishing,
     pub(crate) settlements: Settlements,
     pub(crate) answers: Answers,
     /// Responses to management requests that wait.
@@ -67,13 +67,13 @@ pub(crate) struct Connection {
     pub(crate) refused_token: Option<&'static str>,
     pub(crate) transactions: Transactions,
     pub(crate) held: InputHold,
-    pub(super) endings: Endings,
+    pub(crate) endings: Endings,
     /// The time from which on the queues are gone that are deleted with ending links and sessions.
-    pub(super) gone_at: GoneAt,
+    pub(crate) gone_at: GoneAt,
     /// The queues that have to be gone before the frame at the head of the input is handled again, if they answer later.
-    pub(super) going: GoneAt,
-    pub(super) questions: Questions,
-    pub(super) waking: Vec<Waking>,
+    pub(crate) going: GoneAt,
+    pub(crate) questions: Questions,
+    pub(crate) waking: WakingSessions,
     /// A queue that is being declared for the held attach.
     pub(crate) declaring: Option<Declaring>,
     /// The consumer that the attach at the head of the input has asked a queue for.
@@ -104,7 +104,7 @@ impl Connection {
             gone_at: GoneAt::default(),
             going: GoneAt::default(),
             questions: Questions::default(),
-            waking: Vec::new(),
+            waking: WakingSessions::default(),
             declaring: None,
             attaching: None,
             due: Vec::new(),

@@ -20,7 +20,7 @@ use leveret_broker::bodies::{BodyReader, Pieces};
 use leveret_broker::settings::{TAKE_BYTES_MAX, TURN_BYTES_MAX};
 use leveret_broker::time::{Nanos, Now};
 use leveret_broker::traffic::counted_as;
-use leveret_broker::turn_budget::{CONSUMER, FILTER, WOKEN_FIRST, WOKEN_MAX};
+use leveret_broker::turn_budget::{CONSUMER, FILTER};
 
 /// A message among those that were taken.
 #[derive(Clone, Copy)]
@@ -71,7 +71,7 @@ impl Connection {
     fn serve_scheduled(&mut self, now: Now) {
         while let Some(key) = self.client.next_scheduled() {
             if self.serve(key, now) == TurnEnd::More {
-                self.client.scheduled.push_back(key);
+                self.client.turns.schedule(key);
             }
         }
     }
@@ -348,13 +348,8 @@ impl Connection {
             return;
         }
         let channel = session.channel();
-        match self.waking.iter_mut().find(|waking| waking.channel == channel) {
-            // Consumers that were woken and are parked again stand behind the others.
-            Some(waking) => waking.left = parked,
-            None => {
-                let waking = Waking { channel, next: WOKEN_FIRST, left: parked };
-                self.wake_parked(session, waking, now);
-            }
+        if let Some(waking) = self.waking.begin(channel, parked) {
+            self.wake_parked(session, waking, now);
         }
     }
 
@@ -362,25 +357,20 @@ impl Connection {
     /// be empty. If there still is room in the next turn, twice as many are woken then, and so on until each was.
     /// Waking all at once would let one frame of the client cost a scan of all consumers.
     fn wake_parked(&mut self, session: &mut Session, waking: Waking, now: Now) {
-        let count = waking.next.min(waking.left).min(session.parked());
+        let count = waking.count(session.parked());
         for handle in session.take_parked(count) {
             self.client.budget.spend(CONSUMER);
             if let Some(Link::Consumer(consumer)) = session.link(handle) {
                 consumer.queue().flow(consumer.id(), Flow::Window(true), now.monotonic);
             }
         }
-        let left = waking.left - count;
-        if left > 0 && session.parked() > 0 {
-            self.waking.push(Waking { next: WOKEN_MAX.min(2 * count), left, ..waking });
-        }
+        self.waking.woken(waking, count, session.parked());
     }
 
     /// Messages that waited were taken back: the session's other consumers may have room in this turn or the next.
     pub(super) fn wake_later(&mut self, session: &Session) {
-        let left = session.parked();
-        let (channel, has_room) = (session.channel(), session.pending.is_empty() && session.window.room() > 0);
-        if left > 0 && has_room && !self.waking.iter().any(|waking| waking.channel == channel) {
-            self.waking.push(Waking { channel, next: WOKEN_FIRST, left });
+        if session.pending.is_empty() && session.window.room() > 0 {
+            self.waking.later(session.channel(), session.parked());
         }
     }
 
@@ -389,8 +379,8 @@ impl Connection {
         if self.waking.is_empty() {
             return;
         }
-        for waking in std::mem::take(&mut self.waking) {
-            let Some(mut session) = self.sessions.take(waking.channel) else { continue };
+        for waking in self.waking.take() {
+            let Some(mut session) = self.sessions.take(waking.channel()) else { continue };
             if !session.is_leaving() && session.pending.is_empty() && session.window.room() > 0 {
                 self.wake_parked(&mut session, waking, now);
             }

@@ -13,14 +13,14 @@ use super::error::Result;
 use super::link::Link;
 use super::session::Session;
 use super::transacted::{Settled, Transacted};
-use super::transactions::{Committing, Coordinator, Discharged, Open};
+use super::transactions::{Committing, Coordinator};
 use leveret_broker::planted::{Bug, is_planted};
 use leveret_broker::queue_handle::QueueRef;
 use leveret_broker::route::Route;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::time::Now;
 use leveret_broker::wait_for::WaitFor;
-use leveret_session::commit::{Commit, Committed, PartialReason};
+use leveret_session::commit::{Committed, PartialReason};
 
 const ROLLED_BACK: &str = "a part of the transaction was refused, so that it was rolled back as a whole";
 
@@ -31,49 +31,33 @@ impl Connection {
             return self.send_coordinator_outcome(channel, id, DeliveryState::Rejected { error: Some(error) });
         };
         if discharge.fail {
-            self.roll_back(open.settled, now);
+            self.roll_back(open.into_settled(), now);
             return self.send_coordinator_outcome(channel, id, DeliveryState::Accepted);
         }
-        if open.refused {
-            self.roll_back(open.settled, now);
+        if open.is_refused() {
+            self.roll_back(open.into_settled(), now);
             return self.send_rolled_back(channel, id, ROLLED_BACK);
         }
-        let Open { owner, transaction, settled, .. } = open;
-        let commit = Commit::new(transaction, now);
-        let unchecked = Some(settled);
-        let committing = Committing { owner: Some(owner), channel, id, commit, unchecked, answers: Vec::new() };
-        self.transactions.put_committing(Box::new(committing));
+        self.transactions.put_committing(Box::new(open.commit(channel, id, now)));
         self.go_on_committing(now);
     }
 
     /// Continues the commit of a discharge, as far as the turn allows. True if none is under way.
     pub(super) fn go_on_committing(&mut self, now: Now) -> bool {
         let Some(mut committing) = self.transactions.take_committing() else { return true };
-        if let Some(settled) = committing.unchecked.take() {
-            match committing.commit.check(&mut self.client.budget) {
-                None => committing.unchecked = Some(settled),
-                Some(Err(_)) => {
-                    self.roll_back(settled, now);
-                    self.end_discharge(&committing, Err(ROLLED_BACK.to_owned()));
-                    return true;
-                }
-                Some(Ok(())) => {
-                    for Settled { queue, consumer, runs, settlement, asked } in settled.into_settled() {
-                        committing.answers.push(asked);
-                        committing.commit.settle(&queue, Some(consumer), runs, settlement);
-                    }
-                }
+        let Committed { wait, refused } = match committing.part(&mut self.client, now) {
+            Ok(Some(committed)) => committed,
+            Ok(None) => {
+                self.transactions.put_committing(committing);
+                return false;
             }
-        }
-        let committed = match committing.unchecked {
-            None => committing.commit.part(&mut self.client, now),
-            Some(_) => None,
+            Err(settled) => {
+                self.roll_back(settled, now);
+                self.end_discharge(&committing, Err(ROLLED_BACK.to_owned()));
+                return true;
+            }
         };
-        let Some(Committed { wait, refused }) = committed else {
-            self.transactions.put_committing(committing);
-            return false;
-        };
-        committing.answers.iter().for_each(|asked| self.answer(asked, &wait));
+        committing.answers().iter().for_each(|asked| self.answer(asked, &wait));
         let outcome = match refused {
             Some(reason) => Err(partial(reason)),
             None => Ok(wait),
@@ -84,12 +68,11 @@ impl Connection {
 
     /// Answers a discharge with an error, or when all of it is durable.
     fn end_discharge(&mut self, committing: &Committing, outcome: core::result::Result<WaitFor, String>) {
-        let &Committing { owner, channel, id, .. } = committing;
         // The coordinator's link may have ended.
-        let Some(owner) = owner else { return };
+        let Some(discharged) = committing.discharge() else { return };
         match outcome {
-            Ok(wait) => self.transactions.discharge(wait, Discharged { owner, channel, id }),
-            Err(text) => self.send_rolled_back(channel, id, &text),
+            Ok(wait) => self.transactions.discharge(wait, discharged),
+            Err(text) => self.send_rolled_back(discharged.channel, discharged.id, &text),
         }
     }
 
@@ -115,7 +98,7 @@ impl Connection {
     /// Rolls back the transactions that a coordinator's link leaves open.
     pub(crate) fn leave_coordinator(&mut self, coordinator: &Coordinator, now: Now) {
         for open in self.transactions.leave(coordinator.key()) {
-            self.roll_back(open.settled, now);
+            self.roll_back(open.into_settled(), now);
         }
     }
 

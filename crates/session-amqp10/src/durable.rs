@@ -30,7 +30,7 @@ impl Connection {
             self.client.broker.registry.publish();
             self.held = InputHold::No;
             // The broker didn't read, so the client isn't to blame for the silence.
-            self.client.last_input = now.monotonic;
+            self.client.silence.heard(now);
         }
     }
 

@@ -57,7 +57,7 @@ impl Connection {
             ));
         }
         let name = match &self.declaring {
-            Some(declaring) => declaring.name.clone(),
+            Some(declaring) => declaring.name().clone(),
             None => {
                 let part: String =
                     format!("{}-{}", self.opened.container(), attach.name).chars().take(NAME_PART_MAX).collect();
@@ -102,7 +102,7 @@ impl Connection {
                 arguments: Arguments::default(),
             };
             let request = ChangeRequest::new(permit, Command::DeclareQueue(declared));
-            let is_made = self.is_made(&mut declaring.declared, request, now);
+            let is_made = self.is_made(declaring.declared(), request, now);
             self.declaring = Some(declaring);
             if !is_made? {
                 return Ok(None);
@@ -152,7 +152,7 @@ impl Connection {
             return Err(leveret_model::Refused::no_exchange(&self.client.vhost, exchange).into());
         }
         let name: Arc<str> = match &self.declaring {
-            Some(declaring) => declaring.name.clone(),
+            Some(declaring) => declaring.name().clone(),
             None => self.client.new_name("amq.gen-"),
         };
         let permit = self.authorize(Action::DeclareQueue { queue: &name, dead_letter_exchange: None })?;
@@ -171,7 +171,7 @@ impl Connection {
             connection: Some(self.client.id),
         };
         let mut declaring = self.declaring.take().unwrap_or_else(|| Declaring::new(link, name.clone()));
-        let is_made = self.is_made(&mut declaring.bound, ChangeRequest::new(permit, Command::Bind(bind)), now);
+        let is_made = self.is_made(declaring.bound(), ChangeRequest::new(permit, Command::Bind(bind)), now);
         self.declaring = Some(declaring);
         Ok(is_made?.then_some(name))
     }

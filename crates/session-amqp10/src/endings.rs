@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use leveret_model::QueueId;
+
 use super::error::Failure;
 use super::leaving::{FailedLink, Leaving};
 use super::link::Link;
@@ -15,10 +17,38 @@ pub(crate) struct Endings {
     sessions: VecDeque<(u16, Failure)>,
     /// The error of our close, to be sent when everything has ended.
     close_due: Option<Failure>,
-    pub(super) leaving: Leaving,
+    leaving: Leaving,
 }
 
 impl Endings {
+    /// The progress of the connection's end.
+    pub(super) fn leaving(&self) -> Leaving {
+        self.leaving
+    }
+
+    /// The connection begins to end, unless it does.
+    pub(super) fn begin_to_leave(&mut self) {
+        if !self.leaving.is_under_way() {
+            self.leaving = Leaving::Sessions { next: 0 };
+        }
+    }
+
+    /// The session on this channel is left, or isn't there.
+    pub(super) fn left_session(&mut self, channel: usize) {
+        self.leaving = Leaving::Sessions { next: channel + 1 };
+    }
+
+    /// Exclusive queues from this id on are left; no session is, and none is told its end any more.
+    pub(super) fn queues_are_left(&mut self, next: QueueId) {
+        self.sessions.clear();
+        self.leaving = Leaving::Queues { next };
+    }
+
+    /// Nothing of the connection is left.
+    pub(super) fn have_left(&mut self) {
+        self.leaving = Leaving::No;
+    }
+
     /// Whether any is under way.
     pub(super) fn are_under_way(&self) -> bool {
         self.leaving.is_under_way() || !self.sessions.is_empty() || !self.links.is_empty()
@@ -57,11 +87,6 @@ impl Endings {
     /// Puts back a session of which something is left.
     pub(super) fn put_session_back(&mut self, channel: u16, failure: Failure) {
         self.sessions.push_front((channel, failure));
-    }
-
-    /// The connection has left its sessions: none of them is told its end any more.
-    pub(super) fn drop_sessions(&mut self) {
-        self.sessions.clear();
     }
 
     /// The close is sent when everything has ended.

@@ -17,7 +17,7 @@ impl Connection {
     /// Sends the reason of our close, after which nothing is sent.
     pub(super) fn close_with(&mut self, failure: &Failure, now: Now) {
         self.send_close(Some(failure));
-        self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
+        self.client.silence.expect_by(Some(now.monotonic + CLOSE_TIMEOUT));
     }
 
     pub(crate) fn send_close(&mut self, failure: Option<&Failure>) {

@@ -28,13 +28,13 @@ pub(super) const SELECTOR: Symbol<'static> = Symbol::new("APACHE.ORG:SELECTOR");
 #[derive(Default)]
 pub(super) struct InEffect {
     /// For the answer, as the client sent them.
-    pub(super) named: EncodedMap,
+    pub named: EncodedMap,
     /// For the queue, if it isn't a stream.
-    pub(super) messages: Option<Arc<MessageFilter>>,
+    pub messages: Option<Arc<MessageFilter>>,
     /// For the queue, if it is a stream.
-    pub(super) stream: Option<Box<StreamOptions>>,
+    pub stream: Option<Box<StreamOptions>>,
     /// For lists of consumers, by the names that AMQP 0-9-1 has for the same.
-    pub(super) shown: Arguments,
+    pub shown: Arguments,
 }
 
 /// The filters that a queue of this type has. Others are left out of the answer.

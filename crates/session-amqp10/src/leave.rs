@@ -74,14 +74,12 @@ impl Connection {
     /// has the time from which on its queues are gone.
     pub(crate) fn leave(&mut self, now: Now) -> bool {
         self.flush_runs(now);
-        if !self.endings.leaving.is_under_way() {
-            self.endings.leaving = Leaving::Sessions { next: 0 };
-        }
+        self.endings.begin_to_leave();
         if !(self.go_on_fanning_out(now) && self.go_on_committing(now) && self.go_on_failing_links(now)) {
             return false;
         }
         self.flush_settlements(now);
-        while let Leaving::Sessions { next } = self.endings.leaving {
+        while let Leaving::Sessions { next } = self.endings.leaving() {
             if self.client.budget.is_spent() {
                 return false;
             }
@@ -96,16 +94,16 @@ impl Connection {
                 self.sessions.put(session);
                 return false;
             }
-            self.endings.leaving = Leaving::Sessions { next: next + 1 };
+            self.endings.left_session(next);
         }
         while !self.client.budget.is_spent() {
-            let Leaving::Queues { mut next } = self.endings.leaving else { break };
+            let Leaving::Queues { mut next } = self.endings.leaving() else { break };
             let Some(gone_at) = self.client.delete_exclusive_queues(&mut next, now) else {
                 self.client.left();
-                self.endings.leaving = Leaving::No;
+                self.endings.have_left();
                 return true;
             };
-            self.endings.leaving = Leaving::Queues { next };
+            self.endings.queues_are_left(next);
             self.gone_at.and(gone_at);
         }
         false
@@ -113,12 +111,10 @@ impl Connection {
 
     /// Begins with the exclusive queues, after the last session.
     fn begin_end_of_queues(&mut self, now: Now) {
-        self.endings.drop_sessions();
-        self.client.scheduled.clear();
-        self.client.starved.clear();
+        self.client.turns.clear();
         self.answers = Default::default();
         self.end_requests(now);
-        self.endings.leaving = Leaving::Queues { next: QueueId(0) };
+        self.endings.queues_are_left(QueueId(0));
     }
 
     /// Continues to end links, sessions and the connection, in the order in which we began.
@@ -138,11 +134,11 @@ impl Connection {
             }
             self.send_end(channel, Some(&failure));
         }
-        if self.endings.leaving.is_under_way()
+        if self.endings.leaving().is_under_way()
             && !self.client.budget.is_spent()
             && self.leave(now)
             && let Some(failure) = self.endings.take_close()
-            && !self.client.gone
+            && !self.client.is_gone()
         {
             self.close_with(&failure, now);
         }

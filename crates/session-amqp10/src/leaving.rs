@@ -5,7 +5,7 @@ use leveret_model::QueueId;
 use super::error::Failure;
 
 /// The progress of a connection's end.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 pub(crate) enum Leaving {
     /// It isn't ending, or it has ended.
     #[default]
@@ -24,7 +24,7 @@ impl Leaving {
 
 /// A link that we detach, and the error that is sent when it has ended.
 pub(super) struct FailedLink {
-    pub(super) channel: u16,
-    pub(super) handle: u32,
-    pub(super) failure: Failure,
+    pub channel: u16,
+    pub handle: u32,
+    pub failure: Failure,
 }

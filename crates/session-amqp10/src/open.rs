@@ -73,18 +73,18 @@ impl Connection {
         let settings = &self.client.broker.settings;
         let frame_max_in = if settings.frame_max == 0 { u32::MAX } else { settings.frame_max };
         self.opened.set_frame_max(frame_max_in, frame_max_out);
-        self.client.channel_max = open.channel_max.min(settings.session_max.saturating_sub(1));
+        let channel_max = open.channel_max.min(settings.session_max.saturating_sub(1));
         // Twice as often as the client wants to hear from us.
-        self.client.output_every = u64::from(idle) * 1_000_000 / 2;
-        self.client.input_every = u64::from(settings.heartbeat_s) * SECOND;
-        self.client.deadline = None;
-        self.client.last_input = now.monotonic;
+        let output_every = u64::from(idle) * 1_000_000 / 2;
+        self.client.silence.agree(u64::from(settings.heartbeat_s) * SECOND, output_every, now);
+        self.client.silence.opened(now);
+        self.client.agree_on_channels(channel_max);
         self.phase = Phase::Running;
         if let Some(properties) = open.properties {
             self.opened.set_properties(super::view::arguments(properties));
         }
         self.send_open();
-        self.told().opened_by(self.opened.container(), &self.client.mechanism);
+        self.told().opened_by(self.opened.container(), self.client.mechanism());
         self.report_opened(now);
         Ok(())
     }
@@ -107,9 +107,9 @@ impl Connection {
             container_id: &settings.cluster_name,
             hostname: None,
             max_frame_size: self.opened.frame_max_in(),
-            channel_max: self.client.channel_max,
+            channel_max: self.client.channel_max(),
             // Half of the time that we tolerate (2.4.5).
-            idle_time_out: (self.client.input_every > 0).then(|| u32::from(settings.heartbeat_s) * 500),
+            idle_time_out: (self.client.silence.input_every() > 0).then(|| u32::from(settings.heartbeat_s) * 500),
             outgoing_locales: Symbols::NONE,
             incoming_locales: Symbols::NONE,
             offered_capabilities: Symbols::of(&CAPABILITIES),

@@ -24,7 +24,7 @@ impl Connection {
 
     /// The reason why the client's publishes wait, if they do.
     pub(crate) fn publishes_wait_for(&self) -> Option<WaitReason> {
-        if !self.publishing.has_begun() || self.client.gone || self.is_closed() && !self.is_ending() {
+        if !self.publishing.has_begun() || self.client.is_gone() || self.is_closed() && !self.is_ending() {
             None
         } else if self.client.broker.alarms.publishing_blocked() {
             Some(WaitReason::Alarm)

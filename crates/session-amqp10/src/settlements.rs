@@ -12,14 +12,14 @@ use leveret_broker::settlement::Settlement;
 
 /// Deliveries of one link with the same settlement, collected until the read's frames are used up.
 pub(crate) struct LinkSettlement {
-    pub(super) queue: QueueRef,
-    pub(super) consumer: ConsumerId,
-    pub(super) settlement: Settlement,
+    pub queue: QueueRef,
+    pub consumer: ConsumerId,
+    pub settlement: Settlement,
     /// Annotations that messages get that go back.
-    pub(super) added: Option<Arc<Added>>,
-    pub(super) runs: Vec<Run>,
+    pub added: Option<Arc<Added>>,
+    pub runs: Vec<Run>,
     /// The deliveries for which the client waits for our answer.
-    pub(super) asked: Asked,
+    pub asked: Asked,
 }
 
 /// Deliveries of one link that the client didn't settle itself. Our answer settles them when their settlement is

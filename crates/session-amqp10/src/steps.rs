@@ -86,10 +86,10 @@ impl Connection {
     }
 
     fn session_frame(&mut self, channel: u16, performative: Performative<'_>, payload: &[u8], now: Now) -> Result<()> {
-        if channel > self.client.channel_max {
+        if channel > self.client.channel_max() {
             return Err(Failure::connection(
                 condition::FRAMING_ERROR,
-                format!("channel number ({channel}) exceeds maximum channel number ({})", self.client.channel_max),
+                format!("channel number ({channel}) exceeds maximum channel number ({})", self.client.channel_max()),
             ));
         }
         let Some(mut session) = self.sessions.take(channel) else {
@@ -270,7 +270,7 @@ impl Steps for Connection {
     }
 
     fn is_leaving(&self) -> bool {
-        self.endings.leaving.is_under_way()
+        self.endings.leaving().is_under_way()
     }
 
     fn is_over(&self) -> bool {
@@ -299,9 +299,9 @@ impl Steps for Connection {
         self.held == InputHold::NextTurn
             || is_asked_in_vain
             || is_removed
-            || (self.delivers() && !(self.client.scheduled.is_empty() && self.waking.is_empty()))
+            || (self.delivers() && !(self.client.turns.are_over() && self.waking.is_empty()))
             || (self.unfinished && self.client.output.len() < TURN_BYTES_MAX)
-            || (!self.client.starved.is_empty() && self.client.output.is_empty())
+            || (self.client.turns.any_starved() && self.client.output.is_empty())
     }
 
     /// Inlined where frames are read: what most frames don't need is in functions of its own.
@@ -368,7 +368,7 @@ impl Steps for Connection {
             return;
         }
         match signal {
-            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Scheduled(key) => self.client.turns.schedule(key),
             Signal::Activity { key, active, change, available } => {
                 self.activity_changed(key, active, change, available);
             }
@@ -439,8 +439,8 @@ impl Steps for Connection {
     }
 
     fn expects_input(&self) -> bool {
-        let is_free = !self.is_held() && !self.client.paused && !self.is_ending() && !self.is_over();
-        is_free && !self.client.waits_for_log && !self.client.awaits_publishes()
+        let is_free = !self.is_held() && !self.client.is_paused() && !self.is_ending() && !self.is_over();
+        is_free && !self.client.waits_for_log() && !self.client.awaits_publishes()
     }
 
     fn deadline_passed(&mut self, now: Now) {
@@ -455,7 +455,7 @@ impl Steps for Connection {
     }
 
     fn fell_silent(&mut self, now: Now) {
-        let seconds = self.client.input_every / SECOND;
+        let seconds = self.client.silence.input_every() / SECOND;
         let text = format!("no frame received from client within idle timeout threshold of {seconds}s");
         self.fail(Failure::connection(condition::RESOURCE_LIMIT_EXCEEDED, text), now);
     }
@@ -483,7 +483,7 @@ impl Steps for Connection {
         };
         let (responses, discharges) = (self.next_response_awaited(), self.transactions.awaited());
         let awaited = self.answers.awaited().chain(responses).chain(discharges).chain(held);
-        let waits = self.client.waits_for_log;
+        let waits = self.client.waits_for_log();
         let wants_room = matches!(self.held, InputHold::LogRoom) || waits;
         self.client.register(awaited, wants_room);
     }

@@ -14,8 +14,10 @@ use leveret_broker::route::Route;
 use leveret_broker::settings::LinkCredit;
 use leveret_broker::streams::waits::InOrder;
 use leveret_broker::ticket::Awaited;
+use leveret_broker::time::Now;
 use leveret_broker::wait_for::{Reached, WaitEnd, WaitFor};
-use leveret_session::commit::Commit;
+use leveret_session::ClientConnection;
+use leveret_session::commit::{Commit, Committed};
 use leveret_session::transaction::{TRANSACTION_BYTES_MAX, TRANSACTION_LOG_BYTES_MAX, Transaction};
 
 /// Number of requests that a coordinator's client may send ahead.
@@ -74,32 +76,95 @@ impl Coordinator {
 
 /// An open transaction.
 pub(super) struct Open {
-    pub(super) owner: u64,
-    pub(super) transaction: Transaction,
-    pub(super) settled: Transacted<QueueRef>,
+    owner: u64,
+    transaction: Transaction,
+    settled: Transacted<QueueRef>,
     /// A part of it was refused. As all of it or nothing takes effect, it can only be rolled back.
-    pub(super) refused: bool,
+    refused: bool,
+}
+
+impl Open {
+    /// Whether it can only be rolled back.
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// The settlements of a transaction that is rolled back.
+    pub(super) fn into_settled(self) -> Transacted<QueueRef> {
+        self.settled
+    }
+
+    /// Begins the commit of a discharge that came on this channel as this delivery.
+    pub(super) fn commit(self, channel: u16, id: Serial, now: Now) -> Committing {
+        let Self { owner, transaction, settled, .. } = self;
+        let commit = Commit::new(transaction, now);
+        Committing { owner: Some(owner), channel, id, commit, unchecked: Some(settled), answers: Vec::new() }
+    }
 }
 
 /// A discharge whose commit takes several turns.
 pub(super) struct Committing {
     /// The owner's key, as in [`Open`]; `None` if its link or session has ended, and isn't answered any more.
-    pub(super) owner: Option<u64>,
-    pub(super) channel: u16,
-    pub(super) id: Serial,
-    pub(super) commit: Commit,
+    owner: Option<u64>,
+    channel: u16,
+    id: Serial,
+    commit: Commit,
     /// Its settlements, until all targets of its messages are checked.
-    pub(super) unchecked: Option<Transacted<QueueRef>>,
+    unchecked: Option<Transacted<QueueRef>>,
     /// Answers to its settlements.
-    pub(super) answers: Vec<Asked>,
+    answers: Vec<Asked>,
+}
+
+impl Committing {
+    /// Channel and delivery of the discharge, with the owner's key; none if it isn't answered any more.
+    pub(super) fn discharge(&self) -> Option<Discharged> {
+        self.owner.map(|owner| Discharged { owner, channel: self.channel, id: self.id })
+    }
+
+    /// Carries out as much as the turn allows. `None` if something is left.
+    ///
+    /// # Errors
+    /// A queue among its targets has stopped: these settlements are rolled back, and nothing is carried out.
+    pub(super) fn part(
+        &mut self,
+        client: &mut ClientConnection,
+        now: Now,
+    ) -> core::result::Result<Option<Committed>, Transacted<QueueRef>> {
+        if let Some(settled) = self.unchecked.take() {
+            match self.commit.check(&mut client.budget) {
+                None => {
+                    self.unchecked = Some(settled);
+                    return Ok(None);
+                }
+                Some(Err(_)) => return Err(settled),
+                Some(Ok(())) => {
+                    for Settled { queue, consumer, runs, settlement, asked } in settled.into_settled() {
+                        self.answers.push(asked);
+                        self.commit.settle(&queue, Some(consumer), runs, settlement);
+                    }
+                }
+            }
+        }
+        Ok(self.commit.part(client, now))
+    }
+
+    /// The deliveries that it settles, and that are answered with it.
+    pub(super) fn answers(&self) -> &[Asked] {
+        &self.answers
+    }
+
+    /// A link or a session has ended, of which `is_its` says what belongs to it: its deliveries aren't answered any more.
+    fn forget(&mut self, is_its: impl Fn(&Asked) -> bool) {
+        self.answers.retain(|asked| !is_its(asked));
+    }
 }
 
 /// A discharge that waits for the disk.
 pub(super) struct Discharged {
     /// The owner's key, as in [`Open`].
-    pub(super) owner: u64,
-    pub(super) channel: u16,
-    pub(super) id: Serial,
+    pub owner: u64,
+    pub channel: u16,
+    pub id: Serial,
 }
 
 /// The open transactions of a connection.
@@ -125,7 +190,7 @@ impl Transactions {
     pub(crate) fn forget_link(&mut self, channel: u16, handle: u32) {
         self.open.values_mut().for_each(|open| open.settled.forget_link(channel, handle));
         if let Some(committing) = &mut self.committing {
-            committing.answers.retain(|asked| !asked.is_of(channel, handle));
+            committing.forget(|asked| asked.is_of(channel, handle));
             committing.unchecked.iter_mut().for_each(|settled| settled.forget_link(channel, handle));
         }
     }
@@ -280,7 +345,7 @@ impl Transactions {
         self.discharged.retain(|discharged| discharged.channel != channel);
         if let Some(committing) = &mut self.committing {
             committing.owner = committing.owner.filter(|_| committing.channel != channel);
-            committing.answers.retain(|asked| asked.channel != channel);
+            committing.forget(|asked| asked.channel == channel);
         }
     }
 

@@ -28,7 +28,7 @@ impl Connection {
         let is_blocked = self.client.broker.alarms.publishing_blocked();
         ConnectionView {
             frame_max: self.opened.frame_max_out().min(self.opened.frame_max_in()),
-            timeout_s: self.client.input_every / SECOND,
+            timeout_s: self.client.silence.input_every() / SECOND,
             client_properties: if inquiry.is_brief() { Arguments::default() } else { self.opened.properties().clone() },
             container_id: Some(self.opened.container().clone()),
             pending_frames: self.responses.len() + sessions.iter().map(|session| session.pending).sum::<usize>(),

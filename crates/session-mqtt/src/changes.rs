@@ -95,7 +95,7 @@ impl Session {
             MqttHold::Durable(waiting) if self.client.broker.streams.have(&waiting.0) => {
                 let MqttHold::Durable(waiting) = std::mem::take(&mut self.held) else { return };
                 self.client.broker.registry.publish();
-                self.client.last_input = now.monotonic;
+                self.client.silence.heard(now);
                 self.proceed(waiting.1, now);
             }
             MqttHold::Publishes(reason) if reason.is_for_room() && !self.publishes_wait() => {

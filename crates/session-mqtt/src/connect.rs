@@ -44,7 +44,7 @@ impl Session {
     }
 
     fn identify(&mut self, connect: &Connect<'_>, now: Now) -> Result<(), BrokenRule> {
-        self.negotiate(connect)?;
+        self.negotiate(connect, now)?;
         let client_id = self.check_client_id(connect)?;
         self.terms.identify(client_id);
         let (name, password) = self.credentials(connect)?;
@@ -111,12 +111,12 @@ impl Session {
     }
 
     /// Takes over what the client says of itself.
-    fn negotiate(&mut self, connect: &Connect<'_>) -> Result<(), BrokenRule> {
+    fn negotiate(&mut self, connect: &Connect<'_>, now: Now) -> Result<(), BrokenRule> {
         if let Some(method) = connect.properties.text(PropertyId::AuthenticationMethod) {
             let text = format!("extended authentication isn't there yet, asked for method '{method}'");
             return refused(ReasonCode::BAD_AUTHENTICATION_METHOD, text);
         }
-        self.client.input_every = u64::from(connect.keep_alive) * SECOND * 3 / 2;
+        self.client.silence.agree(u64::from(connect.keep_alive) * SECOND * 3 / 2, 0, now);
         self.terms.negotiate(connect, self.shared.settings.session_expiry_max_s.unwrap_or(u32::MAX));
         Ok(())
     }

@@ -21,14 +21,14 @@ impl Session {
     /// Serves scheduled consumers until the output holds one write's worth.
     pub(crate) fn serve_consumers(&mut self, now: Now) {
         self.go_on_with_content(now);
-        if self.client.scheduled.is_empty() && self.client.starved.is_empty() {
+        if self.client.turns.are_over() && !self.client.turns.any_starved() {
             return;
         }
         let consumers = &self.consumers;
         let takes_more = self.client.tell_room(|key, has_room| consumers.tell_room(key, has_room, now.monotonic));
         while takes_more && let Some(key) = self.client.next_scheduled() {
             if self.serve(key, now) == TurnEnd::More {
-                self.client.scheduled.push_back(key);
+                self.client.turns.schedule(key);
             }
         }
     }

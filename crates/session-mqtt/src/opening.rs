@@ -93,8 +93,7 @@ impl Session {
             }
         }
         self.phase = MqttPhase::Open;
-        self.client.deadline = None;
-        self.client.last_input = now.monotonic;
+        self.client.silence.opened(now);
         self.send_connack(session_present);
         self.told().opened();
         // [MQTT-4.4.0-1]: PUBREL, not PUBLISH, of messages whose PUBREC came.

@@ -108,8 +108,8 @@ impl Steps for Session {
 
     fn has_work(&self) -> bool {
         let has_room = self.client.output.len() < TURN_BYTES_MAX;
-        let can_deliver = self.phase == MqttPhase::Open && !self.client.scheduled.is_empty();
-        can_deliver || has_room && !self.client.starved.is_empty() || self.has_kept() || self.has_content()
+        let can_deliver = self.phase == MqttPhase::Open && !self.client.turns.are_over();
+        can_deliver || has_room && self.client.turns.any_starved() || self.has_kept() || self.has_content()
     }
 
     fn begin_read(&mut self) {
@@ -153,7 +153,7 @@ impl Steps for Session {
     fn begin_turn(&mut self, now: Now) {
         if !self.wants_read() && !self.client.output.is_full() {
             // Packets that aren't read don't count as missed, unless it is the client that doesn't read.
-            self.client.last_input = now.monotonic;
+            self.client.silence.heard(now);
         }
     }
 
@@ -164,7 +164,7 @@ impl Steps for Session {
 
     fn signal(&mut self, signal: Signal, now: Now) {
         match signal {
-            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Scheduled(key) => self.client.turns.schedule(key),
             Signal::Cancelled(key) => {
                 if let Some(level) = self.level_of(key) {
                     self.lose_queue(level, now);
@@ -268,7 +268,7 @@ impl Steps for Session {
             }
             MqttHold::Publishes(reason) => reason.is_for_room(),
             MqttHold::Asked(_) | MqttHold::Claim | MqttHold::Ledger | MqttHold::Body => false,
-            MqttHold::No => self.client.waits_for_log,
+            MqttHold::No => self.client.waits_for_log(),
         };
         self.client.register(awaited, wants_room);
     }

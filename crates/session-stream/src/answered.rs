@@ -11,7 +11,7 @@ impl Session {
     /// Handles a signal that waits for no answer.
     pub(crate) fn signalled(&mut self, signal: Signal, now: Now) {
         match signal {
-            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Scheduled(key) => self.client.turns.schedule(key),
             Signal::Cancelled(key) => {
                 if self.phase == StreamPhase::Open {
                     self.stream_gone(key);

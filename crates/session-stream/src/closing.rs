@@ -38,7 +38,7 @@ impl Session {
         if was_open {
             answers::close(self.client.output.buffer(), CLOSE_CORRELATION, code, reason);
             self.phase = StreamPhase::Closing;
-            self.client.deadline = Some(now.monotonic + CLOSE_TIMEOUT);
+            self.client.silence.expect_by(Some(now.monotonic + CLOSE_TIMEOUT));
         } else {
             self.phase = StreamPhase::Finished;
         }

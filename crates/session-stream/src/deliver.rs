@@ -12,7 +12,7 @@ use super::session::Session;
 impl Session {
     /// Serves scheduled subscriptions until the output holds one write's worth.
     pub(crate) fn serve_subscriptions(&mut self, now: Now) {
-        if self.client.scheduled.is_empty() && self.client.starved.is_empty() {
+        if self.client.turns.are_over() && !self.client.turns.any_starved() {
             return;
         }
         let subscriptions = &self.subscriptions;
@@ -26,7 +26,7 @@ impl Session {
         }
         while let Some(key) = self.client.next_scheduled() {
             if self.serve(key, now) == TurnEnd::More {
-                self.client.scheduled.push_back(key);
+                self.client.turns.schedule(key);
             }
         }
     }

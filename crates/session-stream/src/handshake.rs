@@ -84,7 +84,7 @@ impl Session {
 
     /// The identity that a secret proves, or the code of the refusal. `None` if a backend has to answer first.
     fn check_secret(&mut self, mechanism: &str, response: &[u8], now: Now) -> Option<Result<Identity, ResponseCode>> {
-        if self.client.is_logged_in() && *self.client.mechanism != *mechanism {
+        if self.client.is_logged_in() && **self.client.mechanism() != *mechanism {
             return Some(Err(ResponseCode::SaslCannotChangeMechanism));
         }
         if !offered(&self.client.broker.settings, &self.client.peer).contains(&mechanism) {
@@ -148,10 +148,8 @@ impl Session {
         let frame_max =
             if frame_max == 0 { 0 } else { frame_max.max(self.settings.initial_frame_max.min(FRAME_MAX_LOWEST)) };
         self.tuned.tune(frame_max, heartbeat_s);
-        self.client.input_every = 2 * u64::from(heartbeat_s) * SECOND;
-        self.client.output_every = u64::from(heartbeat_s) * SECOND / 2;
-        self.client.last_input = now.monotonic;
-        self.client.last_output = now.monotonic;
+        let heartbeat = u64::from(heartbeat_s) * SECOND;
+        self.client.silence.agree(2 * heartbeat, heartbeat / 2, now);
         self.phase = StreamPhase::Tuned;
     }
 
@@ -166,7 +164,7 @@ impl Session {
             return self.refuse_later(RefusedLogin::Vhost { correlation }, &why, now);
         }
         self.phase = StreamPhase::Open;
-        self.client.deadline = None;
+        self.client.silence.expect_by(None);
         let (host, port) = self.own_address();
         let properties = [("advertised_host", &*host), ("advertised_port", &*port.to_string())];
         answers::opened(self.client.output.buffer(), correlation, ResponseCode::Ok, &properties);

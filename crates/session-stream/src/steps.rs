@@ -155,8 +155,8 @@ impl Steps for Session {
     }
 
     fn has_work(&self) -> bool {
-        let can_deliver = self.phase == StreamPhase::Open && !self.client.scheduled.is_empty();
-        can_deliver || !self.client.starved.is_empty() && self.client.output.len() < TURN_BYTES_MAX
+        let can_deliver = self.phase == StreamPhase::Open && !self.client.turns.are_over();
+        can_deliver || self.client.turns.any_starved() && self.client.output.len() < TURN_BYTES_MAX
     }
 
     fn begin_read(&mut self) {
@@ -237,7 +237,7 @@ impl Steps for Session {
     fn begin_turn(&mut self, now: Now) {
         if !self.wants_read() && !self.client.output.is_full() {
             // Heartbeats that aren't read don't count as missed, unless it is the client that doesn't read.
-            self.client.last_input = now.monotonic;
+            self.client.silence.heard(now);
         }
     }
 
@@ -331,7 +331,7 @@ impl Steps for Session {
             }
             InputHold::Publishes { reason } => reason.is_for_room(),
             InputHold::Asked(_) => false,
-            InputHold::No => self.client.waits_for_log,
+            InputHold::No => self.client.waits_for_log(),
         };
         self.client.register(awaited, wants_room);
     }

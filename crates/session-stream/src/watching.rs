@@ -78,6 +78,6 @@ impl Session {
 
     /// Notes when the client is late with its next answer. The group of a consumer that became active rests until it comes.
     pub(super) fn note_updates(&mut self) {
-        self.client.deadline = self.subscriptions.next_deadline();
+        self.client.silence.expect_by(self.subscriptions.next_deadline());
     }
 }

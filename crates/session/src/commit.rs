@@ -140,7 +140,7 @@ impl Commit {
     /// The stopped queue.
     pub fn check(&mut self, budget: &mut TurnBudget) -> Option<Result<(), QueueRef>> {
         let (publish, next) = &mut self.checked;
-        while let Some(publishing) = self.transaction.publishes.get(*publish) {
+        while let Some(publishing) = self.transaction.publishing(*publish) {
             while let Some(queue) = publishing.queues.get(*next) {
                 if budget.is_spent() {
                     return None;
@@ -167,20 +167,20 @@ impl Commit {
             let work = *self.work.get_or_insert_with(|| self.transaction.work());
             let is_short = work <= client.budget.share();
             // The log had room when the client requested the commit. Others may have used it while this one was in line.
-            client.waits_for_room = if is_short || client.gone { None } else { self.full_stream() };
-            if client.waits_for_room.is_some() {
+            client.wait_for_room(if is_short || client.is_gone() { None } else { self.full_stream() });
+            if client.waits_for_room() {
                 return None;
             }
             if !is_short {
-                self.slot = client.group_slot.take();
+                self.slot = client.take_group_slot();
             }
             // While another commit has the slot, this one waits. If its connection has ended, it is done at once: nothing may
             // have to wait then.
-            if !is_short && self.slot.is_none() && !client.gone {
+            if !is_short && self.slot.is_none() && !client.is_gone() {
                 return None;
             }
-            self.publishes = std::mem::take(&mut self.transaction.publishes).into_iter();
-            self.settles = std::mem::take(&mut self.transaction.settles).into_iter();
+            let (publishes, settles) = self.transaction.take_steps();
+            (self.publishes, self.settles) = (publishes.into_iter(), settles.into_iter());
             self.state = State::Open;
         }
         if self.state == State::Open {

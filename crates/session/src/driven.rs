@@ -7,7 +7,7 @@ use leveret_broker::output::Output;
 use leveret_broker::protocol::Session;
 use leveret_broker::reply::Reply;
 use leveret_broker::settings::TURN_BYTES_MAX;
-use leveret_broker::time::{Nanos, Now, SECOND};
+use leveret_broker::time::{Nanos, Now};
 use leveret_broker::turn_budget::{CONSUMER, EVENT};
 use leveret_broker::views::ConnectionView;
 use leveret_queue::Signal;
@@ -16,10 +16,6 @@ use crate::client_connection::{BACKEND_KEY, CREDENTIAL_EXPIRED, ClientConnection
 
 /// The reason in the log why a connection was cut that wasn't open in time.
 pub const HANDSHAKE_TIMEOUT: &str = "handshake_timeout: the connection was not opened in time";
-
-/// Time between two heartbeats to a client whose input waits, if it wants none or rarer ones. The end of a peer that left stands behind
-/// its unread input, which may fill the socket's buffers: then only an answer to something that we send shows that it is gone.
-pub const PROBE_EVERY: Nanos = 10 * SECOND;
 
 /// The result of handling the first frame of some input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,13 +141,14 @@ pub trait Steps: Send {
     /// Whether the turn takes more input.
     fn takes_input(&self) -> bool {
         let client = self.client();
-        let is_paused = client.paused || client.pace.holds_input() || client.awaits_publishes() || client.is_asking();
+        let is_paused =
+            client.is_paused() || client.pace.holds_input() || client.awaits_publishes() || client.is_asking();
         let is_free = !self.is_held() && !is_paused && !self.is_ending() && !self.is_over();
         is_free && !self.has_full_output()
     }
     /// Whether the socket is read: see [`Session::wants_read`].
     fn wants_read(&self) -> bool {
-        self.takes_input() && (!self.client().waits_for_log || self.has_to_be_told())
+        self.takes_input() && (!self.client().waits_for_log() || self.has_to_be_told())
     }
 }
 
@@ -163,7 +160,7 @@ impl<S: Steps> Driven<S> {
     /// applied.
     fn answer_durable(&mut self, now: Now) -> bool {
         let client = self.0.client_mut();
-        if client.gone {
+        if client.is_gone() {
             return true;
         }
         let is_applied = client.apply_durable();
@@ -179,8 +176,8 @@ impl<S: Steps> Driven<S> {
         match event {
             Event::Queue(Signal::Answered(BACKEND_KEY)) => steps.client_mut().backend_answered(now),
             Event::Queue(signal) => steps.signal(signal, now),
-            Event::Durable(stream) => steps.client_mut().registered.notified(stream, false),
-            Event::Written(stream) => steps.client_mut().registered.notified(stream, true),
+            Event::Durable(stream) => steps.client_mut().notified(stream, false),
+            Event::Written(stream) => steps.client_mut().notified(stream, true),
             // The connection checks in this turn whether its body is there.
             Event::Body => {}
             Event::Alarm => steps.alarm_changed(),
@@ -231,9 +228,9 @@ impl<S: Steps> Driven<S> {
         let steps = &mut self.0;
         let client = steps.client_mut();
         if !client.output.is_empty() {
-            client.last_output = now.monotonic;
+            client.silence.sent(now);
         }
-        if client.deadline.is_some_and(|deadline| now.monotonic >= deadline) {
+        if client.silence.deadline().is_some_and(|deadline| now.monotonic >= deadline) {
             return steps.deadline_passed(now);
         }
         if client.answer_due().is_some_and(|due| now.monotonic >= due) {
@@ -250,35 +247,29 @@ impl<S: Steps> Driven<S> {
             && self.0.client().output.len() < TURN_BYTES_MAX
         {
             self.0.send_heartbeat();
-            self.0.client_mut().last_output = now.monotonic;
+            self.0.client_mut().silence.sent(now);
         }
     }
 
     /// Time at which the client has been silent for too long.
     fn input_deadline(&self) -> Option<Nanos> {
         let (steps, client) = (&self.0, self.0.client());
-        let counts = client.input_every > 0 && steps.keeps_alive() && steps.expects_input() && !client.is_asking();
-        counts.then(|| client.last_input + client.input_every)
+        client.silence.input_due().filter(|_| steps.keeps_alive() && steps.expects_input() && !client.is_asking())
     }
 
     /// Time at which we have been silent for too long.
     fn output_deadline(&self) -> Option<Nanos> {
-        let (steps, client) = (&self.0, self.0.client());
-        let agreed = (client.output_every > 0 && steps.keeps_alive()).then(|| client.last_output + client.output_every);
-        let probe = client.unread_since.filter(|_| steps.is_open());
-        agreed.into_iter().chain(probe.map(|since| since.max(client.last_output) + PROBE_EVERY)).min()
+        let (steps, silence) = (&self.0, &self.0.client().silence);
+        let agreed = silence.output_due().filter(|_| steps.keeps_alive());
+        agreed.into_iter().chain(silence.probe_due().filter(|_| steps.is_open())).min()
     }
 
     /// Registers for wake-ups, and lets others know what this work appended.
     fn end_work(&mut self, now: Now) {
         let waits_for_log = self.0.publishes_wait();
-        self.0.client_mut().waits_for_log = waits_for_log;
+        self.0.client_mut().note_log(waits_for_log);
         let is_read = self.0.wants_read();
-        let unread_since = &mut self.0.client_mut().unread_since;
-        match is_read {
-            true => *unread_since = None,
-            false => _ = unread_since.get_or_insert(now.monotonic),
-        }
+        self.0.client_mut().silence.note_read(is_read, now);
         self.0.register();
         self.0.client().outbox.set_transactions(self.0.transaction_bytes());
         self.0.client().broker.streams.announce();
@@ -288,14 +279,14 @@ impl<S: Steps> Driven<S> {
 impl<S: Steps> Session for Driven<S> {
     fn receive(&mut self, input: &[u8], now: Now) -> usize {
         let client = self.0.client_mut();
-        client.last_input = now.monotonic;
+        client.silence.heard(now);
         client.budget.renew();
         self.0.begin_read();
         let mut used = 0;
         while self.0.takes_input() {
             let client = self.0.client_mut();
             if client.budget.is_spent() {
-                client.paused = true;
+                client.pause();
                 break;
             }
             match self.0.frame(&input[used..], now) {
@@ -315,21 +306,16 @@ impl<S: Steps> Session for Driven<S> {
 
     fn turn(&mut self, now: Now) {
         self.0.begin_turn(now);
-        let client = self.0.client_mut();
-        client.budget.renew();
-        client.paused = false;
-        client.pace.pass(now.monotonic);
+        self.0.client_mut().begin_turn(now);
         let delivers = self.0.go_on(now);
-        let client = self.0.client_mut();
-        let has_earlier_events = !client.events.is_empty();
-        client.outbox.drain_after(&mut client.events);
+        let has_earlier_events = self.0.client_mut().take_events();
         while !self.0.client().budget.is_spent()
-            && let Some(event) = self.0.client_mut().events.pop_front()
+            && let Some(event) = self.0.client_mut().next_event()
         {
             self.0.client_mut().budget.spend(EVENT);
             // The answer to a deletion comes before the cancels of the queue's consumers, as from RabbitMQ.
             if matches!(event, Event::Queue(Signal::Cancelled(_))) && !self.answer_durable(now) {
-                self.0.client_mut().events.push_front(event);
+                self.0.client_mut().put_event_back(event);
                 break;
             }
             self.event(event, now);
@@ -337,9 +323,9 @@ impl<S: Steps> Session for Driven<S> {
         let client = self.0.client_mut();
         if has_earlier_events {
             // Later ones in the outbox weren't taken, and have woken this connection already: it isn't woken again for them.
-            client.outbox.drain_after(&mut client.events);
+            client.take_events();
         }
-        if client.gone {
+        if client.is_gone() {
             // Work that ended in this turn may have published; those runs still have to be applied.
             client.hand_over();
             client.broker.streams.announce();
@@ -359,8 +345,8 @@ impl<S: Steps> Session for Driven<S> {
 
     fn wants_turn(&self) -> bool {
         let steps = &self.0;
-        let goes_on = steps.is_ending() && steps.client().waits_for_room.is_none();
-        !steps.client().events.is_empty() || goes_on || steps.has_work()
+        let goes_on = steps.is_ending() && !steps.client().waits_for_room();
+        steps.client().has_events() || goes_on || steps.has_work()
     }
 
     fn wants_read(&self) -> bool {
@@ -371,7 +357,7 @@ impl<S: Steps> Session for Driven<S> {
         let look = if self.takes_back() { self.0.client().looks.next() } else { None };
         let client = self.0.client();
         let backend = [client.answer_due(), client.credential_due()];
-        let deadlines = [client.deadline, self.input_deadline(), self.output_deadline(), look];
+        let deadlines = [client.silence.deadline(), self.input_deadline(), self.output_deadline(), look];
         deadlines.into_iter().chain(backend).flatten().min()
     }
 
@@ -400,7 +386,7 @@ impl<S: Steps> Session for Driven<S> {
     }
 
     fn disconnected(&mut self, now: Now) {
-        if std::mem::replace(&mut self.0.client_mut().gone, true) {
+        if !self.0.client_mut().end() {
             return;
         }
         let notices = self.0.client().broker.notices.clone();

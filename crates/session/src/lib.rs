@@ -10,6 +10,7 @@
 pub mod client_connection;
 pub mod commit;
 pub mod confirms;
+pub mod consumer_turns;
 pub mod driven;
 pub mod early_signals;
 pub mod fan_out;
@@ -18,6 +19,7 @@ mod fixture;
 pub mod gone;
 pub mod overdue;
 pub mod pace;
+pub mod silence;
 pub mod stream_start;
 pub mod transaction;
 pub mod undurable;

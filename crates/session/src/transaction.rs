@@ -40,8 +40,8 @@ pub(crate) struct Settling {
 /// An open transaction.
 #[derive(Default)]
 pub struct Transaction {
-    pub(crate) publishes: Vec<Publishing>,
-    pub(crate) settles: Vec<Settling>,
+    publishes: Vec<Publishing>,
+    settles: Vec<Settling>,
     /// Index of each entry of `settles`, by the queue that it keeps.
     settling: FxHashMap<(QueueKey, Option<ConsumerId>, Settlement), usize>,
     bytes: u64,
@@ -69,6 +69,17 @@ impl Transaction {
     pub(crate) fn work(&self) -> u32 {
         let runs = self.settles.iter().map(|settling| QUEUE_RUN + settling.runs.len() as u32 * SETTLED_RUN);
         runs.fold(self.publish_work, u32::saturating_add)
+    }
+
+    /// The publish with this index, in the order in which they came.
+    pub(crate) fn publishing(&self, index: usize) -> Option<&Publishing> {
+        self.publishes.get(index)
+    }
+
+    /// Takes out what its commit does.
+    pub(crate) fn take_steps(&mut self) -> (Vec<Publishing>, Vec<Settling>) {
+        let Self { publishes, settles, .. } = std::mem::take(self);
+        (publishes, settles)
     }
 
     /// Adds messages for these queues, to be published in order.

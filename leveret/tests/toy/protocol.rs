@@ -136,7 +136,7 @@ impl ToySession {
         self.client.authorize_in("/", Action::Enter).map_err(text)?;
         let snapshot = self.client.broker.registry.snapshot();
         self.client.enter(&snapshot.topology, "/".into()).map_err(text)?;
-        self.client.deadline = None;
+        self.client.silence.expect_by(None);
         self.say("ok");
         Ok(())
     }
@@ -316,7 +316,7 @@ impl Steps for ToySession {
     }
 
     fn has_work(&self) -> bool {
-        !self.client.scheduled.is_empty()
+        !self.client.turns.are_over()
     }
 
     fn frame(&mut self, input: &[u8], now: Now) -> Frame {
@@ -344,7 +344,7 @@ impl Steps for ToySession {
 
     fn signal(&mut self, signal: Signal, now: Now) {
         match signal {
-            Signal::Scheduled(key) => self.client.scheduled.push_back(key),
+            Signal::Scheduled(key) => self.client.turns.schedule(key),
             Signal::Answered(_) => {
                 let answered = self.answered(now);
                 self.end_if_refused(answered);
@@ -434,7 +434,7 @@ impl Steps for ToySession {
             Some(Declaring::Made(ticket)) => Some(Awaited::from(*ticket)),
             Some(Declaring::Asked(_)) | None => None,
         };
-        self.client.register(awaited, self.client.waits_for_log);
+        self.client.register(awaited, self.client.waits_for_log());
     }
 
     fn cut_off(&mut self, now: Now) {

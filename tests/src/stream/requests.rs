@@ -2,7 +2,7 @@
 
 use std::io;
 
-use leveret_stream_protocol::client::{Publishing, ServerCommand, request};
+use leveret_stream_protocol::client::{Publishing, SentSubBatch, ServerCommand, request};
 use leveret_stream_protocol::{OffsetSpec, key};
 
 use super::connection::StreamClient;
@@ -106,10 +106,10 @@ impl StreamClient {
     ///
     /// # Panics
     /// When the socket is broken.
-    pub fn publish_sub_batch(&mut self, publisher: u8, id: u64, compression: u8, count: u16, length: u32, data: &[u8]) {
+    pub fn publish_sub_batch(&mut self, publisher: u8, id: u64, sub_batch: SentSubBatch<'_>) {
         let mut out = Vec::new();
         let mut publishing = Publishing::begin(&mut out, 1, publisher);
-        publishing.sub_batch(&mut out, id, compression, count, length, data);
+        publishing.sub_batch(&mut out, id, &sub_batch);
         publishing.end(&mut out);
         self.sent(publisher, id);
         self.send(&out);

@@ -156,7 +156,7 @@ fn the_charts_pod_serves_and_its_claim_outlives_it() {
 fn values_without_a_meaning_are_refused_with_a_hint() {
     for (setting, hint) in [
         ("replicaCount=3", "replicaCount must be one of the following: 0, 1"),
-        ("clustering.enabled=true", "clustering isn't a value of this chart: nodes can't form a cluster yet"),
+        ("clustering.enabled=true", "clustering isn't a value of this chart: the chart runs one node"),
         ("memoryHighWatermark.enabled=true", "write vm_memory_high_watermark.relative"),
         ("auth.usrname=a", "Additional property usrname is not allowed"),
         ("auth.tls.enabled=true", "auth.tls.existingSecret: name a secret"),

@@ -1,6 +1,7 @@
 //! Sub-batches: stored as they come, and read by every protocol.
 
 use leveret_amqp10::OwnedValue;
+use leveret_stream_protocol::client::SentSubBatch;
 use leveret_tests::amqp10::{Amqp10, annotation};
 use leveret_tests::filters::{attach, filter};
 use leveret_tests::stream::{Compression, OffsetSpec, ResponseCode, StreamClient, data, number, sub_batch};
@@ -10,6 +11,10 @@ use super::{finish, node, numbered};
 
 const ALL: [Compression; 5] =
     [Compression::None, Compression::Gzip, Compression::Snappy, Compression::Lz4, Compression::Zstd];
+
+fn packed(compression: u8, messages: u16, uncompressed: u32, data: &[u8]) -> SentSubBatch<'_> {
+    SentSubBatch { compression, messages, uncompressed, data }
+}
 
 fn bodies_over_amqp091(wire: &mut Wire, count: usize) -> Vec<Vec<u8>> {
     wire.prefetch(1, 500);
@@ -37,7 +42,7 @@ fn sub_batches_of_each_compression_are_read_by_all_protocols() {
             (0..20).map(|n| format!("{compression} {n} {}", "x".repeat(n)).into_bytes()).collect();
         let messages: Vec<Vec<u8>> = bodies.iter().map(|body| data(body)).collect();
         let (length, bytes) = sub_batch(compression, &messages);
-        client.publish_sub_batch(1, id, compression as u8, 20, length, &bytes);
+        client.publish_sub_batch(1, id, packed(compression as u8, 20, length, &bytes));
         client.publish(1, [(100 + id, format!("after {compression}"))]);
         published.extend(bodies);
         published.push(format!("after {compression}").into_bytes());
@@ -74,7 +79,7 @@ fn a_named_publisher_repeats_a_sub_batch_without_effect() {
     client.publisher(1, "name", "s");
     let (length, bytes) = sub_batch(Compression::Gzip, &[data(b"a"), data(b"b")]);
     for _ in 0..3 {
-        client.publish_sub_batch(1, 1, Compression::Gzip as u8, 2, length, &bytes);
+        client.publish_sub_batch(1, 1, packed(Compression::Gzip as u8, 2, length, &bytes));
     }
     client.publish(1, numbered(2..=2));
     client.confirms();
@@ -94,8 +99,8 @@ fn sub_batches_of_different_frames_come_in_chunks_of_their_own() {
     let (length, bytes) = sub_batch(Compression::None, &[data(b"one"), data(b"two")]);
     for id in (1..).step_by(3).take(10) {
         client.publish(1, [(id, "before")]);
-        client.publish_sub_batch(1, id + 1, 0, 2, length, &bytes);
-        client.publish_sub_batch(1, id + 2, 0, 2, length, &bytes);
+        client.publish_sub_batch(1, id + 1, packed(0, 2, length, &bytes));
+        client.publish_sub_batch(1, id + 2, packed(0, 2, length, &bytes));
     }
     client.confirms();
     // As they were stored, and as they are sent together.
@@ -131,15 +136,15 @@ fn a_sub_batch_that_no_reader_can_take_is_refused() {
         (5, 2, length, &zipped),
     ];
     for (id, (compression, count, length, bytes)) in (1..).zip(wrong) {
-        client.publish_sub_batch(1, id, compression, count, length, bytes);
+        client.publish_sub_batch(1, id, packed(compression, count, length, bytes));
     }
     client.wait("refusals", StreamClient::is_answered);
     let code = number(ResponseCode::PreconditionFailed);
     assert_eq!(client.refused, (1..=9).map(|id| (1, id, code)).collect::<Vec<_>>());
     // The next ones are taken, and nothing of the others is there.
     client.refused.clear();
-    client.publish_sub_batch(1, 10, 0, 2, length, &bytes);
-    client.publish_sub_batch(1, 11, 1, 2, inflated, &zipped);
+    client.publish_sub_batch(1, 10, packed(0, 2, length, &bytes));
+    client.publish_sub_batch(1, 11, packed(1, 2, inflated, &zipped));
     client.confirms();
     let mut amqp091 = Wire::open(node.amqp());
     assert_eq!(bodies_over_amqp091(&mut amqp091, 4), [b"one", b"two", b"one", b"two"]);
@@ -167,7 +172,7 @@ fn damaged_sub_batches_are_skipped_and_told() {
         client.publish(1, [(1, "begin")]);
         client.confirms();
         for (id, (count, length, bytes)) in (2..).zip(damaged(*compression)) {
-            client.publish_sub_batch(1, id, *compression as u8, count, length, &bytes);
+            client.publish_sub_batch(1, id, packed(*compression as u8, count, length, &bytes));
         }
         client.publish(1, [(9, "end")]);
         client.confirms();
@@ -201,7 +206,7 @@ fn bytes_of_another_form_than_they_say_are_refused() {
     client.create("s");
     client.publisher(1, "", "s");
     for (id, compression) in (1..).zip(&ALL[1..]) {
-        client.publish_sub_batch(1, id, *compression as u8, 3, 100, &[7; 40]);
+        client.publish_sub_batch(1, id, packed(*compression as u8, 3, 100, &[7; 40]));
     }
     client.wait("refusals", StreamClient::is_answered);
     let code = number(ResponseCode::PreconditionFailed);
@@ -221,12 +226,12 @@ fn a_sub_batch_that_inflates_beyond_its_length_costs_nothing() {
     // 128 MiB of zeros in half a megabyte, said to be ten bytes, and said to be as long as is allowed.
     let (_, bomb) = sub_batch(Compression::Gzip, &[vec![0; 128 << 20]]);
     for (id, length) in [(1, 10), (2, 64 << 20)] {
-        client.publish_sub_batch(1, id, Compression::Gzip as u8, 1, length, &bomb);
+        client.publish_sub_batch(1, id, packed(Compression::Gzip as u8, 1, length, &bomb));
     }
     client.publish(1, [(3, "after")]);
     client.confirms();
     // Longer ones are refused.
-    client.publish_sub_batch(1, 4, Compression::Gzip as u8, 1, (64 << 20) + 1, &bomb);
+    client.publish_sub_batch(1, 4, packed(Compression::Gzip as u8, 1, (64 << 20) + 1, &bomb));
     client.wait("a refusal", StreamClient::is_answered);
     assert_eq!(client.refused, [(1, 4, number(ResponseCode::PreconditionFailed))]);
     let before = node.resident_bytes();

@@ -3,6 +3,7 @@
 mod directions;
 mod documents;
 mod english;
+mod fields;
 mod manifest;
 mod modules;
 mod names;
@@ -29,6 +30,7 @@ pub fn check(root: &Path) -> io::Result<Vec<String>> {
         directions::check,
         documents::check,
         english::check,
+        fields::check,
         modules::check,
         names::check,
         not_there_yet::check,

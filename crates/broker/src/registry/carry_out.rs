@@ -45,10 +45,10 @@ impl Registry {
         self.whole(|| {
             let mut staged = self.staged.lock();
             let told = changes::lines(staged.model.topology(), &command);
-            let before = self.notices.wants_events().then(|| staged.model.topology().clone());
+            let before = self.notices.wants_events().then(|| staged.model.shared_topology().clone());
             let actor = permit.actor().clone();
             let submitted = staged.model.submit(permit, command)?;
-            self.tell(&told, before.as_ref(), &submitted.changes, &actor);
+            self.tell(&told, before.as_deref(), &submitted.changes, &actor);
             let ticket = self.log(&mut staged, submitted.record.as_deref());
             let next = self.next(&staged.latest, &staged.model, submitted.changes, &actor, now);
             let history = next.as_ref().and_then(|next| next.histories.first()).map(|copy| copy.end.clone());
@@ -139,7 +139,7 @@ impl Registry {
             told.iter().for_each(|line| tracing::info!("{line}"));
             staged.model = model;
             let mut snapshot = Snapshot::clone(&staged.latest);
-            snapshot.topology = staged.model.topology().clone();
+            snapshot.topology = staged.model.shared_topology().clone();
             snapshot.generation += 1;
             snapshot.queues.insert(successor.info().id, successor.clone());
             let next = Next { declared: vec![successor], converted: vec![queue], ..Next::new(snapshot) };
@@ -152,7 +152,7 @@ impl Registry {
     pub(super) fn change_all_now(&self, requests: &ChangeRequests, now: Nanos) -> ChangesOutcome {
         let ChangeRequests { permit, commands, .. } = requests;
         self.whole(|| {
-            let before = self.staged.lock().model.topology().clone();
+            let before = self.staged.lock().model.shared_topology().clone();
             let tell = |tried: &Tried| {
                 let told: Vec<_> = commands.iter().flat_map(|command| changes::lines(&before, command)).collect();
                 self.tell(&told, Some(&before), &tried.changes, permit.actor());

@@ -70,7 +70,7 @@ impl Registry {
         now: Now,
     ) -> Self {
         let (now, services) = (now.monotonic, Arc::new(services));
-        let topology = model.topology().clone();
+        let topology = model.shared_topology().clone();
         let mut queues = imbl::OrdMap::new();
         for info in topology.vhosts().flat_map(|vhost| topology.queues(vhost)) {
             if let Some(queue) = QueueRef::elsewhere(info, &topology, &services, now) {

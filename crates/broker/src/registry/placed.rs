@@ -242,7 +242,7 @@ impl Registry {
 
     /// The snapshot of another state.
     fn replaced(&self, latest: &Snapshot, model: &Model, now: Nanos) -> Next {
-        let topology = model.topology().clone();
+        let topology = model.shared_topology().clone();
         let mut next = Snapshot {
             router: leveret_routing::Router::new(&topology),
             queues: imbl::OrdMap::new(),

@@ -22,7 +22,7 @@ const SCAN_SHARE: usize = 8;
 #[derive(Clone)]
 pub struct Snapshot {
     /// Objects, users, permissions.
-    pub topology: Topology,
+    pub topology: Arc<Topology>,
     /// The routing tables.
     pub router: Router,
     /// The queues themselves.

@@ -148,7 +148,7 @@ impl Registry {
             return None;
         }
         let mut next = Snapshot {
-            topology: model.topology().clone(),
+            topology: model.shared_topology().clone(),
             router: latest.router.clone(),
             queues: latest.queues.clone(),
             exchanges: latest.exchanges.clone(),

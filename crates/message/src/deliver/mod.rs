@@ -25,7 +25,7 @@ use crate::stored::StoredMessage;
 pub use amqp10::{Amqp10Run, to_amqp10};
 pub(crate) use amqp10::{MapWriter, write_body, write_start};
 pub use amqp091::{to_amqp091, within};
-pub(crate) use deaths::{header as death_header, is_death_annotation};
+pub(crate) use deaths::header as death_header;
 pub use file::{file_to_amqp10, file_to_amqp091};
 pub use mqtt::{MqttOrigin, mqtt_origin, to_mqtt};
 

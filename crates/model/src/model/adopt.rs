@@ -28,9 +28,9 @@ impl Model {
         let name: Arc<str> = name.into();
         let arguments = Arguments::from_iter([("x-queue-type", Value::from(queue_type.name()))]);
         let options = QueueOptions::effective(&arguments);
-        self.topology.insert_queue(Arc::new(Queue::durable(id, VHOST.into(), name.clone(), arguments, options)));
+        self.topology_mut().insert_queue(Arc::new(Queue::durable(id, VHOST.into(), name.clone(), arguments, options)));
         self.next_queue = self.next_queue.max(id.0 + 1);
-        self.topology.generation += 1;
+        self.topology_mut().generation += 1;
         name
     }
 }

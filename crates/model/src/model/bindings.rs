@@ -31,7 +31,7 @@ impl Model {
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
         self.limits.check_binding(&self.topology, &binding.vhost)?;
-        self.topology.insert_binding(binding.clone());
+        self.topology_mut().insert_binding(binding.clone());
         Ok((CommandOutcome::Created, vec![Change::Bound(binding)]))
     }
 
@@ -41,7 +41,7 @@ impl Model {
         let Some(binding) = self.find(command)? else {
             return Ok((CommandOutcome::Absent, Vec::new()));
         };
-        self.topology.remove_binding(&binding);
+        self.topology_mut().remove_binding(&binding);
         let removed = [BindingsBetween::from(binding)];
         let sources = sources_of(&removed);
         let mut changes = removed.map(Change::Unbound).into();
@@ -106,7 +106,7 @@ impl Model {
         exchange: Arc<Exchange>,
         changes: &mut Vec<Change>,
     ) -> VecDeque<SourceExchange> {
-        let (from, to) = self.topology.remove_exchange(&exchange);
+        let (from, to) = self.topology_mut().remove_exchange(&exchange);
         let sources = sources_of(&to);
         changes.extend(from.map(Change::SourceUnbound));
         changes.extend(to.into_iter().map(Change::Unbound));
@@ -114,7 +114,7 @@ impl Model {
         changes.push(Change::ExchangeDeleted(exchange));
         if let Some(queue) = queue {
             // Nothing is bound to it.
-            self.topology.remove_queue(&queue);
+            self.topology_mut().remove_queue(&queue);
             changes.push(Change::QueueDeleted(queue));
         }
         sources

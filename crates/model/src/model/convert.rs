@@ -41,7 +41,7 @@ impl Model {
             converted.earlier_priorities.push(earlier);
         }
         let converted = Arc::new(converted);
-        self.topology.insert_queue(converted.clone());
+        self.topology_mut().insert_queue(converted.clone());
         Ok((CommandOutcome::Updated, vec![Change::QueueConverted(converted)]))
     }
 }

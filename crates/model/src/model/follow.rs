@@ -36,19 +36,19 @@ impl Model {
             }
             Effect::DropPolicy { kind, vhost, name } => {
                 changes.extend(self.clear_policy(kind, &vhost, &name).1);
-                self.topology.generation += 1;
+                self.topology_mut().generation += 1;
             }
             Effect::DropUser(name) => {
                 changes.extend(self.delete_user(&name).1);
-                self.topology.generation += 1;
+                self.topology_mut().generation += 1;
             }
             Effect::DropPermission { user, vhost } => {
                 changes.extend(self.clear_permissions(&user, &vhost).1);
-                self.topology.generation += 1;
+                self.topology_mut().generation += 1;
             }
             Effect::DropTopicPermission { user, vhost, exchange } => {
                 changes.extend(self.clear_topic_permissions(&user, &vhost, Some(&exchange)).1);
-                self.topology.generation += 1;
+                self.topology_mut().generation += 1;
             }
             Effect::Exchange(exchange) => {
                 self.apply(Effect::Exchange(exchange.clone()));
@@ -64,7 +64,7 @@ impl Model {
                 if let Some(exchange) = meant.cloned() {
                     // Exchanges that go with it have effects of their own.
                     let _ = self.take_exchange(exchange, changes);
-                    self.topology.generation += 1;
+                    self.topology_mut().generation += 1;
                 }
             }
             Effect::Queue(queue) => changes.push(self.follow_queue(queue)),
@@ -115,9 +115,9 @@ impl Model {
 
     fn follow_end_of_queue(&mut self, id: QueueId, changes: &mut Vec<Change>) {
         let Some(queue) = self.topology.queue_by_id(id).cloned() else { return };
-        let removed = self.topology.remove_queue(&queue);
+        let removed = self.topology_mut().remove_queue(&queue);
         changes.extend(removed.into_iter().map(Change::Unbound));
         changes.push(Change::QueueDeleted(queue));
-        self.topology.generation += 1;
+        self.topology_mut().generation += 1;
     }
 }

@@ -49,7 +49,7 @@ impl Model {
             self.end_objects_of(number, |queue| !queue.is_logged(), &mut changes);
         }
         self.next_member = self.next_member.max(number.0 + 1);
-        self.topology.insert_member(member.clone());
+        self.topology_mut().insert_member(member.clone());
         changes.push(Change::MemberPut(member));
         if is_new {
             self.fill_placements(&mut changes);
@@ -71,7 +71,7 @@ impl Model {
         let mut changes = Vec::new();
         self.end_objects_of(member.number, |_| true, &mut changes);
         self.leave_placements(member.number, &mut changes);
-        self.topology.members.remove(&member.number);
+        self.topology_mut().members.remove(&member.number);
         changes.push(Change::MemberForgotten(member));
         self.fill_placements(&mut changes);
         Ok((CommandOutcome::Deleted, changes))
@@ -94,7 +94,7 @@ impl Model {
         for queue in queues {
             // An exchange that went with an earlier one may have taken it along.
             if self.topology.queue_by_id(queue.id).is_some() {
-                let removed = self.topology.remove_queue(&queue);
+                let removed = self.topology_mut().remove_queue(&queue);
                 let sources = bindings::sources_of(&removed);
                 changes.extend(removed.into_iter().map(Change::Unbound));
                 changes.push(Change::QueueDeleted(queue));

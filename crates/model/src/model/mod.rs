@@ -29,7 +29,7 @@ mod topic_permissions;
 /// only then publishes [`Model::topology`] and answers.
 #[derive(Clone, Debug)]
 pub struct Model {
-    topology: Topology,
+    topology: Arc<Topology>,
     next_queue: u64,
     next_exchange: u64,
     next_member: u16,
@@ -59,7 +59,7 @@ impl Model {
 
     fn empty() -> Self {
         Model {
-            topology: Topology::default(),
+            topology: Arc::default(),
             next_queue: 1,
             next_exchange: 1,
             next_member: 0,
@@ -113,6 +113,16 @@ impl Model {
     /// The state after all commands so far.
     pub fn topology(&self) -> &Topology {
         &self.topology
+    }
+
+    /// The same, shared with snapshots of it.
+    pub fn shared_topology(&self) -> &Arc<Topology> {
+        &self.topology
+    }
+
+    /// The topology, to be changed. It is copied if a snapshot, or another model, has it too: once for all changes of a command.
+    fn topology_mut(&mut self) -> &mut Topology {
+        Arc::make_mut(&mut self.topology)
     }
 
     /// Executes a command.
@@ -220,7 +230,7 @@ impl Model {
             }
         };
         if !changes.is_empty() {
-            self.topology.generation += 1;
+            self.topology_mut().generation += 1;
         }
         let record = record::record_of(&changes, Recorded::Logged);
         Ok(Submitted { outcome, changes, record, mismatch })
@@ -297,15 +307,15 @@ impl Model {
             Effect::Applied(applied) => self.set_applied(applied.clone()),
             Effect::Anew { next_queue, next_exchange, next_member, next_placement } => {
                 let generation = self.topology.generation;
-                self.topology = Topology { generation, ..Topology::default() };
+                self.topology = Arc::new(Topology { generation, ..Topology::default() });
                 (self.next_queue, self.next_exchange) = (*next_queue, *next_exchange);
                 self.next_member = *next_member;
                 self.next_placement = (*next_placement).max(1);
             }
             _ => {}
         }
-        record::apply(&mut self.topology, effect);
-        self.topology.generation += 1;
+        record::apply(self.topology_mut(), effect);
+        self.topology_mut().generation += 1;
     }
 
     fn create_vhost(&mut self, name: Arc<str>) -> Result<(CommandOutcome, Vec<Change>), Refused> {
@@ -314,7 +324,7 @@ impl Model {
         }
         check_name("vhost", &name)?;
         self.limits.check_vhost(&self.topology, &name)?;
-        self.topology.insert_vhost(&name);
+        self.topology_mut().insert_vhost(&name);
         let mut changes = vec![Change::VhostCreated(name.clone())];
         for (exchange, kind, internal) in PREDECLARED {
             let exchange = Arc::new(Exchange {
@@ -331,7 +341,7 @@ impl Model {
                 history_queue: None,
                 transient_of: None,
             });
-            self.topology.insert_exchange(exchange.clone());
+            self.topology_mut().insert_exchange(exchange.clone());
             changes.push(Change::ExchangeDeclared(exchange));
         }
         Ok((CommandOutcome::Created, changes))
@@ -359,7 +369,7 @@ impl Model {
         let limits = self.topology.topic_permissions().filter(|permission| permission.vhost == shared);
         changes.extend(limits.map(|permission| Change::TopicPermissionCleared(permission.clone())));
         changes.extend(self.limits_dropped(LimitOwner::Vhost(shared.clone())));
-        self.topology.remove_vhost(name);
+        self.topology_mut().remove_vhost(name);
         changes.push(Change::VhostDeleted(shared));
         changes
     }
@@ -378,7 +388,7 @@ impl Model {
             None => CommandOutcome::Created,
         };
         let user = Arc::new(user);
-        self.topology.insert_user(user.clone());
+        self.topology_mut().insert_user(user.clone());
         Ok((outcome, vec![Change::UserPut(user)]))
     }
 
@@ -392,7 +402,7 @@ impl Model {
         let limits = self.topology.topic_permissions_of(name);
         changes.extend(limits.map(|permission| Change::TopicPermissionCleared(permission.clone())));
         changes.extend(self.limits_dropped(LimitOwner::User(user.name.clone())));
-        self.topology.remove_user(name);
+        self.topology_mut().remove_user(name);
         changes.push(Change::UserDeleted(user));
         (CommandOutcome::Deleted, changes)
     }
@@ -418,7 +428,7 @@ impl Model {
             Some(_) => CommandOutcome::Updated,
             None => CommandOutcome::Created,
         };
-        self.topology.insert_permission(permission.clone());
+        self.topology_mut().insert_permission(permission.clone());
         Ok((outcome, vec![Change::PermissionsSet(permission)]))
     }
 
@@ -426,7 +436,7 @@ impl Model {
         let Some(permission) = self.topology.permission(user, vhost).cloned() else {
             return (CommandOutcome::Absent, Vec::new());
         };
-        self.topology.remove_permission(user, vhost);
+        self.topology_mut().remove_permission(user, vhost);
         (CommandOutcome::Deleted, vec![Change::PermissionsCleared(permission)])
     }
 
@@ -492,7 +502,7 @@ impl Model {
             history_queue,
             transient_of: (!durable && !self.topology.members.is_empty()).then_some(self.asker),
         });
-        self.topology.insert_exchange(exchange.clone());
+        self.topology_mut().insert_exchange(exchange.clone());
         let mut changes = vec![Change::ExchangeDeclared(exchange.clone())];
         if exchange.alternate().is_none()
             && let Some(alternate) = self.topology.alternate_of(&exchange)
@@ -500,7 +510,7 @@ impl Model {
             changes.push(Change::AlternateChanged(exchange, Some(alternate)));
         }
         if let Some(queue) = queue {
-            self.topology.insert_queue(queue.clone());
+            self.topology_mut().insert_queue(queue.clone());
             changes.push(Change::QueueDeclared(queue));
         }
         Ok((CommandOutcome::Created, changes))
@@ -645,7 +655,7 @@ impl Model {
         let mut changes = Vec::new();
         queue.home = self.place(&queue, &mut changes);
         let queue = Arc::new(queue);
-        self.topology.insert_queue(queue.clone());
+        self.topology_mut().insert_queue(queue.clone());
         changes.push(Change::QueueDeclared(queue));
         Ok((CommandOutcome::Created, changes))
     }
@@ -663,7 +673,7 @@ impl Model {
         if !permit.is_system() {
             self.topology.usable_queue(vhost, name, *connection)?;
         }
-        let removed = self.topology.remove_queue(&queue);
+        let removed = self.topology_mut().remove_queue(&queue);
         let sources = bindings::sources_of(&removed);
         let mut changes: Vec<Change> = removed.into_iter().map(Change::Unbound).collect();
         changes.push(Change::QueueDeleted(queue));

@@ -67,7 +67,7 @@ impl Model {
 
     pub(super) fn put_placement(&mut self, placement: QueuePlacement, changes: &mut Vec<Change>) {
         let placement = Arc::new(placement);
-        self.topology.put_placement(placement.clone());
+        self.topology_mut().put_placement(placement.clone());
         changes.push(Change::PlacementPut(placement));
     }
 
@@ -140,7 +140,7 @@ impl Model {
                 }
             };
             let queue = Arc::new(Queue { home: Home::Placement(number), ..Queue::clone(&queue) });
-            self.topology.insert_queue(queue.clone());
+            self.topology_mut().insert_queue(queue.clone());
             changes.push(Change::QueueConverted(queue));
         }
         let outcome = if changes.is_empty() { CommandOutcome::Exists } else { CommandOutcome::Updated };

@@ -32,7 +32,7 @@ impl Model {
         }
         let policy = Arc::new(policy);
         let mut changes = vec![Change::PolicySet(policy.clone())];
-        self.with_alternates(&vhost, &mut changes, |model| model.topology.insert_policy(policy));
+        self.with_alternates(&vhost, &mut changes, |model| model.topology_mut().insert_policy(policy));
         Ok((outcome, changes))
     }
 
@@ -41,7 +41,7 @@ impl Model {
             return (CommandOutcome::Absent, Vec::new());
         };
         let mut changes = vec![Change::PolicyCleared(policy)];
-        self.with_alternates(vhost, &mut changes, |model| model.topology.remove_policy(kind, vhost, name));
+        self.with_alternates(vhost, &mut changes, |model| model.topology_mut().remove_policy(kind, vhost, name));
         (CommandOutcome::Deleted, changes)
     }
 

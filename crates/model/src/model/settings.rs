@@ -30,7 +30,7 @@ impl Model {
             return Ok((CommandOutcome::Exists, Vec::new()));
         }
         let settings = Arc::new(settings);
-        self.topology.set_vhost(&name, settings.clone());
+        self.topology_mut().set_vhost(&name, settings.clone());
         Ok((CommandOutcome::Updated, vec![Change::VhostSet(name, settings)]))
     }
 
@@ -62,7 +62,7 @@ impl Model {
             return Ok((outcome, Vec::new()));
         }
         let outcome = if value.is_some() { CommandOutcome::Updated } else { CommandOutcome::Deleted };
-        self.topology.set_limits(&owner, values.clone());
+        self.topology_mut().set_limits(&owner, values.clone());
         Ok((outcome, vec![Change::LimitsSet(owner, values)]))
     }
 
@@ -84,7 +84,7 @@ impl Model {
             None => CommandOutcome::Created,
         };
         let value = Arc::new(value);
-        self.topology.set_global_parameter(&name, Some(value.clone()));
+        self.topology_mut().set_global_parameter(&name, Some(value.clone()));
         Ok((outcome, vec![Change::GlobalParameter(name, Some(value))]))
     }
 
@@ -92,7 +92,7 @@ impl Model {
         if self.topology.global_parameter(&name).is_none() {
             return (CommandOutcome::Absent, Vec::new());
         }
-        self.topology.set_global_parameter(&name, None);
+        self.topology_mut().set_global_parameter(&name, None);
         (CommandOutcome::Deleted, vec![Change::GlobalParameter(name, None)])
     }
 

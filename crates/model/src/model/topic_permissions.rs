@@ -27,7 +27,7 @@ impl Model {
             Some(_) => CommandOutcome::Updated,
             None => CommandOutcome::Created,
         };
-        self.topology.insert_topic_permission(permission.clone());
+        self.topology_mut().insert_topic_permission(permission.clone());
         Ok((outcome, vec![Change::TopicPermissionSet(permission)]))
     }
 
@@ -45,7 +45,7 @@ impl Model {
             return (CommandOutcome::Absent, Vec::new());
         }
         for permission in &cleared {
-            self.topology.remove_topic_permission(user, vhost, &permission.exchange);
+            self.topology_mut().remove_topic_permission(user, vhost, &permission.exchange);
         }
         (CommandOutcome::Deleted, cleared.into_iter().map(Change::TopicPermissionCleared).collect())
     }

@@ -20,7 +20,7 @@ impl Connection {
             // No client sees it: the request is served again.
             None => return Err(Refusal::bad_request("the backend hasn't answered yet")),
             Some(Ok(who)) => {
-                let mechanism = self.client.mechanism.clone();
+                let mechanism = self.client.mechanism().clone();
                 self.client.log_in(who, &mechanism, now);
                 self.told().secret_updated("PUT /auth/tokens");
                 self.renews_token = true;

@@ -248,17 +248,17 @@ impl ClientConnection {
     fn logged_in_later(&mut self, outcome: LoginOutcome, now: Now) {
         self.ask(Expected::LoggedIn(outcome), now);
         // The client isn't to blame for the silence.
-        self.last_input = now.monotonic;
+        self.silence.heard(now);
     }
 
     fn renewed_later(&mut self, outcome: RenewalOutcome, now: Now) {
         self.ask(Expected::Renewed(outcome), now);
-        self.last_input = now.monotonic;
+        self.silence.heard(now);
     }
 
     fn caught_up(&mut self, now: Now) {
         self.ask(Expected::CaughtUp, now);
-        self.last_input = now.monotonic;
+        self.silence.heard(now);
     }
 
     fn granted_later(&mut self, answer: GrantAnswer, now: Now) {
@@ -266,6 +266,6 @@ impl ClientConnection {
         if let (Some(Expected::Grant(question, _)), Some(asked)) = (asking, self.identity.asked()) {
             asked.note(question, answer);
         }
-        self.last_input = now.monotonic;
+        self.silence.heard(now);
     }
 }

@@ -107,7 +107,8 @@ impl ClientConnection {
 
     /// Delays the answer to a refused login, so that passwords can't be tried in quick succession.
     pub fn delay_refusal(&mut self, now: Now) {
-        self.deadline = Some(now.monotonic + self.broker.settings.auth_failure_delay_ms * NANOS_PER_MS);
+        let delay = self.broker.settings.auth_failure_delay_ms * NANOS_PER_MS;
+        self.silence.expect_by(Some(now.monotonic + delay));
     }
 
     /// Enters a vhost of this topology. From now on the connection is listed and counted as open.

@@ -24,13 +24,15 @@ pub use self::login::CREDENTIAL_EXPIRED;
 use self::login::NEVER;
 use self::shown_wait::ShownWait;
 pub use self::shown_wait::WAIT_SHOWN_MAX;
+use crate::consumer_turns::ConsumerTurns;
 use crate::gone::GoneAt;
 use crate::overdue::Looks;
 use crate::pace::Pace;
+use crate::silence::Silence;
 use crate::undurable::Undurable;
 use leveret_broker::bodies::Unwritten;
 use leveret_broker::broker::Broker;
-use leveret_broker::group::GroupSlot;
+use leveret_broker::group::{GroupSlot, TakenSlot};
 use leveret_broker::log_lines::Told;
 use leveret_broker::outbox::{Event, Outbox};
 use leveret_broker::output::Output;
@@ -64,13 +66,13 @@ pub struct ClientConnection {
     /// All counters of the connection.
     pub counters: Box<Traffic>,
     /// The slot for a group of its core's connections that stays open over several turns.
-    pub group_slot: Arc<GroupSlot>,
+    group_slot: Arc<GroupSlot>,
     /// The protocol that the client speaks.
-    pub protocol: &'static ProtocolInfo,
+    protocol: &'static ProtocolInfo,
     /// Monotonic time at which it was accepted, in nanoseconds.
-    pub connected: Nanos,
+    connected: Nanos,
     /// The SASL mechanism of its login; empty before.
-    pub mechanism: Arc<str>,
+    mechanism: Arc<str>,
     /// Bytes to be written to the socket.
     pub output: Output,
     /// The client's identity; nobody until the login.
@@ -82,27 +84,17 @@ pub struct ClientConnection {
     /// The vhost; empty until the connection is opened.
     pub vhost: Arc<str>,
     /// The highest channel number that both sides agreed on.
-    pub channel_max: u16,
+    channel_max: u16,
     /// Whether the client declared exclusive queues, which are deleted with the connection.
-    pub has_exclusive_queues: bool,
+    has_exclusive_queues: bool,
     /// The connection's share of its limits.
     pub account: Account,
-    /// Monotonic time of the last input, in nanoseconds.
-    pub last_input: Nanos,
-    /// Monotonic time of the last output, in nanoseconds.
-    pub last_output: Nanos,
-    /// The client is silent for at most so long, in nanoseconds; 0 is any time.
-    pub input_every: Nanos,
-    /// We are silent for at most so long, in nanoseconds; 0 is any time.
-    pub output_every: Nanos,
-    /// Monotonic time, in nanoseconds, at which the handshake or the answer to our close is due.
-    pub deadline: Option<Nanos>,
+    /// How long either side has been silent, and what is due from the client.
+    pub silence: Silence,
     /// When to look at deliveries that may be unsettled for too long.
     pub looks: Looks,
-    /// Keys of consumers whose queues have messages for them.
-    pub scheduled: VecDeque<u64>,
-    /// Keys of consumers that their queues skip because the socket isn't keeping up.
-    pub starved: Vec<u64>,
+    /// The consumers that are served next.
+    pub turns: ConsumerTurns,
     /// A consumer's messages while they are encoded; empty in between, so that its memory is reused.
     pub taken: Vec<Taken>,
     /// Incoming parts of large bodies that aren't written to their files yet.
@@ -117,15 +109,13 @@ pub struct ClientConnection {
     awaits_publishes: bool,
     /// Whether publishes were blocked on the log when this connection last registered for a wake-up. Don't re-evaluate
     /// it without registering again: the connection could block on something that never wakes it.
-    pub waits_for_log: bool,
-    /// The monotonic time since when its input isn't read, in nanoseconds.
-    pub unread_since: Option<Nanos>,
+    waits_for_log: bool,
     /// The stream whose room a commit waits for, which can't begin before. Its connection has no turn until it is woken.
-    pub waits_for_room: Option<StreamId>,
+    waits_for_room: Option<StreamId>,
     /// The commit-stream positions that this connection is registered for.
-    pub registered: Registered,
+    registered: Registered,
     /// Events from the outbox that didn't fit into the budget of earlier turns.
-    pub events: VecDeque<Event>,
+    events: VecDeque<Event>,
     /// The wait of its publishes that listings show. In a box, since few connections wait.
     shown_wait: Option<Box<ShownWait>>,
     /// The watermarks of the streams that it publishes to, when publishes were last applied.
@@ -137,9 +127,9 @@ pub struct ClientConnection {
     /// The budget that is left of this turn.
     pub budget: TurnBudget,
     /// Reading is paused; the rest of the input is handled in the next turn.
-    pub paused: bool,
+    paused: bool,
     /// The socket is closed.
-    pub gone: bool,
+    gone: bool,
 }
 
 /// The watermarks of a stream among these.
@@ -173,14 +163,9 @@ impl ClientConnection {
             channel_max: 0,
             has_exclusive_queues: false,
             account: Account::default(),
-            last_input: now.monotonic,
-            last_output: now.monotonic,
-            input_every: 0,
-            output_every: 0,
-            deadline: Some(deadline),
+            silence: Silence::new(now, deadline),
             looks: Looks::default(),
-            scheduled: VecDeque::new(),
-            starved: Vec::new(),
+            turns: ConsumerTurns::default(),
             taken: Vec::new(),
             unwritten: Unwritten::default(),
             partial,
@@ -188,7 +173,6 @@ impl ClientConnection {
             undurable,
             awaits_publishes: false,
             waits_for_log: false,
-            unread_since: None,
             waits_for_room: None,
             registered: Registered::default(),
             events: VecDeque::new(),
@@ -200,6 +184,83 @@ impl ClientConnection {
             paused: false,
             gone: false,
         }
+    }
+
+    /// The SASL mechanism of its login; empty before.
+    pub fn mechanism(&self) -> &Arc<str> {
+        &self.mechanism
+    }
+
+    /// The highest channel number that both sides agreed on.
+    #[inline]
+    pub fn channel_max(&self) -> u16 {
+        self.channel_max
+    }
+
+    /// Both sides agreed on this highest channel number.
+    pub fn agree_on_channels(&mut self, max: u16) {
+        self.channel_max = max;
+    }
+
+    /// The first id from which on the client's exclusive queues are looked for; none if it declared none.
+    pub fn first_exclusive_queue(&self) -> Option<QueueId> {
+        self.has_exclusive_queues.then_some(QueueId(0))
+    }
+
+    /// Whether the socket is closed.
+    #[inline]
+    pub fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// The socket is closed. False if it was closed before.
+    pub(crate) fn end(&mut self) -> bool {
+        !std::mem::replace(&mut self.gone, true)
+    }
+
+    /// Whether the rest of the input is handled in the next turn.
+    #[inline]
+    pub fn is_paused(&self) -> bool {
+        self.paused
+    }
+
+    /// Leaves the rest of the input to the next turn.
+    pub(crate) fn pause(&mut self) {
+        self.paused = true;
+    }
+
+    /// Begins a turn, with all of its budget.
+    #[inline]
+    pub(crate) fn begin_turn(&mut self, now: Now) {
+        self.budget.renew();
+        self.paused = false;
+        self.pace.pass(now.monotonic);
+    }
+
+    /// Takes events from the outbox, behind those that are left of earlier turns. Returns whether some are: then others stay in the
+    /// outbox.
+    #[inline]
+    pub(crate) fn take_events(&mut self) -> bool {
+        let are_left = !self.events.is_empty();
+        self.outbox.drain_after(&mut self.events);
+        are_left
+    }
+
+    /// Takes out the event that is handled next.
+    #[inline]
+    pub(crate) fn next_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Puts back an event, which is handled first in the next turn.
+    pub(crate) fn put_event_back(&mut self, event: Event) {
+        self.events.push_front(event);
+    }
+
+    /// Whether events are left for the next turn.
+    #[inline]
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// The connection as log lines name it; `client_name` is the client's own name for it, empty if it has none.
@@ -250,6 +311,40 @@ impl ClientConnection {
         let first = || self.undurable.streams().next().unwrap_or_default();
         let stream = self.broker.streams.get(full.unwrap_or_else(first));
         (stream.map_or(WaitReason::LogFull, |stream| stream.publish_wait()), full.is_some())
+    }
+
+    /// Whether publishes were blocked on the log when this connection last registered for a wake-up.
+    #[inline]
+    pub fn waits_for_log(&self) -> bool {
+        self.waits_for_log
+    }
+
+    /// Notes whether publishes are blocked on the log, just before the connection registers for a wake-up.
+    #[inline]
+    pub(crate) fn note_log(&mut self, is_full: bool) {
+        self.waits_for_log = is_full;
+    }
+
+    /// Whether a commit waits for room in a stream.
+    #[inline]
+    pub(crate) fn waits_for_room(&self) -> bool {
+        self.waits_for_room.is_some()
+    }
+
+    /// A commit waits for room in this stream, or for none.
+    pub(crate) fn wait_for_room(&mut self, stream: Option<StreamId>) {
+        self.waits_for_room = stream;
+    }
+
+    /// The slot for a group of its core's connections that stays open over several turns, unless another has it.
+    pub(crate) fn take_group_slot(&self) -> Option<TakenSlot> {
+        self.group_slot.take()
+    }
+
+    /// A stream has got as far as this connection was registered for: more of it is durable, or only written.
+    #[inline]
+    pub(crate) fn notified(&mut self, stream: StreamId, is_written: bool) {
+        self.registered.notified(stream, is_written);
     }
 
     /// Registers with the commit streams for a wake-up at these positions and at the next ones of this connection's
@@ -311,7 +406,7 @@ impl ClientConnection {
         if self.awaits_publishes && self.undurable.is_empty() {
             self.awaits_publishes = false;
             // The client isn't to blame for the silence.
-            self.last_input = now.monotonic;
+            self.silence.heard(now);
         }
     }
 
@@ -340,14 +435,10 @@ impl ClientConnection {
     pub fn tell_room(&mut self, mut set_room: impl FnMut(u64, bool) -> bool) -> bool {
         if self.output.len() >= TURN_BYTES_MAX {
             // The socket didn't take the last turn's output, so other consumers may have these messages.
-            while let Some(key) = self.scheduled.pop_front() {
-                if set_room(key, false) {
-                    self.starved.push(key);
-                }
-            }
+            self.turns.starve(|key| set_room(key, false));
             return false;
         }
-        for key in std::mem::take(&mut self.starved) {
+        for key in self.turns.take_starved() {
             set_room(key, true);
         }
         true
@@ -358,7 +449,7 @@ impl ClientConnection {
         if self.output.len() >= TURN_BYTES_MAX || self.budget.is_spent() {
             return None;
         }
-        let key = self.scheduled.pop_front()?;
+        let key = self.turns.next()?;
         self.budget.spend(CONSUMER);
         Some(key)
     }

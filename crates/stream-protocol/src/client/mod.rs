@@ -8,5 +8,5 @@ mod server_command;
 
 pub use lists::{Brokers, Ids, PublishErrors, Stats, StreamMetadataEntry, StreamsMetadata};
 pub use prepared::PreparedPublish;
-pub use publishing::Publishing;
+pub use publishing::{Publishing, SentSubBatch};
 pub use server_command::ServerCommand;

@@ -14,6 +14,19 @@ pub struct Publishing {
     filtered: bool,
 }
 
+/// Messages that are published as one.
+#[derive(Debug, Clone, Copy)]
+pub struct SentSubBatch<'a> {
+    /// 0 (none) to 4.
+    pub compression: u8,
+    /// The number of messages.
+    pub messages: u16,
+    /// The size before compression.
+    pub uncompressed: u32,
+    /// The messages, as they were compressed.
+    pub data: &'a [u8],
+}
+
 impl Publishing {
     /// Begins a publish. Version 2 has filter values, version 1 hasn't.
     #[inline]
@@ -37,20 +50,12 @@ impl Publishing {
         out.extend_from_slice(message);
     }
 
-    /// Appends a sub-batch: `compression` is 0 (none) to 4, `messages` their number, `uncompressed` the size before
-    /// compression and `data` what it was compressed to.
+    /// Appends a sub-batch.
     ///
     /// # Panics
     /// If the data has 4 GiB or more.
-    pub fn sub_batch(
-        &mut self,
-        out: &mut Vec<u8>,
-        id: u64,
-        compression: u8,
-        messages: u16,
-        uncompressed: u32,
-        data: &[u8],
-    ) {
+    pub fn sub_batch(&mut self, out: &mut Vec<u8>, id: u64, sub_batch: &SentSubBatch<'_>) {
+        let SentSubBatch { compression, messages, uncompressed, data } = *sub_batch;
         self.head(out, id, &[]);
         let size = u32::try_from(data.len()).expect("a sub-batch is shorter than 4 GiB");
         let mut head = [0; BATCH_HEAD];
@@ -102,7 +107,8 @@ mod tests {
         let mut publishing = Publishing::begin(&mut out, 2, 5);
         publishing.message(&mut out, 7, b"eu", b"hello");
         publishing.message(&mut out, 8, b"", b"");
-        publishing.sub_batch(&mut out, 9, 1, 3, 300, b"packed");
+        let packed = SentSubBatch { compression: 1, messages: 3, uncompressed: 300, data: b"packed" };
+        publishing.sub_batch(&mut out, 9, &packed);
         publishing.end(&mut out);
         let (frame, used) = next_frame(&out, 0).unwrap().unwrap();
         assert_eq!(used, out.len());

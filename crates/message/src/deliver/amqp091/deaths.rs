@@ -4,14 +4,15 @@ use leveret_amqp10::Value as Simple;
 use leveret_amqp091::{FieldTable, FieldValue};
 
 use super::headers::Pairs;
+use crate::annotations::DEATH_SUMMARY;
 use crate::annotations::X_DEATH;
 use crate::deaths::{Death, Deaths};
-use crate::deliver::deaths::{SUMMARY, header};
+use crate::deliver::deaths::header;
 use crate::hub::{List, Map, Value};
 
 /// Adds `x-death` and the headers about the first and last death.
 pub(super) fn add_headers(deaths: &Deaths<'_>, pairs: &mut Pairs) {
-    for name in SUMMARY {
+    for name in DEATH_SUMMARY {
         if let Some(text) = header(deaths, name) {
             pairs.push(name.as_bytes(), FieldValue::LongString(text.to_vec()));
         }

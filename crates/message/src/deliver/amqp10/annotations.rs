@@ -5,8 +5,7 @@ use leveret_amqp10::{MapRef, descriptor};
 use super::map_writer::MapWriter;
 use super::{deaths, value};
 use crate::added::raw_pairs;
-use crate::annotations::{RawAnnotations, X_STREAM_OFFSET};
-use crate::deliver::deaths::is_name;
+use crate::annotations::{RawAnnotations, X_STREAM_OFFSET, is_of_deaths};
 use crate::deliver::stamps::Stamps;
 use crate::envelope::Envelope;
 use crate::hub::Message;
@@ -26,7 +25,7 @@ pub(super) fn write_stored(message: &StoredMessage<'_>, stamps: &Stamps<'_>, out
     match message.overlay.deaths() {
         None if stamps.is_empty() && !is_double => map.raw(out, kept.count, kept.items),
         history => {
-            let takes = |name: &str| stamps.takes(name) || history.is_some() && is_name(name);
+            let takes = |name: &str| stamps.takes(name) || history.is_some() && is_of_deaths(name);
             let pairs = leveret_amqp10::message::Sections::parse(message.properties);
             let pairs = pairs.ok().and_then(|sections| sections.message_annotations).unwrap_or(MapRef::EMPTY);
             let mut pairs = pairs.iter();
@@ -52,7 +51,7 @@ pub(super) fn write(message: &Message<'_>, stamps: &Stamps<'_>, out: &mut Vec<u8
     write_route(&message.envelope, out, &mut map);
     write_offset(stamps, out, &mut map);
     let history = message.overlay.deaths();
-    let takes = |name: &str| stamps.takes(name) || history.is_some() && is_name(name);
+    let takes = |name: &str| stamps.takes(name) || history.is_some() && is_of_deaths(name);
     message.annotations.each(|name, value| {
         if !takes(name) {
             map.key(out, name);

@@ -4,13 +4,14 @@ use leveret_amqp10::{Symbol, Value};
 
 use super::map_writer::{Compound, MapWriter};
 use super::value::text;
+use crate::annotations::DEATH_SUMMARY;
 use crate::annotations::X_OPT_DEATHS;
 use crate::deaths::{Death, Deaths};
-use crate::deliver::deaths::{SUMMARY, header};
+use crate::deliver::deaths::header;
 
 /// Adds `x-opt-deaths` and the annotations about the first and last death.
 pub(super) fn add_annotations(deaths: &Deaths<'_>, out: &mut Vec<u8>, map: &mut MapWriter) {
-    for name in SUMMARY {
+    for name in DEATH_SUMMARY {
         if let Some(bytes) = header(deaths, name) {
             map.symbol(out, name, text(bytes));
         }
