@@ -48,6 +48,8 @@ pub enum Bug {
     SkipStoredHistory,
     /// The log doesn't say that a queue was converted.
     ForgetConversion,
+    /// The leader of a cluster's metadata doesn't judge again whether an asker may have a change.
+    TrustPermits,
 }
 
 thread_local! {

@@ -22,6 +22,7 @@ mod hash_on;
 mod home;
 mod id;
 mod identity;
+mod judged_again;
 mod leader_locator;
 mod limits;
 mod line_ends;
