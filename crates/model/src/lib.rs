@@ -30,6 +30,8 @@ mod member;
 mod model;
 mod permission;
 mod placement;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 mod policy;
 mod queue;
 mod queue_arguments;
