@@ -36,7 +36,7 @@ fn with_queues_and(names: &[&str], with: impl Fn(Options) -> Options) -> Cluster
 }
 
 /// Whether a node reaches the node of a queue, from each core: connections are on different ones.
-fn is_reached(cluster: &Cluster, at: usize, queue: &str) -> bool {
+pub(crate) fn is_reached(cluster: &Cluster, at: usize, queue: &str) -> bool {
     let connections: Vec<_> = (0..4).map(|_| Wire::open(cluster.nodes[at].amqp())).collect();
     connections.into_iter().all(|mut wire| get(&mut wire, queue).is_ok())
 }

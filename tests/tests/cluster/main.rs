@@ -7,7 +7,10 @@ mod elsewhere_streams;
 mod failures;
 mod formed;
 mod lookups;
+mod older;
 mod operators;
+mod partitions;
+mod recorded;
 mod replicated;
 mod spread;
 
