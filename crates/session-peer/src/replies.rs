@@ -150,7 +150,8 @@ pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, 
                 to.u8(9);
                 to.maybe(*found, |to, found| to.u64(found));
             }
-            HomeAnswer::Deleted(Ok(count)) => {
+            HomeAnswer::Deleted(Ok(None)) => to.u8(14),
+            HomeAnswer::Deleted(Ok(Some(count))) => {
                 to.u8(11);
                 to.u64(*count);
             }
@@ -297,7 +298,8 @@ fn get_answer(from: &mut FieldReader<'_>) -> Option<HomeAnswer> {
         }),
         8 => HomeAnswer::Carried(from.flag()?),
         13 => HomeAnswer::Moved,
-        11 => HomeAnswer::Deleted(Ok(from.u64()?)),
+        11 => HomeAnswer::Deleted(Ok(Some(from.u64()?))),
+        14 => HomeAnswer::Deleted(Ok(None)),
         12 => HomeAnswer::Deleted(Err(serde_json::from_slice(from.behind_length()?).ok()?)),
         9 => HomeAnswer::Found(get_maybe(from, |from| from.u64())?),
         10 => HomeAnswer::StreamEnds(get_maybe(from, |from| {

@@ -450,7 +450,7 @@ impl Registry {
         let (registry, queue) = (Arc::downgrade(self), queue.clone());
         asked.then(move |answer| {
             let is_deleted = match answer {
-                Some(Ok(_)) => true,
+                Some(Ok(is_deleted)) => is_deleted,
                 None if !condition.any() => false,
                 Some(Err(refused)) => return place.answer(Err(refused)),
                 None => {
