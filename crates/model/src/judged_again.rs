@@ -166,10 +166,7 @@ mod tests {
     #[test]
     fn a_topic_is_judged_with_the_clients_own_id() {
         let mut model = model();
-        assert_eq!(
-            model.topology().exchange(VHOST, "amq.topic").map(|found| found.kind.clone()),
-            Some(ExchangeType::Topic)
-        );
+        assert_eq!(model.topology().exchange(VHOST, "amq.topic").map(|found| found.kind), Some(ExchangeType::Topic));
         let limits = SetTopicPermissions {
             user: "ann".into(),
             vhost: VHOST.into(),
