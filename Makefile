@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run cluster cluster-restarts test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
+.PHONY: run cluster cluster-partitions cluster-restarts test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
 
 build:
 	cargo build --release --package leveret
@@ -97,6 +97,8 @@ RABBITMQ_HTTP_PORT ?= 15672
 RABBITMQ_STREAM_PORT ?= 5552
 # What runs rabbitmqctl there, and another tool if its first word is `diagnostics`, `plugins` or `upgrade`.
 RABBITMQ_CTL ?= rabbitmqctl
+# The arguments of tests/golden/cluster.py, for three nodes that are one cluster; empty to leave its recording as it is.
+RABBITMQ_CLUSTER ?=
 
 golden:
 	$(MAKE) -C tests/clients pika proton-python
@@ -119,6 +121,8 @@ golden:
 	mv target/filters.json crates/selector/tests/selector/rabbitmq.json
 	python3 tests/golden/policies.py record $(RABBITMQ_HTTP_PORT) >target/policies.json
 	mv target/policies.json tests/golden/policies.json
+	[ -z "$(RABBITMQ_CLUSTER)" ] || python3 tests/golden/cluster.py $(RABBITMQ_CLUSTER) >target/cluster.json
+	[ -z "$(RABBITMQ_CLUSTER)" ] || mv target/cluster.json tests/golden/cluster/http.json
 	python3 tests/golden/ctl.py "$(RABBITMQ_CTL)" $(RABBITMQ_AMQP_PORT) >target/ctl.json
 	mv target/ctl.json tests/golden/ctl/answers.json
 	RECORD_GOLDEN=$$(date +%F) LEVERET_TEST_URI=amqp://127.0.0.1:$(RABBITMQ_AMQP_PORT) \
@@ -156,12 +160,21 @@ sim-oracle:
 sim-cluster:
 	LEVERET_CLUSTER_SEEDS=0..$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test cluster_seeds \
 	  promises -- --nocapture
+	LEVERET_METADATA_SEEDS=0..$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test cluster_metadata \
+	  linearizable -- --nocapture
 	LEVERET_REPLICA_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test replicas
 
 # All nodes of a cluster of three end and start in any order, 300 times.
 cluster-restarts: build
 	LEVERET_BIN=$$(realpath target/release/leveret) \
 	  cargo test --release --package leveret-tests --test cluster three_hundred -- --ignored --nocapture
+
+# Clients change the metadata of three nodes under partitions, pauses and kills, for PARTITIONS faults.
+PARTITIONS ?= 200
+
+cluster-partitions: build
+	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_PARTITIONS=$(PARTITIONS) \
+	  cargo test --release --package leveret-tests --test cluster for_a_long_time -- --ignored --nocapture
 
 kill: build
 	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_KILL_ROUNDS=$(KILL_ROUNDS) \

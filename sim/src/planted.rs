@@ -4,8 +4,8 @@ use leveret_broker::planted as broker;
 use leveret_log as log;
 use leveret_queue::planted as queue;
 
+use crate::cluster::{run_forming_seed, run_metadata_seed};
 use crate::event_hash::EventHash;
-use crate::failure::Failure;
 use crate::seed::{Plan, run_noting};
 use crate::tally::Tally;
 use crate::world::small_log;
@@ -19,6 +19,10 @@ pub enum Bug {
     Queue(queue::Bug),
     /// In the broker.
     Broker(broker::Bug),
+    /// In the metadata of a cluster.
+    Metadata(log::Bug),
+    /// In the forming of a cluster.
+    Forming(log::Bug),
 }
 
 /// All bugs that seeds have to catch, by class.
@@ -79,6 +83,10 @@ pub const BUGS: &[(&str, Bug)] = &[
     ("deliveries", Bug::Queue(queue::Bug::ServeWaiting)),
     ("filters", Bug::Queue(queue::Bug::IgnoreFilter)),
     ("filters", Bug::Queue(queue::Bug::MissComebacks)),
+    ("clusters", Bug::Metadata(log::Bug::SkipReadBarrier)),
+    ("clusters", Bug::Metadata(log::Bug::KeepStagedModel)),
+    ("clusters", Bug::Metadata(log::Bug::GiveNumberAgain)),
+    ("clusters", Bug::Forming(log::Bug::SeedWithoutMajority)),
     ("limits", Bug::Log(log::Bug::SpendReserve)),
     ("limits", Bug::Queue(queue::Bug::WidenWindow)),
     ("limits", Bug::Queue(queue::Bug::DriftBytes)),
@@ -88,7 +96,7 @@ pub const BUGS: &[(&str, Bug)] = &[
 pub fn plant(bug: Option<Bug>) {
     let (mut of_log, mut of_queue, mut of_broker) = (None, None, None);
     match bug {
-        Some(Bug::Log(bug)) => of_log = Some(bug),
+        Some(Bug::Log(bug) | Bug::Metadata(bug) | Bug::Forming(bug)) => of_log = Some(bug),
         Some(Bug::Queue(bug)) => of_queue = Some(bug),
         Some(Bug::Broker(bug)) => of_broker = Some(bug),
         None => {}
@@ -103,10 +111,10 @@ pub fn plant(bug: Option<Bug>) {
 pub struct Catch {
     /// The seed that detected it.
     pub seed: u64,
-    /// The last event before it.
+    /// The last event before it; empty if its world has none.
     pub event: String,
     /// The check, or the assertion of the shipped code, that detected it.
-    pub verdict: Result<Failure, String>,
+    pub verdict: String,
 }
 
 /// The first of these seeds that detects a bug.
@@ -114,13 +122,21 @@ pub fn hunt(bug: Bug, seeds: std::ops::Range<u64>) -> Option<Catch> {
     plant(Some(bug));
     let found = seeds.into_iter().find_map(|seed| {
         let mut event = String::new();
-        let counts = &mut (Tally::default(), EventHash::default());
-        let run = || run_noting(seed, &Plan::default(), &small_log(), (&mut counts.0, &mut counts.1), &mut event);
+        let run = || match bug {
+            Bug::Metadata(_) => run_metadata_seed(seed).map(drop),
+            Bug::Forming(_) => run_forming_seed(seed),
+            Bug::Log(_) | Bug::Queue(_) | Bug::Broker(_) => {
+                let (tally, hash) = (&mut Tally::default(), &mut EventHash::default());
+                run_noting(seed, &Plan::default(), &small_log(), (tally, hash), &mut event)
+                    .map_err(|failure| failure.check.text().to_owned())
+            }
+        };
         let verdict = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)) {
             Ok(Ok(())) => return None,
-            Ok(Err(failure)) => Ok(failure),
-            Err(panic) => Err(text_of(&*panic)),
+            Ok(Err(text)) => text,
+            Err(panic) => format!("an assertion: {}", text_of(&*panic)),
         };
+        let verdict = verdict.lines().next().unwrap_or_default().to_owned();
         Some(Catch { seed, event, verdict })
     });
     plant(None);

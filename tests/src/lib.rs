@@ -22,6 +22,7 @@ pub mod go_suite;
 pub mod http;
 pub mod kill_ledger;
 pub mod kill_load;
+pub mod link_proxy;
 pub mod memory_cgroup;
 pub mod mqtt;
 pub mod node;

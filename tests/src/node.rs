@@ -414,6 +414,16 @@ impl Node {
         status
     }
 
+    /// Has it stand still by SIGSTOP, until [`Node::resume`].
+    pub fn pause(&self) {
+        self.process.as_ref().expect("a running node").signal(Signal::STOP);
+    }
+
+    /// Has it go on.
+    pub fn resume(&self) {
+        self.process.as_ref().expect("a running node").signal(Signal::CONT);
+    }
+
     /// Sends SIGHUP: it reloads its files.
     pub fn hang_up(&self) {
         self.process.as_ref().expect("a running node").signal(Signal::HUP);

@@ -60,6 +60,8 @@ pub enum Bug {
     MarkBeforeRecords,
     /// A member that gets the state of another one leaves out the last message.
     ShortDifference,
+    /// The leader of a cluster's metadata doesn't judge again whether an asker may have a change.
+    TrustPermits,
 }
 
 thread_local! {

@@ -32,6 +32,8 @@ pub struct ClusterConfig {
     pub cleanup_interval_s: u64,
     /// `cluster.listeners.tcp.*`; see [`Config::cluster_listener`].
     pub(crate) listener: ClusterListener,
+    /// `cluster.advertised_address`: where others reach the listener, if not where it is.
+    pub advertised_address: Option<String>,
     /// `RABBITMQ_DIST_PORT`: the port of the listener where no file names one.
     pub(crate) port: Option<u16>,
     /// `cluster.tls`: whether links are encrypted.
@@ -106,6 +108,7 @@ impl Default for ClusterConfig {
             retry_interval_ms: 1000,
             cleanup_interval_s: 60,
             listener: ClusterListener::Unset,
+            advertised_address: None,
             port: None,
             tls: true,
             ssl_options: Tls { verify_peer: true, fail_if_no_peer_cert: true, ..Tls::default() },

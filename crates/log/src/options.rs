@@ -181,6 +181,14 @@ pub enum Bug {
     LetTermFall,
     /// Of several flushes that are over, the last one is reported first.
     ReportOutOfOrder,
+    /// A member that catches up doesn't ask the leader.
+    SkipReadBarrier,
+    /// A leader goes on deciding on what it has decided before, committed or not.
+    KeepStagedModel,
+    /// The number of a member that was forgotten is given to the next one.
+    GiveNumberAgain,
+    /// A blank node seeds a cluster although no majority takes it for the first one.
+    SeedWithoutMajority,
 }
 
 #[cfg(feature = "planted-bugs")]

@@ -20,6 +20,7 @@ pub(crate) async fn status(call: Call) -> HandlerResult {
     let own = json!({
         "name": api.name(),
         "running": true,
+        "starts": starts(&topology, api.name()),
         "version": api.broker().settings.version,
         "cores": std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
         "maintenance": api.broker().is_in_maintenance(),
@@ -40,9 +41,15 @@ pub(crate) async fn status(call: Call) -> HandlerResult {
     }))
 }
 
+/// The number of a member's last start that this node has in its metadata: an older copy of its data directory is refused from then on.
+fn starts(topology: &Topology, name: &str) -> Option<u64> {
+    topology.member_named(name).map(|member| member.boot)
+}
+
 /// Another member, as far as it has told of itself.
 fn row(other: &OtherMember, topology: &Topology) -> Value {
-    let mut row = json!({"name": other.name(), "running": other.is_running()});
+    let mut row =
+        json!({"name": other.name(), "running": other.is_running(), "starts": starts(topology, other.name())});
     if let Some(failure) = &other.failure {
         row["reason"] = json!(failure);
     }

@@ -13,6 +13,7 @@ use crate::api::Api;
 use crate::asking::{Original, ask, request};
 use crate::call::{Call, HandlerResult};
 use crate::error::Error;
+use crate::members::OtherMember;
 use crate::merging;
 use crate::route::{Method, Route};
 
@@ -38,6 +39,17 @@ fn named(api: &Api, headers: &HeaderMap) -> Result<Option<Arc<Member>>, Error> {
         Some(other) => Ok(Some(other.member.clone())),
         None => Err(Error::Missing(format!("node '{name}' is no member of the cluster"))),
     }
+}
+
+/// The path of a node. What is below it, too, is that node's to tell.
+const NODE: &str = "/api/nodes/{node}";
+
+/// The other member that a question about a node concerns, if it runs.
+fn other_node(call: &Call, route: &Route) -> Option<Arc<Member>> {
+    let is_about_node = route.method == Method::Get && route.path.starts_with(NODE);
+    let name = route.parameter("node", &call.path).filter(|_| is_about_node)?;
+    let mut others = call.api.other_members().into_iter().filter(OtherMember::is_running);
+    others.find(|other| other.name() == name).map(|other| other.member)
 }
 
 /// The way of a request that concerns one queue.
@@ -103,6 +115,12 @@ async fn run_once(call: Call, route: &Route, original: &Original<'_>) -> Handler
     }
     if merging::is_list(route) {
         return merging::of_all(call, route, original).await;
+    }
+    if let Some(member) = other_node(&call, route) {
+        match forward(&call, original, &member).await {
+            Err(_) if route.path == NODE => {}
+            forwarded => return forwarded,
+        }
     }
     let way = way(route, &call.query_text);
     if way != OfQueue::Anywhere

@@ -88,7 +88,7 @@ pub(crate) async fn quorum_critical(call: Call) -> HandlerResult {
         "queues": [{
             "readable_name": METADATA,
             "name": METADATA,
-            "virtual_host": "-",
+            "virtual_host": "(not applicable)",
             "type": "process",
         }],
     }))

@@ -1,13 +1,17 @@
 //! `/api/nodes`: this node, and what it knows of the other members of its cluster. Figures that only Erlang has are 0 or empty, because clients require the keys.
 
-use std::time::UNIX_EPOCH;
+use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
 
+use axum::http::Method as HttpMethod;
 use leveret_broker::AlarmSource;
 use leveret_config::LogLevel;
 use leveret_node::{Log, RecentLine};
 use serde_json::{Map, Value, json};
+use tokio::task::JoinSet;
 
 use crate::api::Api;
+use crate::asking::{ask, request};
 use crate::call::{Call, HandlerResult, json};
 use crate::columns::Columns;
 use crate::error::Error;
@@ -15,21 +19,41 @@ use crate::health::missing_nodes;
 use crate::history::{Ranges, Subject};
 use crate::members::OtherMember;
 use crate::overview::{contexts, exchange_types};
+use crate::percent::segment;
 use crate::sampling::DiskWork;
 use crate::statistics::{CHURN, numbers, put, rate};
 use crate::time::iso8601;
 use crate::{list, process};
 
-/// GET.
+/// Longest time for the figures of another member.
+const WITHIN: Duration = Duration::from_secs(1);
+
+/// GET. Each member tells its own figures; of one that doesn't answer, this node shows what it knows.
 pub(crate) async fn all(call: Call) -> HandlerResult {
-    let row = match Columns::of(&call.query).are_among(&["name"]) {
-        true => json!({"name": call.api.name()}),
-        false => with_past(&call),
-    };
-    let mut rows = others(&call.api);
-    rows.push(row);
-    rows.sort_by(|one, other| one["name"].as_str().cmp(&other["name"].as_str()));
-    list::values(&call.query, rows)
+    let only_names = Columns::of(&call.query).are_among(&["name"]);
+    let own = if only_names { json!({"name": call.api.name()}) } else { with_past(&call) };
+    let mut rows: BTreeMap<String, Value> =
+        others(&call.api).into_iter().filter_map(|row| Some((row["name"].as_str()?.to_owned(), row))).collect();
+    if !only_names && !call.arrival.is_forwarded {
+        rows.extend(told_by_others(&call).await);
+    }
+    rows.insert(call.api.name().to_owned(), own);
+    list::values(&call.query, rows.into_values().collect())
+}
+
+/// The rows of other members, by name, as these tell them.
+async fn told_by_others(call: &Call) -> Vec<(String, Value)> {
+    let mut asked = JoinSet::new();
+    for other in call.api.other_members().into_iter().filter(OtherMember::is_running) {
+        let target = format!("/api/nodes/{}?{}", segment(other.name()), call.query_text);
+        let (api, request) = (call.api.clone(), request(call, &HttpMethod::GET, target));
+        asked.spawn(async move {
+            let response = ask(&api, request, &other.member, WITHIN).await.ok()?;
+            let row = serde_json::from_slice(&response.body).ok().filter(|_| response.status == 200)?;
+            Some((other.name().to_owned(), row))
+        });
+    }
+    asked.join_all().await.into_iter().flatten().collect()
 }
 
 /// The other members of the cluster, as far as this node knows them: their figures are theirs to tell.
@@ -40,6 +64,7 @@ fn others(api: &Api) -> Vec<Value> {
             "name": other.name(),
             "type": "disc",
             "running": other.is_running(),
+            "being_drained": false,
             "partitions": [],
             "cluster_links": [],
             "enabled_plugins": [],

@@ -91,14 +91,45 @@ pub enum Action<'a> {
 
 /// Proof that [`authorize`] granted an action. Every operation on the model and on queues requires one. Members of a cluster send it to each
 /// other with a request, over links on which both have proven the cookie; nobody else's bytes are ever read as one.
+///
+/// It says who asked, so that the member that decides can judge again ([`Permit::judge_again`]): the one that judged first may not have heard
+/// of the last changes of permissions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Permit {
-    scope: Scope,
+    pub(crate) scope: Scope,
     actor: Arc<str>,
+    /// `None` for the broker itself, for an administrator on the node's machine, and in a request of a release that doesn't say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asker: Option<Asker>,
+}
+
+/// The asker of a [`Permit`], beside its name.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Asker {
+    /// The version of this form, [`Asker::VERSION`].
+    pub version: u8,
+    /// The backend that knows it; `None` for the users of the node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub backend: Option<Arc<str>>,
+    /// Whether it is judged by the model. If not, its backend or its token has been asked, and the model has nothing to say to that.
+    pub is_of_model: bool,
+    /// Its id of its own, for which `{client_id}` in topic permissions stands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_id: Option<Arc<str>>,
+}
+
+impl Asker {
+    /// The version that this release writes and reads.
+    pub(crate) const VERSION: u8 = 1;
+
+    fn of(who: &Identity) -> Self {
+        let is_of_model = matches!(who.grants(), Grants::Model);
+        Self { version: Self::VERSION, backend: who.other_backend().cloned(), is_of_model, client_id: None }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-enum Scope {
+pub(crate) enum Scope {
     System,
     Administer,
     /// An import by this user; empty for an administrator on the node's machine.
@@ -119,12 +150,12 @@ impl Permit {
     /// A permit for the broker's own operations: recovery, boot, and cleaning up after a connection. Never use it for
     /// a client's request.
     pub fn system() -> Self {
-        Permit { scope: Scope::System, actor: "".into() }
+        Permit { scope: Scope::System, actor: "".into(), asker: None }
     }
 
     /// A permit for definitions that the broker itself imports when it starts.
     pub fn import() -> Self {
-        Permit { scope: Scope::Import { user: "".into() }, actor: "".into() }
+        Permit { scope: Scope::Import { user: "".into() }, actor: "".into(), asker: None }
     }
 
     /// Whether it is for an import: what earlier versions of RabbitMQ knew is kept then, without effect.
@@ -210,7 +241,7 @@ pub fn authorize_local(topology: &Topology, vhost: &str, action: Action<'_>) -> 
             None => return Err(Refused::new(RefusedKind::NotAllowed, format!("vhost {vhost} not found"))),
         },
     };
-    Ok(Permit { scope, actor: "".into() })
+    Ok(Permit { scope, actor: "".into(), asker: None })
 }
 
 /// Grants an identity an `action` in `vhost`, by the table of RabbitMQ's access control.
@@ -305,9 +336,14 @@ pub fn authorize_client(
             check_topic(Right::Read, source, routing_key)?;
         }
     }
+    let mut asker = Asker::of(who);
+    if matches!(action, Action::Bind { .. }) {
+        asker.client_id = client_id.map(Arc::from);
+    }
     Ok(Permit {
         scope: Scope::Vhost { user: who.name().clone(), vhost: vhost_name.clone() },
         actor: who.name().clone(),
+        asker: Some(asker),
     })
 }
 
@@ -323,7 +359,7 @@ fn authorize_by_tags(
 ) -> Result<Option<Permit>, Refused> {
     let user = &**who.name();
     let is_administrator = || who.has_tag(topology, "administrator");
-    let permit = |scope| Ok(Some(Permit { scope, actor: who.name().clone() }));
+    let permit = |scope| Ok(Some(Permit { scope, actor: who.name().clone(), asker: Some(Asker::of(who)) }));
     match action {
         Action::Administer | Action::ImportDefinitions if !is_administrator() => Err(not_administrator(user)),
         Action::Administer => permit(Scope::Administer),

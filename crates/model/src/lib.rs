@@ -22,6 +22,7 @@ mod hash_on;
 mod home;
 mod id;
 mod identity;
+mod judged_again;
 mod leader_locator;
 mod limits;
 mod line_ends;
@@ -29,6 +30,8 @@ mod member;
 mod model;
 mod permission;
 mod placement;
+#[cfg(feature = "planted-bugs")]
+pub mod planted;
 mod policy;
 mod queue;
 mod queue_arguments;

@@ -34,6 +34,8 @@ pub struct ClusterOptions {
     pub node_name: String,
     /// Its listeners for other nodes.
     pub listeners: Vec<TcpListener>,
+    /// Where others reach them, if not where they are.
+    pub advertised_address: Option<String>,
     /// The cookie, if a variable gives it.
     pub cookie: Option<String>,
     /// Whether links are encrypted.
@@ -96,7 +98,10 @@ impl ClusterOptions {
             boot: identity.boot,
             nonce: identity.nonce,
             started_at_ms: SystemTime::UNIX_EPOCH.elapsed().map_or(0, |now| now.as_millis() as u64),
-            addresses: addresses.map(address_of).collect(),
+            addresses: match &self.advertised_address {
+                Some(address) => vec![address.clone()],
+                None => addresses.map(address_of).collect(),
+            },
             release: self.release.clone(),
         }
     }

@@ -109,6 +109,7 @@ impl ClusterOptions {
         };
         Self {
             listeners,
+            advertised_address: cluster.advertised_address.clone(),
             cookie: cluster.cookie.clone(),
             is_encrypted: cluster.tls,
             ssl_options: cluster.ssl_options.clone(),

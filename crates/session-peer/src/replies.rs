@@ -150,7 +150,8 @@ pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, 
                 to.u8(9);
                 to.maybe(*found, |to, found| to.u64(found));
             }
-            HomeAnswer::Deleted(Ok(count)) => {
+            HomeAnswer::Deleted(Ok(None)) => to.u8(14),
+            HomeAnswer::Deleted(Ok(Some(count))) => {
                 to.u8(11);
                 to.u64(*count);
             }
@@ -161,7 +162,7 @@ pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, 
             }
             HomeAnswer::Moved => to.u8(13),
             HomeAnswer::Held(held) => {
-                to.u8(14);
+                to.u8(15);
                 to.all(held.iter(), |to, (queue, runs)| {
                     to.u64(queue.0);
                     put_runs(to, runs);
@@ -304,8 +305,9 @@ fn get_answer(from: &mut FieldReader<'_>) -> Option<HomeAnswer> {
         }),
         8 => HomeAnswer::Carried(from.flag()?),
         13 => HomeAnswer::Moved,
-        14 => HomeAnswer::Held(get_all(from, 12, |from| Some((QueueId(from.u64()?), from.runs()?)))?),
-        11 => HomeAnswer::Deleted(Ok(from.u64()?)),
+        15 => HomeAnswer::Held(get_all(from, 12, |from| Some((QueueId(from.u64()?), from.runs()?)))?),
+        11 => HomeAnswer::Deleted(Ok(Some(from.u64()?))),
+        14 => HomeAnswer::Deleted(Ok(None)),
         12 => HomeAnswer::Deleted(Err(serde_json::from_slice(from.behind_length()?).ok()?)),
         9 => HomeAnswer::Found(get_maybe(from, |from| from.u64())?),
         10 => HomeAnswer::StreamEnds(get_maybe(from, |from| {

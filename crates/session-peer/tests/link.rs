@@ -8,6 +8,7 @@ use leveret_broker::authenticate::Anybody;
 use leveret_broker::group::Group;
 use leveret_broker::outbox::Outbox;
 use leveret_broker::queue_handle::{Audience, KeptOffsetOf, Numbered, QueueRef, Size, StreamQueueRef, WriterSequence};
+use leveret_broker::registry::{ChangeRequest, MetadataLeader, PlacedAnswer, PlacedRequest, decide};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::StoreId;
 use leveret_broker::wait_for::{WaitEnd, WaitFor};
@@ -15,7 +16,9 @@ use leveret_broker::{Broker, Now, Session, Settings, Setup, Wake};
 use leveret_log::{Lane, MemoryDisk, Next, Options, Wait};
 use leveret_message::chunk::{ChunkBuilder, ChunkWriter, SharedChunk};
 use leveret_message::{BatchBuilder, BatchPart, StoredMessage};
-use leveret_model::{AppliedEntry, Arguments, Command, DeclareQueue, MemberNumber, Model, Permit, PutMember};
+use leveret_model::{
+    AppliedEntry, Arguments, Command, CommandOutcome, DeclareQueue, DeleteQueue, MemberNumber, Model, Permit, PutMember,
+};
 use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, KeptOffset, Link, NoConsumer, Portion,
     PublishingIds, Run, Signal, StreamOptions, StreamStart, Taken,
@@ -695,4 +698,39 @@ fn a_large_transaction_is_carried_out_in_turns() {
         let end = world.client.broker.streams.end(&committed);
         assert!(matches!(end, Some(WaitEnd::Reached)) != is_cut && end.is_some());
     }
+}
+
+/// A leader of the metadata that decides on what the home knows.
+struct DecidesAt(Arc<Broker>);
+
+impl MetadataLeader for DecidesAt {
+    fn ask(&self, request: PlacedRequest, answer: Box<dyn FnOnce(PlacedAnswer) + Send>) {
+        answer(decide(&mut self.0.registry.committed_model(), request).answer);
+    }
+
+    fn catch_up(&self, answer: Box<dyn FnOnce(bool) + Send>) {
+        answer(true);
+    }
+}
+
+#[test]
+fn of_two_deletions_elsewhere_only_one_has_deleted_it() {
+    let mut world = World::new(1);
+    world.connect();
+    world.client.broker.registry.join(Arc::new(DecidesAt(world.home.broker.clone())));
+    let delete = DeleteQueue { vhost: "/".into(), name: "q".into(), connection: None, id: None };
+    let request = ChangeRequest::new(Permit::system(), Command::DeleteQueue(delete));
+    // Another one comes first, of which the client's node hasn't heard.
+    let first = world.home.broker.registry.change(request.clone(), world.now.monotonic);
+    assert!(matches!(first, NowOrLater::Now(Ok(changed)) if changed.outcome == CommandOutcome::Deleted));
+    let outcome = Arc::new(Mutex::new(None));
+    let told = outcome.clone();
+    let second = world.client.broker.registry.change(request, world.now.monotonic);
+    second.then(move |changed| *told.lock() = Some(changed.map(|changed| changed.outcome)));
+    for _ in 0..2_000 {
+        world.now.monotonic += 1_000_000;
+        world.home.work(world.now);
+        world.link_turn();
+    }
+    assert_eq!(*outcome.lock(), Some(Ok(CommandOutcome::Absent)));
 }

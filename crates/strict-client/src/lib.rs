@@ -10,6 +10,7 @@
 
 pub mod amqp091;
 pub mod amqp10;
+pub mod linear;
 pub mod stream;
 mod violation;
 

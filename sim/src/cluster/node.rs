@@ -54,8 +54,23 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    pub(super) fn new(options: EntryOptions) -> Shared {
+        Shared {
+            nodes: RefCell::default(),
+            links: RefCell::default(),
+            options,
+            settings: Settings::default(),
+            stopped: RefCell::default(),
+            ended: RefCell::default(),
+            changes: RefCell::default(),
+            checks_answers: Cell::new(false),
+            purges_early: Cell::new(false),
+            acknowledges_for: Cell::new(None),
+        }
+    }
+
     /// The time that a frame takes from node to node; `None` if it is lost.
-    fn travel(&self, from: u64, to: u64) -> Option<u64> {
+    pub(super) fn travel(&self, from: u64, to: u64) -> Option<u64> {
         self.links.borrow_mut().travel(from, to, executor::now(), &mut below)
     }
 }
@@ -113,6 +128,11 @@ impl SimNode {
             clock_step: Cell::new(0),
             lanes: Lanes::default(),
         }
+    }
+
+    /// Its entry log may have jobs.
+    pub(super) fn wake_lanes(&self) {
+        self.lanes.wake();
     }
 
     pub(super) fn is_alive(&self) -> bool {
@@ -194,7 +214,7 @@ impl Shared {
 }
 
 /// Runs the jobs of a lane.
-async fn run_lane(node: Rc<SimNode>, shared: Rc<Shared>, log: NodeLog, lane: Lane) {
+pub(super) async fn run_lane(node: Rc<SimNode>, shared: Rc<Shared>, log: NodeLog, lane: Lane) {
     let disk = node.disk.borrow().clone();
     loop {
         match log.with(|log| log.next_job(lane, executor::now())) {
@@ -317,7 +337,7 @@ pub(super) fn start(shared: &Rc<Shared>, node: &Rc<SimNode>, life: LifeId, place
         let counter = node.counters.borrow_mut().entry(placement).or_default().clone();
         // A start syncs what a kill left in memory of the system, as the store does it.
         counter.sync();
-        let host = SimHost { node: Rc::downgrade(node), shared: Rc::downgrade(shared) };
+        let host = SimHost::new(node, shared);
         let (node, log, shared) = (node.clone(), log.clone(), shared.clone());
         executor::spawn_in(life, async move {
             let identity = (placement, node.replica_id(placement));
@@ -328,6 +348,12 @@ pub(super) fn start(shared: &Rc<Shared>, node: &Rc<SimNode>, life: LifeId, place
                 Err(error) => shared.note(&node, format!(": {error}")),
             }
         });
+    }
+}
+
+impl SimHost {
+    pub(super) fn new(node: &Rc<SimNode>, shared: &Rc<Shared>) -> SimHost {
+        SimHost { node: Rc::downgrade(node), shared: Rc::downgrade(shared) }
     }
 }
 

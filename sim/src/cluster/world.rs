@@ -6,7 +6,7 @@ use std::future::Future;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use leveret_cluster::{Proposed, Settings};
+use leveret_cluster::Proposed;
 use leveret_log::{EntryLog, EntryOptions, Operation, PlacementId};
 
 use super::counter::Counter;
@@ -69,18 +69,7 @@ impl Cluster {
     #[must_use]
     pub fn with_options(seed: u64, nodes: u64, placements: u32, options: EntryOptions) -> Cluster {
         executor::begin(seed);
-        let shared = Rc::new(Shared {
-            nodes: RefCell::default(),
-            links: RefCell::default(),
-            options,
-            settings: Settings::default(),
-            stopped: RefCell::default(),
-            ended: RefCell::default(),
-            changes: RefCell::default(),
-            checks_answers: Cell::new(false),
-            purges_early: Cell::new(false),
-            acknowledges_for: Cell::new(None),
-        });
+        let shared = Rc::new(Shared::new(options));
         let cluster = Cluster {
             shared,
             placements: (1..=placements).map(PlacementId).collect(),

@@ -1,9 +1,12 @@
 //! Nodes that don't belong together: each gets a text that says what to do, nothing joins, and nothing is lost.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
+use std::path::Path;
 
-use leveret_tests::node::{Node, Options};
+use leveret_tests::node::{Node, Options, new_directory};
+use leveret_tests::tls::Authority;
 use leveret_tests::wire::Wire;
 
 use crate::Cluster;
@@ -123,4 +126,90 @@ fn a_forgotten_node_is_told_on_both_sides_and_joins_anew() {
         declare(&cluster.nodes[gone], &format!("new-{gone}"));
         cluster.wait_until("it is in agreement", |cluster| cluster.queues(0).contains(&format!("new-{gone}")));
     }
+}
+
+/// Copies the files of a node that doesn't run.
+fn copy_files(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).expect("a directory").flatten() {
+        let (path, copy) = (entry.path(), to.join(entry.file_name()));
+        let kind = entry.file_type().expect("a type");
+        if kind.is_dir() {
+            fs::create_dir(&copy).expect("a directory");
+            copy_files(&path, &copy);
+        } else if kind.is_file() {
+            fs::copy(&path, &copy).expect("it can be read");
+        }
+    }
+}
+
+/// The number of a member's last start that a node knows of.
+fn starts(cluster: &Cluster, at: usize, member: &str) -> Option<u64> {
+    let status = cluster.nodes[at].http().get("/api/cluster/status").ok()?.json();
+    let row = status["nodes"].as_array()?.iter().find(|row| row["name"] == member)?.clone();
+    row["starts"].as_u64()
+}
+
+#[test]
+fn an_older_copy_of_a_directory_is_refused_on_both_sides() {
+    let (net, options) = Cluster::options(3);
+    let mut cluster = Cluster { net, nodes: Cluster::started(options.clone()) };
+    let name = cluster.name(2);
+    cluster.wait_until("all are members", |cluster| (0..3).all(|at| cluster.members(&cluster.nodes[at]).len() == 3));
+    cluster.wait_until("its start is known", |cluster| starts(cluster, 0, &name).is_some());
+    cluster.nodes[2].kill();
+    let copy = new_directory();
+    copy_files(cluster.nodes[2].directory(), copy.path());
+    let before = starts(&cluster, 0, &name).expect("it is a member");
+    cluster.nodes[2].restart();
+    // The copy begins with the start after its own last one, as the restarted node did. Another one makes it older.
+    for more in 1..=2 {
+        cluster.wait_until("the start is agreed on", |cluster| {
+            (0..2).all(|at| starts(cluster, at, &name) == Some(before + more))
+        });
+        if more == 1 {
+            cluster.nodes[2].restart();
+        }
+    }
+    declare(&cluster.nodes[2], "new");
+    cluster.nodes[2].kill();
+    // The disk of the member is replaced by its backup.
+    cluster.nodes[2] = Node::start_in(copy, options[2].clone());
+    for at in [0, 2] {
+        let node = &mut cluster.nodes[at];
+        assert!(node.wait_for_line("is an older copy"), "{at}: {}", node.log());
+        assert!(node.log().contains("forget_cluster_node"), "{at}: {}", node.log());
+    }
+    for at in 0..2 {
+        assert!(!cluster.members(&cluster.nodes[at]).contains(&name), "it is no running member");
+        assert!(cluster.queues(at).contains(&"new".to_owned()), "nothing is lost");
+    }
+    declare(&cluster.nodes[0], "still");
+    cluster.wait_until("the others go on", |cluster| cluster.queues(1).contains(&"still".to_owned()));
+}
+
+#[test]
+fn a_certificate_of_another_authority_is_refused_on_both_sides() {
+    let directory = new_directory();
+    let authorities = ["ours", "theirs"].map(|name| (name, Authority::new(name)));
+    let (net, options) = Cluster::options(2);
+    let options = options.into_iter().zip(&authorities).map(|(options, (name, authority))| {
+        let (certificate, key) = authority.issue(name, 2126).write(directory.path(), name);
+        let root = directory.path().join(format!("{name}.root.pem"));
+        fs::write(&root, authority.pem()).expect("is written");
+        let options = options
+            .set("cluster.ssl_options.certfile", certificate.display())
+            .set("cluster.ssl_options.keyfile", key.display())
+            .set("cluster.ssl_options.cacertfile", root.display());
+        let key = |other: usize| format!("cluster_formation.classic_config.nodes.{}", other + 1);
+        Node::start((0..2).fold(options, |options, other| options.without(&key(other))))
+    });
+    let mut cluster = Cluster { net, nodes: options.collect() };
+    declare(&cluster.nodes[1], "own");
+    let (exit, text) = cluster.ctl(1, &["join_cluster", &cluster.name(0)]);
+    assert!(exit != 0 && text.contains("cluster.ssl_options.cacertfile"), "{exit} {text}");
+    let first = &mut cluster.nodes[0];
+    assert!(first.wait_for_line("was refused"), "{}", first.log());
+    assert!(first.log().contains("cluster.ssl_options.cacertfile"), "{}", first.log());
+    assert_eq!(cluster.queues(1), ["own"], "it goes on alone");
+    assert_eq!(cluster.members(&cluster.nodes[0]).len(), 1);
 }

@@ -8,7 +8,10 @@ mod failures;
 mod formed;
 mod held;
 mod lookups;
+mod older;
 mod operators;
+mod partitions;
+mod recorded;
 mod replicated;
 mod spread;
 

@@ -117,7 +117,7 @@ fn a_node_is_critical_while_another_one_is_down() {
     let (_, body) = get(&cluster.nodes[1], path);
     assert_eq!(
         body["queues"],
-        json!([{"readable_name": "rabbitmq_metadata", "name": "rabbitmq_metadata", "virtual_host": "-", "type": "process"}])
+        json!([{"readable_name": "rabbitmq_metadata", "name": "rabbitmq_metadata", "virtual_host": "(not applicable)", "type": "process"}])
     );
     let table = cluster.well(1, &["metadata_store_status", "-q", "--formatter", "csv"]);
     assert!(table.contains(&format!("\"{}\",\"nodedown\"", cluster.name(0))), "{table}");

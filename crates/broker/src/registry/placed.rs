@@ -24,6 +24,7 @@ use super::{Registry, Snapshot};
 use crate::asked::{NowOrLater, later_or};
 use crate::events;
 use crate::log_lines::changes;
+use crate::planted::{Bug, is_planted};
 use crate::policy_walk::PolicyNews;
 use crate::queue_handle::QueueRef;
 use crate::records::CONTROL_MODEL_COMMAND;
@@ -78,15 +79,21 @@ pub fn decide(model: &mut Model, request: PlacedRequest) -> Decided {
     let PlacedRequest { permit, commands, is_new, is_dry, asker, .. } = request;
     let mut tried = model.clone();
     tried.set_asker(asker);
+    // By the metadata before the request: an import may change what its own asker may do.
+    let allowed = model.topology().clone();
     if is_dry {
-        let mut submit = |command| tried.submit(permit.clone(), command).err();
+        let mut submit = |command| {
+            let judged = judge_again(&permit, &allowed, &command);
+            judged.and_then(|()| tried.submit(permit.clone(), command).map(drop)).err()
+        };
         let refused = commands.into_iter().enumerate().filter_map(|(at, command)| Some((at, submit(command)?)));
         return Decided { answer: PlacedAnswer::WouldRefuse(refused.collect()), record: None };
     }
     let (mut outcomes, mut mismatch, mut changes) = (Vec::new(), None, Vec::new());
     for (at, command) in commands.into_iter().enumerate() {
-        let is_new = if is_new { check_is_new(tried.topology(), &command) } else { Ok(()) };
-        match is_new.and_then(|()| tried.submit(permit.clone(), command)) {
+        let may = judge_again(&permit, &allowed, &command);
+        let may = may.and_then(|()| if is_new { check_is_new(tried.topology(), &command) } else { Ok(()) });
+        match may.and_then(|()| tried.submit(permit.clone(), command)) {
             Ok(submitted) => {
                 outcomes.push(submitted.outcome);
                 mismatch = mismatch.or(submitted.mismatch);
@@ -100,6 +107,10 @@ pub fn decide(model: &mut Model, request: PlacedRequest) -> Decided {
     let mut record = leveret_model::JoinedRecords::default();
     changes.iter().filter_map(|changes| entry_of(changes)).for_each(|one| record.add(&one));
     Decided { answer: PlacedAnswer::Done { outcomes, mismatch }, record: record.finish() }
+}
+
+fn judge_again(permit: &Permit, topology: &Topology, command: &Command) -> Result<(), Refused> {
+    if is_planted(Bug::TrustPermits) { Ok(()) } else { permit.judge_again(topology, command) }
 }
 
 /// The way to the leader of the metadata.
@@ -439,7 +450,7 @@ impl Registry {
         let (registry, queue) = (Arc::downgrade(self), queue.clone());
         asked.then(move |answer| {
             let is_deleted = match answer {
-                Some(Ok(_)) => true,
+                Some(Ok(is_deleted)) => is_deleted,
                 None if !condition.any() => false,
                 Some(Err(refused)) => return place.answer(Err(refused)),
                 None => {

@@ -433,18 +433,19 @@ impl AwayQueue {
         )
     }
 
-    /// Has its home delete it. `None` if it can't be reached, or the link to it ended before it answered.
-    pub(crate) fn delete(self: &Arc<Self>, deletion: Deletion) -> NowOrLater<Option<Result<u64, Refused>>> {
+    /// Has its home delete it. Whether it did: another deletion may have come first. `None` if it can't be reached, or the link to it ended
+    /// before it answered.
+    pub(crate) fn delete(self: &Arc<Self>, deletion: Deletion) -> NowOrLater<Option<Result<bool, Refused>>> {
         let queue = self.clone();
         self.ask(
             || HomeQuestion::Delete(Box::new(deletion)),
             || None,
             move |answer| match answer {
                 HomeAnswer::Deleted(outcome) => {
-                    if let Ok(count) = outcome {
+                    if let Ok(Some(count)) = outcome {
                         queue.deleted_messages.store(count, Ordering::Relaxed);
                     }
-                    Some(Some(outcome))
+                    Some(Some(outcome.map(|count| count.is_some())))
                 }
                 _ => None,
             },

@@ -258,8 +258,8 @@ pub enum HomeAnswer {
     Found(Option<u64>),
     /// To [`HomeQuestion::StreamEnds`].
     StreamEnds(Option<StreamEnd>),
-    /// To [`HomeQuestion::Delete`]: the number of messages that were deleted with it, or why it wasn't.
-    Deleted(Result<u64, Refused>),
+    /// To [`HomeQuestion::Delete`]: the number of messages that were deleted with it, `None` if it wasn't there any more, or why it stays.
+    Deleted(Result<Option<u64>, Refused>),
     /// To [`HomeQuestion::Held`].
     Held(HeldOfMember),
     /// To any: another node leads the replicated queue, or none does.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use leveret_broker::registry::{Decided, PlacedAnswer, PlacedRequest, decide};
-use leveret_model::{MemberNumber, Refused, RefusedKind};
+use leveret_model::{MemberNumber, Model, Refused, RefusedKind};
 use openraft::AsyncRuntime;
 use serde::{Deserialize, Serialize};
 
@@ -214,7 +214,7 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
             let left = std::mem::take(&mut *self.0.inbox.borrow_mut());
             return left.into_iter().for_each(|inbox| inbox.place.tell(fate));
         }
-        let mut model = shared.broker.registry.committed_model();
+        let mut model = self.model_to_decide_on();
         model.set_members_up(shared.host.members_up().into());
         let base = self.0.placement.state().applied.map_or(0, |(_, index)| index);
         let (mut batch, mut places, mut bytes) = (Batch { base, requests: Vec::new() }, Vec::new(), 0);
@@ -236,6 +236,8 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         if batch.requests.is_empty() {
             return;
         }
+        #[cfg(feature = "planted-bugs")]
+        self.0.staged.replace(Some(model));
         let fate = match self.0.placement.propose(batch.encode()).await {
             Proposed::Applied { answer, .. } if answer.0[..] == [1] => Fate::Entered,
             Proposed::NotLeader(other) => Fate::NotLeader(other.map(super::member_of)),
@@ -246,6 +248,20 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
             Proposed::Applied { .. } | Proposed::Unknown(_) => Fate::Unknown,
         };
         places.into_iter().for_each(|place| place.tell(fate));
+    }
+
+    /// The model as far as it is committed: nothing that an earlier leadership has decided, but that didn't become an entry, is in it.
+    fn model_to_decide_on(&self) -> Model {
+        #[cfg(feature = "planted-bugs")]
+        {
+            leveret_model::planted::plant_numbers_given_again(planted!(GiveNumberAgain));
+            if planted!(KeepStagedModel)
+                && let Some(staged) = self.0.staged.take()
+            {
+                return staged;
+            }
+        }
+        self.0.shared.broker.registry.committed_model()
     }
 
     /// Refuses requests that can't be an entry. Only this node's own askers hear of it; others send again until they give up.

@@ -87,6 +87,9 @@ struct Inner<R: AsyncRuntime, H: MetadataHost> {
     has_caught_up: Cell<bool>,
     /// Happens with each request in the inbox.
     arrivals: Happening,
+    /// The model with the last decisions, for a planted bug.
+    #[cfg(feature = "planted-bugs")]
+    staged: RefCell<Option<leveret_model::Model>>,
 }
 
 impl<R: AsyncRuntime, H: MetadataHost> Clone for Metadata<R, H> {
@@ -134,6 +137,8 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
             catches_up,
             has_caught_up,
             arrivals,
+            #[cfg(feature = "planted-bugs")]
+            staged: RefCell::default(),
         })))
     }
 

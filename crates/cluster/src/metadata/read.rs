@@ -70,6 +70,9 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
 
     /// Whether this member has applied all that was committed when this was called. It is tried for a while.
     async fn read(&self) -> bool {
+        if planted!(SkipReadBarrier) {
+            return true;
+        }
         let shared = &self.0.shared;
         let within = if self.0.has_caught_up.get() { WITHIN } else { WITHIN_AFTER_FAILURE };
         let deadline = shared.host.now() + within.min(self.0.patience).as_nanos() as u64;

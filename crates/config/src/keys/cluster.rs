@@ -2,7 +2,7 @@
 
 use super::Key;
 use super::tls::file;
-use super::working::{in_bytes, key, listener, none};
+use super::working::{in_bytes, key, listener, none, port};
 use crate::cluster::{AlarmScope, ClusterListener, DiscoveryBackend, LeaderLocator, node_name};
 use crate::units::{boolean, integer, milliseconds};
 
@@ -136,6 +136,20 @@ pub(super) const KEYS: &[Key] = &[
          nodes are looked for at the same port",
         |config, _, value| {
             config.cluster.listener = ClusterListener::At(listener(value)?);
+            Ok(())
+        },
+    ),
+    key(
+        "cluster.advertised_address",
+        "host:port",
+        "the address of the listener",
+        "where other nodes reach the listener for links between nodes, if it isn't the address that it has here",
+        |config, _, value| {
+            let (host, number) = value.rsplit_once(':').ok_or("it isn't host:port")?;
+            if host.is_empty() || port(number)? == 0 {
+                return Err("it isn't host:port".to_owned());
+            }
+            config.cluster.advertised_address = Some(value.to_owned());
             Ok(())
         },
     ),

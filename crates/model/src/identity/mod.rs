@@ -119,6 +119,12 @@ impl Identity {
         self.brought.as_ref().map_or(INTERNAL_BACKEND, |brought| &brought.backend)
     }
 
+    /// The name of the backend that gave it, unless that is the one of the model's users.
+    pub(crate) fn other_backend(&self) -> Option<&Arc<str>> {
+        let backend = &self.brought.as_ref()?.backend;
+        (**backend != *INTERNAL_BACKEND).then_some(backend)
+    }
+
     /// The wall time at which it ends, in milliseconds since the Unix epoch.
     pub fn ends_ms(&self) -> Option<u64> {
         self.brought.as_ref()?.ends_ms

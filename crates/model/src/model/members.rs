@@ -28,7 +28,7 @@ impl Model {
             None if self.next_member > MEMBER_MAX => {
                 return refused(format!("the cluster has given {MEMBER_MAX} member numbers, and none is given twice"));
             }
-            None => (MemberNumber(self.next_member), CommandOutcome::Created),
+            None => (self.free_number(), CommandOutcome::Created),
             Some(known) if boot < known.boot || boot == known.boot && nonce != known.nonce => {
                 return refused(format!(
                     "the data directory of '{name}' is an older copy: it says start number {boot}, and the cluster has seen number {} \
@@ -55,6 +55,15 @@ impl Model {
             self.fill_placements(&mut changes);
         }
         Ok((outcome, changes))
+    }
+
+    /// The number of the next node: none that was given before.
+    fn free_number(&self) -> MemberNumber {
+        #[cfg(feature = "planted-bugs")]
+        if crate::planted::gives_numbers_again() {
+            return MemberNumber(self.topology.members().map(|member| member.number.0 + 1).max().unwrap_or(0));
+        }
+        MemberNumber(self.next_member)
     }
 
     /// Whether this number was given to a node, which may have been forgotten since.

@@ -357,6 +357,34 @@ mod tests {
     }
 
     #[test]
+    fn clocks_an_hour_apart_are_said_on_both_sides() {
+        use crate::clock::Clock;
+        const HOUR_MS: u64 = 3_600_000;
+        let clock = |wall_ms| Clock::start().with_epoch(&leveret_broker::Epoch::new(wall_ms));
+        let (right, wrong) = (clock(1_700_000_000_000), clock(1_700_000_000_000 + HOUR_MS));
+        let start = Instant::now();
+        let said = |own: &Clock, other: &Clock| {
+            let mut told = ToldByMember::default();
+            let mut said = Vec::new();
+            for at_s in 0..6 {
+                let news = Gossip { wall_ms: Some(other.now().wall_ms), ..Gossip::default() };
+                let (after, heard) = told.hear(news, own.now().wall_ms, start + Duration::from_secs(at_s));
+                said.extend(
+                    after.skew_ms.filter(|_| heard.has_skew_changed).map(|skew| skew_in_words("rabbit@b", skew)),
+                );
+                told = after;
+            }
+            said
+        };
+        for (own, other, way) in [(&right, &wrong, "ahead of"), (&wrong, &right, "behind")] {
+            let said = said(own, other);
+            assert_eq!(said.len(), 1, "{said:?}");
+            assert!(said[0].contains(way) && said[0].contains("set the clocks right"), "{said:?}");
+            assert!(said[0].contains("3600.0 s") || said[0].contains("3599.9 s"), "{said:?}");
+        }
+    }
+
+    #[test]
     fn alarms_of_others_are_noticed_when_they_come_and_go() {
         let told = ToldByMember::default();
         let (told, heard) = told.hear(words(&["memory", "unknown"], 0), 0, Instant::now());

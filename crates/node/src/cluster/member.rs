@@ -47,6 +47,9 @@ const STATUS: u8 = 3;
 /// A node asks to become a member.
 const JOIN: u8 = 4;
 
+/// The advice for a node whose data directory is an older copy.
+const ADVICE: &str = "start the newest directory, or strike the member with 'rabbitmqctl forget_cluster_node' and let it join anew, without data";
+
 /// The kind of the notice with gossip.
 const GOSSIP: u8 = 1;
 
@@ -377,12 +380,12 @@ impl Service for State {
                 hello.node_name, member.name
             )),
             Some(member) if hello.boot < member.boot => Err(format!(
-                "the data directory of node {} is an older copy: it says start number {}, and the cluster has seen number {}",
+                "the data directory of node {} is an older copy: it says start number {}, and the cluster has seen number {}; {ADVICE}",
                 hello.node_name, hello.boot, member.boot
             )),
             // Each start has a nonce of its own. Links of such a node could carry votes for what its directory has forgotten.
             Some(member) if hello.boot == member.boot && hello.start_nonce != member.nonce => Err(format!(
-                "the data directory of node {} is an older copy: the cluster has seen another start with the number {}",
+                "the data directory of node {} is an older copy: the cluster has seen another start with the number {}; {ADVICE}",
                 hello.node_name, hello.boot
             )),
             _ => Ok(()),

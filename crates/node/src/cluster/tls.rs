@@ -15,8 +15,8 @@ use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{
-    CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, InvalidMessage, ServerConfig,
-    SignatureScheme,
+    AlertDescription, CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, InvalidMessage,
+    ServerConfig, SignatureScheme,
 };
 use tokio::net::TcpStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
@@ -184,6 +184,16 @@ fn in_words(error: &std::io::Error) -> String {
     match tls {
         Some(Error::InvalidMessage(InvalidMessage::InvalidContentType)) => {
             "it doesn't speak TLS; set cluster.tls to the same value on all nodes".to_owned()
+        }
+        Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            "TLS failed: its certificate isn't issued by any authority in cluster.ssl_options.cacertfile; give all nodes certificates of one \
+             authority, and its root"
+                .to_owned()
+        }
+        Some(Error::AlertReceived(AlertDescription::UnknownCA)) => {
+            "TLS failed: it doesn't know the authority of this node's certificate; give all nodes certificates of one authority, and its \
+             root as cluster.ssl_options.cacertfile"
+                .to_owned()
         }
         Some(error) => format!("TLS failed: {error}"),
         None if error.kind() == std::io::ErrorKind::UnexpectedEof => {

@@ -28,7 +28,7 @@ use leveret_broker::turn_budget::{APPLY, CONSUMER, TurnBudget};
 use leveret_broker::wait_for::{WaitEnd, WaitFor};
 use leveret_log::Wait;
 use leveret_message::BatchPart;
-use leveret_model::{MemberNumber, PlacementNumber, QueueId};
+use leveret_model::{CommandOutcome, MemberNumber, PlacementNumber, QueueId};
 use leveret_queue::{
     ConsumerId, ConsumerOptions, Deliveries, Departure, Flow, GetOutcome, Link, NoConsumer, QueueState, Run, Scan,
     Signal, Watermarks,
@@ -338,7 +338,7 @@ impl HomeSession {
                     HomeAnswer::Found(None)
                 }
                 HomeQuestion::StreamEnds => HomeAnswer::StreamEnds(None),
-                HomeQuestion::Delete(_) => HomeAnswer::Deleted(Ok(0)),
+                HomeQuestion::Delete(_) => HomeAnswer::Deleted(Ok(None)),
             };
             encode_answer(self.output.buffer(), number, &answer, None);
         }
@@ -487,7 +487,10 @@ impl HomeSession {
             HomeQuestion::Delete(deletion) => {
                 let Deletion { permit, command, condition } = *deletion;
                 let request = ChangeRequest::delete_queue(permit, command, condition);
-                let count = |changed: Changed| changed.deleted.iter().map(QueueRef::deleted_messages).sum();
+                let count = |changed: Changed| {
+                    let is_deleted = changed.outcome == CommandOutcome::Deleted;
+                    is_deleted.then(|| changed.deleted.iter().map(QueueRef::deleted_messages).sum())
+                };
                 let asked = self.broker.registry.change(request, now);
                 self.answer(number, asked, move |outcome| HomeAnswer::Deleted(outcome.map(count)));
             }

@@ -1,0 +1,125 @@
+//! `/api/nodes` and the health checks of three nodes, beside the answers of three nodes of RabbitMQ (golden/cluster.py).
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::Cluster;
+
+const RECORDED: &str = include_str!("../../golden/cluster/http.json");
+
+/// Keys whose content isn't compared, each with the reason.
+const DIFFERENT: &[(&str, &str)] = &[
+    ("cluster_links", "bytes of links are counted by kind, for metrics, not by node"),
+    ("cowboy_opts", "Erlang's HTTP server"),
+    ("ip", "the listeners of this test name no address"),
+    ("config_files", "the nodes of this test have no file of configuration"),
+    ("metrics_gc_queue_length", "Erlang's processes that forget statistics"),
+    ("ra_open_file_metrics", "Erlang's Raft library"),
+];
+
+/// Keys of nodes whose values have to be equal.
+const EQUAL: &[&str] = &[
+    "name",
+    "type",
+    "running",
+    "being_drained",
+    "partitions",
+    "mem_alarm",
+    "disk_free_alarm",
+    "rates_mode",
+    "net_ticktime",
+    "mem_calculation_strategy",
+];
+
+/// Complaints about a node: as [`compare`], and some values have to be equal.
+fn compare_node(path: &str, ours: &Value, recorded: &Value, wrong: &mut Vec<String>) {
+    for key in EQUAL.iter().filter(|key| recorded.get(**key).is_some_and(|recorded| ours[**key] != *recorded)) {
+        wrong.push(format!("{path}.{key}: {}, recorded {}", ours[*key], recorded[*key]));
+    }
+    compare(path, ours, recorded, wrong);
+}
+
+/// Complaints about what ours lacks, or has of another type, at a path.
+fn compare(path: &str, ours: &Value, recorded: &Value, wrong: &mut Vec<String>) {
+    match (ours, recorded) {
+        (Value::Object(ours), Value::Object(recorded)) => {
+            for (key, recorded) in recorded.iter().filter(|(key, _)| !DIFFERENT.iter().any(|(name, _)| key == name)) {
+                let path = format!("{path}.{key}");
+                match ours.get(key) {
+                    Some(ours) => compare(&path, ours, recorded, wrong),
+                    None => wrong.push(format!("{path}: missing, recorded {recorded}")),
+                }
+            }
+        }
+        (Value::Array(ours), Value::Array(recorded)) => {
+            if let (Some(ours), Some(recorded)) = (ours.first(), recorded.first()) {
+                compare(&format!("{path}[]"), ours, recorded, wrong);
+            }
+        }
+        (Value::String(_), Value::String(_))
+        | (Value::Number(_), Value::Number(_))
+        | (Value::Bool(_), Value::Bool(_))
+        | (Value::Null, Value::Null) => {}
+        _ => wrong.push(format!("{path}: {ours}, recorded {recorded}")),
+    }
+}
+
+/// Complaints about the answers of the first node in one of the recorded states.
+fn differences(cluster: &Cluster, state: &str) -> Vec<String> {
+    let recorded: Value = serde_json::from_str(RECORDED).expect("a recording");
+    let names =
+        |text: String| (0..3).fold(text, |text, at| text.replace(&cluster.name(at), &format!("node{}", at + 1)));
+    let mut wrong = Vec::new();
+    for (request, recorded) in recorded[state].as_object().expect("a state") {
+        let path = (0..3).fold(request.clone(), |path, at| path.replace(&format!("node{}", at + 1), &cluster.name(at)));
+        let answer = cluster.nodes[0].http().get(&format!("/api/{path}")).expect("an answer");
+        if recorded["status"] != answer.status {
+            wrong.push(format!("{state}, {request}: {} {}, recorded {recorded}", answer.status, answer.body));
+            continue;
+        }
+        let ours: Value = serde_json::from_str(&names(answer.body)).expect("JSON");
+        match (&ours, &recorded["body"]) {
+            // The nodes are in the same order.
+            (Value::Array(ours), Value::Array(recorded)) => {
+                assert_eq!(ours.len(), recorded.len(), "{state}, {request}");
+                for (at, (ours, recorded)) in ours.iter().zip(recorded).enumerate() {
+                    compare_node(&format!("{state}, {request}[{at}]"), ours, recorded, &mut wrong);
+                }
+            }
+            // These have to be equal as a whole.
+            (ours, recorded) if request.starts_with("health") => {
+                if ours != recorded {
+                    wrong.push(format!("{state}, {request}: {ours}, recorded {recorded}"));
+                }
+            }
+            (ours, recorded) if request.starts_with("nodes/") => {
+                compare_node(&format!("{state}, {request}"), ours, recorded, &mut wrong);
+            }
+            (ours, recorded) => compare(&format!("{state}, {request}"), ours, recorded, &mut wrong),
+        }
+    }
+    wrong
+}
+
+#[test]
+fn nodes_are_shown_as_rabbitmq_shows_them() {
+    let mut cluster = Cluster::start_with(3, |options| options.set("cluster_formation.target_cluster_size_hint", 3));
+    let check = "/api/health/checks/node-is-quorum-critical";
+    cluster.wait_until("none is critical", |cluster| {
+        cluster.nodes.iter().all(|node| node.http().get(check).is_ok_and(|answer| answer.status == 200))
+    });
+    let wrong = differences(&cluster, "all");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let nodes = cluster.nodes[0].http().get("/api/nodes").expect("an answer").json();
+    let pids: BTreeSet<&str> =
+        nodes.as_array().expect("a list").iter().filter_map(|row| row["os_pid"].as_str()).collect();
+    assert_eq!(pids.len(), 3, "each tells its own figures: {nodes}");
+    cluster.nodes[2].kill();
+    cluster.wait_until("it is seen", |cluster| {
+        let is_critical = cluster.nodes[0].http().get(check).is_ok_and(|answer| answer.status == 503);
+        is_critical && cluster.members(&cluster.nodes[0]).len() == 2
+    });
+    let wrong = differences(&cluster, "one down");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
