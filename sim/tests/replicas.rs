@@ -10,7 +10,7 @@ use bytes::Bytes;
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::group::Group;
-use leveret_broker::placed::HeldAnswers;
+use leveret_broker::held_answers::HeldAnswers;
 use leveret_broker::queue_handle::{Audience, QueueRef, Size};
 use leveret_broker::replicas::{Lacking, PlacedReplicas, PlacedState, PlacedStream, are_same};
 use leveret_broker::settlement::Settlement;
@@ -179,7 +179,7 @@ struct Consumer {
     queue: usize,
     added: Option<Later<Result<(), NoConsumer>>>,
     held: Vec<(u64, Run)>,
-    /// What it has acknowledged.
+    /// The messages that it has acknowledged.
     acknowledged: BTreeSet<u64>,
 }
 
@@ -201,7 +201,7 @@ struct World {
     /// An entry of an earlier leadership that its node proposes when it leads again, before it has noticed that there was another term.
     late: Option<Bytes>,
     consumers: BTreeMap<usize, Consumer>,
-    /// What consumers that have left have acknowledged, by member.
+    /// The messages that consumers which have left have acknowledged, by member.
     acknowledged: BTreeMap<usize, BTreeSet<u64>>,
     now: Now,
     random: Random,

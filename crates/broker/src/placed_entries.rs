@@ -7,7 +7,7 @@ use leveret_log::{LogId, Position};
 use leveret_model::{MemberNumber, Model, PlacementNumber, QueueId};
 
 use crate::broker::Broker;
-use crate::placed::HeldAnswers;
+use crate::held_answers::HeldAnswers;
 use crate::reads::AnswerRead;
 use crate::recovery::Recovered;
 use crate::replicas::{self, AppliedHere, HeldOfMember, PlacedReplicas, PlacedState, PlacedStream};
@@ -21,7 +21,7 @@ impl Broker {
         self.placements.ask_held(placement, self.registry.services(), all_there)
     }
 
-    /// What clients of this node hold of the queues of a placement that `member` is about to lead. They get nothing more of its earlier leader.
+    /// The messages that clients of this node hold of a placement that `member` is about to lead. They get nothing more of its earlier leader.
     pub fn report_held(&self, placement: PlacementNumber, member: MemberNumber, now: Nanos) -> HeldOfMember {
         self.placements.report_held(placement, member, self.registry.services(), now)
     }

@@ -12,8 +12,9 @@ use openraft::async_runtime::watch::WatchReceiver;
 use openraft::errors::{ClientWriteError, LinearizableReadError, RaftError};
 use openraft::metrics::RaftServerMetrics;
 use openraft::raft::ReadPolicy;
+use openraft::type_config::TypeConfigExt as _;
 use openraft::type_config::alias::{LogIdOf, WatchReceiverOf};
-use openraft::{AsyncRuntime, ChangeMembers, Instant as _, Raft, ServerState};
+use openraft::{AsyncRuntime, ChangeMembers, Raft, ServerState};
 
 use crate::flushes::NodeLog;
 use crate::machine::{Applied, Applier, Machine};
@@ -254,7 +255,7 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
     pub fn quorum_answered(&self) -> Option<Duration> {
         let metrics = self.raft.metrics();
         let metrics = metrics.borrow_watched();
-        metrics.last_quorum_acked.map(|acked| R::Instant::now() - acked.into_inner())
+        metrics.last_quorum_acked.map(|acked| Types::<R>::now() - acked.into_inner())
     }
 
     /// Whether nothing was ever written here: neither a vote nor an entry.

@@ -1,4 +1,4 @@
-//! What clients hold of a quorum queue while its leader changes.
+//! Messages that clients hold of a quorum queue while its leader changes.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -35,7 +35,7 @@ fn get(wire: &mut Wire) -> (u64, u32) {
 }
 
 #[test]
-fn what_clients_hold_stays_with_them_without_the_leader() {
+fn clients_keep_what_they_hold_without_the_leader() {
     let mut cluster = with_queue("q");
     let leader_at = known_leader(&cluster, 0, "q");
     let (one, other) = ((leader_at + 1) % 3, (leader_at + 2) % 3);

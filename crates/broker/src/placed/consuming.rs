@@ -7,10 +7,10 @@ use leveret_queue::{
     ConsumerId, ConsumerOptions, CreditState, Flow, NoConsumer, Portion, Run, Signal, Taken, TurnEnd, Unsent,
 };
 
-use super::clients::{At, Clients, Decision, HolderKey, Registered, Sent};
 use super::placements::Placements;
-use super::queue::{Machine, PlacedQueue, Target};
+use super::queue::{CallTarget, Machine, PlacedQueue};
 use crate::asked::{NowOrLater, later_or};
+use crate::holders::{At, Clients, Decision, HolderKey, Registered, Sent};
 use crate::remote::{HomeAnswer, HomeQuestion, Lane};
 use crate::settlement::Settlement;
 use crate::time::Nanos;
@@ -31,18 +31,18 @@ impl PlacedQueue {
         let key = key_of(id);
         let mut clients = self.clients.lock();
         let target = self.target(key.0);
-        let at = target.as_ref().map(Target::at);
+        let at = target.as_ref().map(CallTarget::at);
         clients.add(key, Registered::new(options.clone()), at);
         match target {
             None => NowOrLater::Now(Ok(())),
-            Some(Target::Machine(machine)) => {
+            Some(CallTarget::Machine(machine)) => {
                 let added = machine.queue.add_consumer(id, options, now);
                 if added.is_err() {
                     clients.leave(key);
                 }
                 NowOrLater::Now(added)
             }
-            Some(Target::Lane(lane, _)) => {
+            Some(CallTarget::Lane(lane, _)) => {
                 let asked = self.away.consume_on(&lane, id, options, Vec::new());
                 drop(clients);
                 let (place, later) = later_or(|| Err(NoConsumer::Gone));
@@ -96,7 +96,7 @@ impl PlacedQueue {
                     continue;
                 };
                 let added = self.register_one(&target, key, &mut clients, now);
-                if let Target::Lane(lane, _) = &target {
+                if let CallTarget::Lane(lane, _) = &target {
                     asked.push((lane.clone(), target.at(), key, added));
                 }
             }
@@ -119,7 +119,7 @@ impl PlacedQueue {
     /// Registers one of them. The answer is that of the leader's node to a consumer.
     pub(super) fn register_one(
         self: &Arc<Self>,
-        target: &Target,
+        target: &CallTarget,
         key: HolderKey,
         clients: &mut Clients,
         now: Nanos,
@@ -130,16 +130,16 @@ impl PlacedQueue {
         }
         self.leave_lane(key, target, clients);
         match target {
-            Target::Machine(machine) => {
+            CallTarget::Machine(machine) => {
                 self.register_here(machine, key, clients, now);
                 None
             }
-            Target::Lane(lane, _) => self.register_on((lane, target.at()), key, clients),
+            CallTarget::Lane(lane, _) => self.register_on((lane, target.at()), key, clients),
         }
     }
 
     /// Takes a consumer off the lane to an earlier leader, which would keep what it sent there.
-    fn leave_lane(&self, key: HolderKey, target: &Target, clients: &Clients) {
+    fn leave_lane(&self, key: HolderKey, target: &CallTarget, clients: &Clients) {
         let (Some(at), Some(id)) = (clients.at(key), key.1) else { return };
         if at.stream != target.at().stream
             && let Some(lane) = self.services.lanes.with_stream(key.0, at.stream)
@@ -217,8 +217,8 @@ impl PlacedQueue {
         clients.leave(key);
         match target {
             None => NowOrLater::Now(None),
-            Some(Target::Machine(machine)) => NowOrLater::Now(machine.queue.cancel(id, now)),
-            Some(Target::Lane(lane, _)) => self.away.cancel_on(&lane, id),
+            Some(CallTarget::Machine(machine)) => NowOrLater::Now(machine.queue.cancel(id, now)),
+            Some(CallTarget::Lane(lane, _)) => self.away.cancel_on(&lane, id),
         }
     }
 
@@ -237,12 +237,12 @@ impl PlacedQueue {
         let grant = granted.unwrap_or_default();
         match self.target(key.0).filter(|target| clients.at(key) == Some(target.at())) {
             None => NowOrLater::Now(None),
-            Some(Target::Machine(machine)) => {
+            Some(CallTarget::Machine(machine)) => {
                 let state = machine.queue.grant(id, Flow::Credit { delivery_count, link_credit, drain }, now);
                 clients.granted(key, grant, state);
                 NowOrLater::Now(state)
             }
-            Some(Target::Lane(lane, _)) => {
+            Some(CallTarget::Lane(lane, _)) => {
                 let granted = self.away.grant_on(&lane, id, delivery_count, link_credit, drain);
                 drop(clients);
                 let queue = Arc::downgrade(self);
@@ -264,20 +264,20 @@ impl PlacedQueue {
         let Some(target) = target.filter(|_| !self.placement.is_changing()) else { return TurnEnd::Done };
         let before = out.len();
         let end = match &target {
-            Target::Machine(machine) => machine.queue.take_tapped(id, most, now, out),
-            Target::Lane(lane, _) => lane.take(id, most, out),
+            CallTarget::Machine(machine) => machine.queue.take_tapped(id, most, now, out),
+            CallTarget::Lane(lane, _) => lane.take(id, most, out),
         };
         let taken = &out[before..];
         let Some(holder) = clients.holder(key).filter(|_| !taken.is_empty()) else { return end };
         if holder.takes(taken) {
             let sent = match &target {
-                Target::Machine(machine) => Sent::Here(machine.stream.appended_ticket()),
-                Target::Lane(..) => Sent::Away(target.at()),
+                CallTarget::Machine(machine) => Sent::Here(machine.stream.appended_ticket()),
+                CallTarget::Lane(..) => Sent::Away(target.at()),
             };
             let runs = taken.iter().flat_map(Taken::runs).collect();
             self.decided(&mut clients, key, (runs, Decision::Settle(Settlement::Acknowledge)), Some(sent));
             drop(clients);
-            if let Target::Lane(lane, _) = &target {
+            if let CallTarget::Lane(lane, _) = &target {
                 self.ask_committed(lane, target.at());
             }
         }

@@ -8,16 +8,13 @@
 //!
 //! It must not know: how proposals are committed, and by whom.
 
-mod clients;
 mod consuming;
-mod held_answers;
 mod placement;
 mod placements;
 mod queue;
 mod settling;
 mod writer;
 
-pub use self::held_answers::HeldAnswers;
 pub use self::placement::{Leading, PlacementHere};
 pub use self::placements::Placements;
 pub(crate) use self::queue::PlacedQueue;

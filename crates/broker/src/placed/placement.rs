@@ -151,7 +151,7 @@ impl PlacementHere {
         queues
     }
 
-    /// What clients of this node hold of each queue, for the member that is about to lead. They get nothing more of an earlier leader.
+    /// The messages that clients of this node hold of each queue, for the member that is about to lead. They get nothing more of an earlier leader.
     pub(super) fn report(&self, to: MemberNumber, now: Nanos) -> HeldOfMember {
         let queues = self.queues.lock();
         match &**self.leading.load() {

@@ -10,9 +10,9 @@ use leveret_model::{Home, MemberNumber, PlacementNumber, Queue, Topology};
 use leveret_queue::Place;
 use parking_lot::Mutex;
 
-use super::held_answers::HeldAnswers;
 use super::placement::{Leading, PlacementHere};
 use super::queue::PlacedQueue;
+use crate::held_answers::HeldAnswers;
 use crate::queue_handle::LocalQueue;
 use crate::remote::{MovingHome as _, core};
 use crate::replicas::{HeldOfMember, LeaderlessStream, PlacedReplicas, PlacedStore, PlacedStream, StreamCalls};
@@ -134,7 +134,7 @@ impl Placements {
         HeldAnswers::ask(&services.lanes, number, all_there)
     }
 
-    /// What clients of this node hold of a placement that `member` is about to lead.
+    /// The messages that clients of this node hold of a placement that `member` is about to lead.
     pub(crate) fn report_held(
         &self,
         number: PlacementNumber,

@@ -1,7 +1,7 @@
 //! A replicated queue as its clients on this node use it, wherever its leader is.
 //!
 //! While this node leads its placement, there is a machine; otherwise calls go to the leader as to a queue of that node. Consumers and what
-//! they hold are noted here, too ([`super::clients`]), so that they go on at the next leader without a notice to their clients.
+//! they hold are noted here, too ([`crate::holders`]), so that they go on at the next leader without a notice to their clients.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo, Topology};
 use leveret_queue::{GetOutcome, Link, QueueState, Run, Signal, Taken};
 use parking_lot::Mutex;
 
-use super::clients::{At, Clients, Decision, Sent};
 use super::placement::{Leading, PlacementHere};
 use super::placements::Placements;
 use crate::asked::{AnswerPlace, NowOrLater, later_or};
+use crate::holders::{At, Clients, Decision, Sent};
 use crate::publish_origin::PublishOrigin;
 use crate::published::{Audience, Published, PublishedHere, RefusalReason};
 use crate::questions::{QueueAnswer, QueueQuestion};
@@ -51,13 +51,13 @@ impl Machine {
 }
 
 /// Where a queue's calls go.
-pub(super) enum Target {
+pub(super) enum CallTarget {
     Machine(Arc<Machine>),
     /// The lane to the leader of this term.
     Lane(Arc<Lane>, u64),
 }
 
-impl Target {
+impl CallTarget {
     pub(super) fn at(&self) -> At {
         match self {
             Self::Machine(machine) => machine.at(),
@@ -255,7 +255,7 @@ impl PlacedQueue {
         let Some(asked) = home_question(&question) else { return NowOrLater::Now(gone()) };
         let (place, later) = later_or(gone);
         match self.target(core) {
-            Some(Target::Lane(lane, _)) => {
+            Some(CallTarget::Lane(lane, _)) => {
                 let queue = self.clone();
                 let answered = self.away.question_on(&lane, asked, || None, move |answer| Some(of(answer)));
                 answered.then(move |answer| match answer {
@@ -298,10 +298,10 @@ impl PlacedQueue {
             return NowOrLater::Now(GetOutcome::Failed(self.away.text()));
         }
         let target = self.target(core).filter(|_| !self.placement.is_changing());
-        let (key, at) = ((core, None), target.as_ref().map(Target::at));
+        let (key, at) = ((core, None), target.as_ref().map(CallTarget::at));
         let mut clients = self.clients.lock();
         if at.is_some() && clients.at(key).is_some_and(|known| Some(known) != at) {
-            // What was got before has to be known there first.
+            // Messages that were got before have to be known there first.
             drop(clients);
             self.register(Some(core), now);
             link.signal(Signal::Loaded(key_of_get));
@@ -313,7 +313,7 @@ impl PlacedQueue {
                 self.load_once_led(link, key_of_get);
                 return NowOrLater::Now(GetOutcome::Wait);
             }
-            Some(Target::Machine(machine)) => {
+            Some(CallTarget::Machine(machine)) => {
                 let outcome = machine.queue.get_tapped(automatic_ack, link, key_of_get, now);
                 if let GetOutcome::Message(taken, _) = &outcome {
                     let sent = Sent::Here(machine.stream.appended_ticket());
@@ -321,7 +321,7 @@ impl PlacedQueue {
                 }
                 return NowOrLater::Now(outcome);
             }
-            Some(Target::Lane(lane, term)) => {
+            Some(CallTarget::Lane(lane, term)) => {
                 let at = At { stream: lane.stream_id(), term };
                 (lane, at)
             }
@@ -384,12 +384,12 @@ impl PlacedQueue {
         self.placement.wait(Box::new(move |_| link.signal(Signal::Loaded(key))));
     }
 
-    pub(super) fn target(&self, core: usize) -> Option<Target> {
+    pub(super) fn target(&self, core: usize) -> Option<CallTarget> {
         match &**self.placement.leading_now() {
-            Leading::Here(_) => self.machine.load_full().map(Target::Machine),
+            Leading::Here(_) => self.machine.load_full().map(CallTarget::Machine),
             Leading::There(member, term) => {
                 let lane = self.services.lanes.of_core(*member, core)?;
-                Some(Target::Lane(lane, *term))
+                Some(CallTarget::Lane(lane, *term))
             }
             Leading::Nobody => None,
         }

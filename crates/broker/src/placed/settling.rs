@@ -7,10 +7,10 @@ use leveret_log::Wait;
 use leveret_message::Added;
 use leveret_queue::{ConsumerId, Deliveries, Run, Unsent};
 
-use super::clients::{At, Clients, Decision, HolderKey, Sent};
 use super::placements::Placements;
-use super::queue::{Machine, PlacedQueue, Target};
+use super::queue::{CallTarget, Machine, PlacedQueue};
 use crate::asked::NowOrLater;
+use crate::holders::{At, Clients, Decision, HolderKey, Sent};
 use crate::outbox::Outbox;
 use crate::queue_handle::Reason;
 use crate::remote::{CallKind, HeldRuns, HomeAnswer, HomeQuestion, Lane};
@@ -44,7 +44,7 @@ fn key_of(consumer: Option<ConsumerId>) -> HolderKey {
 
 impl PlacedQueue {
     /// Where a decision of this holder goes; `None` if it isn't known to the leader yet.
-    fn target_of(&self, clients: &Clients, key: HolderKey) -> Option<Target> {
+    fn target_of(&self, clients: &Clients, key: HolderKey) -> Option<CallTarget> {
         self.target(key.0).filter(|target| clients.at(key) == Some(target.at()))
     }
 
@@ -126,11 +126,11 @@ impl PlacedQueue {
         }
         let (ticket, sent) = match self.target_of(&clients, key) {
             None => (None, None),
-            Some(Target::Machine(machine)) => {
+            Some(CallTarget::Machine(machine)) => {
                 let ticket = machine.decide(key.1, &runs, &what, wait, now);
                 (ticket, Some(Sent::Here(machine.stream.appended_ticket())))
             }
-            Some(Target::Lane(lane, term)) => {
+            Some(CallTarget::Lane(lane, term)) => {
                 let at = At { stream: lane.stream_id(), term };
                 let call = what.call(key.1, runs.clone());
                 let ticket = match wait {
@@ -168,11 +168,11 @@ impl PlacedQueue {
         }
         let Some(target) = target.filter(|_| !released.is_empty()) else { return };
         let sent = match &target {
-            Target::Machine(machine) => {
+            CallTarget::Machine(machine) => {
                 machine.queue.acknowledge(&released, now);
                 Sent::Here(machine.stream.appended_ticket())
             }
-            Target::Lane(lane, term) => {
+            CallTarget::Lane(lane, term) => {
                 lane.call(self.info.id, CallKind::Acknowledge(released.clone()));
                 Sent::Away(At { stream: lane.stream_id(), term: *term })
             }
@@ -181,7 +181,7 @@ impl PlacedQueue {
             self.decided(&mut clients, key_of(consumer), (runs, acknowledged()), Some(sent));
         }
         drop(clients);
-        if let Target::Lane(lane, _) = &target {
+        if let CallTarget::Lane(lane, _) = &target {
             self.ask_committed(lane, target.at());
         }
     }
@@ -203,12 +203,12 @@ impl PlacedQueue {
         let target = self.target_of(&clients, key);
         let (wait, sent) = match &target {
             None => (WaitFor::default(), None),
-            Some(Target::Machine(machine)) => {
+            Some(CallTarget::Machine(machine)) => {
                 let deliveries = Deliveries::of(key.1, &runs);
                 let wait = machine.queue.reject(deliveries, failed, outbox, reason, now);
                 (wait, Some(Sent::Here(machine.stream.appended_ticket())))
             }
-            Some(Target::Lane(lane, term)) => {
+            Some(CallTarget::Lane(lane, term)) => {
                 let call = CallKind::Reject { consumer: key.1, runs: runs.clone(), failed };
                 let ticket = lane.call_and_wait(self.info.id, call);
                 (
@@ -219,7 +219,7 @@ impl PlacedQueue {
         };
         self.decided(&mut clients, key, (runs, Decision::Settle(Settlement::Reject { failed })), sent);
         drop(clients);
-        if let Some(target @ Target::Lane(lane, _)) = &target {
+        if let Some(target @ CallTarget::Lane(lane, _)) = &target {
             self.ask_committed(lane, target.at());
         }
         wait
@@ -243,11 +243,11 @@ impl PlacedQueue {
         let target = self.target_of(&clients, key);
         let sent = match &target {
             None => None,
-            Some(Target::Machine(machine)) => {
+            Some(CallTarget::Machine(machine)) => {
                 machine.queue.take_back(id, &runs, unsent, now);
                 Some(Sent::Here(machine.stream.appended_ticket()))
             }
-            Some(Target::Lane(lane, term)) => {
+            Some(CallTarget::Lane(lane, term)) => {
                 lane.call(self.info.id, CallKind::TakeBack { id, runs: runs.clone(), unsent });
                 Some(Sent::Away(At { stream: lane.stream_id(), term: *term }))
             }
@@ -255,7 +255,7 @@ impl PlacedQueue {
         let returned = Decision::Settle(Settlement::Requeue { failed: false });
         self.decided(&mut clients, key, (runs, returned), sent);
         drop(clients);
-        if let Some(target @ Target::Lane(lane, _)) = &target {
+        if let Some(target @ CallTarget::Lane(lane, _)) = &target {
             self.ask_committed(lane, target.at());
         }
     }
@@ -282,18 +282,18 @@ impl PlacedQueue {
                 (false, false) => self.decided(&mut clients, key, (runs, returned()), None),
             }
         }
-        let at = target.as_ref().map(Target::at);
+        let at = target.as_ref().map(CallTarget::at);
         let mut known = consumers.to_vec();
         known.retain(|id| clients.at(key_of(Some(*id))) == at);
         consumers.iter().for_each(|id| drop(clients.leave(key_of(Some(*id)))));
         let (left, sent) = match &target {
             _ if known.is_empty() && released.is_empty() => return NowOrLater::Now(None),
             None => return NowOrLater::Now(None),
-            Some(Target::Machine(machine)) => {
+            Some(CallTarget::Machine(machine)) => {
                 let left = machine.queue.leave(&known, &released, failed, now);
                 (NowOrLater::Now(left.filter(|_| is_asked)), Sent::Here(machine.stream.appended_ticket()))
             }
-            Some(Target::Lane(lane, term)) => {
+            Some(CallTarget::Lane(lane, term)) => {
                 let left = self.away.leave_on(lane, &known, &released, failed, is_asked);
                 (left, Sent::Away(At { stream: lane.stream_id(), term: *term }))
             }
@@ -302,7 +302,7 @@ impl PlacedQueue {
             self.decided(&mut clients, key_of(consumer), (runs, returned()), Some(sent));
         }
         drop(clients);
-        if let Some(target @ Target::Lane(lane, _)) = &target {
+        if let Some(target @ CallTarget::Lane(lane, _)) = &target {
             self.ask_committed(lane, target.at());
         }
         left

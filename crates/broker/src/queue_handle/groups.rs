@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use leveret_log::SettleReason;
+use leveret_log::{SettleReason, Wait};
 use leveret_message::{BatchPart, Reason};
 use leveret_model::Overflow;
 use leveret_queue::{DeadRun, DeadTurn, Deliveries, Departure, Place, Placement, Queue, QueueState, Run, joined};
@@ -13,6 +13,7 @@ use crate::deferred::Refused;
 use crate::group::Group;
 use crate::planted::{Bug, is_planted};
 use crate::records::{durable_ranges, reason_of};
+use crate::settlement::Settlement;
 use crate::streams::Record;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
@@ -104,6 +105,24 @@ impl QueueHandle {
                 Some(none)
             }
             _ => published,
+        }
+    }
+
+    /// Carries out a consumer's decision on messages. Returns the ticket to wait for; `None` if nothing was logged.
+    pub(crate) fn decide(
+        self: &Arc<Self>,
+        deliveries: Deliveries<'_>,
+        how: Settlement,
+        wait: Wait,
+        now: Nanos,
+    ) -> Option<Ticket> {
+        match how {
+            Settlement::Acknowledge => self.settle(deliveries, Departure::Settled, wait, now),
+            Settlement::Reject { failed } => self.dismiss(deliveries, failed, wait, now),
+            Settlement::Requeue { failed } => {
+                self.requeue(deliveries, failed, now);
+                None
+            }
         }
     }
 

@@ -36,7 +36,6 @@ use crate::reads::{ChunksFor, MessagesFor, Purpose, Reads};
 use crate::records::reason_of;
 use crate::replicas::queue_of;
 use crate::services::Services;
-use crate::settlement::Settlement;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{Apply, CarriedOut, LateStream, Record, StoreRef};
 use crate::taps::Taps;
@@ -744,24 +743,6 @@ impl QueueHandle {
         let end = self.take(id, most, now, out);
         self.taps.taken(&self.info, &out[before..], now);
         end
-    }
-
-    /// Carries out a consumer's decision on messages. Returns the ticket to wait for; `None` if nothing was logged.
-    pub(crate) fn decide(
-        self: &Arc<Self>,
-        deliveries: Deliveries<'_>,
-        how: Settlement,
-        wait: Wait,
-        now: Nanos,
-    ) -> Option<Ticket> {
-        match how {
-            Settlement::Acknowledge => self.settle(deliveries, Departure::Settled, wait, now),
-            Settlement::Reject { failed } => self.dismiss(deliveries, failed, wait, now),
-            Settlement::Requeue { failed } => {
-                self.requeue(deliveries, failed, now);
-                None
-            }
-        }
     }
 
     /// Adds a consumer that has so many messages of the queue.

@@ -1,4 +1,4 @@
-//! What the clients of a cluster's members hold of a placement's queues, as the members said it to a new leader.
+//! The messages that clients of a cluster's members hold of a placement's queues, as the members said it to a new leader.
 //!
 //! The leader's machines don't hand these messages out. When a member registers its consumers, each part goes over to the consumer that has
 //! it; what is left after a while goes back to its queue.

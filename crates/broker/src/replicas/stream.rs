@@ -39,7 +39,7 @@ pub struct PlacedStream {
     /// The publishes of each writer so far.
     received: Mutex<FxHashMap<u64, Received>>,
     is_unannounced: AtomicBool,
-    /// What clients held when the leadership began.
+    /// The messages that clients held when the leadership began.
     pub(crate) reports: HeldReports,
     /// The time at which it began.
     pub(crate) since: Nanos,
@@ -52,7 +52,7 @@ struct Lease {
     until: AtomicU64,
     /// Whether consumers were given nothing since it had ended.
     is_missed: AtomicBool,
-    /// Those who get messages one by one and wait for the next lease, with their keys.
+    /// The links of gets that wait for the next lease, with their keys.
     gets: Mutex<Vec<(Arc<dyn Link>, u64)>>,
 }
 

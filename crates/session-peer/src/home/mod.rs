@@ -100,7 +100,7 @@ pub struct HomeSession {
     behind: Option<(QueueId, Nanos)>,
     /// The time at which it is looked for again.
     next_look: Option<Nanos>,
-    /// What came behind that call.
+    /// The input behind that call.
     kept: Vec<u8>,
     /// Questions for what clients hold that were answered before their turn.
     reported: BTreeSet<u64>,
@@ -476,7 +476,7 @@ impl HomeSession {
                 self.answer(number, NowOrLater::Now(true), HomeAnswer::Carried);
             }
             HomeQuestion::Committed(term) => {
-                // What was said to another leadership, or by those who aren't known here, wasn't carried out.
+                // Calls to another leadership, or of consumers that aren't known here, weren't carried out.
                 match queue.led_in() == Some(term) && !self.refused.remove(&queue.info().id) {
                     true => self.answer_committed(number, queue),
                     false => self.answer(number, NowOrLater::Now(false), HomeAnswer::Carried),

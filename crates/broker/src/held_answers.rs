@@ -21,12 +21,12 @@ struct State {
     all_there: Option<Box<dyn FnOnce() + Send>>,
 }
 
-/// What members hold, by queue.
-pub(super) type HeldByQueue = BTreeMap<QueueId, Vec<(MemberNumber, Vec<Run>)>>;
+/// The messages that members hold, by queue.
+pub(crate) type HeldByQueue = BTreeMap<QueueId, Vec<(MemberNumber, Vec<Run>)>>;
 
 impl HeldAnswers {
     /// Asks the members that are reached. `all_there` is called once all have answered, or can't any more.
-    pub(super) fn ask(lanes: &Lanes, placement: PlacementNumber, all_there: Box<dyn FnOnce() + Send>) -> Arc<Self> {
+    pub(crate) fn ask(lanes: &Lanes, placement: PlacementNumber, all_there: Box<dyn FnOnce() + Send>) -> Arc<Self> {
         let lanes = lanes.of_core_to_all(0);
         let state = State { missing: lanes.len() + 1, by_queue: HeldByQueue::new(), all_there: Some(all_there) };
         let answers = Arc::new(Self(Mutex::new(state)));
@@ -69,8 +69,8 @@ impl HeldAnswers {
         }
     }
 
-    /// What is there. Later answers count for nothing.
-    pub(super) fn take(&self) -> HeldByQueue {
+    /// The answers that are there. Later answers count for nothing.
+    pub(crate) fn take(&self) -> HeldByQueue {
         std::mem::take(&mut self.0.lock().by_queue)
     }
 }

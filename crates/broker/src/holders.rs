@@ -1,4 +1,4 @@
-//! What clients of this node hold of a replicated queue, and what they decided about it that may not be committed yet.
+//! Messages that clients of this node hold of a replicated queue, and decisions about them that may not be committed yet.
 //!
 //! A leader tells its replicas what has left a queue, not what it has handed out. So after a change of the leader each node says what its
 //! clients hold before anything is handed out again, and sends their last decisions once more.
@@ -18,17 +18,17 @@ use crate::ticket::{StreamId, Ticket};
 
 /// The machine, or the lane to the leader, of one leadership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct At {
+pub(crate) struct At {
     pub stream: StreamId,
     pub term: u64,
 }
 
 /// One who holds messages: a consumer, or those who get messages one by one, of a core.
-pub(super) type HolderKey = (usize, Option<ConsumerId>);
+pub(crate) type HolderKey = (usize, Option<ConsumerId>);
 
 /// All of this node's, of one queue.
 #[derive(Default)]
-pub(super) struct Clients {
+pub(crate) struct Clients {
     holders: BTreeMap<HolderKey, Holder>,
     /// The oldest first.
     decided: VecDeque<Decided>,
@@ -40,16 +40,16 @@ pub(super) struct Clients {
 
 /// One who holds messages.
 #[derive(Default)]
-pub(super) struct Holder {
+pub(crate) struct Holder {
     /// The consumer, until it leaves.
-    pub consumer: Option<Registered>,
+    pub(crate) consumer: Option<Registered>,
     /// Where it is known.
-    pub at: Option<At>,
+    pub(crate) at: Option<At>,
     held: HeldSet,
 }
 
 /// A consumer as it is registered.
-pub(super) struct Registered {
+pub(crate) struct Registered {
     pub options: ConsumerOptions,
     /// The delivery-count of its link (AMQP 1.0, 2.6.7).
     pub delivery_count: u32,
@@ -70,7 +70,7 @@ struct Decided {
 
 /// A decision.
 #[derive(Clone)]
-pub(super) enum Decision {
+pub(crate) enum Decision {
     Settle(Settlement),
     /// They return with annotations.
     Modify {
@@ -81,7 +81,7 @@ pub(super) enum Decision {
 
 /// Where a decision was sent.
 #[derive(Clone, Copy)]
-pub(super) enum Sent {
+pub(crate) enum Sent {
     /// To a machine of this node, which had appended it before this place.
     Here(Ticket),
     /// To this leader on another node.
@@ -91,7 +91,7 @@ pub(super) enum Sent {
 impl Holder {
     /// It took messages. Returns whether it is a consumer for which they are settled by that.
     #[must_use]
-    pub(super) fn takes(&mut self, taken: &[Taken]) -> bool {
+    pub(crate) fn takes(&mut self, taken: &[Taken]) -> bool {
         let mut is_settled = false;
         if let Some(consumer) = &mut self.consumer {
             let count: u32 = taken.iter().map(|taken| taken.count).sum();
@@ -106,13 +106,13 @@ impl Holder {
     }
 
     /// It got a message.
-    pub(super) fn gets(&mut self, taken: &Taken) {
+    pub(crate) fn gets(&mut self, taken: &Taken) {
         self.held.add(taken.runs());
     }
 }
 
 impl Registered {
-    pub(super) fn new(options: ConsumerOptions) -> Self {
+    pub(crate) fn new(options: ConsumerOptions) -> Self {
         let delivery_count = match options.flow {
             ConsumerFlow::Credit { delivery_count } => delivery_count,
             ConsumerFlow::Prefetch(_) => 0,
@@ -121,7 +121,7 @@ impl Registered {
     }
 
     /// Its receiver grants credit. Returns the number of the grant.
-    pub(super) fn grant(&mut self, delivery_count: u32, link_credit: u32, drain: bool) -> u32 {
+    pub(crate) fn grant(&mut self, delivery_count: u32, link_credit: u32, drain: bool) -> u32 {
         // It knows of credit that was given up, which counts as delivered.
         if delivery_count.wrapping_sub(self.delivery_count).cast_signed() > 0 {
             self.delivery_count = delivery_count;
@@ -132,7 +132,7 @@ impl Registered {
     }
 
     /// Its options as it is to be registered now.
-    pub(super) fn options_now(&self) -> ConsumerOptions {
+    pub(crate) fn options_now(&self) -> ConsumerOptions {
         let mut options = self.options.clone();
         if options.flow.is_credit() {
             options.flow = ConsumerFlow::Credit { delivery_count: self.delivery_count };
@@ -141,7 +141,7 @@ impl Registered {
     }
 
     /// If unused credit was to be given up, it is. Returns what its link is told then.
-    pub(super) fn give_up_credit(&mut self) -> Option<(Arc<dyn Link>, Signal)> {
+    pub(crate) fn give_up_credit(&mut self) -> Option<(Arc<dyn Link>, Signal)> {
         let (counted, credit, _) = self.granted.take_if(|(.., drain)| *drain)?;
         self.delivery_count = counted.wrapping_add(credit);
         let (key, delivery_count) = (self.options.key, self.delivery_count);
@@ -159,7 +159,7 @@ impl Decision {
     }
 
     /// It as a call on the leader's node.
-    pub(super) fn call(&self, consumer: Option<ConsumerId>, runs: Vec<Run>) -> CallKind {
+    pub(crate) fn call(&self, consumer: Option<ConsumerId>, runs: Vec<Run>) -> CallKind {
         match self {
             Self::Settle(how) => CallKind::Settle { consumer, runs, how: *how, group: None },
             Self::Modify { failed, added } => {
@@ -171,42 +171,42 @@ impl Decision {
 
 impl Clients {
     /// A consumer comes.
-    pub(super) fn add(&mut self, key: HolderKey, consumer: Registered, at: Option<At>) {
+    pub(crate) fn add(&mut self, key: HolderKey, consumer: Registered, at: Option<At>) {
         self.holders.insert(key, Holder { consumer: Some(consumer), at, held: HeldSet::default() });
     }
 
     /// A consumer leaves. What it holds stays with it until it is settled.
-    pub(super) fn leave(&mut self, key: HolderKey) -> Option<Registered> {
+    pub(crate) fn leave(&mut self, key: HolderKey) -> Option<Registered> {
         let left = self.holders.get_mut(&key)?.consumer.take();
         self.forget_if_over(key);
         left
     }
 
     /// The queue is gone. Returns its consumers.
-    pub(super) fn leave_all(&mut self) -> Vec<(HolderKey, Registered)> {
+    pub(crate) fn leave_all(&mut self) -> Vec<(HolderKey, Registered)> {
         self.decided.clear();
         let holders = std::mem::take(&mut self.holders);
         holders.into_iter().filter_map(|(key, holder)| Some((key, holder.consumer?))).collect()
     }
 
-    pub(super) fn holder(&mut self, key: HolderKey) -> Option<&mut Holder> {
+    pub(crate) fn holder(&mut self, key: HolderKey) -> Option<&mut Holder> {
         self.holders.get_mut(&key)
     }
 
-    pub(super) fn holder_or_new(&mut self, key: HolderKey, at: At) -> &mut Holder {
+    pub(crate) fn holder_or_new(&mut self, key: HolderKey, at: At) -> &mut Holder {
         self.holders.entry(key).or_insert_with(|| Holder { at: Some(at), ..Holder::default() })
     }
 
-    pub(super) fn consumer(&mut self, key: HolderKey) -> Option<&mut Registered> {
+    pub(crate) fn consumer(&mut self, key: HolderKey) -> Option<&mut Registered> {
         self.holders.get_mut(&key)?.consumer.as_mut()
     }
 
-    pub(super) fn consumers(&self) -> impl Iterator<Item = &Registered> {
+    pub(crate) fn consumers(&self) -> impl Iterator<Item = &Registered> {
         self.holders.values().filter_map(|holder| holder.consumer.as_ref())
     }
 
     /// Notes the state of a link as its queue has answered to a grant, unless there was another one since.
-    pub(super) fn granted(&mut self, key: HolderKey, grant: u32, state: Option<CreditState>) {
+    pub(crate) fn granted(&mut self, key: HolderKey, grant: u32, state: Option<CreditState>) {
         if let Some(state) = state
             && state.credit == 0
             && let Some(consumer) = self.consumer(key).filter(|consumer| consumer.grants == grant)
@@ -217,12 +217,12 @@ impl Clients {
     }
 
     /// Where it is known, or what it decides is sent.
-    pub(super) fn at(&self, key: HolderKey) -> Option<At> {
+    pub(crate) fn at(&self, key: HolderKey) -> Option<At> {
         self.holders.get(&key)?.at
     }
 
-    /// Those of these messages that it holds: it doesn't any more.
-    pub(super) fn release(&mut self, key: HolderKey, runs: &[Run]) -> Vec<Run> {
+    /// The messages of these that it holds: it doesn't any more.
+    pub(crate) fn release(&mut self, key: HolderKey, runs: &[Run]) -> Vec<Run> {
         self.holders.get_mut(&key).map_or_else(Vec::new, |holder| holder.held.remove(runs))
     }
 
@@ -234,13 +234,13 @@ impl Clients {
     }
 
     /// Keeps a decision until it is known to be committed.
-    pub(super) fn decided(&mut self, by: HolderKey, runs: Vec<Run>, what: Decision, sent: Option<Sent>) {
+    pub(crate) fn decided(&mut self, by: HolderKey, runs: Vec<Run>, what: Decision, sent: Option<Sent>) {
         self.count += 1;
         self.decided.push_back(Decided { number: self.count, by, runs, what, sent });
     }
 
     /// Forgets the oldest ones that a machine of this node has committed.
-    pub(super) fn forget_committed(&mut self, is_reached: impl Fn(Ticket) -> bool) {
+    pub(crate) fn forget_committed(&mut self, is_reached: impl Fn(Ticket) -> bool) {
         let is_committed =
             |decided: &mut Decided| matches!(decided.sent, Some(Sent::Here(ticket)) if is_reached(ticket));
         while let Some(Decided { by, .. }) = self.decided.pop_front_if(is_committed) {
@@ -250,14 +250,14 @@ impl Clients {
 
     /// A leader is to be asked how far it has committed decisions. Returns the number of the last one; `None` if it was asked already, or
     /// there are none.
-    pub(super) fn ask(&mut self, leader: At) -> Option<u64> {
+    pub(crate) fn ask(&mut self, leader: At) -> Option<u64> {
         let is_of = |decided: &&Decided| matches!(decided.sent, Some(Sent::Away(at)) if at == leader);
         let last = self.decided.iter().rev().find(is_of)?.number;
         self.asked.insert(leader).then_some(last)
     }
 
     /// It has answered: those up to this number are committed, or it can't say.
-    pub(super) fn answered(&mut self, leader: At, through: Option<u64>) {
+    pub(crate) fn answered(&mut self, leader: At, through: Option<u64>) {
         self.asked.remove(&leader);
         if let Some(through) = through {
             let is_over = |decided: &Decided| {
@@ -277,7 +277,7 @@ impl Clients {
 
     /// All messages that may still be in the queue and aren't ready: those that are held, and those about which was decided that they leave
     /// it or change.
-    pub(super) fn report(&mut self) -> Vec<Run> {
+    pub(crate) fn report(&mut self) -> Vec<Run> {
         self.forget_given();
         let decided =
             self.decided.iter().filter(|decided| !decided.what.is_requeue()).flat_map(|decided| &decided.runs);
@@ -296,21 +296,21 @@ impl Clients {
         self.decided.retain(|decided| !decided.runs.is_empty());
     }
 
-    /// Those who hold something, or did when they decided about it.
-    pub(super) fn keys(&mut self) -> BTreeSet<HolderKey> {
+    /// All who hold something, or did when they decided about it.
+    pub(crate) fn keys(&mut self) -> BTreeSet<HolderKey> {
         self.forget_given();
         self.holders.keys().copied().chain(self.decided.iter().map(|decided| decided.by)).collect()
     }
 
     /// All that it holds, or has decided about.
-    pub(super) fn all_of(&self, key: HolderKey) -> Vec<Run> {
+    pub(crate) fn all_of(&self, key: HolderKey) -> Vec<Run> {
         let held = self.holders.get(&key).into_iter().flat_map(|holder| holder.held.runs());
         let decided = self.decided.iter().filter(|decided| decided.by == key).flat_map(|decided| &decided.runs);
         held.chain(decided.copied()).collect()
     }
 
     /// A machine of this node knows it from now on, with these messages and no others.
-    pub(super) fn known_with(&mut self, key: HolderKey, at: At, runs: &[Run]) {
+    pub(crate) fn known_with(&mut self, key: HolderKey, at: At, runs: &[Run]) {
         let mut left = HeldSet::default();
         left.add(runs.to_vec());
         for decided in self.decided.iter_mut().filter(|decided| decided.by == key) {
@@ -324,7 +324,7 @@ impl Clients {
     }
 
     /// Its decisions so far, the oldest first, to be sent again: `send` says where.
-    pub(super) fn send_again(&mut self, key: HolderKey, mut send: impl FnMut(&[Run], &Decision) -> Sent) {
+    pub(crate) fn send_again(&mut self, key: HolderKey, mut send: impl FnMut(&[Run], &Decision) -> Sent) {
         let of_key = |decided: &&mut Decided| decided.by == key && !is_planted(Bug::ForgetDecisions);
         for decided in self.decided.iter_mut().filter(of_key) {
             decided.sent = Some(send(&decided.runs, &decided.what));
