@@ -23,6 +23,8 @@ const LAZY_NS: Nanos = 10_000_000;
 const LOOK: Duration = Duration::from_millis(1);
 /// Time after a quorum has heard of a leader for which nobody else can lead: shorter than that for which its members vote for nobody.
 const LEASE: Duration = Duration::from_millis(400);
+/// Time without an answer of a quorum after which a leader gives up.
+const QUORUM_LOST: Duration = Duration::from_secs(2);
 /// Interval at which it is looked for how long a leader leads for certain.
 const LEASE_LOOK: Duration = Duration::from_millis(100);
 /// Longest time for which a new leader waits for what the other members' clients hold.
@@ -103,16 +105,18 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         inner.shared.broker.follow_leader(inner.shared.number, None, inner.shared.host.now());
     }
 
-    /// Says until when nobody else can lead: followers that have heard of this leader vote for nobody for longer.
+    /// Says until when nobody else can lead: followers that have heard of this leader vote for nobody for longer. A leader that no quorum
+    /// answers gives up after a while: the engine would keep it for ever.
     fn renew_lease(&self, term: u64) {
         let inner = &self.0;
         let is_alone = inner.placement.state().voters().iter().all(|voters| voters.len() == 1);
-        let left = if is_alone {
-            Some(LEASE)
-        } else {
-            inner.placement.quorum_answered().and_then(|ago| LEASE.checked_sub(ago))
-        };
-        if let Some(left) = left {
+        let answered = if is_alone { Some(Duration::ZERO) } else { inner.placement.quorum_answered() };
+        let Some(ago) = answered else { return };
+        if ago > QUORUM_LOST {
+            tracing::warn!("placement {}: a majority of its members can't be reached", inner.shared.number);
+            inner.shared.give_up(term);
+            self.lose();
+        } else if let Some(left) = LEASE.checked_sub(ago) {
             let until = inner.shared.host.now() + left.as_nanos() as Nanos;
             inner.shared.broker.renew_lease(inner.shared.number, term, until);
         }
