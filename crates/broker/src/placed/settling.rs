@@ -13,7 +13,7 @@ use crate::asked::NowOrLater;
 use crate::holders::{At, Clients, Decision, HolderKey, Sent};
 use crate::outbox::Outbox;
 use crate::queue_handle::Reason;
-use crate::remote::{CallKind, HeldRuns, HomeAnswer, HomeQuestion, Lane};
+use crate::remote::{CallKind, HeldBy, HeldRuns, HomeAnswer, HomeQuestion, Lane};
 use crate::settlement::Settlement;
 use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
@@ -263,7 +263,7 @@ impl PlacedQueue {
     /// See [`crate::queue_handle::QueueRef::leave`]; `is_asked` says whether the answer matters.
     pub(crate) fn leave(
         self: &Arc<Self>,
-        (consumers, held): (&[ConsumerId], &[(Option<ConsumerId>, Vec<Run>)]),
+        (consumers, held): (&[ConsumerId], &[HeldBy]),
         failed: bool,
         is_asked: bool,
         now: Nanos,

@@ -15,8 +15,10 @@ use crate::questions::StreamEnd;
 use crate::replicas::HeldOfMember;
 use crate::settlement::Settlement;
 
-/// Messages that consumers held, by consumer; those of gets have none.
-pub type HeldRuns = Vec<(Option<ConsumerId>, Vec<Run>)>;
+/// Messages that a consumer held; those of gets have none.
+pub type HeldBy = (Option<ConsumerId>, Vec<Run>);
+/// Messages that consumers held, by consumer.
+pub type HeldRuns = Vec<HeldBy>;
 
 /// A call.
 pub struct LaneCall {

@@ -14,7 +14,7 @@ mod lanes;
 mod writer;
 
 pub(crate) use self::away_queue::{AwayQueue, MovingHome, home_question};
-pub use self::call::{CallKind, Deletion, HeldRuns, HomeAnswer, HomeQuestion, LaneCall};
+pub use self::call::{CallKind, Deletion, HeldBy, HeldRuns, HomeAnswer, HomeQuestion, LaneCall};
 pub use self::inbox::{RemoteSignal, WINDOW_BYTES, WINDOW_MESSAGES};
 pub use self::lane::Lane;
 pub(crate) use self::lanes::core;
