@@ -322,7 +322,7 @@ impl World {
         let others = self.members.iter().enumerate().filter(|(other, _)| *other != at);
         let held = others.map(|(other, member)| {
             let asker = MemberNumber(at as u16);
-            (MemberNumber(other as u16), member.broker.report_held(PLACEMENT, asker, self.now.monotonic))
+            (MemberNumber(other as u16), member.broker.report_held((PLACEMENT, self.term), asker, self.now.monotonic))
         });
         let held = HeldAnswers::of(held);
         let stream = member.broker.lead((PLACEMENT, self.term), &held, self.now.monotonic, Box::new(|| ()));

@@ -26,7 +26,11 @@ pub(crate) type HeldByQueue = BTreeMap<QueueId, Vec<(MemberNumber, Vec<Run>)>>;
 
 impl HeldAnswers {
     /// Asks the members that are reached. `all_there` is called once all have answered, or can't any more.
-    pub(crate) fn ask(lanes: &Lanes, placement: PlacementNumber, all_there: Box<dyn FnOnce() + Send>) -> Arc<Self> {
+    pub(crate) fn ask(
+        lanes: &Lanes,
+        (placement, term): (PlacementNumber, u64),
+        all_there: Box<dyn FnOnce() + Send>,
+    ) -> Arc<Self> {
         let lanes = lanes.of_core_to_all(0);
         let state = State { missing: lanes.len() + 1, by_queue: HeldByQueue::new(), all_there: Some(all_there) };
         let answers = Arc::new(Self(Mutex::new(state)));
@@ -34,7 +38,7 @@ impl HeldAnswers {
             // It concerns all of the placement's queues.
             let asked = lane.ask(
                 QueueId(0),
-                HomeQuestion::Held(placement),
+                HomeQuestion::Held(placement, term),
                 || None,
                 |answer| match answer {
                     HomeAnswer::Held(held) => Some(Some(held)),

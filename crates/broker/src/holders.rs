@@ -323,6 +323,11 @@ impl Clients {
         self.forget_if_over(key);
     }
 
+    /// Its decisions weren't carried out where they were sent.
+    pub(crate) fn unsend(&mut self, key: HolderKey) {
+        self.decided.iter_mut().filter(|decided| decided.by == key).for_each(|decided| decided.sent = None);
+    }
+
     /// Its decisions so far, the oldest first, to be sent again: `send` says where.
     pub(crate) fn send_again(&mut self, key: HolderKey, mut send: impl FnMut(&[Run], &Decision) -> Sent) {
         let of_key = |decided: &&mut Decided| decided.by == key && !is_planted(Bug::ForgetDecisions);

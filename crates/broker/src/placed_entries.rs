@@ -17,13 +17,17 @@ use crate::time::Nanos;
 impl Broker {
     /// Asks the other members what their clients hold of the queues of a placement that this node is about to lead. `all_there` is called
     /// once all have answered that are reached.
-    pub fn ask_held(&self, placement: PlacementNumber, all_there: Box<dyn FnOnce() + Send>) -> Arc<HeldAnswers> {
-        self.placements.ask_held(placement, self.registry.services(), all_there)
+    pub fn ask_held(
+        &self,
+        leadership: (PlacementNumber, u64),
+        all_there: Box<dyn FnOnce() + Send>,
+    ) -> Arc<HeldAnswers> {
+        self.placements.ask_held(leadership, self.registry.services(), all_there)
     }
 
     /// The messages that clients of this node hold of a placement that `member` is about to lead. They get nothing more of its earlier leader.
-    pub fn report_held(&self, placement: PlacementNumber, member: MemberNumber, now: Nanos) -> HeldOfMember {
-        self.placements.report_held(placement, member, self.registry.services(), now)
+    pub fn report_held(&self, leadership: (PlacementNumber, u64), member: MemberNumber, now: Nanos) -> HeldOfMember {
+        self.placements.report_held(leadership, member, self.registry.services(), now)
     }
 
     /// This node leads a placement from this term on, and its replicas have everything that was committed before. Clients of other members

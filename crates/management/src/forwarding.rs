@@ -22,6 +22,8 @@ const MEMBER_HEADER: &str = "leveret-node";
 
 /// Longest time for the response of another member.
 const WITHIN: Duration = Duration::from_secs(60);
+/// The same for a row that this node has, too, with less in it.
+const WITHIN_OF_ROW: Duration = Duration::from_secs(1);
 
 /// The other member that a request names, if it names one.
 fn named(api: &Api, headers: &HeaderMap) -> Result<Option<Arc<Member>>, Error> {
@@ -108,7 +110,7 @@ pub(crate) async fn run(call: Call, route: &Route, original: &Original<'_>) -> H
 
 async fn run_once(call: Call, route: &Route, original: &Original<'_>) -> HandlerResult {
     if let Some(member) = named(&call.api, &call.headers)? {
-        return forward(&call, original, &member).await;
+        return forward(&call, original, &member, WITHIN).await;
     }
     if !call.api.is_member() || call.arrival.is_forwarded {
         return (route.run)(call).await;
@@ -117,7 +119,9 @@ async fn run_once(call: Call, route: &Route, original: &Original<'_>) -> Handler
         return merging::of_all(call, route, original).await;
     }
     if let Some(member) = other_node(&call, route) {
-        match forward(&call, original, &member).await {
+        // Of a node that doesn't answer, this one shows what it knows.
+        let within = if route.path == NODE { WITHIN_OF_ROW } else { WITHIN };
+        match forward(&call, original, &member, within).await {
             Err(_) if route.path == NODE => {}
             forwarded => return forwarded,
         }
@@ -126,7 +130,7 @@ async fn run_once(call: Call, route: &Route, original: &Original<'_>) -> Handler
     if way != OfQueue::Anywhere
         && let Some(member) = home(&call, route)
     {
-        match forward(&call, original, &member).await {
+        match forward(&call, original, &member, WITHIN).await {
             Err(_) if way == OfQueue::AtHomeIfReached => {}
             forwarded => return forwarded,
         }
@@ -135,13 +139,13 @@ async fn run_once(call: Call, route: &Route, original: &Original<'_>) -> Handler
 }
 
 /// Has a member answer a request.
-async fn forward(call: &Call, original: &Original<'_>, member: &Member) -> Result<Response, Error> {
+async fn forward(call: &Call, original: &Original<'_>, member: &Member, within: Duration) -> Result<Response, Error> {
     let target = match call.query_text.is_empty() {
         true => original.path.to_owned(),
         false => format!("{}?{}", original.path, call.query_text),
     };
     let request = request(call, original.method, target);
-    let response = ask(&call.api, request, member, WITHIN).await?;
+    let response = ask(&call.api, request, member, within).await?;
     let mut answer = Response::new(Body::from(response.body));
     *answer.status_mut() = StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_GATEWAY);
     for (name, value) in &response.headers {

@@ -19,7 +19,7 @@ use crate::health::missing_nodes;
 use crate::history::{Ranges, Subject};
 use crate::members::OtherMember;
 use crate::overview::{contexts, exchange_types};
-use crate::percent::segment;
+use crate::percent::{encoded_pairs, segment};
 use crate::sampling::DiskWork;
 use crate::statistics::{CHURN, numbers, put, rate};
 use crate::time::iso8601;
@@ -27,6 +27,10 @@ use crate::{list, process};
 
 /// Longest time for the figures of another member.
 const WITHIN: Duration = Duration::from_secs(1);
+
+/// The parameters of the list.
+const OF_LIST: [&str; 9] =
+    ["columns", "sort", "sort_reverse", "name", "use_regex", "page", "page_size", "pagination", "memory"];
 
 /// GET. Each member tells its own figures; of one that doesn't answer, this node shows what it knows.
 pub(crate) async fn all(call: Call) -> HandlerResult {
@@ -44,8 +48,11 @@ pub(crate) async fn all(call: Call) -> HandlerResult {
 /// The rows of other members, by name, as these tell them.
 async fn told_by_others(call: &Call) -> Vec<(String, Value)> {
     let mut asked = JoinSet::new();
+    // The rows of all are filtered, sorted and cut here.
+    let is_passed_on = |(key, _): &(&String, &String)| !OF_LIST.contains(&key.as_str());
+    let query = encoded_pairs(call.query.iter().filter(is_passed_on));
     for other in call.api.other_members().into_iter().filter(OtherMember::is_running) {
-        let target = format!("/api/nodes/{}?{}", segment(other.name()), call.query_text);
+        let target = format!("/api/nodes/{}?{}", segment(other.name()), query);
         let (api, request) = (call.api.clone(), request(call, &HttpMethod::GET, target));
         asked.spawn(async move {
             let response = ask(&api, request, &other.member, WITHIN).await.ok()?;

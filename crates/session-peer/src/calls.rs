@@ -98,7 +98,7 @@ fn kind(what: &CallKind) -> u8 {
             HomeQuestion::Delete(_) => DELETE,
             HomeQuestion::Hold { .. } => HOLD,
             HomeQuestion::Committed(_) => COMMITTED,
-            HomeQuestion::Held(_) => HELD,
+            HomeQuestion::Held(..) => HELD,
         },
     }
 }
@@ -234,16 +234,19 @@ fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
             put_runs(to, runs);
         }
         HomeQuestion::Committed(term) => to.u64(*term),
-        HomeQuestion::Held(placement) => to.u32(placement.0),
+        HomeQuestion::Held(placement, term) => {
+            to.u32(placement.0);
+            to.u64(*term);
+        }
         HomeQuestion::Purge | HomeQuestion::RunState | HomeQuestion::StreamEnds => {}
     }
 }
 
-/// The number of a question for what clients hold, and its placement, if a frame is one.
-pub(crate) fn held_question(kind: u8, fields: &[u8]) -> Option<(u64, PlacementNumber)> {
+/// The number of a question for what clients hold, with its placement and term, if a frame is one.
+pub(crate) fn held_question(kind: u8, fields: &[u8]) -> Option<(u64, (PlacementNumber, u64))> {
     let mut from = FieldReader(fields);
     let (_, _) = (from.u64()?, get_maybe(&mut from, |from| from.u64())?);
-    (kind == HELD).then_some((from.u64()?, PlacementNumber(from.u32()?)))
+    (kind == HELD).then_some((from.u64()?, (PlacementNumber(from.u32()?), from.u64()?)))
 }
 
 /// The queue of the call in a frame; `None` if the frame is too short for one.
@@ -383,7 +386,7 @@ fn get_question<L: Link + 'static>(
         RUN_STATE => HomeQuestion::RunState,
         HOLD => HomeQuestion::Hold { consumer: from.consumer()?, runs: from.runs()? },
         COMMITTED => HomeQuestion::Committed(from.u64()?),
-        HELD => HomeQuestion::Held(PlacementNumber(from.u32()?)),
+        HELD => HomeQuestion::Held(PlacementNumber(from.u32()?), from.u64()?),
         _ => return None,
     })
 }

@@ -141,7 +141,7 @@ fn calls() -> Vec<CallKind> {
         HomeQuestion::Cancel(ID, runs()),
         HomeQuestion::Committed(9),
         HomeQuestion::Hold { consumer, runs: runs() },
-        HomeQuestion::Held(PlacementNumber(70)),
+        HomeQuestion::Held(PlacementNumber(70), 8),
         HomeQuestion::Leave { consumers: vec![ID, ID], held: vec![(consumer, runs()), (None, runs())], failed: true },
         HomeQuestion::Grant { id: ID, delivery_count: 1, link_credit: 2, drain: true },
         HomeQuestion::Get { automatic_ack: true },

@@ -70,7 +70,8 @@ impl PlacedQueue {
                 self.unknown_at(at, key, &mut clients);
                 None
             }
-            Err(_) => clients.leave(key),
+            Err(_) if clients.at(key) == at => clients.leave(key),
+            Err(_) => None,
         }
     }
 
@@ -78,6 +79,7 @@ impl PlacedQueue {
     fn unknown_at(&self, at: Option<At>, key: HolderKey, clients: &mut Clients) {
         if let Some(holder) = clients.holder(key).filter(|holder| holder.at == at) {
             holder.at = None;
+            clients.unsend(key);
             self.placement.has_unregistered();
         }
     }

@@ -152,10 +152,10 @@ impl PlacementHere {
     }
 
     /// The messages that clients of this node hold of each queue, for the member that is about to lead. They get nothing more of an earlier leader.
-    pub(super) fn report(&self, to: MemberNumber, now: Nanos) -> HeldOfMember {
+    pub(super) fn report(&self, (to, in_term): (MemberNumber, u64), now: Nanos) -> HeldOfMember {
         let queues = self.queues.lock();
         match &**self.leading.load() {
-            Leading::There(member, _) if *member == to => {}
+            Leading::There(member, term) if *member == to && *term >= in_term => {}
             leading => {
                 if let Leading::Here(stream) = leading {
                     stream.renew_lease(0);

@@ -127,22 +127,22 @@ impl Placements {
     /// Asks the other members what their clients hold of the queues of a placement that this node is about to lead.
     pub(crate) fn ask_held(
         &self,
-        number: PlacementNumber,
+        leadership: (PlacementNumber, u64),
         services: &Services,
         all_there: Box<dyn FnOnce() + Send>,
     ) -> Arc<HeldAnswers> {
-        HeldAnswers::ask(&services.lanes, number, all_there)
+        HeldAnswers::ask(&services.lanes, leadership, all_there)
     }
 
     /// The messages that clients of this node hold of a placement that `member` is about to lead.
     pub(crate) fn report_held(
         &self,
-        number: PlacementNumber,
+        leadership: (PlacementNumber, u64),
         member: MemberNumber,
         services: &Services,
         now: Nanos,
     ) -> HeldOfMember {
-        self.get(number, services).report(member, now)
+        self.get(leadership.0, services).report((member, leadership.1), now)
     }
 
     /// This node leads a placement from this term on, and the replicas of its queues are whole. What they append is proposed after a call of

@@ -101,10 +101,13 @@ impl QueueHandle {
     /// The node doesn't lead the queue's placement any more: the machine is over, and nobody is told. The messages are in the replicas, and
     /// the consumers are registered at the next leader.
     pub(crate) fn step_down(self: &Arc<Self>) {
-        {
-            let mut queue = self.inner.lock();
-            // Its effects are dropped: nobody hears of it.
-            queue.fail("another node leads the queue".to_owned(), &mut Effects::default());
+        let mut effects = Effects::default();
+        self.inner.lock().fail("another node leads the queue".to_owned(), &mut effects);
+        // Only those hear of it who wait for a message to be read: they ask again.
+        for (link, signal) in effects.signals.drain(..) {
+            if matches!(signal, Signal::Loaded(_)) {
+                link.signal(signal);
+            }
         }
         self.place.vacate();
         self.deferred.forget(self);

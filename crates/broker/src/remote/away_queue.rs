@@ -243,7 +243,7 @@ impl AwayQueue {
                 HomeAnswer::Consumed(answer) => {
                     match answer {
                         Ok(()) => inbox.open(),
-                        Err(_) => drop(asked.remove(id)),
+                        Err(_) => asked.remove_inbox(id, &inbox),
                     }
                     Some(answer)
                 }

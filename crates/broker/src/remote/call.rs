@@ -222,8 +222,8 @@ pub enum HomeQuestion {
     },
     /// Whether everything that was said of the queue to the leader of this term is committed, once it is. It may wait to be written.
     Committed(u64),
-    /// The asker is about to lead a placement: what do clients hold of its queues? They get nothing more of its earlier leader.
-    Held(PlacementNumber),
+    /// The asker is about to lead a placement in this term: what do clients hold of its queues? They get nothing more of its earlier leader.
+    Held(PlacementNumber, u64),
 }
 
 /// A deletion, whose condition the queue's home judges.

@@ -218,6 +218,14 @@ impl Lane {
         inbox.map_or_else(Vec::new, |inbox| inbox.unsent())
     }
 
+    /// A consumer wasn't added, unless it was added anew since.
+    pub(crate) fn remove_inbox(&self, id: ConsumerId, inbox: &Arc<Inbox>) {
+        let mut state = self.state.lock();
+        if state.consumers.get(&id).is_some_and(|known| Arc::ptr_eq(known, inbox)) {
+            state.consumers.remove(&id);
+        }
+    }
+
     pub(crate) fn inbox(&self, id: ConsumerId) -> Option<Arc<Inbox>> {
         self.state.lock().consumers.get(&id).cloned()
     }

@@ -66,7 +66,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
     /// Follows the leadership while the placement runs: opens the queues' machines when this member leads, and drops them when it doesn't.
     pub async fn lead(self) {
         let inner = &self.0;
-        let mut seen = LeadershipSeen::default();
+        let (mut seen, mut tries, mut was_lost) = (LeadershipSeen::default(), 0, false);
         while inner.placement.stopped().is_none() {
             let given_up = inner.shared.gives_up.count();
             let (term, leader, leads) = inner.placement.leadership();
@@ -76,9 +76,12 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
                 if self.stream().is_none_or(|stream| stream.term() != term) {
                     self.lose();
                     if !self.take(term).await {
-                        R::sleep(LOOK).await;
+                        // Without a quorum it may never come to it.
+                        tries += 1;
+                        R::sleep(if tries < 100 { LOOK } else { LOOK * 50 }).await;
                         continue;
                     }
+                    (tries, was_lost) = (0, false);
                 }
             } else {
                 self.lose();
@@ -95,7 +98,15 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
             let change =
                 first_of(inner.placement.leadership_changed(&mut seen), inner.shared.gives_up.more_than(given_up));
             if self.stream().is_some() {
-                self.renew_lease(term);
+                // This node may have stood still itself: it looks again before it gives up.
+                let is_lost = self.renew_lease(term);
+                if is_lost && was_lost {
+                    tracing::warn!("placement {}: a majority of its members can't be reached", inner.shared.number);
+                    inner.shared.give_up(term);
+                    self.lose();
+                    continue;
+                }
+                was_lost = is_lost;
                 let _ = R::timeout(LEASE_LOOK, change).await;
             } else {
                 change.await;
@@ -105,21 +116,18 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         inner.shared.broker.follow_leader(inner.shared.number, None, inner.shared.host.now());
     }
 
-    /// Says until when nobody else can lead: followers that have heard of this leader vote for nobody for longer. A leader that no quorum
-    /// answers gives up after a while: the engine would keep it for ever.
-    fn renew_lease(&self, term: u64) {
+    /// Says until when nobody else can lead: followers that have heard of this leader vote for nobody for longer. Returns whether no
+    /// quorum has answered for so long that this one has to give up: the engine would keep it for ever.
+    fn renew_lease(&self, term: u64) -> bool {
         let inner = &self.0;
         let is_alone = inner.placement.state().voters().iter().all(|voters| voters.len() == 1);
         let answered = if is_alone { Some(Duration::ZERO) } else { inner.placement.quorum_answered() };
-        let Some(ago) = answered else { return };
-        if ago > QUORUM_LOST {
-            tracing::warn!("placement {}: a majority of its members can't be reached", inner.shared.number);
-            inner.shared.give_up(term);
-            self.lose();
-        } else if let Some(left) = LEASE.checked_sub(ago) {
+        let Some(ago) = answered else { return false };
+        if let Some(left) = LEASE.checked_sub(ago) {
             let until = inner.shared.host.now() + left.as_nanos() as Nanos;
             inner.shared.broker.renew_lease(inner.shared.number, term, until);
         }
+        ago > QUORUM_LOST
     }
 
     fn stream(&self) -> Option<Arc<PlacedStream>> {
@@ -136,7 +144,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         let last = inner.shared.broker.placements.replicas().last(inner.shared.number);
         inner.shared.until_durable(last).await;
         let (all_there, asked) = promise();
-        let held = inner.shared.broker.ask_held(inner.shared.number, Box::new(move || all_there(())));
+        let held = inner.shared.broker.ask_held((inner.shared.number, term), Box::new(move || all_there(())));
         let _ = R::timeout(HELD_WAIT, asked).await;
         let (now, _, leads) = inner.placement.leadership();
         if now != term || !leads {

@@ -143,11 +143,15 @@ pub(super) const KEYS: &[Key] = &[
         "cluster.advertised_address",
         "host:port",
         "the address of the listener",
-        "where other nodes reach the listener for links between nodes, if it isn't the address that it has here",
+        "where members reach the listener for links between nodes, if it isn't the address that it has here; nodes that form or join a cluster look for each other by their names",
         |config, _, value| {
             let (host, number) = value.rsplit_once(':').ok_or("it isn't host:port")?;
-            if host.is_empty() || port(number)? == 0 {
+            let is_bracketed = host.starts_with('[') && host.ends_with(']');
+            if host.is_empty() || host.contains([' ', '/']) || port(number)? == 0 {
                 return Err("it isn't host:port".to_owned());
+            }
+            if host.contains(':') && !is_bracketed {
+                return Err("an IPv6 address stands in brackets: [address]:port".to_owned());
             }
             config.cluster.advertised_address = Some(value.to_owned());
             Ok(())

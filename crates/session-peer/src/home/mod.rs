@@ -63,6 +63,15 @@ type Answers = Arc<Mutex<Vec<(u64, HomeAnswer)>>>;
 /// A call has to wait until this node's metadata knows its queue.
 struct Behind;
 
+/// The reason why calls wait.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum WaitedFor {
+    /// The metadata of this node doesn't know the queue.
+    Queue(QueueId),
+    /// This node may lead the placement in a moment.
+    Leader(PlacementNumber),
+}
+
 /// A call with a number, whose end is waited for.
 type NumberedCall = (u64, Option<NotTaken>);
 
@@ -98,6 +107,8 @@ pub struct HomeSession {
     told_through: u64,
     /// A queue that this node's metadata doesn't know yet, and since when a call on it waits.
     behind: Option<(QueueId, Nanos)>,
+    /// Since when calls have waited, until what they wait for is here, or known to be elsewhere.
+    waiting: BTreeMap<WaitedFor, Nanos>,
     /// The time at which it is looked for again.
     next_look: Option<Nanos>,
     /// The input behind that call.
@@ -142,6 +153,7 @@ impl HomeSession {
             not_taken: Vec::new(),
             told_through: 0,
             behind: None,
+            waiting: BTreeMap::new(),
             next_look: None,
             kept: Vec::new(),
             reported: BTreeSet::new(),
@@ -163,18 +175,27 @@ impl HomeSession {
 
     /// The queue of a call, if it is here. `Err` if the call has to wait, since the other node knows more of the metadata.
     fn queue_of_call(&mut self, id: QueueId, now: Nanos) -> Result<Option<QueueRef>, Behind> {
-        let queue = self.queue(id);
-        if queue.is_none()
-            && let Some(patience) = self.patience_for(id)
-        {
-            let (_, since) = *self.behind.get_or_insert((id, now));
-            if now < since + patience {
-                self.next_look = Some(now + LOOK_NS);
-                return Err(Behind);
-            }
-        }
+        let (queue, waited_for) = (self.queue(id), self.waited_for(id));
+        let patience = if queue.is_none() { self.patience_for(id) } else { None };
         self.behind = None;
-        Ok(queue)
+        let Some(patience) = patience else {
+            self.waiting.remove(&waited_for);
+            return Ok(queue);
+        };
+        // All calls on queues of one placement wait together, and those that come later wait for the rest of the time.
+        let since = *self.waiting.entry(waited_for).or_insert(now);
+        if now < since + patience {
+            self.behind = Some((id, since));
+            self.next_look = Some(now + LOOK_NS);
+            return Err(Behind);
+        }
+        Ok(None)
+    }
+
+    fn waited_for(&self, id: QueueId) -> WaitedFor {
+        let snapshot = self.broker.registry.snapshot();
+        let placement = snapshot.queues.get(&id).and_then(|queue| queue.info().home.placement());
+        placement.map_or(WaitedFor::Queue(id), WaitedFor::Leader)
     }
 
     /// How long a call waits for a queue that isn't here; `None` if it isn't expected.
@@ -215,8 +236,8 @@ impl HomeSession {
 
     fn carry_out(&mut self, call: LaneCall, queue: Option<QueueRef>, now: Nanos) {
         let LaneCall { number, what, queue: id } = call;
-        if let CallKind::Ask(number, HomeQuestion::Held(placement)) = what {
-            return self.report_held(number, placement, now);
+        if let CallKind::Ask(number, HomeQuestion::Held(placement, term)) = what {
+            return self.report_held(number, (placement, term), now);
         }
         let Some(queue) = queue else { return self.refuse(number, id, what) };
         match what {
@@ -333,7 +354,7 @@ impl HomeSession {
                 | HomeQuestion::ActivateGroup(_)
                 | HomeQuestion::Hold { .. }
                 | HomeQuestion::Committed(_) => HomeAnswer::Carried(false),
-                HomeQuestion::Held(_) => HomeAnswer::Held(HeldOfMember::new()),
+                HomeQuestion::Held(..) => HomeAnswer::Held(HeldOfMember::new()),
                 HomeQuestion::KeptOffset(_) | HomeQuestion::Sequence(_) | HomeQuestion::Search { .. } => {
                     HomeAnswer::Found(None)
                 }
@@ -483,7 +504,7 @@ impl HomeSession {
                 }
             }
             // It is no question of one queue.
-            HomeQuestion::Held(_) => {}
+            HomeQuestion::Held(..) => {}
             HomeQuestion::Delete(deletion) => {
                 let Deletion { permit, command, condition } = *deletion;
                 let request = ChangeRequest::delete_queue(permit, command, condition);
@@ -567,9 +588,9 @@ impl HomeSession {
         streams.when_over(all, Box::new(tell));
     }
 
-    fn report_held(&mut self, number: u64, placement: PlacementNumber, now: Nanos) {
+    fn report_held(&mut self, number: u64, leadership: (PlacementNumber, u64), now: Nanos) {
         if !self.reported.remove(&number) {
-            let held = self.broker.report_held(placement, self.member, now);
+            let held = self.broker.report_held(leadership, self.member, now);
             encode_answer(self.output.buffer(), number, &HomeAnswer::Held(held), None);
         }
     }
@@ -581,8 +602,8 @@ impl HomeSession {
             asked.extend(held_question(kind, fields).filter(|(number, _)| !self.reported.contains(number)));
             at += length;
         }
-        for (number, placement) in asked {
-            self.report_held(number, placement, now);
+        for (number, leadership) in asked {
+            self.report_held(number, leadership, now);
             self.reported.insert(number);
         }
     }
@@ -595,6 +616,18 @@ impl HomeSession {
             }
             NowOrLater::Now(outcome) => self.got(get, outcome),
             later @ NowOrLater::Later(_) => self.answer(get.number, later, HomeAnswer::Got),
+        }
+    }
+
+    /// The message may be there, or the queue be led by another node.
+    fn get_again(&mut self, get: WaitingGet, now: Nanos) {
+        let id = get.queue.info().id;
+        match self.queue(id).as_ref().and_then(QueueRef::as_ledger) {
+            Some(queue) => self.get(WaitingGet { queue, ..get }, now),
+            None => {
+                let question = HomeQuestion::Get { automatic_ack: get.automatic_ack };
+                self.refuse(None, id, CallKind::Ask(get.number, question));
+            }
         }
     }
 
@@ -639,7 +672,7 @@ impl HomeSession {
             Signal::Scheduled(key) => return self.consumers.scheduled(key),
             Signal::Loaded(key) => {
                 if let Some(get) = self.gets.remove(&key) {
-                    self.get(get, now);
+                    self.get_again(get, now);
                 }
                 return;
             }
