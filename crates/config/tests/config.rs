@@ -439,6 +439,7 @@ fn defaults_in_the_table_are_those_of_the_config() {
             "the name or address that the client used, in a cluster the host in the node's name",
             "the port that the client used",
             "25672, or a free one",
+            "the address of the listener",
             "those of auth_backends",
             "the id and a dot",
             "true, if unset",
