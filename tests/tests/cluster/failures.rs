@@ -20,7 +20,7 @@ fn a_minority_answers_and_refuses_changes_in_words() {
         let answer = http.put(&path, &json!({"durable": true})).expect("an answer");
         assert!(answer.status >= 400 && answer.body.contains("due to timeout"), "{} {}", answer.status, answer.body);
         assert_eq!(http.get("/api/overview").expect("an answer").status, 200);
-        let unknown = http.as_user("nobody", "nothing").get("/api/whoami").expect("an answer");
+        let unknown = http.as_user("nobody", "never-given-to-anybody").get("/api/whoami").expect("an answer");
         assert_eq!(unknown.status, 401);
         cluster.nodes[gone].restart();
         cluster.wait_until("a majority works", |cluster| {
