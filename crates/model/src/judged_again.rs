@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_isnt_of_the_model_was_judged_by_its_node() {
+    fn an_asker_outside_the_model_was_judged_by_its_node() {
         let model = model();
         let scopes = Scopes::new(vec![]);
         let who = Identity::new("token", vec!["administrator".into()], Grants::Scopes(scopes), "oauth2");

@@ -272,16 +272,8 @@ impl PlacedQueue {
         let taken = &out[before..];
         let Some(holder) = clients.holder(key).filter(|_| !taken.is_empty()) else { return end };
         if holder.takes(taken) {
-            let sent = match &target {
-                CallTarget::Machine(machine) => Sent::Here(machine.stream.appended_ticket()),
-                CallTarget::Lane(..) => Sent::Away(target.at()),
-            };
             let runs = taken.iter().flat_map(Taken::runs).collect();
-            self.decided(&mut clients, key, (runs, Decision::Settle(Settlement::Acknowledge)), Some(sent));
-            drop(clients);
-            if let CallTarget::Lane(lane, _) = &target {
-                self.ask_committed(lane, target.at());
-            }
+            self.keep(clients, [(key, runs)], &Decision::Settle(Settlement::Acknowledge), Some(&target));
         }
         end
     }

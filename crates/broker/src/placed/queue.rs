@@ -58,6 +58,14 @@ pub(super) enum CallTarget {
 }
 
 impl CallTarget {
+    /// Where a decision is that it has just carried out.
+    pub(super) fn sent(&self) -> Sent {
+        match self {
+            Self::Machine(machine) => Sent::Here(machine.stream.appended_ticket()),
+            Self::Lane(..) => Sent::Away(self.at()),
+        }
+    }
+
     pub(super) fn at(&self) -> At {
         match self {
             Self::Machine(machine) => machine.at(),

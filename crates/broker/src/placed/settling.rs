@@ -6,6 +6,7 @@ use std::sync::Arc;
 use leveret_log::Wait;
 use leveret_message::Added;
 use leveret_queue::{ConsumerId, Deliveries, Run, Unsent};
+use parking_lot::MutexGuard;
 
 use super::placements::Placements;
 use super::queue::{CallTarget, Machine, PlacedQueue};
@@ -71,6 +72,47 @@ impl PlacedQueue {
         clients.decided(by, runs, what, sent);
     }
 
+    /// Keeps a decision about messages of several holders, which was carried out by `target` just now, and asks a leader elsewhere how far it
+    /// has committed such.
+    pub(super) fn keep(
+        self: &Arc<Self>,
+        mut clients: MutexGuard<'_, Clients>,
+        decided: impl IntoIterator<Item = (HolderKey, Vec<Run>)>,
+        what: &Decision,
+        target: Option<&CallTarget>,
+    ) {
+        let sent = target.map(CallTarget::sent);
+        for (key, runs) in decided {
+            self.decided(&mut clients, key, (runs, what.clone()), sent);
+        }
+        drop(clients);
+        if let Some(target @ CallTarget::Lane(lane, _)) = target {
+            self.ask_committed(lane, target.at());
+        }
+    }
+
+    /// Takes messages from their holders for a decision. Returns those whose holders the target knows; the decision about others is kept.
+    fn release_known(
+        &self,
+        clients: &mut Clients,
+        held: &[HeldBy],
+        what: &Decision,
+        target: Option<&CallTarget>,
+    ) -> HeldRuns {
+        let at = target.map(CallTarget::at);
+        let mut known: HeldRuns = Vec::with_capacity(held.len());
+        for (consumer, runs) in held {
+            let key = key_of(*consumer);
+            let runs = clients.release(key, runs);
+            match (runs.is_empty(), at.is_some() && clients.at(key) == at) {
+                (true, _) => {}
+                (false, true) => known.push((*consumer, runs)),
+                (false, false) => self.decided(clients, key, (runs, what.clone()), None),
+            }
+        }
+        known
+    }
+
     /// Asks a leader on another node how far decisions are committed, if it wasn't asked.
     pub(super) fn ask_committed(self: &Arc<Self>, lane: &Arc<Lane>, at: At) {
         let Some(through) = self.clients.lock().ask(at) else { return };
@@ -124,66 +166,39 @@ impl PlacedQueue {
         if runs.is_empty() {
             return None;
         }
-        let (ticket, sent) = match self.target_of(&clients, key) {
-            None => (None, None),
-            Some(CallTarget::Machine(machine)) => {
-                let ticket = machine.decide(key.1, &runs, &what, wait, now);
-                (ticket, Some(Sent::Here(machine.stream.appended_ticket())))
-            }
-            Some(CallTarget::Lane(lane, term)) => {
-                let at = At { stream: lane.stream_id(), term };
+        let target = self.target_of(&clients, key);
+        let ticket = match &target {
+            None => None,
+            Some(CallTarget::Machine(machine)) => machine.decide(key.1, &runs, &what, wait, now),
+            Some(CallTarget::Lane(lane, _)) => {
                 let call = what.call(key.1, runs.clone());
-                let ticket = match wait {
+                match wait {
                     Wait::Lazy => {
                         lane.call(self.info.id, call);
                         None
                     }
                     Wait::Written | Wait::Confirm => lane.call_and_wait(self.info.id, call),
-                };
-                self.decided(&mut clients, key, (runs, what), Some(Sent::Away(at)));
-                drop(clients);
-                self.ask_committed(&lane, at);
-                return ticket;
+                }
             }
         };
-        self.decided(&mut clients, key, (runs, what), sent);
+        self.keep(clients, [(key, runs)], &what, target.as_ref());
         ticket
     }
 
     /// See [`crate::queue_handle::QueueRef::acknowledge`].
-    pub(crate) fn acknowledge(self: &Arc<Self>, settled: &[(Option<ConsumerId>, Vec<Run>)], now: Nanos) {
+    pub(crate) fn acknowledge(self: &Arc<Self>, settled: &[HeldBy], now: Nanos) {
         let mut clients = self.clients.lock();
         let target = self.target(Placements::this_core());
-        let mut released: HeldRuns = Vec::with_capacity(settled.len());
-        let acknowledged = || Decision::Settle(Settlement::Acknowledge);
-        for (consumer, runs) in settled {
-            let key = key_of(*consumer);
-            let runs = clients.release(key, runs);
-            let is_known = target.as_ref().is_some_and(|target| clients.at(key) == Some(target.at()));
-            match (runs.is_empty(), is_known) {
-                (true, _) => {}
-                (false, true) => released.push((*consumer, runs)),
-                (false, false) => self.decided(&mut clients, key, (runs, acknowledged()), None),
-            }
+        let acknowledged = Decision::Settle(Settlement::Acknowledge);
+        let known = self.release_known(&mut clients, settled, &acknowledged, target.as_ref());
+        match &target {
+            _ if known.is_empty() => return,
+            None => return,
+            Some(CallTarget::Machine(machine)) => machine.queue.acknowledge(&known, now),
+            Some(CallTarget::Lane(lane, _)) => lane.call(self.info.id, CallKind::Acknowledge(known.clone())),
         }
-        let Some(target) = target.filter(|_| !released.is_empty()) else { return };
-        let sent = match &target {
-            CallTarget::Machine(machine) => {
-                machine.queue.acknowledge(&released, now);
-                Sent::Here(machine.stream.appended_ticket())
-            }
-            CallTarget::Lane(lane, term) => {
-                lane.call(self.info.id, CallKind::Acknowledge(released.clone()));
-                Sent::Away(At { stream: lane.stream_id(), term: *term })
-            }
-        };
-        for (consumer, runs) in released {
-            self.decided(&mut clients, key_of(consumer), (runs, acknowledged()), Some(sent));
-        }
-        drop(clients);
-        if let CallTarget::Lane(lane, _) = &target {
-            self.ask_committed(lane, target.at());
-        }
+        let decided = known.into_iter().map(|(consumer, runs)| (key_of(consumer), runs));
+        self.keep(clients, decided, &acknowledged, target.as_ref());
     }
 
     /// See [`crate::queue_handle::QueueRef::reject`].
@@ -201,27 +216,17 @@ impl PlacedQueue {
             return WaitFor::default();
         }
         let target = self.target_of(&clients, key);
-        let (wait, sent) = match &target {
-            None => (WaitFor::default(), None),
+        let wait = match &target {
+            None => WaitFor::default(),
             Some(CallTarget::Machine(machine)) => {
-                let deliveries = Deliveries::of(key.1, &runs);
-                let wait = machine.queue.reject(deliveries, failed, outbox, reason, now);
-                (wait, Some(Sent::Here(machine.stream.appended_ticket())))
+                machine.queue.reject(Deliveries::of(key.1, &runs), failed, outbox, reason, now)
             }
-            Some(CallTarget::Lane(lane, term)) => {
+            Some(CallTarget::Lane(lane, _)) => {
                 let call = CallKind::Reject { consumer: key.1, runs: runs.clone(), failed };
-                let ticket = lane.call_and_wait(self.info.id, call);
-                (
-                    ticket.map_or_else(WaitFor::default, WaitFor::from),
-                    Some(Sent::Away(At { stream: lane.stream_id(), term: *term })),
-                )
+                lane.call_and_wait(self.info.id, call).map_or_else(WaitFor::default, WaitFor::from)
             }
         };
-        self.decided(&mut clients, key, (runs, Decision::Settle(Settlement::Reject { failed })), sent);
-        drop(clients);
-        if let Some(target @ CallTarget::Lane(lane, _)) = &target {
-            self.ask_committed(lane, target.at());
-        }
+        self.keep(clients, [(key, runs)], &Decision::Settle(Settlement::Reject { failed }), target.as_ref());
         wait
     }
 
@@ -241,23 +246,15 @@ impl PlacedQueue {
         Self::took_back(&mut clients, key, unsent);
         let runs = clients.release(key, runs);
         let target = self.target_of(&clients, key);
-        let sent = match &target {
-            None => None,
-            Some(CallTarget::Machine(machine)) => {
-                machine.queue.take_back(id, &runs, unsent, now);
-                Some(Sent::Here(machine.stream.appended_ticket()))
-            }
-            Some(CallTarget::Lane(lane, term)) => {
+        match &target {
+            None => {}
+            Some(CallTarget::Machine(machine)) => machine.queue.take_back(id, &runs, unsent, now),
+            Some(CallTarget::Lane(lane, _)) => {
                 lane.call(self.info.id, CallKind::TakeBack { id, runs: runs.clone(), unsent });
-                Some(Sent::Away(At { stream: lane.stream_id(), term: *term }))
             }
-        };
-        let returned = Decision::Settle(Settlement::Requeue { failed: false });
-        self.decided(&mut clients, key, (runs, returned), sent);
-        drop(clients);
-        if let Some(target @ CallTarget::Lane(lane, _)) = &target {
-            self.ask_committed(lane, target.at());
         }
+        let returned = Decision::Settle(Settlement::Requeue { failed: false });
+        self.keep(clients, [(key, runs)], &returned, target.as_ref());
     }
 
     /// See [`crate::queue_handle::QueueRef::leave`]; `is_asked` says whether the answer matters.
@@ -270,41 +267,23 @@ impl PlacedQueue {
     ) -> NowOrLater<Option<usize>> {
         let mut clients = self.clients.lock();
         let target = self.target(Placements::this_core());
-        let returned = || Decision::Settle(Settlement::Requeue { failed });
-        let mut released: HeldRuns = Vec::with_capacity(held.len());
-        for (consumer, runs) in held {
-            let key = key_of(*consumer);
-            let runs = clients.release(key, runs);
-            let is_known = target.as_ref().is_some_and(|target| clients.at(key) == Some(target.at()));
-            match (runs.is_empty(), is_known) {
-                (true, _) => {}
-                (false, true) => released.push((*consumer, runs)),
-                (false, false) => self.decided(&mut clients, key, (runs, returned()), None),
-            }
-        }
+        let returned = Decision::Settle(Settlement::Requeue { failed });
+        let released = self.release_known(&mut clients, held, &returned, target.as_ref());
         let at = target.as_ref().map(CallTarget::at);
         let mut known = consumers.to_vec();
         known.retain(|id| clients.at(key_of(Some(*id))) == at);
         consumers.iter().for_each(|id| drop(clients.leave(key_of(Some(*id)))));
-        let (left, sent) = match &target {
+        let left = match &target {
             _ if known.is_empty() && released.is_empty() => return NowOrLater::Now(None),
             None => return NowOrLater::Now(None),
             Some(CallTarget::Machine(machine)) => {
                 let left = machine.queue.leave(&known, &released, failed, now);
-                (NowOrLater::Now(left.filter(|_| is_asked)), Sent::Here(machine.stream.appended_ticket()))
+                NowOrLater::Now(left.filter(|_| is_asked))
             }
-            Some(CallTarget::Lane(lane, term)) => {
-                let left = self.away.leave_on(lane, &known, &released, failed, is_asked);
-                (left, Sent::Away(At { stream: lane.stream_id(), term: *term }))
-            }
+            Some(CallTarget::Lane(lane, _)) => self.away.leave_on(lane, &known, &released, failed, is_asked),
         };
-        for (consumer, runs) in released {
-            self.decided(&mut clients, key_of(consumer), (runs, returned()), Some(sent));
-        }
-        drop(clients);
-        if let Some(target @ CallTarget::Lane(lane, _)) = &target {
-            self.ask_committed(lane, target.at());
-        }
+        let decided = released.into_iter().map(|(consumer, runs)| (key_of(consumer), runs));
+        self.keep(clients, decided, &returned, target.as_ref());
         left
     }
 }
