@@ -29,9 +29,10 @@ pub struct BenchArgs {
     #[arg(long, default_value = "amqp://guest:guest@127.0.0.1:5672")]
     pub uri: String,
 
-    /// Process id of the broker, for its CPU time and memory
-    #[arg(long)]
-    pub pid: Option<u32>,
+    /// Process id of the broker, for its CPU time and memory; those of all nodes of a cluster, separated by commas, are
+    /// added up
+    #[arg(long, value_delimiter = ',')]
+    pub pid: Vec<u32>,
 
     /// Port of the broker's Prometheus metrics, for its disk syncs and durability, and Leveret's own counts of socket
     /// calls and times of syncs, which no other broker has
@@ -50,9 +51,9 @@ pub struct BenchArgs {
     #[arg(long, value_name = "URI")]
     pub vs: Option<String>,
 
-    /// Process id of the second broker
-    #[arg(long, value_name = "PID")]
-    pub vs_pid: Option<u32>,
+    /// Process id of the second broker, or those of its nodes
+    #[arg(long, value_name = "PID", value_delimiter = ',')]
+    pub vs_pid: Vec<u32>,
 
     /// Metrics port of the second broker
     #[arg(long, value_name = "PORT")]
@@ -215,6 +216,11 @@ pub struct LoadArgs {
     #[arg(long)]
     pub quorum_queue: bool,
 
+    /// Members of each quorum queue, as its x-quorum-initial-group-size [default: the broker's]
+    #[arg(long, requires = "quorum_queue")]
+    #[arg(value_parser = quorum_members)]
+    pub quorum_members: Option<u32>,
+
     /// Use streams, which are read from their first message on, for scenarios with durable queues and acknowledgements
     #[arg(long, conflicts_with = "quorum_queue")]
     pub stream_queue: bool,
@@ -267,6 +273,7 @@ impl LoadArgs {
             routing_key_cache_size: self.routing_key_cache_size.or(row.routing_key_cache_size),
             durability: if self.durability.is_empty() { &row.durability } else { &self.durability }.clone(),
             quorum_queue: self.quorum_queue || row.quorum_queue,
+            quorum_members: self.quorum_members.or(row.quorum_members),
             stream_queue: self.stream_queue || row.stream_queue,
             chunk: self.chunk.or(row.chunk),
             connections: self.connections.or(row.connections),
@@ -284,4 +291,9 @@ fn scenarios() -> String {
         text += &format!("  {name:<14} {help}\n");
     }
     text + &format!("The rows of --list are made of them: {} with options of their own.", rows::count())
+}
+
+/// The numbers that a queue of every broker may have.
+fn quorum_members(text: &str) -> Result<u32, String> {
+    text.parse().ok().filter(|members| matches!(members, 1 | 3 | 5)).ok_or_else(|| "1, 3 or 5".into())
 }

@@ -8,7 +8,7 @@ use crate::BenchError;
 use crate::measured::{Consumed, Published, histogram};
 use crate::metrics_endpoint::{Metrics, SyncTimes};
 use crate::perf::Counting;
-use crate::process::{self, Memory};
+use crate::process::Memory;
 use crate::series::Sample;
 use crate::settings::{Course, Durability, Settings};
 use crate::tally::Tally;
@@ -80,18 +80,18 @@ pub(crate) struct Gauge {
 
 impl Gauge {
     pub(crate) fn read(target: &TargetBroker) -> Result<Self, BenchError> {
-        let peak_is_fresh = target.pid.is_some_and(process::reset_peak);
+        let peak_is_fresh = target.processes.reset_peak();
         let metrics = target.scrape()?;
         let counting = target.count_calls(&metrics)?;
-        Ok(Self { peak_is_fresh, metrics, counting, cpu: target.pid.and_then(process::cpu_time) })
+        Ok(Self { peak_is_fresh, metrics, counting, cpu: target.processes.cpu_time() })
     }
 
     /// The usage since then. `half` is appended to the name.
     pub(crate) fn outcome(self, of: &Measured<'_>, half: &str, sides: Sides) -> Result<RoundOutcome, BenchError> {
         let &Measured { settings, target, broker, tally } = of;
         let Sides { published, consumed, series } = sides;
-        let cpu = target.pid.and_then(process::cpu_time);
-        let memory = target.pid.and_then(process::memory);
+        let cpu = target.processes.cpu_time();
+        let memory = target.processes.memory();
         let calls = self.counting.map(Counting::stop).transpose()?;
         let metrics = target.scrape()?;
         let (mut latency, mut confirm_latency) = (histogram(), histogram());

@@ -36,17 +36,17 @@ pub(crate) struct Counting {
 }
 
 impl Counting {
-    /// Starts counting.
+    /// Starts counting those of processes, whose numbers are separated by commas.
     ///
     /// # Errors
-    /// `perf` isn't installed, or isn't permitted to observe that process.
-    pub(crate) fn start(pid: u32) -> Result<Self, BenchError> {
+    /// `perf` isn't installed, or isn't permitted to observe these processes.
+    pub(crate) fn start(pids: &str) -> Result<Self, BenchError> {
         let events: Vec<String> = names().map(|name| format!("{EVENT}{name}")).collect();
         let mut child = Command::new("perf")
             // It starts counting on command and confirms that: the time for finding all threads isn't part of the
             // round.
             .args(["stat", "--field-separator", ",", "--delay=-1", "--control", "fd:0,1", "--event", &events.join(",")])
-            .args(["--pid", &pid.to_string()])
+            .args(["--pid", pids])
             // For numbers in C's format.
             .env("LC_ALL", "C")
             .stdin(Stdio::piped())
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn calls_of_a_process_are_counted_from_start_to_stop() {
         // If perf isn't installed or permitted, there is nothing to test.
-        let Ok(counting) = Counting::start(std::process::id()) else { return };
+        let Ok(counting) = Counting::start(&std::process::id().to_string()) else { return };
         for _ in 0..100 {
             fs::read("/proc/self/comm").expect("it is there");
         }
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn a_process_that_cannot_be_counted_gives_an_error() {
         // No process has this id: it is above the kernel's maximum.
-        let error = Counting::start(u32::MAX >> 1).expect_err("there is no such process").to_string();
+        let error = Counting::start(&(u32::MAX >> 1).to_string()).expect_err("there is no such process").to_string();
         assert!(error.starts_with("--perf counts"), "{error}");
     }
 }

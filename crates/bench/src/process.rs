@@ -1,12 +1,63 @@
 //! The kernel's figures of processes and threads.
 
 use std::fs;
+use std::iter::Sum;
 use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::BenchError;
+
+/// The processes of a broker: one, those of all nodes of a cluster, or none that is known.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Processes(Vec<u32>);
+
+impl Processes {
+    /// # Errors
+    /// There is none with one of these numbers.
+    pub(crate) fn new(pids: &[u32]) -> Result<Self, BenchError> {
+        match pids.iter().find(|&&pid| cpu_time(pid).is_none()) {
+            Some(pid) => Err(BenchError::Usage(format!("no process {pid} to measure"))),
+            None => Ok(Self(pids.to_vec())),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The numbers, separated by commas.
+    pub(crate) fn list(&self) -> Option<String> {
+        let pids: Vec<String> = self.0.iter().map(u32::to_string).collect();
+        (!self.is_empty()).then(|| pids.join(","))
+    }
+
+    /// CPU time of all together.
+    pub(crate) fn cpu_time(&self) -> Option<Duration> {
+        self.of_all(cpu_time)
+    }
+
+    pub(crate) fn wake_ups(&self) -> Option<u64> {
+        self.of_all(wake_ups)
+    }
+
+    /// Memory of all together. Their peaks needn't have been at one moment.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        self.of_all(memory)
+    }
+
+    /// Makes the kernel reset the peak of each, if permitted: otherwise it is that of the process's whole life.
+    pub(crate) fn reset_peak(&self) -> bool {
+        !self.is_empty() && self.0.iter().all(|&pid| reset_peak(pid))
+    }
+
+    fn of_all<T: Sum<T>>(&self, figure: impl Fn(u32) -> Option<T>) -> Option<T> {
+        if self.is_empty() { None } else { self.0.iter().map(|&pid| figure(pid)).sum() }
+    }
+}
+
 /// CPU time of a process with all its threads, including finished ones. The kernel counts in ticks of 10 ms.
-pub(crate) fn cpu_time(pid: u32) -> Option<Duration> {
+fn cpu_time(pid: u32) -> Option<Duration> {
     let ticks = cpu_ticks(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
     let per_second = rustix::param::clock_ticks_per_second();
     Some(Duration::from_secs_f64(ticks as f64 / per_second as f64))
@@ -23,7 +74,7 @@ fn cpu_ticks(stat: &str) -> Option<u64> {
 }
 
 /// Voluntary context switches of a process's current threads: each was followed by a wake-up.
-pub(crate) fn wake_ups(pid: u32) -> Option<u64> {
+fn wake_ups(pid: u32) -> Option<u64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?;
     // A thread may end before it is read.
     let statuses = threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("status")).ok());
@@ -35,14 +86,23 @@ fn voluntary_switches(status: &str) -> Option<u64> {
 }
 
 /// Resident memory of a process, in bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Memory {
     pub(crate) resident: u64,
     pub(crate) resident_max: u64,
 }
 
-pub(crate) fn memory(pid: u32) -> Option<Memory> {
+fn memory(pid: u32) -> Option<Memory> {
     parse_memory(&fs::read_to_string(format!("/proc/{pid}/status")).ok()?)
+}
+
+impl Sum for Memory {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
+            resident: sum.resident + one.resident,
+            resident_max: sum.resident_max + one.resident_max,
+        })
+    }
 }
 
 fn parse_memory(status: &str) -> Option<Memory> {
@@ -53,8 +113,7 @@ fn parse_memory(status: &str) -> Option<Memory> {
     Some(Memory { resident: field("VmRSS")?, resident_max: field("VmHWM")? })
 }
 
-/// Makes the kernel reset the peak, if permitted: otherwise it is that of the process's whole life.
-pub(crate) fn reset_peak(pid: u32) -> bool {
+fn reset_peak(pid: u32) -> bool {
     fs::write(format!("/proc/{pid}/clear_refs"), "5").is_ok()
 }
 

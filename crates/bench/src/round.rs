@@ -191,7 +191,7 @@ fn both<'r, L: Load>(
             _ => at.received as f64 / at.sent.max(1) as f64,
         }
     };
-    let watch = Watch { tally, pid: target.pid, start: started, progress: target.progress, done: &done };
+    let watch = Watch { tally, processes: &target.processes, start: started, progress: target.progress, done: &done };
     let stoppers: Result<Vec<Stopper>, BenchError> =
         publishing.iter().chain(consuming.iter()).map(Connection::stopper).collect();
     let stoppers = stoppers?;

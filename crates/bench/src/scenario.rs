@@ -193,7 +193,14 @@ impl Scenario {
             (settings.is_stream, settings.queue) = (true, "my-stream");
         }
         if load.quorum_queue {
-            (settings.is_quorum, settings.queue) = (true, "my-quorum-queue");
+            (settings.is_quorum, settings.quorum_members) = (true, load.quorum_members);
+            // A queue that is there keeps its members, so each number of them has queues of its own.
+            settings.queue = match load.quorum_members {
+                Some(1) => "my-quorum-queue-of-1",
+                Some(3) => "my-quorum-queue-of-3",
+                Some(_) => "my-quorum-queue-of-5",
+                None => "my-quorum-queue",
+            };
         }
         settings.chunk = load.chunk;
         match load.rate {
@@ -239,6 +246,7 @@ impl Scenario {
             durable: true,
             durability: None,
             is_quorum: false,
+            quorum_members: None,
             is_stream: false,
             chunk: None,
             max_length: None,

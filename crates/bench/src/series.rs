@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use crate::latencies::Latencies;
-use crate::process;
+use crate::process::Processes;
 use crate::tally::Tally;
 
 /// Interval of samples, until there are too many.
@@ -84,8 +84,8 @@ impl Progress {
 /// The watched round.
 pub(crate) struct Watch<'r> {
     pub(crate) tally: &'r Tally,
-    /// The broker's process.
-    pub(crate) pid: Option<u32>,
+    /// The broker's.
+    pub(crate) processes: &'r Processes,
     pub(crate) start: Instant,
     pub(crate) progress: Progress,
     /// The progress at a sample, from 0 to 1.
@@ -99,7 +99,7 @@ impl Watch<'_> {
             seconds: self.start.elapsed().as_secs_f64(),
             sent: self.tally.sent(),
             received: self.tally.received(),
-            resident: self.pid.and_then(process::memory).map(|memory| memory.resident),
+            resident: self.processes.memory().map(|memory| memory.resident),
             latency_p99: None,
         }
     }

@@ -126,6 +126,8 @@ pub(crate) struct Settings {
     pub(crate) durability: Option<Durability>,
     /// Whether queues are quorum queues.
     pub(crate) is_quorum: bool,
+    /// Members of each; `None` for as many as the broker gives them.
+    pub(crate) quorum_members: Option<u32>,
     /// Whether queues are streams.
     pub(crate) is_stream: bool,
     /// Messages of each chunk of a stream; `None` for as many as come together.

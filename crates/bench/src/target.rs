@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::metrics_endpoint::{Metrics, scrape};
 use crate::perf::Counting;
-use crate::process;
+use crate::process::Processes;
 use crate::series::Progress;
 use crate::tls::ClientTls;
 use crate::uri::Uri;
@@ -15,7 +15,7 @@ pub(crate) struct TargetBroker {
     pub(crate) uri: Uri,
     /// TLS, if the URI requests it.
     pub(crate) tls: Option<ClientTls>,
-    pub(crate) pid: Option<u32>,
+    pub(crate) processes: Processes,
     metrics_port: Option<u16>,
     /// Port of the stream protocol.
     stream_port: u16,
@@ -39,7 +39,7 @@ impl TargetBroker {
         let mut targets = vec![Self {
             tls: tls(&uri)?,
             uri,
-            pid: args.pid,
+            processes: Processes::new(&args.pid)?,
             metrics_port: args.metrics_port,
             stream_port: args.stream_port,
             perf: args.perf,
@@ -54,7 +54,7 @@ impl TargetBroker {
             targets.push(Self {
                 tls: tls(&uri)?,
                 uri,
-                pid: args.vs_pid,
+                processes: Processes::new(&args.vs_pid)?,
                 metrics_port: args.vs_metrics_port,
                 stream_port: args.vs_stream_port,
                 perf: args.perf,
@@ -70,13 +70,6 @@ impl TargetBroker {
                 "--cacertfile and --certfile are for TLS: the URI must begin with amqps://".into(),
             ));
         }
-        for target in &targets {
-            if let Some(pid) = target.pid
-                && process::cpu_time(pid).is_none()
-            {
-                return Err(BenchError::Usage(format!("no process {pid} to measure")));
-            }
-        }
         Ok(targets)
     }
 
@@ -90,10 +83,10 @@ impl TargetBroker {
         if !self.perf || metrics.reads.is_some() {
             return Ok(None);
         }
-        let pid = self.pid.ok_or_else(|| {
+        let pids = self.processes.list().ok_or_else(|| {
             BenchError::Usage("--perf counts the system calls of a process: give --pid, or --vs-pid".into())
         })?;
-        Counting::start(pid).map(Some)
+        Counting::start(&pids).map(Some)
     }
 
     /// Scrapes its metrics; empty if it has no known metrics port.

@@ -75,7 +75,7 @@ fn alarms_or(raised: Vec<(AlarmSource, String)>, reason: &str) -> HandlerResult 
     if raised.is_empty() { ok() } else { failed(json!({"reason": reason, "alarms": raised})) }
 }
 
-/// Whether the metadata keeps its majority without this node. Queues have one member each, so that no other quorum depends on it.
+/// Whether the metadata, and each placement of queues, keeps its majority without this node.
 pub(crate) async fn quorum_critical(call: Call) -> HandlerResult {
     if call.api.cluster_size() <= 1 {
         return json(json!({"status": "ok", "reason": "single node cluster"}));

@@ -28,11 +28,6 @@ pub(crate) async fn extensions(_: Call) -> HandlerResult {
     json(json!([{"javascript": "dispatcher.js"}]))
 }
 
-/// POST `/api/rebalance/queues`: would distribute leaders of queues over nodes; there is only one node.
-pub(crate) async fn rebalance(_: Call) -> HandlerResult {
-    no_content()
-}
-
 /// DELETE `/api/reset`: accepted without effect, because counters only grow here.
 pub(crate) async fn reset(call: Call) -> HandlerResult {
     match call.path.first().is_none_or(|node| node == call.api.name()) {

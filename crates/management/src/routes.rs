@@ -39,7 +39,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/config/effective" Administrator overview::configuration, "The node's configuration as text, without passwords"),
     route!(Delete "/api/reset" Administrator overview::reset, "Forgets statistics"),
     route!(Delete "/api/reset/{node}" Administrator overview::reset, "Forgets statistics of a node"),
-    route!(Post "/api/rebalance/queues" Administrator overview::rebalance, "Spreads leaders of queues over nodes"),
+    route!(Post "/api/rebalance/queues" Administrator queues::members::rebalance, "Spreads leaders of queues over nodes"),
 
     route!(Get "/api/nodes" Monitor nodes::all, "Nodes"),
     route!(Get "/api/nodes/{node}" Monitor nodes::one, "A node"),
@@ -97,6 +97,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/queues/quorum/{vhost}/{queue}/status" Vhost queues::quorum_status, "The member of a quorum queue"),
     route!(Post "/api/queues/quorum/{vhost}/{queue}/replicas/add" Administrator queues::members::add, "Adds a member of a quorum queue on a node (node), which the only node has already"),
     route!(Delete "/api/queues/quorum/{vhost}/{queue}/replicas/delete" Administrator queues::members::delete, "Removes a member of a quorum queue from a node (node); the last one stays"),
+    route!(Put "/api/queues/quorum/{vhost}/{queue}/leader" Administrator queues::members::lead, "Makes the member on a node (node) the leader of a quorum queue, and of those of its placement"),
     route!(Post "/api/queues/quorum/replicas/on/{node}/grow" Administrator queues::members::grow, "Gives quorum queues of one member the others that they are to have, with one on this node (strategy, vhost_pattern, queue_pattern)"),
     route!(Delete "/api/queues/quorum/replicas/on/{node}/shrink" Administrator queues::members::shrink, "Removes the members of quorum queues from a node; the last ones stay"),
 

@@ -12,7 +12,7 @@ use leveret_broker::settings::NameSecret;
 use leveret_broker::{AlarmSource, Authenticate, Broker, Protocol, Settings, Setup};
 use leveret_log::{Disk, EntryOptions, Options as LogOptions, Report};
 use leveret_metrics::Counters;
-use leveret_model::{Durability, MemberNumber, VhostDefaults};
+use leveret_model::{Durability, MemberNumber, PlacementNumber, VhostDefaults};
 use leveret_peer::{ForwardedRequest, ForwardedResponse, GossipListener, GossipSetting};
 use parking_lot::Mutex;
 use tracing::{info, warn};
@@ -23,7 +23,7 @@ use crate::clock_follower;
 use crate::cluster::ClusterRemote;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::gossip::OwnWords;
-use crate::cluster::member::{ask_to_join, forward_http};
+use crate::cluster::member::{ask_to_join, forward_http, hand_over, rebalance};
 use crate::cluster::view::ClusterView;
 use crate::clustering::{ClusterOptions, Clustering, address_of};
 use crate::cores::{Acceptors, LinkSeats, Listener, RunningCore, SocketOptions, listen};
@@ -524,6 +524,28 @@ impl NodeHandle {
         // An asker that is gone needs no response.
         forward_http(remote, member, request, within, move |response| sender.send(response).unwrap_or_default());
         response.await.unwrap_or_else(|_| Err("the node stops".to_owned()))
+    }
+
+    /// Hands the leadership of a placement of queues over to another member.
+    ///
+    /// # Errors
+    /// This node doesn't lead it, or the other can't, or doesn't within 3 s.
+    pub async fn hand_over(&self, placement: PlacementNumber, to: MemberNumber) -> Result<(), String> {
+        let (remote, _) = self.inner.cluster_remote.as_ref().ok_or("the node has no cluster")?;
+        let (sender, done) = tokio::sync::oneshot::channel();
+        // An asker that is gone needs no answer.
+        hand_over(remote, (placement, to), move |result| sender.send(result).unwrap_or_default());
+        done.await.unwrap_or_else(|_| Err("the node stops".to_owned()))
+    }
+
+    /// Hands the leaderships over that other members are to have.
+    pub async fn rebalance(&self) {
+        if let Some((remote, _)) = &self.inner.cluster_remote {
+            let (sender, done) = tokio::sync::oneshot::channel();
+            rebalance(remote, move || sender.send(()).unwrap_or_default());
+            // It is over as well if the node stops.
+            let _ = done.await;
+        }
     }
 
     /// The keys of the configuration that were set, as other members compare them; `None` without a listener for other nodes.

@@ -29,6 +29,9 @@ pub(crate) fn prepare_queue(
     if settings.is_quorum {
         arguments.insert("x-queue-type", "quorum");
     }
+    if let Some(members) = settings.quorum_members {
+        arguments.insert("x-quorum-initial-group-size", i64::from(members));
+    }
     if settings.is_stream {
         arguments.insert("x-queue-type", "stream");
         // A stream can't be purged.

@@ -33,6 +33,9 @@ pub(super) fn prepare_queue(
     if settings.is_quorum {
         arguments.push("x-queue-type", "quorum");
     }
+    if let Some(members) = settings.quorum_members {
+        arguments.push("x-quorum-initial-group-size", members);
+    }
     if settings.is_stream {
         arguments.push("x-queue-type", "stream");
         // A stream can't be purged.

@@ -10,7 +10,7 @@ use super::opened::IdleConnection;
 use crate::BenchError;
 use crate::measured::histogram;
 use crate::opening::Opening;
-use crate::process::{self, Memory};
+use crate::process::Memory;
 use crate::round::{Load, start};
 use crate::target::TargetBroker;
 
@@ -74,7 +74,7 @@ pub(super) fn drop_all<L: Load>(
 
 /// Whether nine tenths of the growth are freed.
 fn is_given_back(target: &TargetBroker, grown: Option<(Memory, Memory)>) -> bool {
-    let now = target.pid.and_then(process::memory);
+    let now = target.processes.memory();
     let given_back = grown.zip(now).map(|((before, open), now)| {
         let growth = open.resident.saturating_sub(before.resident);
         now.resident.saturating_sub(before.resident) * 10 <= growth

@@ -14,7 +14,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 pub(crate) use outcome::IdleOutcome;
 
-use crate::process;
+use crate::process::Processes;
 use crate::round::Load;
 use crate::settings::Protocol;
 use crate::target::TargetBroker;
@@ -33,9 +33,9 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// The usage of the process while `wait` runs.
-    fn during(pid: Option<u32>, wait: impl FnOnce() -> Result<(), BenchError>) -> Result<Self, BenchError> {
-        let read = || (pid.and_then(process::cpu_time), pid.and_then(process::wake_ups));
+    /// The usage of the processes while `wait` runs.
+    fn during(processes: &Processes, wait: impl FnOnce() -> Result<(), BenchError>) -> Result<Self, BenchError> {
+        let read = || (processes.cpu_time(), processes.wake_ups());
         let (start, (cpu, wake_ups)) = (Instant::now(), read());
         wait()?;
         let (time, (cpu_after, wake_ups_after)) = (start.elapsed(), read());
@@ -93,9 +93,9 @@ struct Idle<'r> {
 impl Idle<'_> {
     fn run_as<L: Load>(&self, target: &TargetBroker) -> Result<IdleOutcome, BenchError> {
         raise_descriptors(self.connections)?;
-        let memory = || target.pid.and_then(process::memory);
-        let without = Usage::during(target.pid, || {
-            if target.pid.is_some() {
+        let memory = || target.processes.memory();
+        let without = Usage::during(&target.processes, || {
+            if !target.processes.is_empty() {
                 thread::sleep(self.time.min(BASELINE_MAX));
             }
             Ok(())
@@ -112,7 +112,7 @@ impl Idle<'_> {
         }
         let open = memory();
         let broker = format!("{}{}", target.label, connections.first().map_or("", |first| first.socket.broker_name()));
-        let with = Usage::during(target.pid, || alive::keep(&mut connections, self.time))?;
+        let with = Usage::during(&target.processes, || alive::keep(&mut connections, self.time))?;
         let listing = match target.management_port {
             Some(port) => Some(listing::of(self.protocol, &target.uri, port)?),
             None => None,

@@ -176,7 +176,9 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
             let count = shared.arrivals.count();
             let stream = self.stream();
             let mut until = None;
-            if let Some(stream) = &stream {
+            if let Some(stream) = &stream
+                && shared.pauses.get() == 0
+            {
                 while in_flight.0.len() < IN_FLIGHT
                     && let Some(is_urgent) = stream.waiting()
                 {

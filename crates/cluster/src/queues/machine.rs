@@ -28,6 +28,8 @@ pub(super) struct QueuesShared<H> {
     pub stream: RefCell<Option<Arc<PlacedStream>>>,
     /// Happens when there may be something to propose.
     pub arrivals: Happening,
+    /// Tasks that want nothing to be proposed.
+    pub pauses: Cell<u32>,
     /// The last term in which this node gave the leadership up.
     given_up: Cell<u64>,
     /// Happens when it gives one up: the engine doesn't know of that.
@@ -37,7 +39,8 @@ pub(super) struct QueuesShared<H> {
 impl<H: Host> QueuesShared<H> {
     pub(super) fn new(host: H, broker: Arc<Broker>, number: PlacementNumber) -> Self {
         let (stream, arrivals) = (RefCell::default(), Happening::default());
-        Self { host, broker, number, stream, arrivals, given_up: Cell::new(0), gives_up: Happening::default() }
+        let (pauses, given_up) = (Cell::new(0), Cell::new(0));
+        Self { host, broker, number, stream, arrivals, pauses, given_up, gives_up: Happening::default() }
     }
 
     /// Gives up the leadership of this term: its queues lack something of what they proposed.

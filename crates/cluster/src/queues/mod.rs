@@ -3,6 +3,7 @@
 //! Each member's broker has the replicas of a placement's queues and applies its entries to them. The member that leads has the queues'
 //! machines, whose records are the commands of the next entries.
 
+mod handing_over;
 mod leading;
 mod machine;
 mod promise;
@@ -233,18 +234,6 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         let of_voters = of_others(state.voters().into_iter().flatten().collect());
         // With this member, those from here on are a majority.
         of_voters.get(of_voters.len() / 2).copied().unwrap_or(u64::MAX)
-    }
-
-    /// Hands the leadership over, if this member has it.
-    pub async fn transfer(&self) {
-        let up = self.0.shared.host.members_up();
-        let others = self.matched().into_iter().filter(|(member, _)| up.contains(member));
-        let other = others.max_by_key(|(_, index)| *index).map(|(member, _)| member);
-        if self.leader() == Some(self.0.member)
-            && let Some(other) = other
-        {
-            let _ = self.0.placement.transfer(replica_of(other)).await;
-        }
     }
 
     /// Stops the replica's tasks.

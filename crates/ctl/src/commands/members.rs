@@ -1,5 +1,6 @@
 //! `rabbitmq-queues`: members of quorum queues, and a look at a message. Changes of one queue's members are refused but for what is there.
 
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -15,13 +16,13 @@ use crate::failure::Failure;
 #[rustfmt::skip]
 pub(super) const COMMANDS: &[Command] = &[
     Command::new(QUEUES, "peek", CommandGroup::Monitoring, "<queue> <position>", "Shows the ready message at a position of a quorum queue, 1 being the first", peek).in_vhost(),
-    Command::new(QUEUES, "rebalance", CommandGroup::Cluster, "<type> [--vhost-pattern <pattern>] [--queue-pattern <pattern>]", "Spreads the leaders of queues of a type over the nodes: all, quorum or stream. One node has them all", rebalance),
+    Command::new(QUEUES, "rebalance", CommandGroup::Cluster, "<type> [--vhost-pattern <pattern>] [--queue-pattern <pattern>]", "Spreads the leaders of quorum queues over the nodes (all, quorum). A stream stays on its node", rebalance),
     Command::new(QUEUES, "grow", CommandGroup::Cluster, "<target_node> <strategy> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <status>]", "Gives matching quorum queues of one member the others that they are to have, one on this node among them", grow),
     Command::new(QUEUES, "grow_to_count", CommandGroup::Cluster, "<node_count> <strategy> [--vhost-pattern <pattern>] [--queue-pattern <pattern>] [--membership <status>]", "Adds members to matching queues until they have so many. The only node has one of each", grow_to_count),
     Command::new(QUEUES, "shrink", CommandGroup::Cluster, "<target_node> [--errors-only]", "Removes the members of all queues on a node. The only ones stay", shrink),
     Command::new(QUEUES, "add_member", CommandGroup::Operations, "<queue> <target_node> [--membership <status>]", "Adds a member of a queue on a node. The only node has one already", add).in_vhost(),
     Command::new(QUEUES, "delete_member", CommandGroup::Operations, "<queue> <target_node>", "Removes a member of a queue on a node. The only one stays", delete).in_vhost(),
-    Command::new(QUEUES, "transfer_leadership", CommandGroup::Operations, "<queue> <target_node>", "Makes the member on a node the leader of a queue. The only one is it already", transfer).in_vhost(),
+    Command::new(QUEUES, "transfer_leadership", CommandGroup::Operations, "<queue> <target_node>", "Makes the member on a node the leader of a queue, and of those of its placement", transfer).in_vhost(),
     Command::new(QUEUES, "force_checkpoint", CommandGroup::Operations, "[--vhost-pattern <pattern>] [--queue-pattern <pattern>]", "Lists matching quorum queues, and does nothing: the log's space is free as soon as messages leave", force_checkpoint),
 ];
 
@@ -147,7 +148,7 @@ fn named(call: &Call<'_>, kinds: &[&str], vhost: &str, queue: &str) -> Result<Ve
     let mut queues = Vec::new();
     for vhost in vhosts.iter().filter_map(|vhost| vhost["name"].as_str()) {
         let path = format!("/api/queues/{}", word(vhost));
-        queues.extend(all(&path, &quoted(queue), "vhost,name,type,members")?);
+        queues.extend(all(&path, &quoted(queue), "vhost,name,type,members,leader")?);
     }
     queues.retain(|queue| queue["type"].as_str().is_some_and(|kind| kinds.contains(&kind)));
     Ok(queues)
@@ -163,11 +164,17 @@ fn rebalance(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
             return Err(Failure::check(&format!("type {kind} is not supported. Try one of all, quorum, stream.")));
         }
     };
-    let name = call.node()?.name();
+    call.node()?;
     call.say(&format!("Re-balancing leaders of {kind} queues..."));
-    let count = matching(call, kinds)?.len();
+    if kinds.contains(&"quorum") && !matching(call, &["quorum"])?.is_empty() {
+        call.node()?.change("POST", "/api/rebalance/queues", json!({}))?;
+    }
     const COUNT: &str = "Number of quorum queues";
-    let rows = if count == 0 { Vec::new() } else { vec![json!({"Node name": name, COUNT: count})] };
+    let mut counts = BTreeMap::<String, u64>::new();
+    for queue in matching(call, kinds)? {
+        *counts.entry(queue["leader"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
+    }
+    let rows = counts.into_iter().map(|(name, count)| json!({"Node name": name, COUNT: count})).collect();
     Ok(Rows::pick(&["Node name", COUNT].map(str::to_owned), rows).into())
 }
 
@@ -267,12 +274,18 @@ fn transfer(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
     let (queue, node, vhost) = (call.word("queue").to_owned(), call.word("target_node").to_owned(), call.vhost());
     call.say(&format!("Transferring leadership of quorum queue {queue} to node {node}..."));
     match kind(call, &queue)?.as_deref() {
-        None => Err(Failure::Data(format!("queue '{queue}' was not found in virtual host '{vhost}'"))),
-        Some("quorum") if is_here(call, &node)? => {
+        None => return Err(Failure::Data(format!("queue '{queue}' was not found in virtual host '{vhost}'"))),
+        Some("quorum") => {}
+        Some(_) => return Err(Failure::check("Cannot transfer leadership of a non-quorum queue")),
+    }
+    let path = format!("/api/queues/quorum/{}/{}/leader", word(&vhost), word(&queue));
+    let response = call.node()?.request("PUT", &path, Some(&json!({"node": node})))?;
+    match (response.status, response.reason()) {
+        (200..300, _) => Ok(CommandOutput::Done),
+        (_, reason) if reason == "already_leader" => {
             Err(Failure::check("The target node is already the leader of this queue"))
         }
-        Some("quorum") => Err(Failure::check("unknown_member")),
-        Some(_) => Err(Failure::check("Cannot transfer leadership of a non-quorum queue")),
+        (_, reason) => Err(Failure::check(&reason)),
     }
 }
 

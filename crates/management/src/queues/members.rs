@@ -1,15 +1,17 @@
-//! Members of quorum queues, as one node has them: a queue's only member is there already, and stays.
+//! Members and leaders of quorum queues. A queue's only member is there already, and stays.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
 use leveret_broker::queue_handle::QueueRef;
-use leveret_model::{Pattern, Queue, QueueType};
+use leveret_model::{Member, Pattern, Queue, QueueType};
 
 use crate::asking::{ask, request};
 use crate::call::{Call, HandlerResult, no_content, status};
 use crate::error::Error;
 use crate::fields;
+use crate::members::OtherMember;
 use crate::missing::restricted;
 
 /// The configuration may disable changes, except for local tools.
@@ -65,8 +67,53 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
     Err(refused("last_node"))
 }
 
-/// Longest time for which another member is asked to grow the queues that only it has.
-const GROW_WITHIN: Duration = Duration::from_secs(10);
+/// Longest time for which another member is asked to grow the queues that only it has, or to hand leaderships over.
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// PUT: makes the member on a node the leader of a quorum queue. The other queues of its placement go with it.
+pub(crate) async fn lead(call: Call) -> HandlerResult {
+    may_change(&call)?;
+    let queue = queue(&call).ok_or_else(|| refused("not_found"))?;
+    check_type(&queue)?;
+    let body = call.object()?;
+    let name = fields::text(&body, "node")?;
+    let topology = call.api.topology();
+    let placement = queue.info().home.placement().and_then(|number| topology.placement(number));
+    if name == call.api.name() && !queue.is_away() {
+        return Err(refused("already_leader"));
+    }
+    let to = topology.member_named(name).map(|member| member.number);
+    let (Some(placement), Some(to)) = (placement, to) else { return Err(refused("unknown_member")) };
+    if !placement.has(to) {
+        return Err(refused("unknown_member"));
+    }
+    call.api.node().hand_over(placement.number, to).await.map_err(Error::Unavailable)?;
+    no_content()
+}
+
+/// POST `/api/rebalance/queues`: has each placement of quorum queues led by the first of its members that can. All are spread evenly by
+/// that; queues don't change their placements.
+pub(crate) async fn rebalance(call: Call) -> HandlerResult {
+    call.api.node().rebalance().await;
+    let running = call.api.other_members().into_iter().filter(OtherMember::is_running).map(|other| other.member);
+    ask_others(&call, "/api/rebalance/queues", running).await?;
+    no_content()
+}
+
+/// Asks the other members the same, unless one of them asks this one.
+async fn ask_others(call: &Call, path: &str, others: impl Iterator<Item = Arc<Member>>) -> Result<(), Error> {
+    if call.arrival.is_forwarded {
+        return Ok(());
+    }
+    for other in others {
+        let response = ask(&call.api, request(call, &Method::POST, path.to_owned()), &other, WITHIN).await?;
+        if response.status != StatusCode::NO_CONTENT.as_u16() {
+            let reason = String::from_utf8_lossy(&response.body);
+            return Err(Error::Unavailable(format!("node '{}' answered {}: {reason}", other.name, response.status)));
+        }
+    }
+    Ok(())
+}
 
 /// POST: gives queues that have one member the others that they are to have, the one on a node among them. Queues with several have theirs.
 /// Each node does it with its own queues, after this answer.
@@ -91,20 +138,10 @@ pub(crate) async fn grow(call: Call) -> HandlerResult {
         let matches = |queue: &Queue| vhosts.matches(&queue.vhost) && queues.matches(&queue.name);
         call.api.broker().spread_queues(member.number, matches);
     }
-    if !call.arrival.is_forwarded {
-        let own = call.api.broker().settings.member;
-        for other in topology.members().filter(|other| other.number != own) {
-            let path = format!("/api/queues/quorum/replicas/on/{}/grow", call.word(0));
-            let response = ask(&call.api, request(&call, &Method::POST, path), other, GROW_WITHIN).await?;
-            if response.status != StatusCode::NO_CONTENT.as_u16() {
-                let reason = String::from_utf8_lossy(&response.body);
-                return Err(Error::Unavailable(format!(
-                    "node '{}' answered {}: {reason}",
-                    other.name, response.status
-                )));
-            }
-        }
-    }
+    let own = call.api.broker().settings.member;
+    let others = topology.members().filter(|other| other.number != own).cloned();
+    let path = format!("/api/queues/quorum/replicas/on/{}/grow", call.word(0));
+    ask_others(&call, &path, others).await?;
     no_content()
 }
 

@@ -21,7 +21,7 @@ use leveret_cluster::forming::{Forming, FormingOptions, FormingRound, FormingSte
 use leveret_cluster::metadata::{Metadata, MetadataHost, MetadataNode, MetadataPort, PLACEMENT, replica_of};
 use leveret_cluster::{Host, ReplicaId, Settings};
 use leveret_log::{Disk, Entry, EntryOptions, EntryRead, Nanos, PlacementId};
-use leveret_model::{Command, Member, MemberNumber, Permit, PutMember};
+use leveret_model::{Command, Member, MemberNumber, Permit, PlacementNumber, PutMember};
 use leveret_peer::{Cookie, ForwardedRequest, ForwardedResponse, Gossip, Hello, LinkKind, Versions};
 use serde::{Deserialize, Serialize};
 use tracing::{error, info, warn};
@@ -57,6 +57,8 @@ const GOSSIP: u8 = 1;
 const STATUS_WITHIN: Duration = Duration::from_secs(2);
 /// Longest time for the answer of a node that is asked to take this one as a member.
 const JOIN_WITHIN: Duration = Duration::from_secs(15);
+/// Longest time for which a node that stops hands leaderships over.
+const HAND_OVER_WITHIN: Duration = Duration::from_secs(5);
 /// Interval at which links follow the members, and the view follows the placement.
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval of log lines of a node that waits.
@@ -565,7 +567,8 @@ impl ClusterNode {
     pub(crate) fn stop(mut self) {
         let _ = self.call(|state| async move {
             if let Some(placements) = state.placements.get() {
-                placements.transfer().await;
+                // A member that doesn't answer doesn't keep the node from stopping.
+                let _ = tokio::time::timeout(HAND_OVER_WITHIN, placements.transfer()).await;
                 placements.shutdown().await;
             }
             if let Some(metadata) = state.metadata.get() {
@@ -621,6 +624,32 @@ pub(crate) fn forward_http(
         let links = state().and_then(|state| state.links.get().cloned());
         let Some(links) = links else { return done(Err("the node stops".to_owned())) };
         spawn(async move { done(forward(&links, member, &request, within).await) });
+    });
+}
+
+/// Hands the leadership of a placement over to a member; `done` gets the result.
+pub(crate) fn hand_over(
+    remote: &ClusterRemote,
+    (number, to): (PlacementNumber, MemberNumber),
+    done: impl FnOnce(Result<(), String>) + Send + 'static,
+) {
+    remote.run(move || {
+        let placements = state().and_then(|state| state.placements.get().cloned());
+        let Some(placements) = placements else { return done(Err("the node stops".to_owned())) };
+        spawn(async move { done(placements.hand_over(number, to).await) });
+    });
+}
+
+/// Hands those leaderships over that other members are to have; `done` is called after the last one.
+pub(crate) fn rebalance(remote: &ClusterRemote, done: impl FnOnce() + Send + 'static) {
+    remote.run(move || {
+        let placements = state().and_then(|state| state.placements.get().cloned());
+        spawn(async move {
+            if let Some(placements) = placements {
+                placements.rebalance().await;
+            }
+            done();
+        });
     });
 }
 

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,6 +22,23 @@ use super::thread::spawn;
 use super::view::PlacementSeen;
 
 type Replica = QueueReplica<NodeRuntime, MemberHost>;
+
+/// Leaderships that are handed over at a time, so that the queues of the others go on meanwhile.
+const AT_ONCE: usize = 4;
+
+/// Does something with all replicas, a few at a time.
+async fn at_once<F: Future<Output = ()> + 'static>(
+    replicas: Vec<(PlacementNumber, Replica)>,
+    with: impl Fn(Replica) -> F,
+) {
+    for some in replicas.chunks(AT_ONCE) {
+        let tasks: Vec<_> = some.iter().map(|(_, replica)| spawn(with(replica.clone()))).collect();
+        for task in tasks {
+            // A panic in one ends the process.
+            let _ = task.await;
+        }
+    }
+}
 
 /// The replicas of a node.
 pub(super) struct QueuePlacements {
@@ -120,9 +138,21 @@ impl QueuePlacements {
 
     /// Hands all leaderships over.
     pub(super) async fn transfer(&self) {
-        for (_, replica) in self.running() {
-            replica.transfer().await;
-        }
+        at_once(self.running(), |replica| async move { replica.transfer().await }).await;
+    }
+
+    /// Hands those leaderships over that others are to have.
+    pub(super) async fn rebalance(&self) {
+        at_once(self.running(), |replica| async move { replica.prefer().await }).await;
+    }
+
+    /// Hands the leadership of a placement over to a member.
+    ///
+    /// # Errors
+    /// As [`QueueReplica::hand_over`], or there is no replica here.
+    pub(super) async fn hand_over(&self, number: PlacementNumber, to: MemberNumber) -> Result<(), String> {
+        let replica = self.started.borrow().get(&number).cloned().flatten();
+        replica.ok_or("this member has no replica of it")?.hand_over(to).await
     }
 
     /// Stops all replicas.

@@ -1,0 +1,102 @@
+//! Handing the leadership of a placement over to another member.
+
+use std::time::Duration;
+
+use leveret_model::MemberNumber;
+use openraft::AsyncRuntime;
+
+use super::QueueReplica;
+use super::machine::QueuesShared;
+use crate::metadata::{MetadataHost, member_of, replica_of};
+
+/// Longest time for which nothing is proposed so that the next leader gets everything before.
+const EVEN_WITHIN: Duration = Duration::from_secs(1);
+/// Longest time within which it has to lead.
+const LEADS_WITHIN: Duration = Duration::from_secs(2);
+/// Interval at which it is looked whether that is so.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Has the placement propose nothing while it is there.
+struct Pause<'s, H>(&'s QueuesShared<H>);
+
+impl<'s, H> Pause<'s, H> {
+    fn begin(shared: &'s QueuesShared<H>) -> Self {
+        shared.pauses.set(shared.pauses.get() + 1);
+        Pause(shared)
+    }
+}
+
+impl<H> Drop for Pause<'_, H> {
+    fn drop(&mut self) {
+        self.0.pauses.set(self.0.pauses.get() - 1);
+        self.0.arrivals.happen();
+    }
+}
+
+impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
+    /// Hands the leadership over to the other running member that has most, if this member has it. Members in maintenance get none.
+    pub async fn transfer(&self) {
+        let up = self.0.shared.host.members_up();
+        let others = self.matched().into_iter().filter(|(member, _)| up.contains(member));
+        let other = others.max_by_key(|(_, index)| *index).map(|(member, _)| member);
+        if self.leader() == Some(self.0.member)
+            && let Some(other) = other
+            && let Err(reason) = self.hand_over(other).await
+        {
+            tracing::warn!("placement {} isn't led by member {} now: {reason}", self.0.shared.number, other.0);
+        }
+    }
+
+    /// Hands the leadership over to the first of its members that runs and isn't in maintenance, which is to have it.
+    pub async fn prefer(&self) {
+        let up = self.0.shared.host.members_up();
+        let topology = self.0.shared.broker.registry.snapshot().topology.clone();
+        let Some(made) = topology.placement(self.0.shared.number) else { return };
+        let voters = self.voters();
+        let preferred = made.members.iter().find(|member| up.contains(member) && voters.contains(member));
+        if let Some(preferred) = preferred
+            && *preferred != self.0.member
+            && self.leader() == Some(self.0.member)
+            && let Err(reason) = self.hand_over(*preferred).await
+        {
+            tracing::warn!("placement {} isn't led by member {} now: {reason}", self.0.shared.number, preferred.0);
+        }
+    }
+
+    /// Hands the leadership over to a member, and waits until that leads: 3 s at most. Whatever is proposed before is committed before, and
+    /// what is published meanwhile is sent to the next leader, so that nothing is refused.
+    ///
+    /// # Errors
+    /// This member doesn't lead, that one doesn't vote or can't be reached, or it doesn't lead in time.
+    pub async fn hand_over(&self, to: MemberNumber) -> Result<(), String> {
+        let (placement, shared) = (&self.0.placement, &self.0.shared);
+        if to == self.0.member {
+            return Err("it leads already".into());
+        }
+        if self.leader() != Some(self.0.member) {
+            return Err("another member leads".into());
+        }
+        if !self.voters().contains(&to) {
+            return Err("that member has no replica that votes".into());
+        }
+        let _pause = Pause::begin(shared);
+        let is_even = || {
+            let last = placement.status().last;
+            placement.status().applied == last && placement.matched(replica_of(to)) == Some(last)
+        };
+        self.until(EVEN_WITHIN, is_even).await.map_err(|()| "that member doesn't have all entries".to_owned())?;
+        placement.transfer(replica_of(to)).await.map_err(|error| error.to_string())?;
+        let next = || placement.leader().1.map(member_of).filter(|member| *member != self.0.member);
+        self.until(LEADS_WITHIN, || next().is_some()).await.map_err(|()| "it has not been elected".to_owned())?;
+        if next() == Some(to) { Ok(()) } else { Err("another member has been elected".into()) }
+    }
+
+    async fn until(&self, within: Duration, is_so: impl Fn() -> bool) -> Result<(), ()> {
+        let looking = async {
+            while !is_so() {
+                R::sleep(LOOK).await;
+            }
+        };
+        R::timeout(within, looking).await.map_err(drop)
+    }
+}
