@@ -48,6 +48,11 @@ impl Broker {
         self.placements.renew_lease((placement, term), self.registry.services(), until);
     }
 
+    /// The leader of a placement in this term hands nothing out from now on, so that the next one knows what was; or again.
+    pub fn stop_handing_out(&self, placement: PlacementNumber, term: u64, stops: bool) {
+        self.placements.stop_handing_out((placement, term), self.registry.services(), stops);
+    }
+
     /// Another member leads a placement, in this term, or nobody does as far as this node knows.
     pub fn follow_leader(&self, placement: PlacementNumber, leader: Option<(MemberNumber, u64)>, now: Nanos) {
         self.placements.follow(placement, leader, self.registry.services(), now);

@@ -212,6 +212,9 @@ pub struct RareEffects {
     pub read_dead: Option<u64>,
     /// The numbers for which that read is, as [`RareEffects::read_numbers`].
     pub dead_numbers: Vec<(u64, u64)>,
+    /// A replicated queue may hand messages out below this number once that is logged and the record is reached; see
+    /// [`crate::LedgerQueue::mark_logged`].
+    pub deliver_below: Option<u64>,
     /// Consumers that have to be notified that the queue is gone.
     pub ended: Ended,
 }
@@ -231,6 +234,7 @@ impl RareEffects {
             && self.own_reads.is_empty()
             && self.read_numbers.is_empty()
             && self.read_dead.is_none()
+            && self.deliver_below.is_none()
             && self.ended.is_empty()
     }
 }

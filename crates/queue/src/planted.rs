@@ -52,6 +52,8 @@ pub enum Bug {
     IgnoreFilter,
     /// A consumer with a filter doesn't look at messages that came back.
     MissComebacks,
+    /// The leader of a replicated queue hands out messages that its mark doesn't cover.
+    DeliverUnmarked,
     /// A stream's filter skips a message that it matches.
     SkipMatch,
     /// Messages that are on their way to disk don't come along when their queue is converted.

@@ -7,6 +7,7 @@ mod elsewhere_streams;
 mod failures;
 mod formed;
 mod held;
+mod leadership;
 mod lookups;
 mod older;
 mod operators;

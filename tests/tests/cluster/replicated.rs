@@ -78,8 +78,8 @@ impl NumberPublisher {
         }
     }
 
-    pub(crate) fn publish(&mut self, numbers: std::ops::Range<u32>) {
-        numbers.for_each(|number| self.send(number));
+    pub(crate) fn publish(&mut self, numbers: impl IntoIterator<Item = u32>) {
+        numbers.into_iter().for_each(|number| self.send(number));
         self.confirms();
     }
 }
@@ -352,17 +352,14 @@ pub(crate) fn wait_until_whole(cluster: &Cluster, at: usize, name: &str) {
     });
 }
 
-/// Has a node lead a queue, by the maintenance of those that do.
+/// Has a member lead a queue.
 pub(crate) fn make_leader(cluster: &Cluster, at: usize, name: &str) {
-    loop {
-        cluster.wait_until("there is a leader", |cluster| leader(cluster, at, name).is_some());
-        let Some(other) = leader(cluster, at, name).filter(|leader| *leader != at) else { return };
-        let (http, path) = (cluster.nodes[other].http(), format!("/api/nodes/{}/maintenance", cluster.name(other)));
-        assert!(http.put(&path, &json!({})).expect("an answer").status < 300);
-        cluster
-            .wait_until("another one leads", |cluster| leader(cluster, at, name).is_some_and(|leader| leader != other));
-        assert!(http.delete(&path).expect("an answer").status < 300);
-    }
+    let (path, body) = (format!("/api/queues/quorum/%2F/{name}/leader"), json!({"node": cluster.name(at)}));
+    cluster.wait_until("it leads", |cluster| {
+        leader(cluster, at, name) == Some(at)
+            || cluster.nodes[at].http().put(&path, &body).is_ok_and(|answer| answer.status == 204)
+                && leader(cluster, at, name) == Some(at)
+    });
 }
 
 /// Reads all messages of the queue `q`, which are ready, and settles them.

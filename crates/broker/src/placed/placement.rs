@@ -213,6 +213,20 @@ impl PlacementHere {
         }
     }
 
+    /// This leader hands nothing out from now on, so that the next one knows what was, or again.
+    pub(super) fn stop_handing_out(&self, term: u64, stops: bool) {
+        let leading = self.leading();
+        let Leading::Here(stream) = &*leading else { return };
+        if stream.term() != term {
+            return;
+        }
+        stream.stop_handing_out(stops);
+        let queues = self.queues();
+        for machine in queues.iter().filter_map(|queue| queue.machine().clone()) {
+            if stops { machine.queue.lower_mark() } else { machine.queue.wake_consumers() }
+        }
+    }
+
     /// Has a call wait for a leader.
     pub(super) fn wait(&self, call: OnceLed) {
         self.waiting.lock().push(WaitingCall { since: None, call });

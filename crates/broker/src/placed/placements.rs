@@ -182,6 +182,11 @@ impl Placements {
         self.get(number, services).renew_lease(term, until);
     }
 
+    /// This leader hands nothing out from now on, or again.
+    pub(crate) fn stop_handing_out(&self, (number, term): (PlacementNumber, u64), services: &Services, stops: bool) {
+        self.get(number, services).stop_handing_out(term, stops);
+    }
+
     /// Another member leads a placement, or nobody does as far as this node knows.
     pub(crate) fn follow(
         &self,

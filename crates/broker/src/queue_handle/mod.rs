@@ -285,6 +285,9 @@ impl QueueHandle {
         self.log_delayed(&rare.delayed, Wait::Lazy);
         self.log_dying(&rare.dying);
         self.log_offsets(queue, &rare.offsets);
+        if let Some(below) = rare.deliver_below {
+            self.log_mark(queue, below);
+        }
     }
 
     /// Carries out effects that few calls have, without the lock.
@@ -305,6 +308,9 @@ impl QueueHandle {
         }
         if !rare.ended.is_empty() {
             self.deferred.tell(self, rare.ended);
+        }
+        if rare.deliver_below.is_some() {
+            self.go_on_at_mark();
         }
     }
 

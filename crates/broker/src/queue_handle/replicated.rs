@@ -1,11 +1,13 @@
 //! The machine of a replicated queue while this node leads it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use leveret_log::Wait;
 use leveret_message::BatchPart;
 use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, Deliveries, Effects, LedgerQueue, NoConsumer, Queue, Replica, Run, Signal,
+    ConsumerId, ConsumerOptions, Control, Deliveries, Effects, LedgerQueue, NoConsumer, Queue, Replica, Run, Signal,
 };
 
 use super::{Audience, LocalQueue, QueueHandle};
@@ -31,11 +33,40 @@ impl QueueHandle {
         now: Nanos,
     ) -> LocalQueue {
         let surroundings = Self::surroundings(services);
+        let delivered_below = replica.delivered_below;
         let mut queue = Queue::new(effective.options(&info).clone(), true, replica, surroundings, now);
         if let Some(ledger) = queue.ledger_mut().filter(|_| !is_planted(Bug::IgnoreHeld)) {
             held.iter().for_each(|(member, runs)| stream.reports.put(info.id, *member, ledger.hold(runs)));
         }
+        if let Some(ledger) = queue.ledger_mut() {
+            ledger.mark_deliveries(delivered_below);
+        }
         Self::with_machine(info, effective, queue, services, (QueueStream::Placement(stream), store))
+    }
+
+    /// Logs that nothing was handed out behind what was, before another node leads.
+    pub(crate) fn lower_mark(&self) {
+        let mut queue = self.inner.lock();
+        if let Some(below) = queue.ledger_mut().and_then(LedgerQueue::lower_mark) {
+            self.log_control(&Control::Mark(Cow::Owned(below)), Wait::Confirm);
+        }
+    }
+
+    /// Logs a mark that is to be reached before messages behind the present one are handed out.
+    pub(super) fn log_mark(&self, queue: &mut Queue, below: u64) {
+        let ticket = self.log_control(&Control::Mark(Cow::Owned(below)), Wait::Confirm);
+        if let Some(ledger) = queue.ledger_mut() {
+            ledger.mark_logged(below, ticket.place());
+        }
+    }
+
+    /// Hands messages out again once the mark that was logged last is reached.
+    pub(super) fn go_on_at_mark(self: &Arc<Self>) {
+        if let Some(placement) = self.stream.placement() {
+            let queue = Arc::downgrade(self);
+            let apply = move || _ = queue.upgrade().map(|queue| queue.apply());
+            placement.when_applied(self.last_record.get(), Box::new(apply));
+        }
     }
 
     /// A consumer of a member comes with messages that it holds. Returns those of them that the member had reported, and that nobody else has.

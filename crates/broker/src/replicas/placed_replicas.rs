@@ -290,7 +290,9 @@ impl PlacedReplicas {
 
     /// Takes what this node has of a queue that is a placement's from now on. The last record in it is at this position of the store, which
     /// has it for good.
-    pub(crate) fn adopt(&self, queue: LogId, replica: Replica, (placement, position): (PlacementNumber, Position)) {
+    pub(crate) fn adopt(&self, queue: LogId, mut replica: Replica, (placement, position): (PlacementNumber, Position)) {
+        // Its machine had no mark.
+        replica.parts.delivered_below = replica.ledger.next();
         let kept = Kept { replica, log: queue, placement: Some(placement), position };
         self.inner.lock().queues.insert(queue, kept);
     }
@@ -315,7 +317,7 @@ impl PlacedReplicas {
         inner.drain(durable);
         let Some(kept) = inner.queues.get_mut(&log) else { return Ok(Replica::none(first)) };
         let mut copy = Replica::restore(&kept.replica.checkpoint()).map_err(|error| error.to_string())?;
-        copy.end_replay(&[], false);
+        copy.end_marked_replay();
         Ok(copy)
     }
 

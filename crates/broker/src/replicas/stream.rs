@@ -39,6 +39,8 @@ pub struct PlacedStream {
     /// The publishes of each writer so far.
     received: Mutex<FxHashMap<u64, Received>>,
     is_unannounced: AtomicBool,
+    /// Calls that wait until commands up to a place are applied.
+    waiting: Mutex<Vec<(Place, OnceApplied)>>,
     /// The messages that clients held when the leadership began.
     pub(crate) reports: HeldReports,
     /// The time at which it began.
@@ -50,6 +52,8 @@ pub struct PlacedStream {
 /// clients.
 struct Lease {
     until: AtomicU64,
+    /// Whether it isn't used, since the leadership is being handed over.
+    is_unused: AtomicBool,
     /// Whether consumers were given nothing since it had ended.
     is_missed: AtomicBool,
     /// The links of gets that wait for the next lease, with their keys.
@@ -58,9 +62,19 @@ struct Lease {
 
 impl Default for Lease {
     fn default() -> Self {
-        Self { until: AtomicU64::new(0), is_missed: AtomicBool::new(false), gets: Mutex::default() }
+        let (is_unused, is_missed) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self { until: AtomicU64::new(0), is_unused, is_missed, gets: Mutex::default() }
     }
 }
+
+impl Lease {
+    fn holds(&self, now: Nanos) -> bool {
+        now < self.until.load(Ordering::Acquire) && !self.is_unused.load(Ordering::Acquire)
+    }
+}
+
+/// A call that waits for an entry.
+type OnceApplied = Box<dyn FnOnce() + Send>;
 
 /// The calls that a stream makes.
 pub(crate) struct StreamCalls {
@@ -151,6 +165,7 @@ impl PlacedStream {
             store,
             calls,
             is_unannounced,
+            waiting: Mutex::default(),
             reports,
             since,
             lease: Lease::default(),
@@ -174,6 +189,32 @@ impl PlacedStream {
         self.lease.is_missed.swap(false, Ordering::AcqRel)
     }
 
+    /// Hands nothing out from now on, or again: the leadership is being handed over, or wasn't.
+    pub(crate) fn stop_handing_out(&self, stops: bool) {
+        self.lease.is_unused.store(stops, Ordering::Release);
+        if !stops {
+            self.tell_gets();
+        }
+    }
+
+    /// Calls once all that was appended so far is applied. It is never called if the leadership ends before.
+    pub fn when_all_applied(&self, call: Box<dyn FnOnce() + Send>) {
+        self.when_applied(self.appended_place(), call);
+    }
+
+    /// Calls once the commands up to this place are applied. It is never called if the leadership ends before.
+    pub(crate) fn when_applied(&self, place: Place, call: Box<dyn FnOnce() + Send>) {
+        self.waiting.lock().push((place, call));
+        self.call_applied();
+    }
+
+    fn call_applied(&self) {
+        let reached = self.answered.watermarks();
+        let over: Vec<_> =
+            self.waiting.lock().extract_if(.., |(place, _)| reached.have(*place, true)).map(|(_, call)| call).collect();
+        over.into_iter().for_each(|call| call());
+    }
+
     fn tell_gets(&self) {
         let gets = std::mem::take(&mut *self.lease.gets.lock());
         gets.into_iter().for_each(|(link, key)| link.signal(Signal::Loaded(key)));
@@ -182,7 +223,7 @@ impl PlacedStream {
     /// Whether messages may be handed out. If not, consumers are told when they may again.
     #[inline]
     pub(crate) fn may_hand_out(&self, now: Nanos) -> bool {
-        now < self.lease.until.load(Ordering::Acquire) || {
+        self.lease.holds(now) || {
             self.lease.is_missed.store(true, Ordering::Release);
             false
         }
@@ -195,7 +236,7 @@ impl PlacedStream {
         }
         self.lease.gets.lock().push((link.clone(), key));
         // It may have been renewed, or have ended for good, in between.
-        if now < self.lease.until.load(Ordering::Acquire) || self.is_over() {
+        if self.lease.holds(now) || self.is_over() {
             self.tell_gets();
         }
         false
@@ -234,6 +275,7 @@ impl PlacedStream {
         if let Some(last) = reached {
             self.answered.advance(Place::new(last));
             self.answered.wake();
+            self.call_applied();
             (self.calls.applied)();
         }
     }

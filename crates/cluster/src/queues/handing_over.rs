@@ -7,7 +7,9 @@ use openraft::AsyncRuntime;
 
 use super::QueueReplica;
 use super::machine::QueuesShared;
+use super::promise::promise;
 use crate::metadata::{MetadataHost, member_of, replica_of};
+use crate::network::Host;
 
 /// Longest time for which nothing is proposed so that the next leader gets everything before.
 const EVEN_WITHIN: Duration = Duration::from_secs(1);
@@ -16,20 +18,32 @@ const LEADS_WITHIN: Duration = Duration::from_secs(2);
 /// Interval at which it is looked whether that is so.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// Has the placement propose nothing while it is there.
-struct Pause<'s, H>(&'s QueuesShared<H>);
+/// A leader that hands its placement over: while this is there it hands out no messages, and at the end proposes nothing.
+struct HandingOver<'s, H> {
+    shared: &'s QueuesShared<H>,
+    term: u64,
+    is_paused: bool,
+}
 
-impl<'s, H> Pause<'s, H> {
-    fn begin(shared: &'s QueuesShared<H>) -> Self {
-        shared.pauses.set(shared.pauses.get() + 1);
-        Pause(shared)
+impl<'s, H: Host> HandingOver<'s, H> {
+    fn begin(shared: &'s QueuesShared<H>, term: u64) -> Self {
+        shared.broker.stop_handing_out(shared.number, term, true);
+        HandingOver { shared, term, is_paused: false }
+    }
+
+    fn pause(&mut self) {
+        self.is_paused = true;
+        self.shared.pauses.set(self.shared.pauses.get() + 1);
     }
 }
 
-impl<H> Drop for Pause<'_, H> {
+impl<H> Drop for HandingOver<'_, H> {
     fn drop(&mut self) {
-        self.0.pauses.set(self.0.pauses.get() - 1);
-        self.0.arrivals.happen();
+        if self.is_paused {
+            self.shared.pauses.set(self.shared.pauses.get() - 1);
+            self.shared.arrivals.happen();
+        }
+        self.shared.broker.stop_handing_out(self.shared.number, self.term, false);
     }
 }
 
@@ -79,7 +93,16 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         if !self.voters().contains(&to) {
             return Err("that member has no replica that votes".into());
         }
-        let _pause = Pause::begin(shared);
+        if !shared.host.members_up().contains(&to) {
+            return Err("that member can't be reached, or is in maintenance".into());
+        }
+        let Some(stream) = shared.stream.borrow().clone() else { return Err("it doesn't lead yet".into()) };
+        let mut handing_over = HandingOver::begin(shared, stream.term());
+        // Which messages were handed out is appended by now.
+        let (give, applied) = promise();
+        stream.when_all_applied(Box::new(move || give(())));
+        R::timeout(EVEN_WITHIN, applied).await.map_err(|_| "its entries aren't committed in time".to_owned())?;
+        handing_over.pause();
         let is_even = || {
             let last = placement.status().last;
             placement.status().applied == last && placement.matched(replica_of(to)) == Some(last)

@@ -250,7 +250,7 @@ fn distance(one: &str, other: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
 
     use super::*;
 
@@ -273,14 +273,40 @@ mod tests {
         assert_eq!(distance("ab", "acb"), 1);
     }
 
+    /// The commands of each set of tools, as a part of the page lists them: below a line with the names of the tools.
+    fn lists(part: &str) -> BTreeMap<BTreeSet<String>, Vec<String>> {
+        let quoted = |text: &str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+        let list = |paragraph: &str| {
+            let (tools, commands) = paragraph.trim().split_once(":\n")?;
+            let tools = match tools {
+                "All of these tools" => Tool::ALL.map(|tool| tool.name().to_owned()).into(),
+                tools => quoted(tools).into_iter().collect(),
+            };
+            Some((tools, quoted(commands)))
+        };
+        part.split("\n\n").filter_map(list).collect()
+    }
+
     #[test]
     fn the_page_has_every_command() {
         let page = include_str!("../../../../docs/command-line.md");
+        let (_, page) = page.split_once("## Commands").expect("a list");
         let (there, missing) = page.split_once("## Not there yet").expect("two parts");
+        let mut expected = BTreeMap::<BTreeSet<String>, Vec<String>>::new();
         for command in all() {
-            let part = if command.missing.is_some() { missing } else { there };
-            assert!(part.contains(&format!("`{}`", command.name)), "{} isn't in docs/command-line.md", command.name);
+            if command.missing.is_some() {
+                assert!(missing.contains(&format!("`{}`", command.name)), "{} isn't there", command.name);
+            } else {
+                let tools = command.tools.iter().map(|tool| tool.name().to_owned()).collect();
+                expected.entry(tools).or_default().push(command.name.to_owned());
+            }
         }
+        expected.values_mut().for_each(|names| names.sort_unstable());
+        let lists = lists(there);
+        for (tools, names) in &expected {
+            assert_eq!(lists.get(tools), Some(names), "of {tools:?} in docs/command-line.md");
+        }
+        assert_eq!(lists.len(), expected.len(), "{:?}", lists.keys());
     }
 
     #[test]

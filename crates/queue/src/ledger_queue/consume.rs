@@ -41,6 +41,8 @@ impl LedgerQueue {
             return Err(NoConsumer::Exclusive);
         }
         self.changed = now;
+        // So that the first messages needn't wait for it.
+        self.raise_mark(self.ready.handed_out_below().max(self.ledger.low()), effects);
         self.consumers.add(id, options, exclusive, now);
         if holds > 0 {
             self.consumers.update(id, |consumer| consumer.unacknowledged = holds);

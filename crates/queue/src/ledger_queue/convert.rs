@@ -129,6 +129,8 @@ impl LedgerQueue {
             priorities: Priorities(self.ready.priorities().collect::<BTreeMap<u8, NumberSet>>()),
             repeats: self.repeats.as_ref().map(|repeats| repeats.all()).unwrap_or_default(),
             stream: StreamState::default(),
+            // No replicated queue is converted.
+            delivered_below: 0,
         };
         Replica {
             ledger: std::mem::replace(&mut self.ledger, Ledger::starting_at(next)),

@@ -16,6 +16,8 @@ pub(crate) enum ReadyRun {
     Found(Taken, Nanos),
     /// The next one is on disk.
     NotLoaded(u64),
+    /// The next one isn't below the mark.
+    Unmarked(u64),
     /// Nothing is ready.
     None,
 }
@@ -74,6 +76,10 @@ impl LedgerQueue {
     pub(super) fn ready_run(&self, most: u64) -> ReadyRun {
         let Some(head) = self.ready_numbers().head() else { return ReadyRun::None };
         let number = head.number;
+        let most = self.below_mark(number, most);
+        if most == 0 {
+            return ReadyRun::Unmarked(number);
+        }
         let Some((start, held)) = self.contents.find(number) else { return ReadyRun::NotLoaded(number) };
         let (count, redelivered, attempts) = self.ready.alike(head, most.min(held.end(start) - number), &self.attempts);
         let index = held.index + (number - start) as u32;
@@ -119,6 +125,11 @@ impl LedgerQueue {
                 ReadyRun::NotLoaded(number) => {
                     self.read_ready(number, effects);
                     self.reads.block(now);
+                    blocked = true;
+                    break;
+                }
+                ReadyRun::Unmarked(number) => {
+                    self.raise_mark(number, effects);
                     blocked = true;
                     break;
                 }
@@ -169,6 +180,7 @@ impl LedgerQueue {
     /// As [`LedgerQueue::hand_out`], for messages that have left the ready ones.
     pub(super) fn handed_out(&mut self, taken: &Taken, size: u64, automatic: bool, effects: &mut Effects) {
         let last = taken.first + u64::from(taken.count) - 1;
+        self.raise_mark(last + 1, effects);
         if automatic {
             self.depart(taken.first, last, size, Departure::Settled);
             if taken.durable {

@@ -37,6 +37,11 @@ impl LedgerQueue {
                 self.reads.wait(link, key);
                 GetOutcome::Wait
             }
+            ReadyRun::Unmarked(number) => {
+                self.raise_mark(number, effects);
+                self.reads.wait(link, key);
+                GetOutcome::Wait
+            }
             ReadyRun::Found(taken, _) => {
                 let size = u64::from(taken.batch.body_length(taken.index as usize));
                 let what = if automatic_ack { Count::GetNoAck } else { Count::Get };

@@ -21,6 +21,7 @@ mod expire;
 mod fetch;
 mod get;
 mod loading;
+mod mark;
 mod overflow;
 mod pace;
 mod park;
@@ -38,6 +39,7 @@ use std::sync::Arc;
 use leveret_message::BatchPart;
 use leveret_model::QueueOptions;
 
+use self::mark::DeliveredMark;
 use self::ready::ReadyMessages;
 use self::rules::Rules;
 use crate::annotations::Annotations;
@@ -110,6 +112,8 @@ pub struct LedgerQueue {
     excess: Excess,
     held_publishers: HeldPublishers,
     counts: QueueCounts,
+    /// Of a replicated queue.
+    mark: Option<Box<DeliveredMark>>,
 }
 
 impl LedgerQueue {
@@ -119,6 +123,7 @@ impl LedgerQueue {
         #[rustfmt::skip]
         let Parts {
             expiry, references, attempts, parked, mut delayed, annotations, dying, mut priorities, repeats, stream: _,
+            delivered_below: _,
         } = parts;
         let Surroundings { budget, epoch, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(&options);
@@ -195,6 +200,7 @@ impl LedgerQueue {
             excess: Excess::default(),
             held_publishers: HeldPublishers::default(),
             counts: QueueCounts::default(),
+            mark: None,
         }
     }
 
@@ -330,6 +336,7 @@ impl LedgerQueue {
         if grew {
             self.after_growth(effects);
         }
+        self.apply_mark(reached, effects);
     }
 
     fn admit(&mut self, pending: Pending) {

@@ -34,6 +34,8 @@ enum Found {
     Passed(u64),
     /// They have to be read first.
     NotLoaded(u64),
+    /// It isn't below the mark.
+    Unmarked(u64),
     /// Nothing is ahead, or the work of this turn is done.
     Nothing,
 }
@@ -83,7 +85,7 @@ impl LedgerQueue {
         let count = most.messages.min(consumer.credit());
         let (mut left, mut bytes_left) = (count, most.bytes);
         let mut budget = Budget::new(STEPS_PER_TURN);
-        let (mut run, mut looks) = (None, LOOKS_PER_TURN);
+        let (mut run, mut looks, mut is_unmarked) = (None, LOOKS_PER_TURN, false);
         while looks > 0 && left > 0 && bytes_left > 0 {
             looks -= 1;
             self.pass_unwanted(&mut seeker, &mut run, now, &mut looks, &mut budget);
@@ -92,6 +94,11 @@ impl LedgerQueue {
                 Found::Passed(number) => {
                     seeker.looked_at(number, 1);
                     continue;
+                }
+                Found::Unmarked(number) => {
+                    self.raise_mark(number, effects);
+                    is_unmarked = true;
+                    break;
                 }
                 Found::NotLoaded(number) => {
                     seeker.reads.wait(number);
@@ -114,7 +121,7 @@ impl LedgerQueue {
             out.push(taken);
         }
         let from = seeker.looks_from(self.consumers.came_back());
-        let more = seeker.reads.is_able() && self.ready_numbers().next(from).is_some();
+        let more = seeker.reads.is_able() && !is_unmarked && self.ready_numbers().next(from).is_some();
         let count = count - left;
         let Some(consumer) = self.consumers.find(id) else { return TurnEnd::Done };
         consumer.seeker = Some(seeker);
@@ -210,6 +217,9 @@ impl LedgerQueue {
         let taken = self.show(head, u64::from(most), &stored);
         if takes && self.not_over(&taken, now) == 0 {
             return Found::Passed(number);
+        }
+        if takes && self.below_mark(number, 1) == 0 {
+            return Found::Unmarked(number);
         }
         Found::Wanted(taken)
     }

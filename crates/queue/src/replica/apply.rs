@@ -126,6 +126,7 @@ impl Replica {
         let parts = &mut self.parts;
         match control {
             Control::DeliveredBelow(below) => self.delivered_below = *below,
+            Control::Mark(below) => parts.delivered_below = *below,
             Control::Attempts(runs) => runs.iter().for_each(|run| parts.attempts.replay(run)),
             Control::Parked(runs) => runs.iter().for_each(|run| parts.parked.add(run)),
             Control::Delayed(runs) => runs.iter().for_each(|run| parts.delayed.add(run)),

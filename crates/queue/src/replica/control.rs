@@ -86,6 +86,8 @@ controls! {
     6 Dying([DyingRun]): "dead letters", DyingRun::encode, DyingRun::decode;
     /// A stream keeps offsets of consumers.
     7 Offsets([KeptOffset]): "offsets of consumers", KeptOffset::encode_all, KeptOffset::decode_all;
+    /// A replicated queue hands out messages with lower numbers only.
+    10 Mark(u64): "mark of what may be delivered", encode_number, decode_number;
 }
 
 fn encode_number(number: &u64) -> Vec<u8> {

@@ -12,6 +12,7 @@
 //! | 8 | as 7, then the named publishers of a stream: 4 bytes number of names, and for each 1 byte length of its name, the name, 8 bytes number of its last message, 8 bytes time of it |
 //! | 9 | 1 byte version, the ids of the last messages of a queue that drops duplicates, then the content of version 2 to 6, or nothing |
 //! | 10 | 1 byte version, the publishers of a queue that drops what they send again, then the content of version 2 to 6 or 9, or nothing |
+//! | 11 | 1 byte version, 8 bytes number below which messages of a replicated queue may have been delivered, then the content of version 2 to 6, 9 or 10, or nothing |
 //!
 //! Ids are 4 bytes number, and for each 16 bytes id, 8 bytes number of its message, and 8 bytes time at which that was received.
 //! Publishers are 4 bytes number, and for each 16 bytes hash of its name, 8 bytes number of its last message in the queue, and 8 bytes
@@ -50,6 +51,8 @@ const STREAM_WITH_WRITERS: u8 = 8;
 const IDS: u8 = 9;
 /// Of a state that begins with the numbers of publishers.
 const SEQUENCES: u8 = 10;
+/// Of a state that begins with the mark of what may have been delivered.
+const MARKED: u8 = 11;
 /// Of a state that begins with references.
 const REFERENCES: u8 = 2;
 /// Of a state that begins with attempts, priorities, parked and delayed messages, and annotations.
@@ -75,6 +78,9 @@ pub enum KeptError {
     /// The ids of messages can't be read.
     #[error("the ids of messages in a queue's state of {0} bytes don't add up")]
     Ids(usize),
+    /// The mark of what may have been delivered can't be read.
+    #[error("the mark in a queue's state of {0} bytes isn't whole")]
+    Mark(usize),
     /// The numbers of publishers can't be read.
     #[error("the numbers of publishers in a queue's state of {0} bytes don't add up")]
     Sequences(usize),
@@ -95,6 +101,10 @@ impl Parts {
                 (stream.writers, rest) = Writers::decode(rest).ok_or(KeptError::Stream(length))?;
             }
             return if rest.is_empty() { Ok(parts) } else { Err(KeptError::Stream(length)) };
+        }
+        if let Some((&MARKED, bytes)) = rest.split_first() {
+            let (mark, behind) = bytes.split_first_chunk().ok_or(KeptError::Mark(length))?;
+            (parts.delivered_below, rest) = (u64::from_le_bytes(*mark), behind);
         }
         if let Some((&SEQUENCES, bytes)) = rest.split_first() {
             (parts.repeats.publishers, rest) = RecoveredSequences::decode(bytes).ok_or(KeptError::Sequences(length))?;
@@ -135,7 +145,11 @@ impl Parts {
             dying: &self.dying.runs(),
         };
         let rest = encode(quorum.encode(), &self.references, next, self.expiry.encode(std::iter::empty()));
-        with_repeats(&self.repeats, rest)
+        let rest = with_repeats(&self.repeats, rest);
+        if self.delivered_below == 0 {
+            return rest;
+        }
+        [&[MARKED][..], &self.delivered_below.to_le_bytes(), &rest].concat()
     }
 }
 
@@ -263,8 +277,8 @@ mod tests {
             assert_eq!(Parts::decode(&bytes[..end]).unwrap_err(), KeptError::References(end));
         }
         let mut newer = bytes;
-        newer[0] = 11;
-        assert!(matches!(Parts::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(11)))));
+        newer[0] = 12;
+        assert!(matches!(Parts::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(12)))));
     }
 
     #[test]

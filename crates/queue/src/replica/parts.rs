@@ -34,6 +34,8 @@ pub struct Parts {
     pub repeats: RecoveredRepeats,
     /// The state that only a stream has.
     pub stream: StreamState,
+    /// Messages of a replicated queue with lower numbers may have been delivered.
+    pub delivered_below: u64,
 }
 
 impl Parts {
@@ -51,6 +53,7 @@ impl Parts {
             expiry: _,
             repeats: _,
             stream: _,
+            delivered_below: _,
         } = self;
         let is_live = |number| ledger.is_live(number);
         references.keep_live(ledger);

@@ -70,6 +70,12 @@ impl Replica {
         self.parts.keep_live(&self.ledger);
     }
 
+    /// Ends the replay before a machine of a replicated queue begins with it: the mark says which messages may have been delivered.
+    pub fn end_marked_replay(&mut self) {
+        self.end_replay(&[], true);
+        self.delivered_below = self.parts.delivered_below.min(self.ledger.next());
+    }
+
     /// Checks that a queue of this type may have the records that were applied.
     ///
     /// # Errors

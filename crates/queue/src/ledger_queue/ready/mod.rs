@@ -107,6 +107,12 @@ impl ReadyMessages {
         self.ahead.last().map_or(self.cursor, |last| self.cursor.max(last + 1))
     }
 
+    /// No number from here on was handed out by this process.
+    pub(crate) fn handed_out_below(&self) -> u64 {
+        let aside = self.lanes.as_deref().map_or(&self.ahead, Lanes::aside);
+        aside.last().map_or(self.cursor, |last| self.cursor.max(last + 1))
+    }
+
     /// Whether a message that was never handed out by this process may have been delivered by an earlier one.
     pub(crate) fn is_redelivered(&self, number: u64) -> bool {
         number < self.redelivered_below

@@ -1,0 +1,188 @@
+//! A replicated queue hands out only what its mark covers, and a next leader flags only that.
+
+use std::sync::{Arc, Mutex};
+
+use leveret_message::{BatchBuilder, BatchPart, Envelope};
+use leveret_model::{QueueOptions, QueueType};
+use leveret_queue::{
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Control, Effects, Epoch, GetOutcome, LedgerQueue, Link,
+    MemoryBudget, Place, Placement, Portion, QueueRecord, Replica, Signal, Surroundings, Taken, Watermarks,
+};
+
+#[derive(Default)]
+struct Recorder(Mutex<Vec<Signal>>);
+
+impl Link for Recorder {
+    fn signal(&self, signal: Signal) {
+        self.0.lock().unwrap().push(signal);
+    }
+}
+
+/// A leader with its queue, whose records go to this replica.
+struct Leader {
+    queue: LedgerQueue,
+    replica: Replica,
+    link: Arc<Recorder>,
+    place: u64,
+    /// The mark that is logged, until it is reached.
+    logged: Option<u64>,
+}
+
+impl Leader {
+    fn new(mut replica: Replica) -> Self {
+        let options = QueueOptions { queue_type: QueueType::Quorum, ..QueueOptions::default() };
+        let surroundings = Surroundings {
+            budget: Arc::new(MemoryBudget::new(1 << 20)),
+            epoch: Epoch::default(),
+            strict_compat: false,
+            standing_delay_target: 0,
+        };
+        let mut own = Replica::restore(&replica.checkpoint()).expect("it is of this version");
+        own.end_marked_replay();
+        let below = own.delivered_below;
+        let mut queue = LedgerQueue::new(options, true, own, surroundings, 0);
+        queue.mark_deliveries(below);
+        Self { queue, replica, link: Arc::default(), place: 0, logged: None }
+    }
+
+    fn with<T>(&mut self, call: impl FnOnce(&mut LedgerQueue, &mut Effects) -> T) -> T {
+        let mut effects = Effects::default();
+        let result = call(&mut self.queue, &mut effects);
+        if let Some(below) = effects.rare().and_then(|rare| rare.deliver_below) {
+            self.place += 1;
+            self.logged = Some(below);
+            self.queue.mark_logged(below, Place::new(self.place));
+        }
+        effects.fire();
+        result
+    }
+
+    fn commit_mark(&mut self) {
+        let below = self.logged.take().expect("one is logged");
+        self.keep_mark(below);
+        let reached = Watermarks::synced(Place::new(self.place));
+        self.with(|queue, effects| queue.apply(reached, effects));
+    }
+
+    fn keep_mark(&mut self, below: u64) {
+        let control = Control::Mark(std::borrow::Cow::Owned(below));
+        let record = QueueRecord::Control { kind: control.kind(), payload: &control.encode() };
+        self.replica.apply(record).expect("it is of this version");
+    }
+
+    fn publish(&mut self, count: u32) {
+        let mut builder = BatchBuilder::default();
+        let first = self.replica.ledger.next();
+        (0..count).for_each(|_| builder.push(&Envelope { durable: true, ..Envelope::default() }, b"\0\0", b"body"));
+        let batch = Arc::new(builder.finish());
+        self.place += 1;
+        let place = Place::new(self.place);
+        let submission = self.queue.submit(BatchPart::of(&batch, 0, count), 0).expect("it is open");
+        self.with(|queue, effects| {
+            queue.submitted(submission, BatchPart::whole(&batch), Placement::At(place), 0, effects);
+        });
+        if self.logged.is_none() {
+            self.with(|queue, effects| queue.apply(Watermarks::synced(place), effects));
+        }
+        for at in 0..count {
+            let message = batch.message(at as usize);
+            let payload = [message.head, message.large.map_or(&[][..], |body| body)].concat();
+            let record = QueueRecord::Message { number: first + u64::from(at), payload: &payload };
+            self.replica.apply(record).expect("it is a message");
+        }
+    }
+
+    fn consume(&mut self) {
+        let options = ConsumerOptions {
+            link: self.link.clone(),
+            key: 1,
+            tag: "t".into(),
+            channel: "c".into(),
+            automatic_ack: false,
+            flow: ConsumerFlow::Prefetch(0),
+            priority: 0,
+            exclusive: false,
+            mode: ConsumerMode::Move,
+            filter: None,
+            stream: None,
+            timeout_ms: None,
+            user: "u".into(),
+            arguments: leveret_model::Arguments::default(),
+        };
+        self.with(|queue, effects| queue.add(ConsumerId(1), options, 0, effects)).expect("it isn't exclusive");
+    }
+
+    /// The numbers that it hands out, with their flags.
+    fn take(&mut self) -> Vec<(u64, bool)> {
+        let mut out = Vec::new();
+        let most = Portion { messages: 100_000, bytes: 1 << 30 };
+        self.with(|queue, effects| queue.take(ConsumerId(1), most, 0, &mut out, effects));
+        let numbers = |taken: &Taken| (taken.first..taken.first + u64::from(taken.count));
+        out.iter().flat_map(|taken| numbers(taken).map(|number| (number, taken.redelivered))).collect()
+    }
+}
+
+#[test]
+fn nothing_is_handed_out_before_its_mark_is_reached() {
+    let mut leader = Leader::new(Replica::none(1));
+    leader.consume();
+    leader.publish(3);
+    assert!(leader.logged.is_some() && leader.take().is_empty(), "its mark isn't reached");
+    leader.commit_mark();
+    assert_eq!(leader.take(), [(1, false), (2, false), (3, false)]);
+    assert_eq!(leader.logged, None, "it is far ahead");
+    leader.publish(10_000);
+    let taken = leader.take();
+    assert!(!taken.is_empty() && taken.len() < 10_000, "{} at once", taken.len());
+    leader.commit_mark();
+    assert_eq!(leader.take().first().map(|(number, _)| *number), taken.last().map(|(number, _)| number + 1));
+}
+
+#[test]
+fn the_next_leader_flags_what_the_mark_covers() {
+    let mut first = Leader::new(Replica::none(1));
+    first.consume();
+    first.commit_mark();
+    first.publish(6_000);
+    let taken = first.take().len() as u64;
+    assert!(taken > 1_000);
+    // The mark that it asked for isn't an entry.
+    let mut next = Leader::new(first.replica);
+    next.consume();
+    let covered = next.replica.parts.delivered_below;
+    assert!(covered > taken, "it is ahead");
+    let flag = |queue: &LedgerQueue, number| queue.peek(number - 1, 1).first().map(|peeked| peeked.redelivered);
+    assert_eq!(flag(&next.queue, 1), Some(true));
+    assert_eq!(flag(&next.queue, covered - 1), Some(true));
+    assert_eq!(flag(&next.queue, covered), Some(false));
+}
+
+#[test]
+fn a_mark_that_is_lowered_covers_what_was_handed_out() {
+    let mut leader = Leader::new(Replica::none(1));
+    leader.consume();
+    leader.commit_mark();
+    leader.publish(5);
+    assert_eq!(leader.take().len(), 5);
+    leader.publish(5);
+    let below = leader.queue.lower_mark().expect("it was ahead");
+    assert_eq!(below, 6);
+    leader.keep_mark(below);
+    assert!(leader.take().is_empty(), "nothing more is covered");
+    let mut next = Leader::new(leader.replica);
+    assert_eq!(next.queue.lower_mark(), None, "another leader covers what earlier ones handed out");
+    assert_eq!(next.replica.parts.delivered_below, 6);
+}
+
+#[test]
+fn a_get_waits_for_the_mark() {
+    let mut leader = Leader::new(Replica::none(1));
+    leader.publish(1);
+    let link: Arc<dyn Link> = leader.link.clone();
+    let got = leader.with(|queue, effects| queue.get(false, &link, 7, 0, effects));
+    assert!(matches!(got, GetOutcome::Wait));
+    leader.commit_mark();
+    assert_eq!(*leader.link.0.lock().unwrap(), [Signal::Loaded(7)]);
+    let got = leader.with(|queue, effects| queue.get(false, &link, 7, 0, effects));
+    assert!(matches!(got, GetOutcome::Message(Taken { first: 1, redelivered: false, .. }, 0)));
+}
