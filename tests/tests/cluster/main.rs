@@ -8,6 +8,7 @@ mod failures;
 mod formed;
 mod held;
 mod lookups;
+mod measures;
 mod older;
 mod operators;
 mod partitions;
