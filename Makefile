@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run cluster cluster-partitions cluster-restarts test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
+.PHONY: run cluster cluster-measures cluster-partitions cluster-restarts test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
 
 build:
 	cargo build --release --package leveret
@@ -168,6 +168,13 @@ sim-cluster:
 cluster-restarts: build
 	LEVERET_BIN=$$(realpath target/release/leveret) \
 	  cargo test --release --package leveret-tests --test cluster three_hundred -- --ignored --nocapture
+
+# Figures of a cluster's metadata beside a node that is alone, in turns: all, or those that MEASURES names (declare import join idle).
+MEASURES ?=
+
+cluster-measures: build
+	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_MEASURES="$(MEASURES)" \
+	  cargo test --release --package leveret-tests --test cluster figures_of -- --ignored --nocapture
 
 # Clients change the metadata of three nodes under partitions, pauses and kills, for PARTITIONS faults.
 PARTITIONS ?= 200

@@ -4,7 +4,9 @@
 use leveret_broker::planted::Bug as BrokerBug;
 use leveret_log::Bug as LogBug;
 use leveret_model::CommandOutcome;
-use leveret_sim::cluster::{MetadataCounts, run_forming_seed, run_lagging_node, run_metadata_seed};
+use leveret_sim::cluster::{
+    MetadataCounts, run_forgetful_leader, run_forming_seed, run_lagging_node, run_metadata_seed,
+};
 use leveret_sim::planted::{Bug, hunt, plant};
 
 /// Most seeds until a bug is found.
@@ -66,6 +68,14 @@ fn a_leader_that_trusts_permits_is_found() {
     let outcome = run_lagging_node(0);
     plant(None);
     assert_eq!(outcome, Ok(Ok(CommandOutcome::Created)), "nothing else refuses it");
+}
+
+#[test]
+fn a_request_is_carried_out_once_by_a_leader_that_restarted() {
+    let kept: Vec<bool> =
+        (0..40).filter_map(|seed| run_forgetful_leader(seed).unwrap_or_else(|text| panic!("{text}"))).collect();
+    assert!(kept.len() >= 5, "the request comes back to the leader that restarted: {kept:?}");
+    assert!(kept.iter().all(|is_kept| *is_kept), "the user was deleted twice: {kept:?}");
 }
 
 #[test]

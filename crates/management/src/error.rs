@@ -68,7 +68,8 @@ impl From<Refused> for Error {
             | RefusedKind::LimitReached
             | RefusedKind::CommandInvalid
             | RefusedKind::WrongQueueType
-            | RefusedKind::InternalError => Error::BadRequest(refused.text),
+            | RefusedKind::InternalError
+            | RefusedKind::Undecided => Error::BadRequest(refused.text),
         }
     }
 }

@@ -31,6 +31,8 @@ pub enum RefusedKind {
     WrongQueueType,
     /// 541: RabbitMQ's answer to features that it withdrew.
     InternalError,
+    /// 541: nobody has decided on it, as far as is known: there is no leader, or the node stops.
+    Undecided,
     /// 403: the backend that knows the permission hasn't answered yet. A connection takes the frame again when it has.
     Unanswered,
 }
@@ -50,7 +52,7 @@ impl RefusedKind {
             RefusedKind::CommandInvalid => 503,
             RefusedKind::NotAllowed => 530,
             RefusedKind::NotImplemented | RefusedKind::WrongQueueType => 540,
-            RefusedKind::InternalError => 541,
+            RefusedKind::InternalError | RefusedKind::Undecided => 541,
         }
     }
 
@@ -68,7 +70,7 @@ impl RefusedKind {
             RefusedKind::CommandInvalid => "COMMAND_INVALID",
             RefusedKind::NotAllowed => "NOT_ALLOWED",
             RefusedKind::NotImplemented | RefusedKind::WrongQueueType => "NOT_IMPLEMENTED",
-            RefusedKind::InternalError => "INTERNAL_ERROR",
+            RefusedKind::InternalError | RefusedKind::Undecided => "INTERNAL_ERROR",
         }
     }
 

@@ -112,7 +112,7 @@ impl From<Refused> for Failure {
             RefusedKind::CommandInvalid => condition::ILLEGAL_STATE,
             RefusedKind::NotAllowed => condition::NOT_ALLOWED,
             RefusedKind::NotImplemented | RefusedKind::WrongQueueType => condition::NOT_IMPLEMENTED,
-            RefusedKind::InternalError => condition::INTERNAL_ERROR,
+            RefusedKind::InternalError | RefusedKind::Undecided => condition::INTERNAL_ERROR,
         };
         Self::link(condition, refused.text)
     }

@@ -21,6 +21,6 @@ pub use counter::{AppliedEntries, Counted, Counter};
 pub use direct::direct_commits;
 pub use executor::{now, polls};
 pub use forming::run_forming_seed;
-pub use metadata::{MetadataCounts, run_lagging_node, run_metadata_seed};
+pub use metadata::{MetadataCounts, run_forgetful_leader, run_lagging_node, run_metadata_seed};
 pub use nemesis::{Faults, run_seed};
 pub use world::{Acknowledged, Cluster, small_files};

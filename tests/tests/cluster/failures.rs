@@ -128,3 +128,35 @@ fn a_node_with_data_of_its_own_goes_on_alone() {
     let queues = node.http().get("/api/queues/%2F/kept").expect("an answer");
     assert_eq!(queues.status, 200, "{}", queues.body);
 }
+
+#[test]
+fn a_large_import_is_made_in_parts_and_refused_as_a_whole() {
+    // Slow machines take long for a part.
+    let cluster = Cluster::start_with(3, |options| options.set("cluster.metadata_timeout", 60_000));
+    let applied = |cluster: &Cluster, at: usize| {
+        let status = cluster.nodes[at].http().get("/api/cluster/status").expect("an answer").json();
+        status["applied"].as_u64().expect("a number")
+    };
+    let queue =
+        |name: String, vhost: &str| json!({"name": name, "vhost": vhost, "durable": true, "auto_delete": false});
+    let definitions = |prefix: &str, last: &str| {
+        let mut queues: Vec<_> = (0..4_200).map(|number| queue(format!("{prefix}-{number}"), "/")).collect();
+        queues.push(queue("last".to_owned(), last));
+        json!({"queues": queues})
+    };
+    let path = "/api/definitions";
+    for at in 0..3 {
+        let refused = cluster.nodes[at].http().post(path, &definitions("none", "nowhere")).expect("an answer");
+        assert_eq!(refused.status, 400, "node {at}: {}", refused.body);
+        let before = applied(&cluster, at);
+        let answer = cluster.nodes[at].http().post(path, &definitions(&format!("of-{at}"), "/")).expect("an answer");
+        assert_eq!(answer.status, 204, "node {at}: {}", answer.body);
+        // It is shown with a delay.
+        cluster.wait_until("it took several entries", |cluster| applied(cluster, at) >= before + 2);
+    }
+    cluster.wait_until("all have all queues", |cluster| {
+        let page = "/api/queues?page=1&page_size=1&columns=name";
+        let count = |at: usize| cluster.nodes[at].http().get(page).expect("an answer").json()["total_count"].as_u64();
+        (0..3).all(|at| count(at) == Some(12_601))
+    });
+}

@@ -9,6 +9,7 @@ mod formed;
 mod held;
 mod leadership;
 mod lookups;
+mod measures;
 mod older;
 mod operators;
 mod partitions;

@@ -263,3 +263,38 @@ fn metadata_has_one_history_under_partitions_for_a_long_time() {
     let seed = std::env::var("LEVERET_PARTITIONS_SEED").map_or(54, |seed| seed.parse().expect("a number"));
     run(times, seed);
 }
+
+/// The member that leads the metadata.
+pub(crate) fn leader(cluster: &Cluster) -> Option<usize> {
+    let status = cluster.nodes[0].http().get("/api/cluster/status").ok()?.json();
+    let leader = status["leader"].as_str()?.to_owned();
+    (0..cluster.nodes.len()).find(|at| cluster.name(*at) == leader)
+}
+
+/// A node that hears late of what was decided lets an import begin whose user may not import any more.
+#[test]
+fn an_import_whose_asker_the_leader_refuses_is_refused() {
+    let faults = LinkFaults::default();
+    let cluster = started(&faults);
+    cluster.wait_until("there is a leader", |cluster| leader(cluster).is_some());
+    let leads = leader(&cluster).expect("a leader");
+    let asked = (leads + 1) % 3;
+    let path = "/api/users/importer";
+    let put = |tags: &str| {
+        let user = json!({"password": "s3cret-of-importer", "tags": tags});
+        let answer = cluster.nodes[leads].http().put(path, &user).expect("an answer");
+        assert!(answer.status < 300, "{}", answer.body);
+    };
+    put("administrator");
+    let http = cluster.nodes[asked].http().as_user("importer", "s3cret-of-importer");
+    cluster.wait_until("it may import", |_| http.get("/api/definitions").is_ok_and(|answer| answer.status == 200));
+    faults.delay(leads, asked, Duration::from_millis(250));
+    put("");
+    let queue = json!({"name": "of-nobody", "vhost": "/", "durable": true, "auto_delete": false, "arguments": {}});
+    let answer = http.post("/api/definitions?skip_unsupported=true", &json!({"queues": [queue]})).expect("an answer");
+    faults.heal();
+    // Its node may have heard of it in time.
+    assert_eq!(answer.status, 401, "{}", answer.body);
+    let found = cluster.nodes[leads].http().get("/api/queues/%2F/of-nobody").expect("an answer");
+    assert_eq!(found.status, 404);
+}

@@ -13,6 +13,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("queue", &["message", "metrics", "model", "selector"]),
     ("log", &[]),
     ("broker", &["message", "routing", "queue", "model", "log", "metrics"]),
+    // For the engine, which doesn't name it as ours.
+    ("base2histogram", &[]),
     ("cluster", &["broker", "log", "model"]),
     ("peer", &[]),
     ("session", &["broker", "message", "queue", "model", "log", "metrics"]),

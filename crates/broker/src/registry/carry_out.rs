@@ -50,7 +50,7 @@ impl Registry {
             let submitted = staged.model.submit(permit, command)?;
             self.tell(&told, before.as_deref(), &submitted.changes, &actor);
             let ticket = self.log(&mut staged, submitted.record.as_deref());
-            let next = self.next(&staged.latest, &staged.model, submitted.changes, &actor, now);
+            let next = self.next(&staged.latest, &staged.model, &mut [(submitted.changes, &actor)], now);
             let history = next.as_ref().and_then(|next| next.histories.first()).map(|copy| copy.end.clone());
             let latest = next.as_ref().map_or(&staged.latest, |next| &next.snapshot);
             let declared = declared.and_then(|(vhost, name)| latest.queue(&vhost, &name).cloned());
@@ -93,7 +93,7 @@ impl Registry {
             };
             let before = std::mem::replace(&mut staged.model, model);
             self.tell(&told, Some(before.topology()), &submitted.changes, &actor);
-            let next = self.next(&staged.latest, &staged.model, submitted.changes, &actor, now);
+            let next = self.next(&staged.latest, &staged.model, &mut [(submitted.changes, &actor)], now);
             let deleted = self.stage(staged, next, ticket);
             Ok(Changed { deleted, ..Changed::new(submitted.outcome, ticket) })
         })
@@ -203,7 +203,7 @@ impl Registry {
         }
         // Events are left when the change is certain.
         let told = if self.notices.wants_events() { changes.clone() } else { Vec::new() };
-        let next = self.next(latest, &model, changes, permit.actor(), now);
+        let next = self.next(latest, &model, &mut [(changes, permit.actor())], now);
         let record = record.finish();
         Ok(Tried { model, outcomes, record, next, changes: told })
     }

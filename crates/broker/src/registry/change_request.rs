@@ -116,7 +116,7 @@ pub type ChangesOutcome = Result<ChangedAll, (usize, Refused)>;
 pub type ConversionOutcome = Result<Option<Changed>, Refused>;
 
 pub(super) fn not_answered() -> Refused {
-    Refused::new(RefusedKind::InternalError, "the node stops: whether the change was made is seen when it runs again")
+    Refused::new(RefusedKind::Undecided, "the node stops: whether the change was made is seen when it runs again")
 }
 
 /// The refusal of a deletion whose condition doesn't hold.

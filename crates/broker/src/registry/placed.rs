@@ -74,9 +74,22 @@ pub struct Decided {
     pub record: Option<Vec<u8>>,
 }
 
+impl Decided {
+    fn refused(at: usize, refused: Refused) -> Self {
+        Decided { answer: PlacedAnswer::Refused(at, refused), record: None }
+    }
+}
+
 /// Decides on a request. The model has the changes then, unless they are refused.
 pub fn decide(model: &mut Model, request: PlacedRequest) -> Decided {
-    let PlacedRequest { permit, commands, is_new, is_dry, asker, .. } = request;
+    let PlacedRequest { permit, mut commands, is_new, is_dry, asker, .. } = request;
+    if !is_dry
+        && commands.len() == 1
+        && let Some(command) = commands.pop()
+    {
+        model.set_asker(asker);
+        return decide_one(model, permit, command, is_new).unwrap_or_else(|refused| Decided::refused(0, refused));
+    }
     let mut tried = model.clone();
     tried.set_asker(asker);
     // By the metadata before the request: an import may change what its own asker may do.
@@ -99,7 +112,7 @@ pub fn decide(model: &mut Model, request: PlacedRequest) -> Decided {
                 mismatch = mismatch.or(submitted.mismatch);
                 changes.push(submitted.changes);
             }
-            Err(refused) => return Decided { answer: PlacedAnswer::Refused(at, refused), record: None },
+            Err(refused) => return Decided::refused(at, refused),
         }
     }
     *model = tried;
@@ -107,6 +120,17 @@ pub fn decide(model: &mut Model, request: PlacedRequest) -> Decided {
     let mut record = leveret_model::JoinedRecords::default();
     changes.iter().filter_map(|changes| entry_of(changes)).for_each(|one| record.add(&one));
     Decided { answer: PlacedAnswer::Done { outcomes, mismatch }, record: record.finish() }
+}
+
+/// Decides on a request with one change, which needs no copy of the model: nothing changes if it is refused.
+fn decide_one(model: &mut Model, permit: Permit, command: Command, is_new: bool) -> Result<Decided, Refused> {
+    judge_again(&permit, model.topology(), &command)?;
+    if is_new {
+        check_is_new(model.topology(), &command)?;
+    }
+    let submitted = model.submit(permit, command)?;
+    let answer = PlacedAnswer::Done { outcomes: vec![submitted.outcome], mismatch: submitted.mismatch };
+    Ok(Decided { answer, record: entry_of(&submitted.changes) })
 }
 
 fn judge_again(permit: &Permit, topology: &Topology, command: &Command) -> Result<(), Refused> {
@@ -132,6 +156,18 @@ pub struct Followed<'a> {
     pub actor: &'a Arc<str>,
     /// Whether a client of this node asked: then this node tells of it.
     pub is_ours: bool,
+}
+
+/// Most changes that are asked of the leader as one. It decides on them, and every member follows them, in one go: with many more, members
+/// would be silent for so long that others give them up.
+const PART: usize = 4096;
+
+/// Several changes of which some may be left to ask for.
+struct Parts {
+    requests: ChangeRequests,
+    /// The outcomes so far.
+    outcomes: Vec<CommandOutcome>,
+    answer: Box<dyn FnOnce(ChangesOutcome) + Send>,
 }
 
 /// The registry's way to the leader.
@@ -203,26 +239,25 @@ impl Registry {
             let mut model = self.staged.lock().model.clone();
             let mut steps = Vec::with_capacity(records.len());
             for one in records {
-                let changes = model.follow(one.record)?;
-                steps.push((one, model.clone(), changes));
+                let before = (one.is_ours && self.notices.wants_events()).then(|| model.shared_topology().clone());
+                steps.push((one, before, model.follow(one.record)?));
             }
+            model.set_applied(applied);
             let record = ControlRecord { log: LogId::METADATA, kind: CONTROL_MODEL_COMMAND, payload: &payload };
             let ticket = self.services.streams.log().append_control(record, Wait::Lazy);
-            for (one, model, changes) in steps {
-                let mut staged = self.staged.lock();
-                let before = std::mem::replace(&mut staged.model, model);
-                if one.is_ours {
-                    events::changed(&self.notices, before.topology(), &changes, one.actor);
+            for (one, before, changes) in &steps {
+                if let Some(before) = before {
+                    events::changed(&self.notices, before, changes, one.actor);
                 }
-                staged.version += 1;
-                staged.last_record = ticket.place();
-                let next = self.next(&staged.latest, &staged.model, changes, one.actor, now);
-                self.stage(staged, next, Ticket::default());
             }
+            // As one: each publication would have the next change copy its path through the maps again.
+            let mut changes: Vec<_> = steps.into_iter().map(|(one, _, changes)| (changes, one.actor)).collect();
             let mut staged = self.staged.lock();
-            staged.model.set_applied(applied);
+            staged.model = model;
+            staged.version += 1;
             staged.last_record = ticket.place();
-            drop(staged);
+            let next = self.next(&staged.latest, &staged.model, &mut changes, now);
+            self.stage(staged, next, Ticket::default());
             self.services.streams.local().announce();
             Ok(ticket)
         })
@@ -477,41 +512,90 @@ impl Registry {
         Some(NowOrLater::Later(later))
     }
 
-    /// Asks the leader for several changes as one. `None` if the node is in no cluster.
+    /// Asks the leader for several changes. `None` if the node is in no cluster. Those of a part are made as one. Several parts are tried here
+    /// first, so that nothing is changed if one is refused: the leader has to go on with everything else meanwhile.
     pub(super) fn change_all_placed(self: &Arc<Self>, requests: &ChangeRequests) -> Option<NowOrLater<ChangesOutcome>> {
-        let placed = self.placed.get()?;
-        let ChangeRequests { permit, commands, is_new } = requests;
-        let topology = self.snapshot().topology.clone();
-        let told: Vec<_> = commands.iter().flat_map(|command| changes::lines(&topology, command)).collect();
-        let is_declaration: Vec<_> = commands.iter().map(|one| matches!(one, Command::DeclareQueue(_))).collect();
-        let request = self.request(permit.clone(), commands.to_vec(), false);
-        let request = PlacedRequest { is_new: *is_new, ..request };
+        self.placed.get()?;
+        if requests.commands.len() > PART
+            && let Some(refused) = self.refusals_here(requests).next()
+        {
+            return Some(NowOrLater::Now(Err(refused)));
+        }
         let (place, later) = later_or(|| Err((0, not_answered())));
-        let registry = Arc::downgrade(self);
-        let answer = move |answer| {
-            let Some(registry) = registry.upgrade() else { return };
-            place.answer(match answer {
-                PlacedAnswer::Done { outcomes, .. } => {
-                    told.iter().for_each(|line| tracing::info!("{line}"));
-                    let declared = outcomes.iter().zip(is_declaration).filter(|(_, is_declaration)| *is_declaration);
-                    declared.for_each(|(outcome, _)| registry.count_declared(*outcome));
-                    Ok(ChangedAll { outcomes, ticket: Ticket::default() })
-                }
-                PlacedAnswer::Refused(at, refused) => Err((at, refused)),
-                PlacedAnswer::WouldRefuse(_) => Err((0, not_answered())),
-            });
-        };
-        placed.leader.ask(request, Box::new(answer));
+        let answer = Box::new(move |outcome| place.answer(outcome));
+        let parts = Parts { requests: requests.clone(), outcomes: Vec::new(), answer };
+        self.ask_next(parts);
         Some(NowOrLater::Later(later))
     }
 
-    /// Asks the leader which commands would be refused. `None` if the node is in no cluster.
+    /// Asks for the next part of several changes.
+    fn ask_next(self: &Arc<Self>, mut parts: Parts) {
+        let Some(placed) = self.placed.get() else { return };
+        let ChangeRequests { permit, commands, is_new } = &parts.requests;
+        let from = parts.outcomes.len();
+        let part = &commands[from..commands.len().min(from + PART)];
+        let topology = self.snapshot().topology.clone();
+        let told: Vec<_> = part.iter().flat_map(|command| changes::lines(&topology, command)).collect();
+        let request = self.request(permit.clone(), part.to_vec(), false);
+        let request = PlacedRequest { is_new: *is_new, ..request };
+        let registry = Arc::downgrade(self);
+        let answer = move |answer| {
+            let Some(registry) = registry.upgrade() else { return };
+            match answer {
+                PlacedAnswer::Done { outcomes, .. } => {
+                    told.iter().for_each(|line| tracing::info!("{line}"));
+                    let commands = &parts.requests.commands[from..];
+                    let declared = outcomes.iter().zip(commands);
+                    let declared = declared.filter(|(_, command)| matches!(command, Command::DeclareQueue(_)));
+                    declared.for_each(|(outcome, _)| registry.count_declared(*outcome));
+                    let is_last = outcomes.len() == commands.len();
+                    parts.outcomes.extend(outcomes);
+                    if !is_last {
+                        return registry.ask_next(parts);
+                    }
+                    (parts.answer)(Ok(ChangedAll { outcomes: parts.outcomes, ticket: Ticket::default() }));
+                }
+                PlacedAnswer::Refused(at, refused) => {
+                    let refused = match from {
+                        0 => refused,
+                        from => Refused::new(
+                            refused.kind,
+                            format!("{}; the {from} changes before it were made", refused.text),
+                        ),
+                    };
+                    (parts.answer)(Err((from + at, refused)));
+                }
+                PlacedAnswer::WouldRefuse(_) => (parts.answer)(Err((from, not_answered()))),
+            }
+        };
+        placed.leader.ask(request, Box::new(answer));
+    }
+
+    /// The commands that would be refused by the metadata of this node.
+    fn refusals_here<'a>(&self, requests: &'a ChangeRequests) -> impl Iterator<Item = (usize, Refused)> + 'a {
+        let ChangeRequests { permit, commands, is_new } = requests;
+        let mut model = self.committed_model();
+        model.set_asker(self.services.member);
+        let allowed = model.topology().clone();
+        commands.iter().enumerate().filter_map(move |(at, command)| {
+            let may = judge_again(permit, &allowed, command);
+            let may = may.and_then(|()| if *is_new { check_is_new(model.topology(), command) } else { Ok(()) });
+            let refused = may.and_then(|()| model.submit(permit.clone(), command.clone()).map(drop)).err()?;
+            Some((at, refused))
+        })
+    }
+
+    /// Asks the leader which commands would be refused; of many, this node says it. `None` if the node is in no cluster.
     pub(super) fn refusals_placed(
         &self,
         permit: &Permit,
-        commands: &[Command],
+        commands: &Arc<[Command]>,
     ) -> Option<NowOrLater<Vec<(usize, Refused)>>> {
         let placed = self.placed.get()?;
+        if commands.len() > PART {
+            let requests = ChangeRequests { permit: permit.clone(), commands: commands.clone(), is_new: false };
+            return Some(NowOrLater::Now(self.refusals_here(&requests).collect()));
+        }
         let request = PlacedRequest { is_dry: true, ..self.request(permit.clone(), commands.to_vec(), false) };
         let (place, later) = later_or(Vec::new);
         let answer = move |answer| {

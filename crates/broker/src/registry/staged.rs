@@ -135,15 +135,22 @@ impl Registry {
         ticket
     }
 
-    /// The snapshot after `latest` with these changes; `None` if there are none.
+    /// The snapshot after `latest` with the changes of these users; `None` if there are none.
     pub(super) fn next(
         &self,
         latest: &Snapshot,
         model: &Model,
-        changes: Vec<Change>,
-        actor: &Arc<str>,
+        by_actor: &mut [(Vec<Change>, &Arc<str>)],
         now: Nanos,
     ) -> Option<Next> {
+        let policies = by_actor
+            .iter()
+            .flat_map(|(changes, actor)| changes.iter().filter_map(|change| PolicyNews::of(change, actor)))
+            .collect();
+        let changes = match by_actor {
+            [(changes, _)] => std::mem::take(changes),
+            several => several.iter_mut().flat_map(|(changes, _)| std::mem::take(changes)).collect(),
+        };
         if changes.is_empty() {
             return None;
         }
@@ -191,7 +198,6 @@ impl Registry {
             _ => 1,
         };
         let is_large = changes.iter().map(size).sum::<usize>() >= LARGE_FROM;
-        let policies = changes.iter().filter_map(|change| PolicyNews::of(change, actor)).collect();
         let is_bound_anew = changes.iter().any(binds_own_exchange);
         let histories = changes.iter().filter_map(|change| history_of(&next.topology, change)).collect();
         if is_large {

@@ -1,6 +1,7 @@
 //! Asking the leader, and deciding as the leader.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use openraft::AsyncRuntime;
 use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, DecidedRequest, Origin};
+use super::machine::REMEMBERED;
 use super::read::READ;
 use super::{Metadata, MetadataHost};
 use crate::event::Happening;
@@ -30,6 +32,8 @@ const ENTRY_WITHIN: Duration = Duration::from_secs(1);
 struct Sent {
     origin: Origin,
     request: PlacedRequest,
+    /// Index of an entry up to which the asker knows that the request is in none.
+    after: u64,
 }
 
 /// The fate of a request at the member that it was sent to.
@@ -41,6 +45,8 @@ enum Fate {
     NotLeader(Option<MemberNumber>),
     /// It isn't known; the request has to be sent again.
     Unknown,
+    /// That member doesn't remember the requests of entries up to this index, and this may be one: the asker has to apply them first.
+    Forgotten(u64),
 }
 
 impl Fate {
@@ -50,6 +56,7 @@ impl Fate {
             Fate::NotLeader(None) => Bytes::from_static(&[2]),
             Fate::NotLeader(Some(member)) => Bytes::from([&[2], &member.0.to_le_bytes()[..]].concat()),
             Fate::Unknown => Bytes::from_static(&[3]),
+            Fate::Forgotten(index) => Bytes::from([&[4], &index.to_le_bytes()[..]].concat()),
         }
     }
 
@@ -58,9 +65,16 @@ impl Fate {
             [1] => Fate::Entered,
             [2, low, high] => Fate::NotLeader(Some(MemberNumber(u16::from_le_bytes([*low, *high])))),
             [2] => Fate::NotLeader(None),
+            [4, index @ ..] => {
+                index.try_into().map_or(Fate::Unknown, |index| Fate::Forgotten(u64::from_le_bytes(index)))
+            }
             _ => Fate::Unknown,
         }
     }
+}
+
+fn refused(text: &str) -> PlacedAnswer {
+    PlacedAnswer::Refused(0, Refused::new(RefusedKind::Undecided, text))
 }
 
 /// A request that waits to be decided.
@@ -94,12 +108,17 @@ impl FatePlace {
 impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
     /// Takes what this node's threads have asked since the last call.
     pub fn take_asked(&self) {
-        while let Some((request, answer)) = self.0.port.next() {
+        // A request that is sent again has to be among those that the leader remembers.
+        while self.in_flight() < REMEMBERED {
+            let Some((request, answer)) = self.0.port.next() else { break };
             let number = self.0.requests.get() + 1;
             self.0.requests.set(number);
             self.0.shared.asked.borrow_mut().insert(number, answer);
             let this = self.clone();
-            drop(R::spawn(async move { this.ask(number, request).await }));
+            drop(R::spawn(async move {
+                this.ask(number, request).await;
+                this.take_asked();
+            }));
         }
         if self.0.port.is_behind() && !self.0.catches_up.replace(true) {
             let this = self.clone();
@@ -113,10 +132,15 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         let deadline = shared.host.now() + self.0.patience.as_nanos() as u64;
         let is_asked_for_ever = request.is_asked_for_ever;
         let origin = Origin { member: shared.member, boot: shared.boot, number };
-        let sent = Sent { origin, request };
-        let encoded = Bytes::from(serde_json::to_vec(&sent).expect("a request has a JSON form"));
-        let mut hint = None;
+        let mut sent = Sent { origin, request, after: self.applied_index() };
+        let (mut hint, restores) = (None, shared.restores.get());
         while shared.asked.borrow().contains_key(&number) {
+            if shared.restores.get() != restores && !is_asked_for_ever {
+                let text = "whether the change was made isn't known: this node was away for long, and has been sent the metadata whole";
+                return shared.answer(number, refused(text));
+            }
+            // It would have been answered if it were in an entry up to there.
+            sent.after = self.applied_index();
             let leader = hint.take().or(self.leader().1);
             let left = Duration::from_nanos(deadline.saturating_sub(shared.host.now()));
             let within = if is_asked_for_ever { REPLY_WITHIN } else { REPLY_WITHIN.min(left.max(AGAIN_AFTER)) };
@@ -125,10 +149,11 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
                 Some(leader) if leader == shared.member => {
                     R::timeout(within, self.put_in(sent.clone())).await.unwrap_or(Fate::Unknown)
                 }
-                Some(leader) => match shared.host.ask_member(leader, encoded.clone(), REPLY_WITHIN).await {
-                    Ok(fate) => Fate::decode(&fate),
-                    Err(_) => Fate::Unknown,
-                },
+                Some(leader) => {
+                    let encoded = serde_json::to_vec(&sent).expect("a request has a JSON form");
+                    let asked = shared.host.ask_member(leader, encoded.into(), REPLY_WITHIN).await;
+                    asked.map_or(Fate::Unknown, |fate| Fate::decode(&fate))
+                }
                 None => Fate::Unknown,
             };
             if fate == Fate::Entered {
@@ -141,11 +166,11 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
                     "failed to perform operation due to timeout: no member that a majority of the cluster follows has answered for \
                      {seconds} s"
                 );
-                shared.answer(number, PlacedAnswer::Refused(0, Refused::new(RefusedKind::InternalError, text)));
-                return;
+                return shared.answer(number, refused(&text));
             }
             match fate {
                 Fate::NotLeader(Some(other)) if leader != Some(other) => hint = Some(other),
+                Fate::Forgotten(index) if self.applied_index() >= index => {}
                 _ => self.wait_for_answer(number, AGAIN_AFTER).await,
             }
         }
@@ -179,6 +204,11 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         }
         let Ok(sent) = serde_json::from_slice(request) else { return Fate::Unknown.encode() };
         self.put_in(sent).await.encode()
+    }
+
+    /// Index of the last entry that is applied here.
+    fn applied_index(&self) -> u64 {
+        self.0.placement.state().applied.map_or(0, |(_, index)| index)
     }
 
     /// Decides on requests while the placement runs.
@@ -216,13 +246,21 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         }
         let mut model = self.model_to_decide_on();
         model.set_members_up(shared.host.members_up().into());
-        let base = self.0.placement.state().applied.map_or(0, |(_, index)| index);
+        let base = self.applied_index();
         let (mut batch, mut places, mut bytes) = (Batch { base, requests: Vec::new() }, Vec::new(), 0);
+        let mut taken = BTreeSet::new();
         while bytes < ENTRY_BYTES {
-            let Some(Inbox { sent: Sent { origin, request }, place }) = self.0.inbox.borrow_mut().pop_front() else {
+            let Some(Inbox { sent: Sent { origin, request, after }, place }) = self.0.inbox.borrow_mut().pop_front()
+            else {
                 break;
             };
-            if shared.is_answered(&origin) || batch.requests.iter().any(|other| other.origin == origin) {
+            let forgotten = shared.remembers_from.get();
+            let is_answered = shared.is_answered(&origin);
+            if !is_answered && after < forgotten {
+                place.tell(Fate::Forgotten(forgotten));
+                continue;
+            }
+            if is_answered || !taken.insert(origin) {
                 place.tell(Fate::Entered);
                 continue;
             }

@@ -1,7 +1,7 @@
 //! The metadata as the state machine of placement 0.
 
-use std::cell::RefCell;
-use std::collections::{BTreeMap, VecDeque};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -17,13 +17,32 @@ use crate::event::Happening;
 use crate::machine::{Applied, Machine};
 use crate::placement::PlacementState;
 
-/// Number of answers that are remembered for each start of a member: one that sends a request again has asked fewer meanwhile.
-const REMEMBERED: usize = 4096;
+/// Number of answered requests that are remembered for each start of a member, and of those that a member has in flight: one that it sends
+/// again is among the last that were answered.
+pub(super) const REMEMBERED: usize = 4096;
 
 type AnswerOf = Box<dyn FnOnce(PlacedAnswer) + Send>;
 
-/// Answers, with the numbers of their requests.
-type Answers = VecDeque<(u64, PlacedAnswer)>;
+/// The requests of a start that were answered last.
+#[derive(Default)]
+struct AnsweredRequests {
+    /// Their numbers, in the order of the answers.
+    order: VecDeque<u64>,
+    numbers: BTreeSet<u64>,
+}
+
+impl AnsweredRequests {
+    fn add(&mut self, number: u64) {
+        if self.numbers.insert(number) {
+            self.order.push_back(number);
+        }
+        if self.order.len() > REMEMBERED
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.numbers.remove(&oldest);
+        }
+    }
+}
 
 /// The parts that the machine shares with those who ask and decide.
 pub(super) struct MetadataShared<H> {
@@ -34,8 +53,12 @@ pub(super) struct MetadataShared<H> {
     pub boot: u64,
     /// This node's requests that aren't answered.
     pub asked: RefCell<BTreeMap<u64, AnswerOf>>,
-    /// The last answers to each start of each member, by the request's number.
-    answered: RefCell<BTreeMap<(MemberNumber, u64), Answers>>,
+    /// The last requests of each start of each member that were answered.
+    answered: RefCell<BTreeMap<(MemberNumber, u64), AnsweredRequests>>,
+    /// Index of the last entry whose requests aren't remembered: this start has found it applied, or was sent the state with it.
+    pub remembers_from: Cell<u64>,
+    /// Number of states that were sent to this start.
+    pub restores: Cell<u64>,
     /// Happens with each entry.
     pub entries: Happening,
     /// Happens with each answer to this node.
@@ -46,6 +69,8 @@ pub(super) struct MetadataShared<H> {
 
 impl<H: MetadataHost> MetadataShared<H> {
     pub(super) fn new(host: H, broker: Arc<Broker>, (member, boot): (MemberNumber, u64)) -> Self {
+        let found =
+            broker.registry.committed_model().applied().and_then(|applied| applied.at).map_or(0, |(_, index)| index);
         MetadataShared {
             host,
             broker,
@@ -53,6 +78,8 @@ impl<H: MetadataHost> MetadataShared<H> {
             boot,
             asked: RefCell::default(),
             answered: RefCell::default(),
+            remembers_from: Cell::new(found),
+            restores: Cell::new(0),
             entries: Happening::default(),
             answers: Happening::default(),
             undurable: RefCell::default(),
@@ -63,7 +90,7 @@ impl<H: MetadataHost> MetadataShared<H> {
     pub(super) fn is_answered(&self, origin: &Origin) -> bool {
         let answered = self.answered.borrow();
         let of_start = answered.get(&(origin.member, origin.boot));
-        of_start.is_some_and(|answers| answers.iter().any(|(number, _)| *number == origin.number))
+        of_start.is_some_and(|answered| answered.numbers.contains(&origin.number))
     }
 
     /// Answers a request of this node, unless it is answered already.
@@ -79,11 +106,7 @@ impl<H: MetadataHost> MetadataShared<H> {
         let mut answered = self.answered.borrow_mut();
         // A member's earlier starts ask no more.
         answered.retain(|(member, boot), _| *member != origin.member || *boot >= origin.boot);
-        let of_start = answered.entry((origin.member, origin.boot)).or_default();
-        of_start.push_back((origin.number, answer.clone()));
-        if of_start.len() > REMEMBERED {
-            of_start.pop_front();
-        }
+        answered.entry((origin.member, origin.boot)).or_default().add(origin.number);
         drop(answered);
         if (origin.member, origin.boot) == (self.member, self.boot) {
             self.answer(origin.number, answer);
@@ -156,11 +179,29 @@ impl<H: MetadataHost> Machine for MetadataMachine<H> {
 
     fn restore(&mut self, state: PlacementState, saved: Bytes) -> Result<(), String> {
         let shared = &self.0;
+        let index = state.applied.map_or(0, |(_, index)| index);
         let replaced = shared.broker.registry.replace(&saved, applied_entry(&state), shared.host.now());
         let ticket = replaced.map_err(|error| format!("the metadata of another member can't be read: {error}"))?;
         shared.host.wait_until_durable(ticket);
         shared.undurable.borrow_mut().clear();
+        shared.remembers_from.set(index);
+        shared.restores.set(shared.restores.get() + 1);
         shared.entries.happen();
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_requests_that_were_answered_last_are_remembered() {
+        let mut answered = AnsweredRequests::default();
+        let last = REMEMBERED as u64 + 10;
+        // The numbers' order isn't that of the answers.
+        [last + 1].into_iter().chain(1..=last).chain([last]).for_each(|number| answered.add(number));
+        assert_eq!(answered.order.len(), REMEMBERED);
+        assert_eq!(answered.numbers, (11..=last).collect());
     }
 }

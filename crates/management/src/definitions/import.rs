@@ -30,6 +30,10 @@ pub(super) async fn import(
     manner: Manner,
 ) -> Result<(), Error> {
     let registry = &api.broker().registry;
+    if !manner.is_start {
+        // Objects of which other nodes of a cluster have been told are known here, too.
+        api.catches_up().await;
+    }
     let mut plan = plan(api, document, scope)?;
     if !plan.unsupported.is_empty() && !manner.skips_unsupported {
         let named: Vec<String> = plan.unsupported.iter().map(ToString::to_string).collect();
@@ -55,10 +59,15 @@ pub(super) async fn import(
         let requests = ChangeRequests { permit: permit.clone(), commands: commands.clone(), is_new: false };
         match api.change_all(requests).await? {
             Ok(_) => break,
+            Err((at, refused)) if concerns_all(api, &permit, &commands[at], &refused) => return Err(refused.into()),
             Err((at, refused)) if tries == TRIES => return Err(wrong(&commands[at], &refused)),
             Err(_) => tries += 1,
         }
         let refusals = api.answer(registry.refusals(permit.clone(), commands.clone())).await?;
+        let of_all = refusals.iter().find(|(at, refused)| concerns_all(api, &permit, &commands[*at], refused));
+        if let Some((_, refused)) = of_all {
+            return Err(refused.clone().into());
+        }
         let fatal = refusals
             .iter()
             .find(|(at, refused)| !manner.skips_unsupported && !is_without_queue(&commands[*at], refused));
@@ -130,6 +139,12 @@ fn tell(plan: &Plan, skipped: &[String]) {
 fn is_without_queue(command: &Command, refused: &Refused) -> bool {
     let to_queue = matches!(command, Command::Bind(Bind { destination: DestinationName::Queue(_), .. }));
     to_queue && refused.kind == RefusedKind::NotFound && refused.text.starts_with("no queue ")
+}
+
+/// Whether a refusal isn't about its object: nobody has decided, or the asker may not import any more. Nothing is left out for that. What the
+/// leader of a cluster has judged by is in this node's metadata when its answer is here.
+fn concerns_all(api: &Api, permit: &Permit, command: &Command, refused: &Refused) -> bool {
+    refused.kind == RefusedKind::Undecided || permit.judge_again(&api.topology(), command).is_err()
 }
 
 fn wrong(command: &Command, refused: &Refused) -> Error {

@@ -66,7 +66,8 @@ impl Refusal {
             | RefusedKind::NotAllowed
             | RefusedKind::WrongQueueType
             | RefusedKind::WrongProperty
-            | RefusedKind::InternalError => Status::BadRequest,
+            | RefusedKind::InternalError
+            | RefusedKind::Undecided => Status::BadRequest,
         };
         Self::Answer(status, refused.text)
     }

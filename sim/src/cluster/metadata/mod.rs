@@ -22,7 +22,7 @@ use leveret_log::{Lane, Options, recover_entries};
 use leveret_model::{Command, MemberNumber, PutMember};
 
 use self::host::{MetadataSimHost, real_now, store_jobs};
-pub use self::lagging::run_lagging_node;
+pub use self::lagging::{run_forgetful_leader, run_lagging_node};
 use self::nemesis::{mend, strike};
 use self::objects::{Histories, any_object, change};
 use super::executor::{self, Sleep, below};
