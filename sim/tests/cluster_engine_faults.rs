@@ -61,6 +61,28 @@ fn a_leader_with_one_bridge_gives_way_to_the_majority() {
     }
 }
 
+/// openraft#1795: after a failed read the leader sent entries from the middle of its log as if they were the first.
+#[test]
+fn a_leader_that_cant_read_its_log_sends_nothing_of_it() {
+    for seed in 0..5 {
+        let (cluster, leader) = cluster(100 + seed, 3);
+        let follower = 1 + leader % 3;
+        cluster.keep_entries();
+        cluster.links(|links| links.isolate(follower, 1..=3));
+        assert!(commits(&cluster, 1, 1500) > 100, "seed {seed}");
+        cluster.fail_reads(leader);
+        cluster.links(leveret_sim::net::LinkFaults::heal);
+        cluster.run(1500);
+        let ended = cluster.ended();
+        assert!(ended.iter().any(|text| text.contains("entries could not be read")), "seed {seed}: {ended:?}");
+        assert_eq!(cluster.stopped(), [""; 0], "seed {seed}: no frame was refused");
+        let commits = commits(&cluster, 3, 1500);
+        assert!(commits > 30, "seed {seed}: {commits}");
+        assert!(cluster.leader(PLACEMENT).is_some_and(|next| next != leader), "seed {seed}");
+        cluster.judge().unwrap();
+    }
+}
+
 /// openraft#2091: a removed leader that lost its leadership before the removal was committed had the newest log, and might not stand.
 #[test]
 fn a_leader_cut_off_in_its_own_removal_leaves_no_deadlock() {

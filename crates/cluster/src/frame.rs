@@ -6,8 +6,8 @@
 //! return has a replica 0, a configuration without voters, or a term or index that can't be counted on from. Whether the fields fit
 //! together is [`crate::vetting`]'s.
 
-use bytes::{BufMut, Bytes, BytesMut};
-use leveret_log::{Entry, PlacementId};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use leveret_log::{ENTRY_HEADER_BYTES, Entry, PlacementId};
 
 use crate::entry_codec::log_id;
 use crate::members;
@@ -87,6 +87,8 @@ const ASK: u8 = 6;
 /// Bytes before the fields of a request's kind.
 const HEAD: usize = 8;
 const VOTE_BYTES: usize = 17;
+/// Enough for all fields of a frame that have a fixed length.
+const FIXED_BYTES: usize = 96;
 
 /// The placement that a request is for.
 pub(crate) fn placement_of(request: &[u8]) -> Option<PlacementId> {
@@ -116,8 +118,9 @@ fn is_heartbeat(request: &[u8]) -> bool {
 struct Writer(BytesMut);
 
 impl Writer {
-    fn new(kind: u8) -> Writer {
-        let mut bytes = BytesMut::with_capacity(64);
+    /// A frame of this kind whose parts of any length have so many bytes.
+    fn new(kind: u8, long: usize) -> Writer {
+        let mut bytes = BytesMut::with_capacity(FIXED_BYTES + long);
         bytes.put_slice(&[VERSION, kind, 0, 0]);
         Writer(bytes)
     }
@@ -150,8 +153,15 @@ impl FrameReader {
         (self.0.len() >= count).then(|| self.0.split_to(count))
     }
 
+    /// A field of a fixed length. Nothing is shared for it.
+    fn field<const N: usize>(&mut self) -> Option<[u8; N]> {
+        let field = self.0.first_chunk().copied()?;
+        self.0.advance(N);
+        Some(field)
+    }
+
     fn byte(&mut self) -> Option<u8> {
-        self.take(1).map(|bytes| bytes[0])
+        self.field().map(|[byte]| byte)
     }
 
     fn flag(&mut self) -> Option<bool> {
@@ -159,11 +169,11 @@ impl FrameReader {
     }
 
     pub(crate) fn u32(&mut self) -> Option<u32> {
-        self.take(4).and_then(|bytes| Some(u32::from_le_bytes(bytes.as_ref().try_into().ok()?)))
+        self.field().map(u32::from_le_bytes)
     }
 
     pub(crate) fn u64(&mut self) -> Option<u64> {
-        self.take(8).and_then(|bytes| Some(u64::from_le_bytes(bytes.as_ref().try_into().ok()?)))
+        self.field().map(u64::from_le_bytes)
     }
 
     fn id(&mut self) -> Option<Option<LogId>> {
@@ -191,8 +201,8 @@ impl FrameReader {
     }
 
     fn head(&mut self) -> Option<u8> {
-        let head = self.take(4)?;
-        (head[0] == VERSION && head[2..] == [0; 2]).then_some(head[1])
+        let [version, kind, rest @ ..] = self.field::<4>()?;
+        (version == VERSION && rest == [0; 2]).then_some(kind)
     }
 
     pub(crate) fn end<T>(self, value: T) -> Option<T> {
@@ -201,6 +211,18 @@ impl FrameReader {
 }
 
 impl Request {
+    /// Bytes of the parts that may have any length: so much at once costs less than growing step by step.
+    fn long(&self) -> usize {
+        match self {
+            Request::Append { entries, .. } => {
+                entries.iter().map(|entry| 4 + ENTRY_HEADER_BYTES + entry.payload.bytes_hint()).sum()
+            }
+            Request::Snapshot(frame) => frame.state.len(),
+            Request::Ask(question) => question.len(),
+            Request::Vote { .. } | Request::PreVote { .. } | Request::Transfer { .. } => 0,
+        }
+    }
+
     pub(crate) fn encode(self, placement: PlacementId) -> Bytes {
         let kind = match self {
             Request::Append { .. } => 1,
@@ -210,7 +232,7 @@ impl Request {
             Request::Transfer { .. } => 5,
             Request::Ask(_) => ASK,
         };
-        let mut to = Writer::new(kind);
+        let mut to = Writer::new(kind, self.long());
         to.0.put_u32_le(placement.0);
         match self {
             Request::Append { vote, previous, committed, entries } => {
@@ -257,7 +279,9 @@ impl Request {
             1 => {
                 let (vote, previous, committed) = (from.vote()?, from.id()?, from.id()?);
                 let count = from.u32()?;
-                let mut entries = Vec::new();
+                // The count isn't believed: so many don't fit.
+                let most = from.0.len() / ENTRY_HEADER_BYTES;
+                let mut entries = Vec::with_capacity(most.min(count as usize));
                 for _ in 0..count {
                     let (entry, is_carried) = Entry::decode(&from.bytes()?).ok()?;
                     if entry.placement != placement || is_carried {
@@ -298,7 +322,12 @@ impl Reply {
             Reply::Refused(_) => 8,
             Reply::Told(_) => 9,
         };
-        let mut to = Writer::new(kind);
+        let long = match self {
+            Reply::Refused(reason) => reason.len(),
+            Reply::Told(answer) => answer.len(),
+            _ => 0,
+        };
+        let mut to = Writer::new(kind, long);
         match self {
             Reply::Appended | Reply::Conflict | Reply::Transferred => {}
             Reply::AppendedUpTo(id) => to.id(*id),

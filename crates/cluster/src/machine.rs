@@ -85,8 +85,11 @@ fn id_of((term, index): (u64, u64)) -> LogId {
     log_id(term, index)
 }
 
-/// The next state, if an entry may follow this one.
-fn follow(state: &PlacementState, entry: &LogEntry) -> Result<PlacementState, String> {
+/// Brings a state to the next one, if an entry may follow it.
+///
+/// # Errors
+/// It may not. Nothing was changed.
+fn follow(state: &mut PlacementState, entry: &LogEntry) -> Result<(), String> {
     let (term, due) = state.applied.map_or((0, 0), |(term, index)| (term, index + 1));
     let place = (entry.id.leader_id.term, entry.id.index);
     if place.1 != due {
@@ -104,12 +107,12 @@ fn follow(state: &PlacementState, entry: &LogEntry) -> Result<PlacementState, St
             entry.clock, state.clock
         ));
     }
-    let mut next = PlacementState { applied: Some(place), clock: entry.clock, ..state.clone() };
+    (state.applied, state.clock) = (Some(place), entry.clock);
     if let Payload::Members(changed) = &entry.payload {
-        next.members_at = Some(place);
-        next.members = members::encode(changed);
+        state.members_at = Some(place);
+        state.members = members::encode(changed);
     }
-    Ok(next)
+    Ok(())
 }
 
 impl<H: Host, M: Machine> Applier<H, M> {
@@ -155,9 +158,9 @@ impl<R: AsyncRuntime, H: Host, M: Machine> RaftStateMachine<Types<R>> for Applie
         let mut entries = pin!(entries);
         while let Some(next) = std::future::poll_fn(|context| entries.as_mut().poll_next(context)).await {
             let (entry, responder) = next?;
-            let state = follow(&self.shared.state.borrow(), &entry);
-            let state = state.map_err(|reason| self.shared.stop(&reason))?;
-            *self.shared.state.borrow_mut() = state.clone();
+            let followed = follow(&mut self.shared.state.borrow_mut(), &entry);
+            followed.map_err(|reason| self.shared.stop(&reason))?;
+            let state = self.shared.state.borrow().clone();
             let commands = match &entry.payload {
                 Payload::Commands(commands) => Some(&commands.0),
                 _ => None,
@@ -228,13 +231,20 @@ mod tests {
 
     #[test]
     fn entries_are_applied_once_and_in_order() {
-        let state = PlacementState { applied: Some((3, 7)), clock: 50, ..PlacementState::default() };
-        let next = follow(&state, &entry(4, 8, 60)).unwrap();
-        assert_eq!((next.applied, next.clock), (Some((4, 8)), 60));
+        let before = PlacementState { applied: Some((3, 7)), clock: 50, ..PlacementState::default() };
+        let after = |entry| {
+            let mut state = before.clone();
+            let followed = follow(&mut state, &entry);
+            assert!(followed.is_ok() || state == before, "what is refused changes nothing");
+            followed.map(|()| (state.applied, state.clock))
+        };
+        assert_eq!(after(entry(4, 8, 60)), Ok((Some((4, 8)), 60)));
         for (term, index) in [(4, 7), (4, 9), (2, 8)] {
-            assert!(follow(&state, &entry(term, index, 60)).is_err(), "entry {index} of term {term}");
+            assert!(after(entry(term, index, 60)).is_err(), "entry {index} of term {term}");
         }
-        assert!(follow(&state, &entry(4, 8, 49)).unwrap_err().contains("it never goes back"));
-        assert_eq!(follow(&PlacementState::default(), &entry(0, 0, 0)).unwrap().applied, Some((0, 0)));
+        assert!(after(entry(4, 8, 49)).unwrap_err().contains("it never goes back"));
+        let mut first = PlacementState::default();
+        assert_eq!(follow(&mut first, &entry(0, 0, 0)), Ok(()));
+        assert_eq!(first.applied, Some((0, 0)));
     }
 }

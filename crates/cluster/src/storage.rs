@@ -43,14 +43,8 @@ impl<H: Host> Storage<H> {
     /// The entries of this range, or its first ones if they have more than so many bytes. The first is there in any case.
     async fn read(&self, range: Range<u64>, bytes_max: usize) -> io::Result<Vec<LogEntry>> {
         let shared = &self.0;
-        let mut found = shared.log(|log| log.read(shared.placement, range))?;
-        let mut bytes = 0;
-        let fits = found.iter().take_while(|found| {
-            let is_first = bytes == 0;
-            bytes += found.encoded_bytes();
-            is_first || bytes <= bytes_max
-        });
-        found.truncate(fits.count());
+        let found = shared.log(|log| log.read_up_to(shared.placement, range, bytes_max))?;
+        let of = |entry| LogEntry::of(entry).map_err(|reason| shared.stop(&reason));
         let reads = found.iter().filter_map(|found| match found {
             FoundEntry::OnDisk(read) => Some(read.clone()),
             FoundEntry::Here(_) => None,
@@ -61,16 +55,13 @@ impl<H: Host> Storage<H> {
             false => shared.host.read(reads).await.map_err(|reason| shared.stop(&reason))?,
         }
         .into_iter();
-        let mut entries = Vec::with_capacity(found.len());
-        for found in found {
-            let entry = match found {
-                FoundEntry::Here(entry) => Some(entry),
-                FoundEntry::OnDisk(_) => read.next(),
-            };
-            let entry = entry.ok_or_else(|| shared.stop("fewer entries were read than asked for"))?;
-            entries.push(LogEntry::of(entry).map_err(|reason| shared.stop(&reason))?);
-        }
-        Ok(entries)
+        let entries = found.into_iter().map(|found| match found {
+            FoundEntry::Here(entry) => of(entry),
+            FoundEntry::OnDisk(_) => {
+                read.next().map_or_else(|| Err(shared.stop("fewer entries were read than asked for")), of)
+            }
+        });
+        entries.collect()
     }
 
     /// The indexes of a range. Entries behind the end may be asked for; those that were purged may not.

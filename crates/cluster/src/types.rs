@@ -47,6 +47,16 @@ pub(crate) enum Payload {
     Members(Members),
 }
 
+impl Payload {
+    /// About so many bytes in an entry: exactly so many, but for members, which are short.
+    pub(crate) fn bytes_hint(&self) -> usize {
+        match self {
+            Payload::Commands(commands) => commands.0.len(),
+            Payload::Blank | Payload::Members(_) => 0,
+        }
+    }
+}
+
 impl fmt::Display for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

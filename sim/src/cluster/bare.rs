@@ -7,13 +7,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use leveret_cluster::bare::Bare;
 
-use super::direct::{SYNC, TRAVEL};
+use super::direct::{SYNC, TRAVEL, WARM};
 use super::executor::{self, Sleep};
 use super::runtime::SimRuntime;
 
-/// Lets so many writers propose to each of so many placements of three replicas for some seconds. Returns the commits.
-#[must_use]
-pub fn bare_commits(seed: u64, placements: u32, writers: u32, seconds: u64) -> u64 {
+/// Lets so many writers propose to each of so many placements of three replicas for some seconds. Returns the commits from when `warm` is
+/// called on, after [`WARM`].
+pub fn bare_commits(seed: u64, placements: u32, writers: u32, seconds: u64, warm: impl FnOnce()) -> u64 {
     executor::begin(seed);
     let commits = Rc::new(Cell::new(0));
     for _ in 0..placements {
@@ -34,7 +34,10 @@ pub fn bare_commits(seed: u64, placements: u32, writers: u32, seconds: u64) -> u
             }
         });
     }
+    executor::run_until(executor::now() + WARM);
+    let before = commits.get();
+    warm();
     executor::run_until(executor::now() + seconds * 1_000_000_000);
     executor::end();
-    commits.get()
+    commits.get() - before
 }

@@ -1,22 +1,32 @@
 //! Placements without anything that a simulation adds: links are calls that take their time, disks are memory whose syncs take theirs, and
-//! the machine counts. For a comparison with the engine alone in the same run ([`super::bare_commits`]).
+//! the machine counts. For a comparison with the engine alone in the same run ([`super::bare_commits`]), and for commits on real disks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use leveret_cluster::{Applied, Host, Machine, NodeLog, Placement, PlacementState, Proposed, Settings};
-use leveret_log::{Entry, EntryOptions, EntryRead, Job, Lane, MemoryDisk, Next, PlacementId, recover_entries};
+use leveret_log::{Disk, Entry, EntryOptions, EntryRead, Job, Lane, MemoryDisk, Next, PlacementId, recover_entries};
 
 use super::executor::{self, Sleep};
+use super::files::{Files, Worker};
 use super::lanes::Lanes;
 use super::runtime::SimRuntime;
 
 /// Nanoseconds that a frame travels, and that a sync takes: those of the engine alone.
 pub(super) const TRAVEL: u64 = 375_000;
 pub(super) const SYNC: u64 = 1_000_000;
+/// Nanoseconds before anything is counted: by then all have leaders, and the ring of the entry log has come round.
+pub(super) const WARM: u64 = 3_000_000_000;
+/// Bytes of a file of the entry log. They are so few that the ring comes round soon: memory that is written for the first time costs
+/// more than all the rest.
+const FILE: u64 = 4 << 20;
+/// Longest time for which nothing is looked at in real time.
+const STEP: Duration = Duration::from_micros(20);
 /// Nanoseconds between purges, and entries that stay.
 const PURGE: u64 = 50_000_000;
 const KEPT: u64 = 1000;
@@ -27,8 +37,10 @@ type Replicas = Rc<RefCell<BTreeMap<(PlacementId, u64), Replica>>>;
 /// A node: its log and its disk.
 struct DirectNode {
     log: NodeLog,
-    disk: MemoryDisk,
+    disk: Arc<dyn Disk>,
     lanes: Lanes,
+    /// Whether jobs run in threads and take the time that they take.
+    is_real: bool,
 }
 
 #[derive(Clone)]
@@ -51,7 +63,7 @@ impl Host for DirectHost {
     }
 
     async fn read(&self, reads: Vec<EntryRead>) -> Result<Vec<Entry>, String> {
-        reads.iter().map(|read| read.run(&self.node.disk).map_err(|error| error.to_string())).collect()
+        reads.iter().map(|read| read.run(&*self.node.disk).map_err(|error| error.to_string())).collect()
     }
 
     async fn call(&self, placement: PlacementId, target: u64, frame: Bytes, _: Duration) -> Result<Bytes, String> {
@@ -95,14 +107,20 @@ impl Machine for Count {
 }
 
 async fn run_lane(node: Rc<DirectNode>, lane: Lane) {
+    let worker = node.is_real.then(|| Worker::start(node.disk.clone()));
     loop {
         match node.log.with(|log| log.next_job(lane, executor::now())) {
             Next::Run(id, job) => {
-                if matches!(job, Job::Sync { .. }) {
-                    Sleep::after(SYNC).await;
-                }
-                let done = job.run(&node.disk);
-                node.log.with(|log| log.complete(id, done, executor::now()).map(drop)).expect("memory doesn't fail");
+                let done = match &worker {
+                    Some(worker) => worker.run(job).await,
+                    None => {
+                        if matches!(job, Job::Sync { .. }) {
+                            Sleep::after(SYNC).await;
+                        }
+                        job.run(&*node.disk)
+                    }
+                };
+                node.log.with(|log| log.complete(id, done, executor::now()).map(drop)).expect("the disk works");
                 node.log.report();
                 node.lanes.wake();
             }
@@ -145,20 +163,56 @@ async fn write(replicas: Replicas, placement: PlacementId, commits: Rc<Cell<u64>
 }
 
 /// Lets so many writers propose to each of so many placements of three nodes for some seconds. Returns the commits, and the syncs of all
-/// nodes.
+/// nodes, from when `warm` is called on, after some seconds.
 ///
 /// # Panics
 /// If a placement stops.
-#[must_use]
-pub fn direct_commits(seed: u64, placements: u32, writers: u32, seconds: u64) -> (u64, u64) {
+pub fn direct_commits(seed: u64, placements: u32, writers: u32, seconds: u64, warm: impl FnOnce()) -> (u64, u64) {
+    let run = |nanos| executor::run_until(executor::now() + nanos);
+    count_commits(seed, (placements, writers), |_| None, (WARM, seconds * 1_000_000_000), run, warm)
+}
+
+/// The same in real time, with the entry logs in these directories: syncs take the time that they take.
+///
+/// # Panics
+/// If a placement stops, or a directory can't be used.
+pub fn real_commits(
+    placements: u32,
+    writers: u32,
+    seconds: u64,
+    directories: [&Path; 3],
+    warm: impl FnOnce(),
+) -> (u64, u64) {
+    let directory = |node: u64| Some(directories[node as usize - 1]);
+    let run = |nanos: u64| {
+        let (from, begun) = (executor::now(), Instant::now());
+        while begun.elapsed().as_nanos() < u128::from(nanos) {
+            executor::run_until(from + begun.elapsed().as_nanos() as u64);
+            std::thread::sleep(STEP);
+        }
+    };
+    count_commits(1, (placements, writers), directory, (WARM, seconds * 1_000_000_000), run, warm)
+}
+
+fn count_commits<'a>(
+    seed: u64,
+    (placements, writers): (u32, u32),
+    directory: impl Fn(u64) -> Option<&'a Path>,
+    (before, during): (u64, u64),
+    run: impl Fn(u64),
+    warm: impl FnOnce(),
+) -> (u64, u64) {
     executor::begin(seed);
     let (commits, replicas) = (Rc::new(Cell::new(0)), Replicas::default());
     let mut nodes = Vec::new();
     for id in 1..=3 {
-        let disk = MemoryDisk::new();
-        let options = EntryOptions { disk_reserve: Some(0), ..EntryOptions::default() };
-        let (log, _) = recover_entries(&disk, &options, 0).expect("memory doesn't fail");
-        let node = Rc::new(DirectNode { log: NodeLog::new(log), disk, lanes: Lanes::default() });
+        let files = directory(id).map(|directory| Arc::new(Files::open(directory)) as Arc<dyn Disk>);
+        let is_real = files.is_some();
+        let disk = files.unwrap_or_else(|| Arc::new(MemoryDisk::new()));
+        let usual = EntryOptions { disk_reserve: Some(0), ..EntryOptions::default() };
+        let options = if is_real { usual } else { EntryOptions { file_bytes: FILE, ..usual } };
+        let (log, _) = recover_entries(&*disk, &options, 0).expect("the disk works");
+        let node = Rc::new(DirectNode { log: NodeLog::new(log), disk, lanes: Lanes::default(), is_real });
         for lane in [Lane::Commit, Lane::Background] {
             executor::spawn_in(0, run_lane(node.clone(), lane));
         }
@@ -182,8 +236,15 @@ pub fn direct_commits(seed: u64, placements: u32, writers: u32, seconds: u64) ->
         }
     }
     executor::spawn_in(0, purge(replicas.clone()));
-    executor::run_until(executor::now() + seconds * 1_000_000_000);
-    let syncs = nodes.iter().map(|(_, node, _)| node.log.with(|log| log.statistics().syncs)).sum();
+    let counted = || {
+        let syncs = nodes.iter().map(|(_, node, _)| node.log.with(|log| log.statistics().syncs)).sum::<u64>();
+        (commits.get(), syncs)
+    };
+    run(before);
+    let first = counted();
+    warm();
+    run(during);
+    let last = counted();
     executor::end();
-    (commits.get(), syncs)
+    (last.0 - first.0, last.1 - first.1)
 }

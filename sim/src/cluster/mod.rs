@@ -5,6 +5,7 @@ mod channels;
 mod counter;
 mod direct;
 mod executor;
+mod files;
 mod forming;
 mod judge;
 mod lanes;
@@ -18,7 +19,7 @@ mod world;
 
 pub use bare::bare_commits;
 pub use counter::{AppliedEntries, Counted, Counter};
-pub use direct::direct_commits;
+pub use direct::{direct_commits, real_commits};
 pub use executor::{now, polls};
 pub use forming::run_forming_seed;
 pub use metadata::{MetadataCounts, run_forgetful_leader, run_lagging_node, run_metadata_seed};

@@ -6,6 +6,7 @@ use std::rc::{Rc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use leveret_cluster::frames::{self, FrameWeight};
 use leveret_cluster::runtime::{AsyncRuntime, Oneshot as _, OneshotSender as _};
 use leveret_cluster::{Host, NodeLog, Placement, Settings};
 use leveret_log::{Entry, EntryOptions, EntryRead, Lane, Next, PlacementId, recover_entries};
@@ -30,6 +31,10 @@ pub(super) fn node_of(replica: u64) -> u64 {
     replica % GENERATION
 }
 
+/// Longest time for which the link that states travel on is silent: then it is over, and with it what was asked on it. The links of
+/// lighter frames are over sooner, and nobody waits for their answers that long.
+const SILENCE: Duration = Duration::from_secs(20);
+
 /// Interval at which counters are synced, as the store syncs what nobody waits for.
 const LAZY: u64 = 50_000_000;
 
@@ -51,6 +56,10 @@ pub(super) struct Shared {
     pub purges_early: Cell<bool>,
     /// Acknowledges appends that nobody got: a quorum that is one too small.
     pub acknowledges_for: Cell<Option<u64>>,
+    /// Number of frames with a whole state that were sent.
+    pub states_sent: Cell<u64>,
+    /// Nothing is purged.
+    pub keeps_entries: Cell<bool>,
 }
 
 impl Shared {
@@ -66,6 +75,8 @@ impl Shared {
             checks_answers: Cell::new(false),
             purges_early: Cell::new(false),
             acknowledges_for: Cell::new(None),
+            states_sent: Cell::new(0),
+            keeps_entries: Cell::new(false),
         }
     }
 
@@ -95,6 +106,8 @@ pub(super) struct SimNode {
     pub was_hit: Cell<bool>,
     /// Its disk fails, or did.
     pub is_excused: Cell<bool>,
+    /// Reads of entries that aren't in memory fail.
+    pub fails_reads: Cell<bool>,
     /// Nanoseconds that a sync takes.
     pub sync_time: Cell<u64>,
     /// Steps of the wall clock, in milliseconds.
@@ -124,6 +137,7 @@ impl SimNode {
             is_hit: Cell::new(false),
             was_hit: Cell::new(false),
             is_excused: Cell::new(false),
+            fails_reads: Cell::new(false),
             sync_time: Cell::new(1_000_000),
             clock_step: Cell::new(0),
             lanes: Lanes::default(),
@@ -251,7 +265,7 @@ async fn run_store(node: Rc<SimNode>, shared: Rc<Shared>) {
                 true => counter.now.borrow().next(),
                 false => counter.sync(),
             };
-            if replica.applied_durably(next).is_ok() && below(4) == 0 {
+            if replica.applied_durably(next).is_ok() && !shared.keeps_entries.get() && below(4) == 0 {
                 // Followers that lag get what others have instead.
                 let _ = replica.purge(next.saturating_sub(below(40))).await;
             }
@@ -294,6 +308,12 @@ fn answered(request: &[u8], reply: &[u8]) -> Option<Answered> {
     }
     (count > 0).then_some(())?;
     Some(Answered::Entry { term: u64_at(at + 4 + 16)?, index: u64_at(at + 4 + 8)? })
+}
+
+/// No answer comes: the asker's time runs out.
+async fn let_time_run_out<T>(sender: T, within: Duration) {
+    Sleep::after(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX)).await;
+    drop(sender);
 }
 
 /// The text of an answer that refuses a frame because it breaks the protocol.
@@ -374,8 +394,13 @@ impl Host for SimHost {
     }
 
     async fn read(&self, reads: Vec<EntryRead>) -> Result<Vec<Entry>, String> {
-        let disk = self.node.upgrade().map(|node| node.disk.borrow().clone()).ok_or("the node is gone")?;
+        let node = self.node.upgrade().ok_or("the node is gone")?;
+        let disk = node.disk.borrow().clone();
         Sleep::after(100_000 + below(400_000)).await;
+        if node.fails_reads.get() {
+            return Err(format!("{} entries could not be read: Input/output error", reads.len()));
+        }
+        drop(node);
         reads.iter().map(|read| read.run(&*disk).map_err(|error| error.to_string())).collect()
     }
 
@@ -386,6 +411,9 @@ impl Host for SimHost {
             // Version 1, appended.
             return Ok(Bytes::from_static(&[1, 1, 0, 0]));
         }
+        let is_state = frames::weight_of(&frame) == FrameWeight::State;
+        shared.states_sent.set(shared.states_sent.get() + u64::from(is_state));
+        let within = within.min(SILENCE);
         let (sender, answer) = Oneshot::channel();
         let to = node_of(target);
         let way = shared.travel(from, to);
@@ -408,20 +436,18 @@ impl Host for SimHost {
                     if let Some(text) = refusal(&reply) {
                         shared.note(&node, format!(", asked by {from}: {text}"));
                     }
-                    let back = shared.travel(to, from);
-                    if let Some(time) = back {
-                        Sleep::after(time).await;
-                        // The asker may have given up.
-                        let _ = sender.send(reply);
+                    match shared.travel(to, from) {
+                        Some(time) => {
+                            Sleep::after(time).await;
+                            // The asker may have given up.
+                            let _ = sender.send(reply);
+                        }
+                        None => let_time_run_out(sender, within).await,
                     }
                 });
             });
         } else {
-            // No answer comes: the asker's time runs out.
-            executor::spawn_in(executor::life(), async move {
-                Sleep::after(u64::try_from(within.as_nanos()).unwrap_or(u64::MAX)).await;
-                drop(sender);
-            });
+            executor::spawn_in(executor::life(), let_time_run_out(sender, within));
         }
         match SimRuntime::timeout(within, answer).await {
             Ok(Ok(reply)) => Ok(reply),

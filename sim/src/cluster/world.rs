@@ -208,6 +208,18 @@ impl Cluster {
         node.disk.borrow().arm(Some(fault));
     }
 
+    /// Lets all reads of a node's entries fail that aren't in memory.
+    pub fn fail_reads(&self, id: u64) {
+        let node = self.node(id);
+        node.is_excused.set(true);
+        node.fails_reads.set(true);
+    }
+
+    /// Purges nothing from now on: who lags gets entries, and no state.
+    pub fn keep_entries(&self) {
+        self.shared.keeps_entries.set(true);
+    }
+
     /// Ends the faults of a node's disk, but not those of its bits.
     pub fn mend_disk(&self, id: u64) {
         let node = self.node(id);
@@ -415,6 +427,12 @@ impl Cluster {
     #[must_use]
     pub fn ended(&self) -> Vec<String> {
         self.shared.ended.borrow().clone()
+    }
+
+    /// Number of frames with a whole state that were sent so far.
+    #[must_use]
+    pub fn states_sent(&self) -> u64 {
+        self.shared.states_sent.get()
     }
 
     /// Compares answers with the disk when they are given, from now on.

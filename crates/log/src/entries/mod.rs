@@ -316,6 +316,19 @@ impl EntryLog {
     /// # Errors
     /// One isn't there.
     pub fn read(&self, placement: PlacementId, indexes: Range<u64>) -> Result<Vec<FoundEntry>, EntryError> {
+        self.read_up_to(placement, indexes, usize::MAX)
+    }
+
+    /// The entries of a range of indexes, or its first ones if they have more than so many bytes. The first is there in any case.
+    ///
+    /// # Errors
+    /// One of them isn't there.
+    pub fn read_up_to(
+        &self,
+        placement: PlacementId,
+        indexes: Range<u64>,
+        bytes_max: usize,
+    ) -> Result<Vec<FoundEntry>, EntryError> {
         let empty = PlacementLog::default();
         if let Some(reason) = self.damage(placement) {
             return Err(EntryError::Damaged { placement, reason: reason.to_owned() });
@@ -324,8 +337,16 @@ impl EntryLog {
         let (first, end) = (log.first, log.end());
         let (from, to) = (indexes.start, indexes.end);
         let not_there = EntryError::NotThere { placement, from, to, first, end };
-        let found = indexes.map(|index| self.find(placement, log, index));
-        found.collect::<Option<Vec<_>>>().ok_or(not_there)
+        let (mut found, mut bytes) = (Vec::with_capacity(log.entries.len().min((to.saturating_sub(from)) as usize)), 0);
+        for index in indexes {
+            let entry = self.find(placement, log, index).ok_or_else(|| not_there.clone())?;
+            bytes += entry.encoded_bytes();
+            if bytes > bytes_max && !found.is_empty() {
+                break;
+            }
+            found.push(entry);
+        }
+        Ok(found)
     }
 
     fn find(&self, placement: PlacementId, log: &PlacementLog, index: u64) -> Option<FoundEntry> {
