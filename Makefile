@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run cluster cluster-measures cluster-partitions cluster-restarts test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
+.PHONY: run bench-cluster cluster cluster-measures cluster-transfers cluster-partitions cluster-restarts test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
 
 build:
 	cargo build --release --package leveret
@@ -67,6 +67,10 @@ bench-all: build
 
 bench-long: build
 	benches/long
+
+# Quorum queues of three nodes on this machine, with one member and with three; options for leveret bench in BENCH.
+bench-cluster: build
+	benches/cluster $(BENCH)
 
 # Rows of it by RabbitMQ's PerfTest, which needs Java and Maven.
 bench-perf-test: build
@@ -168,6 +172,13 @@ sim-cluster:
 cluster-restarts: build
 	LEVERET_BIN=$$(realpath target/release/leveret) \
 	  cargo test --release --package leveret-tests --test cluster three_hundred -- --ignored --nocapture
+
+# A leadership is handed over this often under load, and nothing may come twice.
+TRANSFERS ?= 100
+
+cluster-transfers: build
+	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_TRANSFERS=$(TRANSFERS) \
+	  cargo test --release --package leveret-tests --test cluster nothing_comes_again -- --nocapture
 
 # Figures of a cluster's metadata beside a node that is alone, in turns: all, or those that MEASURES names (declare import join idle).
 MEASURES ?=

@@ -53,6 +53,12 @@ fn metadata_is_linearizable_under_faults() {
     }
 }
 
+/// 3046: a leader was lost between the two entries of a change of the voters, and no later one ended it.
+#[test]
+fn seeds_of_metadata_that_found_a_fault_pass() {
+    run_metadata_seed(3046).unwrap_or_else(|text| panic!("{text}"));
+}
+
 #[test]
 fn a_permission_that_is_gone_isnt_used_by_a_lagging_node() {
     for seed in 0..3 {

@@ -217,6 +217,15 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
         change.map(drop).map_err(|error| StartError(error.to_string()))
     }
 
+    /// Ends a change of the voters that an earlier leader began, and that has two sets of them: the engine leaves that to its user.
+    pub(crate) async fn end_change_of_voters(&self, sets: &[BTreeSet<ReplicaId>]) {
+        if let Some(next) = sets.last().filter(|_| sets.len() > 1)
+            && let Err(error) = self.change_voters(next.clone()).await
+        {
+            tracing::warn!("the voters of placement {} can't be changed yet: {error}", self.shared.placement);
+        }
+    }
+
     /// Adds a learner, which gets entries and has no vote.
     ///
     /// # Errors

@@ -117,7 +117,7 @@ impl Leader {
         let mut out = Vec::new();
         let most = Portion { messages: 100_000, bytes: 1 << 30 };
         self.with(|queue, effects| queue.take(ConsumerId(1), most, 0, &mut out, effects));
-        let numbers = |taken: &Taken| (taken.first..taken.first + u64::from(taken.count));
+        let numbers = |taken: &Taken| taken.first..taken.first + u64::from(taken.count);
         out.iter().flat_map(|taken| numbers(taken).map(|number| (number, taken.redelivered))).collect()
     }
 }

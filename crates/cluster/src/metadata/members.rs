@@ -37,7 +37,9 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
         let members: Vec<ReplicaId> = topology.members().map(|member| replica_of(member.number)).collect();
         let state = placement.state();
         let (voters, replicas) = (state.voters(), state.replicas());
-        let [voters] = &voters[..] else { return };
+        let [voters] = &voters[..] else {
+            return placement.end_change_of_voters(&voters).await;
+        };
         if let Some(new) = members.iter().find(|replica| !replicas.contains(replica)) {
             // A newcomer has none of what was there before the first entry: it gets the state whole, as the log doesn't begin there.
             if placement.begins_later().await

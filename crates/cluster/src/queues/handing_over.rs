@@ -15,6 +15,11 @@ use crate::network::Host;
 const EVEN_WITHIN: Duration = Duration::from_secs(1);
 /// Longest time within which it has to lead.
 const LEADS_WITHIN: Duration = Duration::from_secs(2);
+/// Number of tries to hand a leadership over to the member that is to have it, and the time between them.
+const TRIES: u32 = 3;
+const TRY_AGAIN: Duration = Duration::from_millis(500);
+/// Time in which messages that are on their way to other members' clients reach them: from then on they hold them.
+const ON_THE_WAY: Duration = Duration::from_millis(20);
 /// Interval at which it is looked whether that is so.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -61,19 +66,27 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         }
     }
 
-    /// Hands the leadership over to the first of its members that runs and isn't in maintenance, which is to have it.
+    /// Hands the leadership over to the first of its members that runs and isn't in maintenance, which is to have it. One that has just
+    /// started may still lack entries, so that it is tried a few times.
     pub async fn prefer(&self) {
-        let up = self.0.shared.host.members_up();
-        let topology = self.0.shared.broker.registry.snapshot().topology.clone();
-        let Some(made) = topology.placement(self.0.shared.number) else { return };
-        let voters = self.voters();
-        let preferred = made.members.iter().find(|member| up.contains(member) && voters.contains(member));
-        if let Some(preferred) = preferred
-            && *preferred != self.0.member
-            && self.leader() == Some(self.0.member)
-            && let Err(reason) = self.hand_over(*preferred).await
-        {
-            tracing::warn!("placement {} isn't led by member {} now: {reason}", self.0.shared.number, preferred.0);
+        for tried in 1..=TRIES {
+            let up = self.0.shared.host.members_up();
+            let topology = self.0.shared.broker.registry.snapshot().topology.clone();
+            let Some(made) = topology.placement(self.0.shared.number) else { return };
+            let voters = self.voters();
+            let preferred = made.members.iter().find(|member| up.contains(member) && voters.contains(member));
+            let Some(preferred) = preferred.filter(|member| **member != self.0.member) else { return };
+            if self.leader() != Some(self.0.member) {
+                return;
+            }
+            match self.hand_over(*preferred).await {
+                Ok(()) => return,
+                Err(_) if tried < TRIES => R::sleep(TRY_AGAIN).await,
+                Err(reason) => {
+                    let number = self.0.shared.number;
+                    tracing::warn!("placement {number} isn't led by member {} now: {reason}", preferred.0);
+                }
+            }
         }
     }
 
@@ -98,6 +111,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         }
         let Some(stream) = shared.stream.borrow().clone() else { return Err("it doesn't lead yet".into()) };
         let mut handing_over = HandingOver::begin(shared, stream.term());
+        R::sleep(ON_THE_WAY).await;
         // Which messages were handed out is appended by now.
         let (give, applied) = promise();
         stream.when_all_applied(Box::new(move || give(())));

@@ -191,7 +191,10 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         let topology = self.0.shared.broker.registry.snapshot().topology.clone();
         let Some(made) = topology.placement(self.0.shared.number) else { return };
         let state = placement.state();
-        let [voters] = &state.voters()[..] else { return };
+        let voters = state.voters();
+        let [voters] = &voters[..] else {
+            return placement.end_change_of_voters(&voters).await;
+        };
         let wanted: BTreeSet<ReplicaId> = made.members.iter().map(|member| replica_of(*member)).collect();
         if wanted == *voters || !wanted.contains(&replica_of(self.0.member)) {
             return;
