@@ -6,18 +6,16 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::BenchError;
-
 /// The processes of a broker: one, those of all nodes of a cluster, or none that is known.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Processes(Vec<u32>);
 
 impl Processes {
     /// # Errors
-    /// There is none with one of these numbers.
-    pub(crate) fn new(pids: &[u32]) -> Result<Self, BenchError> {
+    /// There is none with this one of the numbers.
+    pub(crate) fn new(pids: &[u32]) -> Result<Self, u32> {
         match pids.iter().find(|&&pid| cpu_time(pid).is_none()) {
-            Some(pid) => Err(BenchError::Usage(format!("no process {pid} to measure"))),
+            Some(pid) => Err(*pid),
             None => Ok(Self(pids.to_vec())),
         }
     }

@@ -35,11 +35,14 @@ impl TargetBroker {
         let silence_max = Duration::from_secs(args.silence_max_s);
         let progress = Progress::of(args.progress);
         let tls = |uri: &Uri| uri.secure.then(|| ClientTls::new(args)).transpose();
+        let processes = |pids: &[u32]| {
+            Processes::new(pids).map_err(|pid| BenchError::Usage(format!("no process {pid} to measure")))
+        };
         let uri = Uri::parse(&args.uri)?;
         let mut targets = vec![Self {
             tls: tls(&uri)?,
             uri,
-            processes: Processes::new(&args.pid)?,
+            processes: processes(&args.pid)?,
             metrics_port: args.metrics_port,
             stream_port: args.stream_port,
             perf: args.perf,
@@ -54,7 +57,7 @@ impl TargetBroker {
             targets.push(Self {
                 tls: tls(&uri)?,
                 uri,
-                processes: Processes::new(&args.vs_pid)?,
+                processes: processes(&args.vs_pid)?,
                 metrics_port: args.vs_metrics_port,
                 stream_port: args.vs_stream_port,
                 perf: args.perf,

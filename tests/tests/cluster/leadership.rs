@@ -73,7 +73,7 @@ fn nothing_comes_again_when_a_leadership_is_handed_over() {
         let seen: Vec<_> = told.iter().take(published as usize).collect();
         let flagged = seen.iter().filter(|(_, redelivered)| *redelivered).count();
         println!("{transfers} changes of the leader, {published} messages, {flagged} flagged as redelivered");
-        // Those that were on their way to another node at the change, at most the consumers' prefetch.
+        // Messages that were on their way to another node at the change, at most the consumers' prefetch.
         assert!(flagged <= transfers * 3 * 40, "{flagged} are flagged");
         let numbers: BTreeSet<u32> = seen.iter().map(|(number, _)| *number).collect();
         assert_eq!(numbers.len(), seen.len(), "each came once");
