@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use leveret_broker::replicas::PlacedStream;
 use leveret_model::MemberNumber;
 use openraft::AsyncRuntime;
 
@@ -109,7 +110,21 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         if !shared.host.members_up().contains(&to) {
             return Err("that member can't be reached, or is in maintenance".into());
         }
-        let Some(stream) = shared.stream.borrow().clone() else { return Err("it doesn't lead yet".into()) };
+        let stream = shared.stream.borrow().clone();
+        // A leadership that was given up has nothing more to propose, and ends as soon as it can.
+        let _handing_over = match stream {
+            Some(stream) => Some(self.prepare(&stream, to).await?),
+            None => None,
+        };
+        placement.transfer(replica_of(to)).await.map_err(|error| error.to_string())?;
+        let next = || placement.leader().1.map(member_of).filter(|member| *member != self.0.member);
+        self.until(LEADS_WITHIN, || next().is_some()).await.map_err(|()| "it has not been elected".to_owned())?;
+        if next() == Some(to) { Ok(()) } else { Err("another member has been elected".into()) }
+    }
+
+    /// Has the next leader get everything: nothing is handed out any more, and nothing is proposed behind what it has.
+    async fn prepare(&self, stream: &PlacedStream, to: MemberNumber) -> Result<HandingOver<'_, H>, String> {
+        let (placement, shared) = (&self.0.placement, &self.0.shared);
         let mut handing_over = HandingOver::begin(shared, stream.term());
         R::sleep(ON_THE_WAY).await;
         // Which messages were handed out is appended by now.
@@ -122,10 +137,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
             placement.status().applied == last && placement.matched(replica_of(to)) == Some(last)
         };
         self.until(EVEN_WITHIN, is_even).await.map_err(|()| "that member doesn't have all entries".to_owned())?;
-        placement.transfer(replica_of(to)).await.map_err(|error| error.to_string())?;
-        let next = || placement.leader().1.map(member_of).filter(|member| *member != self.0.member);
-        self.until(LEADS_WITHIN, || next().is_some()).await.map_err(|()| "it has not been elected".to_owned())?;
-        if next() == Some(to) { Ok(()) } else { Err("another member has been elected".into()) }
+        Ok(handing_over)
     }
 
     async fn until(&self, within: Duration, is_so: impl Fn() -> bool) -> Result<(), ()> {
