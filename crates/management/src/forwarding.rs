@@ -77,7 +77,7 @@ fn way(route: &Route, query: &str) -> OfQueue {
         (
             _,
             "/api/queues/quorum/{vhost}/{queue}/status"
-            | "/api/queues/quorum/{vhost}/{queue}/leader"
+            | "/api/queues/quorum/{vhost}/{queue}/replicas/leader"
             | "/api/stream/{vhost}/{queue}/tracking"
             | "/api/history/queues/{vhost}/{queue}",
         ) => OfQueue::AtHome,

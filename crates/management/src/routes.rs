@@ -97,7 +97,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/queues/quorum/{vhost}/{queue}/status" Vhost queues::quorum_status, "The member of a quorum queue"),
     route!(Post "/api/queues/quorum/{vhost}/{queue}/replicas/add" Administrator queues::members::add, "Adds a member of a quorum queue on a node (node), which the only node has already"),
     route!(Delete "/api/queues/quorum/{vhost}/{queue}/replicas/delete" Administrator queues::members::delete, "Removes a member of a quorum queue from a node (node); the last one stays"),
-    route!(Put "/api/queues/quorum/{vhost}/{queue}/leader" Administrator queues::members::lead, "Makes the member on a node (node) the leader of a quorum queue, and of those of its placement"),
+    route!(Put "/api/queues/quorum/{vhost}/{queue}/replicas/leader" Administrator queues::members::lead, "Makes the member on a node (node) the leader of a quorum queue, and of those of its placement"),
     route!(Post "/api/queues/quorum/replicas/on/{node}/grow" Administrator queues::members::grow, "Gives quorum queues of one member the others that they are to have, with one on this node (strategy, vhost_pattern, queue_pattern)"),
     route!(Delete "/api/queues/quorum/replicas/on/{node}/shrink" Administrator queues::members::shrink, "Removes the members of quorum queues from a node; the last ones stay"),
 

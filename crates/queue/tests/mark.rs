@@ -93,9 +93,13 @@ impl Leader {
     }
 
     fn consume(&mut self) {
+        self.consume_as(1);
+    }
+
+    fn consume_as(&mut self, id: u64) {
         let options = ConsumerOptions {
             link: self.link.clone(),
-            key: 1,
+            key: id,
             tag: "t".into(),
             channel: "c".into(),
             automatic_ack: false,
@@ -109,7 +113,7 @@ impl Leader {
             user: "u".into(),
             arguments: leveret_model::Arguments::default(),
         };
-        self.with(|queue, effects| queue.add(ConsumerId(1), options, 0, effects)).expect("it isn't exclusive");
+        self.with(|queue, effects| queue.add(ConsumerId(id), options, 0, effects)).expect("it isn't exclusive");
     }
 
     /// The numbers that it hands out, with their flags.
@@ -168,7 +172,9 @@ fn a_mark_that_is_lowered_covers_what_was_handed_out() {
     let below = leader.queue.lower_mark().expect("it was ahead");
     assert_eq!(below, 6);
     leader.keep_mark(below);
-    assert!(leader.take().is_empty(), "nothing more is covered");
+    assert!(leader.take().is_empty() && leader.logged.is_none(), "nothing more is covered");
+    leader.consume_as(2);
+    assert_eq!(leader.logged, None, "nor by a consumer that comes meanwhile");
     let mut next = Leader::new(leader.replica);
     assert_eq!(next.queue.lower_mark(), None, "another leader covers what earlier ones handed out");
     assert_eq!(next.replica.parts.delivered_below, 6);

@@ -223,7 +223,7 @@ impl PlacementHere {
         stream.stop_handing_out(stops);
         let queues = self.queues();
         for machine in queues.iter().filter_map(|queue| queue.machine().clone()) {
-            if stops { machine.queue.lower_mark() } else { machine.queue.wake_consumers() }
+            if stops { machine.queue.lower_mark() } else { machine.queue.resume_mark() }
         }
     }
 

@@ -52,6 +52,14 @@ impl QueueHandle {
         }
     }
 
+    /// The leader goes on after all: messages are handed out again.
+    pub(crate) fn resume_mark(&self) {
+        if let Some(ledger) = self.inner.lock().ledger_mut() {
+            ledger.resume_mark();
+        }
+        self.wake_consumers();
+    }
+
     /// Logs a mark that is to be reached before messages behind the present one are handed out.
     pub(super) fn log_mark(&self, queue: &mut Queue, below: u64) {
         let ticket = self.log_control(&Control::Mark(Cow::Owned(below)), Wait::Confirm);

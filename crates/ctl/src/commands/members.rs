@@ -278,7 +278,7 @@ fn transfer(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
         Some("quorum") => {}
         Some(_) => return Err(Failure::check("Cannot transfer leadership of a non-quorum queue")),
     }
-    let path = format!("/api/queues/quorum/{}/{}/leader", word(&vhost), word(&queue));
+    let path = format!("/api/queues/quorum/{}/{}/replicas/leader", word(&vhost), word(&queue));
     let response = call.node()?.request("PUT", &path, Some(&json!({"node": node})))?;
     match (response.status, response.reason()) {
         (200..300, _) => Ok(CommandOutput::Done),

@@ -14,12 +14,14 @@ pub(super) struct DeliveredMark {
     below: u64,
     /// The next one, once its record is there.
     next: Option<(u64, Awaited)>,
+    /// Whether it stays as it is, since the leader ends.
+    is_final: bool,
 }
 
 impl LedgerQueue {
     /// From now on messages are handed out only below this number, or a higher one whose record is reached.
     pub fn mark_deliveries(&mut self, below: u64) {
-        self.mark = Some(Box::new(DeliveredMark { below, next: None }));
+        self.mark = Some(Box::new(DeliveredMark { below, next: None, is_final: false }));
     }
 
     /// The record of a mark was appended that [`crate::RareEffects::deliver_below`] asked for.
@@ -29,12 +31,21 @@ impl LedgerQueue {
         }
     }
 
-    /// Lowers the mark to what was handed out, for a leader that ends. Returns it, to be logged.
+    /// Lowers the mark to what was handed out, for a leader that ends, and leaves it there. Returns it if it has to be logged.
     pub fn lower_mark(&mut self) -> Option<u64> {
         let exact = self.ready.handed_out_below().max(self.ready.redelivered_below());
-        let mark = self.mark.as_mut().filter(|mark| mark.next.is_some() || mark.below > exact)?;
-        *(*mark) = DeliveredMark { below: mark.below.min(exact), next: None };
-        Some(mark.below)
+        let mark = self.mark.as_mut()?;
+        mark.is_final = true;
+        let is_above = mark.next.take().is_some() || mark.below > exact;
+        mark.below = mark.below.min(exact);
+        is_above.then_some(mark.below)
+    }
+
+    /// The leader goes on after all: the mark is raised again when it is reached.
+    pub fn resume_mark(&mut self) {
+        if let Some(mark) = &mut self.mark {
+            mark.is_final = false;
+        }
     }
 
     /// The number of messages from this one on that may be handed out, at most `most`.
@@ -47,6 +58,7 @@ impl LedgerQueue {
     pub(super) fn raise_mark(&self, number: u64, effects: &mut Effects) {
         if let Some(mark) = &self.mark
             && mark.next.is_none()
+            && !mark.is_final
             && number + AHEAD / 2 >= mark.below
         {
             effects.rare_mut().deliver_below = Some(number + AHEAD);
