@@ -20,7 +20,7 @@ impl LedgerQueue {
     /// Numbers from here on were never handed out; recorded by a clean stop.
     pub fn delivered_below(&self) -> u64 {
         // Where attempts say which messages were delivered, they say so by themselves.
-        if self.rules.priorities.is_some() { 0 } else { self.ready.untouched_from() }
+        if self.rules.priorities.is_some() { 0 } else { self.ready.handed_out_below() }
     }
 
     /// The counts that have to be recorded by a clean stop: the log lacks those for which it had no room, and those of classic queues

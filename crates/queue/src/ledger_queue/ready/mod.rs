@@ -102,11 +102,6 @@ impl ReadyMessages {
         self.cursor
     }
 
-    /// All numbers from here on were never handed out.
-    pub(crate) fn untouched_from(&self) -> u64 {
-        self.ahead.last().map_or(self.cursor, |last| self.cursor.max(last + 1))
-    }
-
     /// No number from here on was handed out by this process.
     pub(crate) fn handed_out_below(&self) -> u64 {
         let aside = self.lanes.as_deref().map_or(&self.ahead, Lanes::aside);
