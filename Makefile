@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run bench-cluster cluster cluster-measures cluster-transfers cluster-partitions cluster-restarts test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
+.PHONY: run bench-cluster cluster cluster-measures cluster-transfers cluster-partitions cluster-restarts engine-measures test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
 
 build:
 	cargo build --release --package leveret
@@ -167,6 +167,10 @@ sim-cluster:
 	LEVERET_METADATA_SEEDS=0..$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test cluster_metadata \
 	  linearizable -- --nocapture
 	LEVERET_REPLICA_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test replicas
+
+# Placements beside the bare engine, on real files in TMPDIR, and the simulator beside real time.
+engine-measures:
+	cargo test --release --package leveret-sim --test cluster_measures -- --ignored --nocapture --test-threads 1
 
 # All nodes of a cluster of three end and start in any order, 300 times.
 cluster-restarts: build

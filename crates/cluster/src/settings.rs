@@ -42,7 +42,7 @@ impl Settings {
             // It is sent whole, and durable when it is answered.
             install_snapshot_timeout: SNAPSHOT_MS,
             // A leader that sends but hears nothing would stay for ever.
-            quorum_loss_probe_interval: Some(self.quorum_probe),
+            quorum_loss_probe_interval: (!planted!(LeadUnheard)).then_some(self.quorum_probe),
             enable_pre_vote: Some(true),
             // A log that went back is damage, and never repaired by others' logs under the same id.
             allow_log_reversion: Some(false),

@@ -187,6 +187,8 @@ pub enum Bug {
     KeepStagedModel,
     /// The number of a member that was forgotten is given to the next one.
     GiveNumberAgain,
+    /// A leader that hears no quorum goes on leading.
+    LeadUnheard,
     /// A blank node seeds a cluster although no majority takes it for the first one.
     SeedWithoutMajority,
 }
