@@ -42,7 +42,7 @@ use crate::reads::{ReadJob, Reads};
 use crate::recovered_logs::Logs;
 pub use crate::recovered_logs::StartError;
 use crate::registry::{ChangeRequest, EndOfQueues, Registry};
-use crate::remote::{self, Lanes};
+use crate::remote::{self, Homes, Lanes};
 use crate::replicas::PlacedReplicas;
 use crate::reply_to::ReplyTargets;
 use crate::services::Services;
@@ -74,6 +74,8 @@ pub struct Broker {
     pub streams: Arc<Streams>,
     /// The ways to queues of other nodes.
     pub lanes: Arc<Lanes>,
+    /// The sessions of other nodes' cores that use queues here.
+    pub homes: Homes,
     /// The placements of replicated queues.
     pub placements: Arc<Placements>,
     /// The addresses for clients of other nodes.
@@ -267,6 +269,7 @@ impl Broker {
             registry,
             streams,
             lanes,
+            homes: Homes::default(),
             placements,
             addresses: AddressesElsewhere::default(),
             commit,

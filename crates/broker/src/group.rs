@@ -22,6 +22,7 @@ use crate::remote::Lane;
 use crate::shared_messages::SharedMessages;
 use crate::streams::{LocalStream, Record};
 use crate::ticket::{StreamId, Ticket};
+use crate::wait_for::WaitFor;
 
 /// An open group, begun by a caller that has checked that the stream has room.
 pub struct Group {
@@ -98,17 +99,31 @@ impl Group {
         self.moving.push((queue.clone(), waiting));
     }
 
-    /// Closes it. Returns the ticket of its answer, which is nothing if the group has no records.
+    /// Closes it. Returns the condition of its answer, which is nothing if the group has no records.
+    pub fn commit(mut self, wait: Wait) -> WaitFor {
+        if let Some((lane, number)) = self.away.take() {
+            let (ticket, committed) = lane.commit(number);
+            let ticket = self.closed(ticket);
+            return if self.is_broken { ticket.into() } else { committed };
+        }
+        self.commit_records(wait).into()
+    }
+
+    /// Closes a group of queues of this node. Returns the ticket of its answer.
     pub fn close(mut self, wait: Wait) -> Ticket {
         self.commit_records(wait)
     }
 
     fn commit_records(&mut self, wait: Wait) -> Ticket {
         let ticket = match self.away.take() {
-            Some((lane, number)) => Some(lane.commit(number)),
+            Some((lane, number)) => Some(lane.commit(number).0),
             None => self.records.as_ref().zip(self.id.take()).and_then(|(stream, id)| stream.commit_group(id, wait)),
         };
-        let ticket = ticket.unwrap_or(Ticket::new(self.stream, Place::NOTHING));
+        self.closed(ticket.unwrap_or(Ticket::new(self.stream, Place::NOTHING)))
+    }
+
+    /// Its records are committed at this place.
+    fn closed(&mut self, ticket: Ticket) -> Ticket {
         self.place.close(ticket.place());
         for (shared, first, last) in std::mem::take(&mut self.released) {
             shared.release(first, last);

@@ -11,10 +11,15 @@ use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, HeldSet, Link, Run, Signal, Taken,
 };
 
+use crate::decision_answer::DecisionAnswer;
 use crate::planted::{Bug, is_planted};
 use crate::remote::CallKind;
 use crate::settlement::Settlement;
 use crate::ticket::{StreamId, Ticket};
+use crate::wait_for::WaitFor;
+
+/// Number of kept decisions from which on all of them are looked at now and then.
+const SWEEP_FROM: usize = 64;
 
 /// The machine, or the lane to the leader, of one leadership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,6 +39,8 @@ pub(crate) struct Clients {
     decided: VecDeque<Decided>,
     /// Number of decisions so far.
     count: u64,
+    /// Number of kept decisions at which all of them are looked at, and not only the oldest.
+    sweep_at: usize,
     /// Leaders elsewhere that were asked which of them are committed.
     asked: BTreeSet<At>,
 }
@@ -66,6 +73,8 @@ struct Decided {
     runs: Vec<Run>,
     what: Decision,
     sent: Option<Sent>,
+    /// The client's answer that waits for it, wherever it is carried out.
+    answer: Option<DecisionAnswer>,
 }
 
 /// A decision.
@@ -80,12 +89,16 @@ pub(crate) enum Decision {
 }
 
 /// Where a decision was sent.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum Sent {
     /// To a machine of this node, which had appended it before this place.
     Here(Ticket),
+    /// To a machine of this node, as a rejection that is over once its messages have been dead-lettered.
+    Moving(WaitFor),
     /// To this leader on another node.
     Away(At),
+    /// To a leader on another node, as a rejection that it answers.
+    Answered,
 }
 
 impl Holder {
@@ -233,18 +246,62 @@ impl Clients {
         }
     }
 
-    /// Keeps a decision until it is known to be committed.
-    pub(crate) fn decided(&mut self, by: HolderKey, runs: Vec<Run>, what: Decision, sent: Option<Sent>) {
+    /// Keeps a decision until it is known to be committed. Returns its number.
+    pub(crate) fn decided(&mut self, by: HolderKey, runs: Vec<Run>, what: Decision, sent: Option<Sent>) -> u64 {
         self.count += 1;
-        self.decided.push_back(Decided { number: self.count, by, runs, what, sent });
+        self.decided.push_back(Decided { number: self.count, by, runs, what, sent, answer: None });
+        self.count
     }
 
-    /// Forgets the oldest ones that a machine of this node has committed.
-    pub(crate) fn forget_committed(&mut self, is_reached: impl Fn(Ticket) -> bool) {
-        let is_committed =
-            |decided: &mut Decided| matches!(decided.sent, Some(Sent::Here(ticket)) if is_reached(ticket));
-        while let Some(Decided { by, .. }) = self.decided.pop_front_if(is_committed) {
-            self.forget_if_over(by);
+    /// The client's answer to a decision waits for it.
+    pub(crate) fn awaited(&mut self, number: u64, answer: DecisionAnswer) {
+        if let Some(decided) = self.decided.iter_mut().rev().find(|decided| decided.number == number) {
+            decided.answer = Some(answer);
+        }
+    }
+
+    /// Forgets the oldest ones that machines of this node have committed, and now and then all of these.
+    pub(crate) fn forget_committed(&mut self, is_over: impl Fn(&Sent) -> bool) {
+        let is_over = |decided: &mut Decided| decided.sent.as_ref().is_some_and(&is_over);
+        let mut over = Vec::new();
+        while let Some(decided) = self.decided.pop_front_if(is_over) {
+            over.push(decided);
+        }
+        if self.decided.len() >= self.sweep_at.max(SWEEP_FROM) {
+            // Rejections whose dead letters wait hold up those behind them.
+            let mut kept = VecDeque::new();
+            for mut decided in std::mem::take(&mut self.decided) {
+                if is_over(&mut decided) { over.push(decided) } else { kept.push_back(decided) }
+            }
+            self.decided = kept;
+            self.sweep_at = 2 * self.decided.len();
+        }
+        over.into_iter().for_each(|decided| self.end(decided));
+    }
+
+    fn end(&mut self, decided: Decided) {
+        self.forget_if_over(decided.by);
+        if let Some(answer) = decided.answer {
+            answer.over();
+        }
+    }
+
+    /// The numbers of those decisions that a client's answer waits for, and that a machine of this node had appended before their tickets.
+    pub(crate) fn awaited_here(&self) -> Vec<(u64, Ticket)> {
+        let awaited = self.decided.iter().filter(|decided| decided.answer.is_some());
+        let here = awaited.filter_map(|decided| match decided.sent {
+            Some(Sent::Here(ticket)) => Some((decided.number, ticket)),
+            _ => None,
+        });
+        here.collect()
+    }
+
+    /// A leader has answered that this one is carried out for good.
+    pub(crate) fn over(&mut self, number: u64) {
+        if let Some(at) = self.decided.iter().position(|decided| decided.number == number)
+            && let Some(decided) = self.decided.remove(at)
+        {
+            self.end(decided);
         }
     }
 
@@ -263,15 +320,9 @@ impl Clients {
             let is_over = |decided: &Decided| {
                 matches!(decided.sent, Some(Sent::Away(at)) if at == leader) && decided.number <= through
             };
-            let mut over = BTreeSet::new();
-            self.decided.retain(|decided| {
-                let is_over = is_over(decided);
-                if is_over {
-                    over.insert(decided.by);
-                }
-                !is_over
-            });
-            over.into_iter().for_each(|key| self.forget_if_over(key));
+            let (over, kept) = std::mem::take(&mut self.decided).into_iter().partition::<Vec<_>, _>(is_over);
+            self.decided = kept.into();
+            over.into_iter().for_each(|decided| self.end(decided));
         }
     }
 
@@ -329,10 +380,10 @@ impl Clients {
     }
 
     /// Its decisions so far, the oldest first, to be sent again: `send` says where.
-    pub(crate) fn send_again(&mut self, key: HolderKey, mut send: impl FnMut(&[Run], &Decision) -> Sent) {
+    pub(crate) fn send_again(&mut self, key: HolderKey, mut send: impl FnMut(u64, &[Run], &Decision) -> Sent) {
         let of_key = |decided: &&mut Decided| decided.by == key && !is_planted(Bug::ForgetDecisions);
         for decided in self.decided.iter_mut().filter(of_key) {
-            decided.sent = Some(send(&decided.runs, &decided.what));
+            decided.sent = Some(send(decided.number, &decided.runs, &decided.what));
         }
     }
 }

@@ -19,6 +19,7 @@ pub mod connection;
 pub mod connection_state;
 pub mod consumer_timeout;
 mod dead_letter;
+mod decision_answer;
 pub mod deferred;
 mod deferred_turn;
 pub mod direct;

@@ -8,8 +8,6 @@
 use std::cell::Cell;
 use std::collections::BTreeMap;
 
-use crate::ticket::Ticket;
-
 /// The messages of a publish that were accepted: all of them.
 pub(crate) const ALL: u32 = u32::MAX;
 /// Most publishes of a writer that were accepted in part and that it hasn't heard of.
@@ -28,17 +26,6 @@ pub struct PublishOrigin {
     pub is_first: bool,
     /// The writer has heard of all publishes below this number.
     pub heard: u64,
-}
-
-/// The decision of a leader on a publish.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OriginTurn {
-    /// It carries it out.
-    New,
-    /// It was carried out before; so many of its messages were accepted.
-    Repeated(Ticket, u32),
-    /// It can't be taken: one before it is missing, or the leadership is over.
-    Lost,
 }
 
 /// The publishes of a writer that were committed.

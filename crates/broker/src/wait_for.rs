@@ -66,6 +66,8 @@ enum More {
     Fate(Arc<Fate>),
     /// Outcomes of several publishes.
     Fates(Arc<Vec<Arc<Fate>>>),
+    /// The end of a group on another node, which is told as lost if not all of it was carried out.
+    Group(Arc<Fate>),
 }
 
 #[derive(Debug)]
@@ -93,7 +95,7 @@ impl More {
         match self {
             Self::Move(group) => std::slice::from_ref(group),
             Self::Moves(many) => &many.groups,
-            Self::Nothing | Self::Fate(_) | Self::Fates(_) => &[],
+            Self::Nothing | Self::Fate(_) | Self::Fates(_) | Self::Group(_) => &[],
         }
     }
 
@@ -101,7 +103,7 @@ impl More {
         match self {
             Self::Fate(fate) => std::slice::from_ref(fate),
             Self::Fates(fates) => fates,
-            Self::Nothing | Self::Move(_) | Self::Moves(_) => &[],
+            Self::Nothing | Self::Move(_) | Self::Moves(_) | Self::Group(_) => &[],
         }
     }
 
@@ -142,7 +144,7 @@ impl Part {
     /// The place to wait for; `None` while a move hasn't been written.
     fn awaited(&self) -> Option<Awaited> {
         let moved = match &self.more {
-            More::Nothing | More::Fate(_) | More::Fates(_) => return Some(self.awaited),
+            More::Nothing | More::Fate(_) | More::Fates(_) | More::Group(_) => return Some(self.awaited),
             More::Move(group) => group.get()?,
             More::Moves(many) => many.place()?,
         };
@@ -178,6 +180,11 @@ impl WaitFor {
     pub fn moved(stream: StreamId, group: Arc<GroupPlace>) -> Self {
         let awaited = Awaited::durable(Ticket::new(stream, Place::NOTHING));
         Self { first: Part { awaited, more: More::Move(group) }, others: Vec::new() }
+    }
+
+    /// The end of a group on another node.
+    pub(crate) fn group(awaited: Awaited, fate: Arc<Fate>) -> Self {
+        Self { first: Part { awaited, more: More::Group(fate) }, others: Vec::new() }
     }
 
     /// All of these conditions.
@@ -328,6 +335,10 @@ impl WaitFor {
 
     #[cold]
     fn told(&self) -> WaitEnd {
+        let is_lost = |part: &Part| matches!(&part.more, More::Group(fate) if fate.told().is_some());
+        if std::iter::once(&self.first).chain(&self.others).any(is_lost) {
+            return gone();
+        }
         let fates = std::iter::once(&self.first).chain(&self.others).flat_map(|part| part.more.fates());
         let (mut refused, mut gone, mut all) = (None::<&Arc<RefusedPublish>>, 0, 0);
         for fate in fates {

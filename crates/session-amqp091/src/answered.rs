@@ -50,12 +50,9 @@ impl Session {
                 }
                 None => self.wait_on(channel, Question::Consume { consuming, answer, early }),
             },
-            Question::Purge { nowait, answer } => match answer.take() {
-                Some(purged) => {
-                    self.purged(channel, nowait, purged);
-                    Ok(())
-                }
-                None => self.wait_on(channel, Question::Purge { nowait, answer }),
+            Question::Purge { nowait, queue, answer } => match answer.take() {
+                Some(purged) => self.purged(channel, nowait, &queue, purged),
+                None => self.wait_on(channel, Question::Purge { nowait, queue, answer }),
             },
             Question::Declare { declared, answer } => match answer.take() {
                 Some(size) => {

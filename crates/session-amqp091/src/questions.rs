@@ -12,7 +12,7 @@ use super::held::Answer;
 use leveret_broker::asked::Later;
 use leveret_broker::consumer_timeout::ConsumerTimeout;
 use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::{LedgerQueueRef, NoConsumer, QueueRef};
+use leveret_broker::queue_handle::{LedgerQueueRef, NoConsumer, QueueRef, Removed};
 use leveret_broker::registry::ChangeOutcome;
 use leveret_broker::ticket::Ticket;
 use leveret_session::early_signals::EarlySignals;
@@ -37,7 +37,7 @@ pub(crate) enum Question {
     /// `basic.consume`.
     Consume { consuming: Box<Consuming>, answer: Later<Result<(), NoConsumer>>, early: EarlySignals },
     /// `queue.purge`.
-    Purge { nowait: bool, answer: Later<(u64, Ticket)> },
+    Purge { nowait: bool, queue: LedgerQueueRef, answer: Later<Removed> },
     /// `queue.declare`.
     Declare { declared: Declared, answer: Later<(u64, usize)> },
     /// The end of a consumer, a channel or the connection, answered once the queues are gone that are deleted with it.

@@ -12,7 +12,7 @@ use super::questions::{AfterChange, Declared, Question};
 use super::reply_consumer::is_reply_name;
 use super::session::Session;
 use leveret_broker::asked::NowOrLater;
-use leveret_broker::queue_handle::Size;
+use leveret_broker::queue_handle::{LedgerQueueRef, Removed, Size};
 use leveret_broker::registry::ChangeRequest;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::time::Now;
@@ -127,19 +127,22 @@ impl Session {
         let name = self.queue_name(channel, purge.queue)?;
         // Purging a failed queue is allowed: unreadable messages may be dropped.
         let queue = self.known_queue(&name, Action::Consume(&name))?;
-        match queue.check_purge()?.purge(now.monotonic) {
-            NowOrLater::Now(purged) => self.purged(channel, purge.nowait, purged),
-            NowOrLater::Later(answer) => self.ask(channel, Question::Purge { nowait: purge.nowait, answer }),
+        let queue = queue.check_purge()?;
+        match queue.purge(now.monotonic) {
+            NowOrLater::Now(purged) => return self.purged(channel, purge.nowait, &queue, purged),
+            NowOrLater::Later(answer) => self.ask(channel, Question::Purge { nowait: purge.nowait, queue, answer }),
         }
         Ok(())
     }
 
-    pub(super) fn purged(&mut self, channel: u16, nowait: bool, (count, ticket): (u64, Ticket)) {
+    pub(super) fn purged(&mut self, channel: u16, nowait: bool, queue: &LedgerQueueRef, purged: Removed) -> Result<()> {
+        let (count, ticket) = purged.ok_or_else(|| queue.not_removed())?;
         let answer = match nowait {
             true => Answer::Nothing,
             false => Answer::QueuePurgeOk { channel, messages: clamp(count) },
         };
         self.answer_when_durable(ticket, answer);
+        Ok(())
     }
 
     /// `queue.delete`. One that doesn't exist counts as deleted.

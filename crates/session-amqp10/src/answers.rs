@@ -26,9 +26,9 @@ pub(crate) struct Answer {
 pub(crate) struct Answers {
     /// Answers that wait for positions of the commit streams.
     placed: InOrder<Answer>,
-    /// Answers of each link that wait for dead letters of its queue to be moved. They are moved in the order in which
-    /// they died, so only the first answer of each link can be due and has to be checked.
-    moving: FxHashMap<(u16, u32), VecDeque<Answer>>,
+    /// Answers of each link that wait for dead letters of its queue to be moved, and apart from them those that wait for other decisions to be
+    /// carried out by another node. Both are in the order in which they are made, so only the first of them can be due and has to be checked.
+    moving: FxHashMap<(u16, u32, bool), VecDeque<Answer>>,
     /// Answers that wait for dead letters of several queues or consumers that a transaction rejected, in the order of
     /// the discharges, in which they are answered.
     discharged: InOrder<Answer>,
@@ -41,7 +41,8 @@ impl Answers {
         } else if answer.wait.is_of_many() {
             self.discharged.push(answer.wait.clone(), answer);
         } else {
-            self.moving.entry((answer.channel, answer.handle)).or_default().push_back(answer);
+            let is_rejected = matches!(answer.state, DeliveryState::Rejected { .. });
+            self.moving.entry((answer.channel, answer.handle, is_rejected)).or_default().push_back(answer);
         }
     }
 
@@ -90,13 +91,13 @@ impl Answers {
 
     /// Drops the answers of a link that has ended: its deliveries belong to other consumers now.
     pub(crate) fn forget_link(&mut self, channel: u16, handle: u32) {
-        self.moving.remove(&(channel, handle));
+        [true, false].into_iter().for_each(|is_rejected| _ = self.moving.remove(&(channel, handle, is_rejected)));
         self.retain(|answer| answer.channel != channel || answer.handle != handle);
     }
 
     /// Drops the answers of a session that has ended, with all its links.
     pub(crate) fn forget_session(&mut self, channel: u16) {
-        self.moving.retain(|(other, _), _| *other != channel);
+        self.moving.retain(|(other, ..), _| *other != channel);
         self.retain(|answer| answer.channel != channel);
     }
 

@@ -1,7 +1,5 @@
 //! Settlements on their way to queues, and their answers.
 
-use std::sync::Arc;
-
 use leveret_amqp10::performative::Disposition;
 use leveret_amqp10::{Performative, Role, encode_performative};
 use leveret_log::Wait;
@@ -28,12 +26,13 @@ impl Connection {
             let wait_for = match settlement {
                 Settlement::Acknowledge => {
                     self.client.counters.acked_of(counted_as(queue.info())).add(count);
-                    match queue.settle(Deliveries::of(Some(consumer), &runs), Settlement::Acknowledge, wait, now) {
-                        Some(ticket) => ticket.into(),
-                        // The queue failed during this very call: the messages are in its log, and come back after a
-                        // restart.
-                        None if queue.has_failed() => WaitFor::moved(queue.stream().id(), Arc::default()),
-                        None => WaitFor::default(),
+                    let deliveries = Deliveries::of(Some(consumer), &runs);
+                    match is_asked {
+                        true => queue.acknowledge_and_wait(deliveries, &self.client.outbox, now),
+                        false => {
+                            queue.settle(deliveries, Settlement::Acknowledge, Wait::Lazy, now);
+                            WaitFor::default()
+                        }
                     }
                 }
                 Settlement::Reject { failed } if is_asked => queue.reject(

@@ -9,7 +9,7 @@ use leveret_broker::{Broker, Session, Wake};
 use leveret_model::MemberNumber;
 use tracing::warn;
 
-use crate::calls::encode_call;
+use crate::calls::{encode_begin, encode_call};
 use crate::frame::{DataFrameError, decode};
 use crate::replies::{Reply, decode_reply};
 
@@ -32,7 +32,9 @@ impl AskingSession {
     pub fn new(broker: &Arc<Broker>, member: MemberNumber, core: usize, wake: Arc<dyn Wake>, now: Nanos) -> Self {
         let lane = broker.open_lane(member, core, wake, now);
         let broker = broker.clone();
-        Self { broker, member, core, lane, output: Output::default(), is_finished: false, has_left: false }
+        let mut output = Output::default();
+        encode_begin(output.buffer(), core as u16);
+        Self { broker, member, core, lane, output, is_finished: false, has_left: false }
     }
 
     fn pass_on(&mut self, kind: u8, fields: &[u8]) -> Result<(), DataFrameError> {

@@ -23,7 +23,6 @@ use crate::options::{get_options, get_start, get_stream_filter, put_options, put
 const PUBLISH: u8 = 1;
 const SETTLE: u8 = 2;
 const ACKNOWLEDGE: u8 = 3;
-const REJECT: u8 = 4;
 const MODIFY: u8 = 5;
 const TAKE_BACK: u8 = 6;
 const OVERDUE: u8 = 7;
@@ -53,6 +52,9 @@ const DELETE: u8 = 47;
 const COMMITTED: u8 = 48;
 const HELD: u8 = 49;
 const HOLD: u8 = 50;
+const REJECT: u8 = 51;
+/// The first frame of a link: the core (2) that has dialled it.
+const BEGIN: u8 = 64;
 
 /// Appends a call.
 pub(crate) fn encode_call(to: &mut Vec<u8>, call: &LaneCall) {
@@ -69,7 +71,6 @@ fn kind(what: &CallKind) -> u8 {
         CallKind::Publish { .. } => PUBLISH,
         CallKind::Settle { .. } => SETTLE,
         CallKind::Acknowledge(_) => ACKNOWLEDGE,
-        CallKind::Reject { .. } => REJECT,
         CallKind::Modify { .. } => MODIFY,
         CallKind::TakeBack { .. } => TAKE_BACK,
         CallKind::Overdue { .. } => OVERDUE,
@@ -97,6 +98,7 @@ fn kind(what: &CallKind) -> u8 {
             HomeQuestion::ActivateGroup(_) => ACTIVATE_GROUP,
             HomeQuestion::Delete(_) => DELETE,
             HomeQuestion::Hold { .. } => HOLD,
+            HomeQuestion::Reject { .. } => REJECT,
             HomeQuestion::Committed(_) => COMMITTED,
             HomeQuestion::Held(..) => HELD,
         },
@@ -128,11 +130,6 @@ fn put_call(to: &mut Vec<u8>, what: &CallKind) {
             to.maybe(*group, |to, group| to.u64(group));
         }
         CallKind::Acknowledge(held) => put_held(to, held),
-        CallKind::Reject { consumer, runs, failed } => {
-            put_consumer(to, *consumer);
-            put_runs(to, runs);
-            to.flag(*failed);
-        }
         CallKind::Modify { consumer, runs, failed, added } => {
             put_consumer(to, *consumer);
             put_runs(to, runs);
@@ -233,6 +230,11 @@ fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
             put_consumer(to, *consumer);
             put_runs(to, runs);
         }
+        HomeQuestion::Reject { consumer, runs, failed } => {
+            put_consumer(to, *consumer);
+            put_runs(to, runs);
+            to.flag(*failed);
+        }
         HomeQuestion::Committed(term) => to.u64(*term),
         HomeQuestion::Held(placement, term) => {
             to.u32(placement.0);
@@ -240,6 +242,17 @@ fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
         }
         HomeQuestion::Purge | HomeQuestion::RunState | HomeQuestion::StreamEnds => {}
     }
+}
+
+/// Appends the first frame of a link, which this core has dialled.
+pub(crate) fn encode_begin(to: &mut Vec<u8>, core: u16) {
+    encode(to, BEGIN, |to| to.extend(core.to_le_bytes()));
+}
+
+/// The core that has dialled a link, if a frame is the one that says it.
+pub(crate) fn begin(kind: u8, fields: &[u8]) -> Option<u16> {
+    let core = fields.try_into().ok().map(u16::from_le_bytes);
+    core.filter(|_| kind == BEGIN)
 }
 
 /// The number of a question for what clients hold, with its placement and term, if a frame is one.
@@ -299,7 +312,6 @@ fn get_call<L: Link + 'static>(
             CallKind::Settle { consumer, runs, how, group: get_maybe(from, |from| from.u64())? }
         }
         ACKNOWLEDGE => CallKind::Acknowledge(from.held()?),
-        REJECT => CallKind::Reject { consumer: from.consumer()?, runs: from.runs()?, failed: from.flag()? },
         MODIFY => CallKind::Modify {
             consumer: from.consumer()?,
             runs: from.runs()?,
@@ -385,6 +397,7 @@ fn get_question<L: Link + 'static>(
         }
         RUN_STATE => HomeQuestion::RunState,
         HOLD => HomeQuestion::Hold { consumer: from.consumer()?, runs: from.runs()? },
+        REJECT => HomeQuestion::Reject { consumer: from.consumer()?, runs: from.runs()?, failed: from.flag()? },
         COMMITTED => HomeQuestion::Committed(from.u64()?),
         HELD => HomeQuestion::Held(PlacementNumber(from.u32()?), from.u64()?),
         _ => return None,

@@ -149,6 +149,7 @@ fn calls() -> Vec<CallKind> {
         HomeQuestion::DropSetAside { which: SetAside::Delayed, first: 1, last: 9 },
         HomeQuestion::Size(true),
         HomeQuestion::RunState,
+        HomeQuestion::Reject { consumer: None, runs: runs(), failed: true },
     ];
     let mut calls = vec![
         publish(None),
@@ -157,7 +158,6 @@ fn calls() -> Vec<CallKind> {
         settle(Settlement::Reject { failed: true }),
         settle(Settlement::Requeue { failed: false }),
         CallKind::Acknowledge(vec![(consumer, runs()), (None, Vec::new())]),
-        CallKind::Reject { consumer: None, runs: runs(), failed: true },
         CallKind::Modify { consumer, runs: runs(), failed: false, added: added() },
         CallKind::TakeBack { id: ID, runs: runs(), unsent: Some(Unsent { counted: 1, delivery_count: 2, credit: 3 }) },
         CallKind::Overdue { id: ID, overdue: true },

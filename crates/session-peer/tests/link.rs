@@ -6,8 +6,10 @@ use std::sync::Arc;
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::authenticate::Anybody;
 use leveret_broker::group::Group;
-use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::{Audience, KeptOffsetOf, Numbered, QueueRef, Size, StreamQueueRef, WriterSequence};
+use leveret_broker::outbox::{Event, Outbox};
+use leveret_broker::queue_handle::{
+    Audience, KeptOffsetOf, Numbered, QueueRef, Reason, Size, StreamQueueRef, WriterSequence,
+};
 use leveret_broker::registry::{ChangeRequest, MetadataLeader, PlacedAnswer, PlacedRequest, decide};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::StoreId;
@@ -20,8 +22,8 @@ use leveret_model::{
     AppliedEntry, Arguments, Command, CommandOutcome, DeclareQueue, DeleteQueue, MemberNumber, Model, Permit, PutMember,
 };
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, KeptOffset, Link, NoConsumer, Portion,
-    PublishingIds, Run, Signal, StreamOptions, StreamStart, Taken,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Departure, KeptOffset, Link, NoConsumer,
+    Portion, PublishingIds, Run, Signal, StreamOptions, StreamStart, Taken,
 };
 use leveret_session_peer::{AskingSession, HomeSession};
 use parking_lot::Mutex;
@@ -69,7 +71,9 @@ fn metadata() -> Vec<u8> {
     submit(&mut model, Command::CreateVhost { name: "/".into() });
     model.set_asker(HOME);
     let stream = Arguments::default().with("x-queue-type", "stream".into());
-    for (name, arguments) in [("q", Arguments::default()), ("s", stream)] {
+    let letters = Arguments::default().with("x-dead-letter-exchange", "".into());
+    let letters = letters.with("x-dead-letter-routing-key", "q".into());
+    for (name, arguments) in [("q", Arguments::default()), ("s", stream), ("d", letters)] {
         submit(&mut model, Command::DeclareQueue(DeclareQueue::durable("/".into(), name.into(), arguments)));
     }
     model.snapshot()
@@ -97,7 +101,11 @@ impl Node {
     }
 
     fn queue(&self) -> QueueRef {
-        self.broker.registry.snapshot().queue("/", "q").expect("it is known").clone()
+        self.named("q")
+    }
+
+    fn named(&self, name: &str) -> QueueRef {
+        self.broker.registry.snapshot().queue("/", name).expect("it is known").clone()
     }
 
     fn stream(&self) -> StreamQueueRef {
@@ -105,7 +113,16 @@ impl Node {
     }
 
     /// Does all disk work.
-    fn work(&mut self, mut now: Now) {
+    fn work(&mut self, now: Now) {
+        self.work_of_log(now);
+        while self.broker.deferred_turn(0, now) {}
+        while let Some(read) = self.broker.next_read() {
+            read.run(&self.disk, now);
+        }
+    }
+
+    /// Does the work of the log, and no other: dead letters stay where they are.
+    fn work_of_log(&mut self, mut now: Now) {
         for lane in [Lane::Commit, Lane::Background] {
             loop {
                 match self.broker.next_job(StoreId::FIRST, lane, now).expect("the log works") {
@@ -117,10 +134,6 @@ impl Node {
                     Next::At(_) | Next::Idle => break,
                 }
             }
-        }
-        while self.broker.deferred_turn(0, now) {}
-        while let Some(read) = self.broker.next_read() {
-            read.run(&self.disk, now);
         }
     }
 }
@@ -672,7 +685,7 @@ fn a_large_transaction_is_carried_out_in_turns() {
             let batch = Arc::new(builder.finish());
             let _ = queue.publish_in(&mut group, BatchPart::whole(&batch), true, now.monotonic);
         }
-        let committed = WaitFor::from(group.close(Wait::Confirm));
+        let committed = group.commit(Wait::Confirm);
         world.published = 300;
         world.publish();
         let Some(Standing { asking, home, there, .. }) = &mut world.link else { panic!("it stands") };
@@ -733,4 +746,116 @@ fn of_two_deletions_elsewhere_only_one_has_deleted_it() {
         world.link_turn();
     }
     assert_eq!(*outcome.lock(), Some(Ok(CommandOutcome::Absent)));
+}
+
+/// A message of the queue `d`, which dead-letters what is rejected, and which a consumer holds.
+fn held_message(world: &mut World) -> (ConsumerId, Run) {
+    let (queue, now) = (world.client.named("d"), world.now.monotonic);
+    let mut builder = BatchBuilder::default();
+    builder.push_message(&StoredMessage { body: b"rejected", ..StoredMessage::default() });
+    let _ = queue.publish(BatchPart::whole(&Arc::new(builder.finish())), true, Audience::Alone, now);
+    let id = ConsumerId(world.client.broker.fresh_id());
+    let _ = queue.consume(id, options(Arc::new(Bell::default())), now);
+    let mut taken: Vec<Taken> = Vec::new();
+    for _ in 0..2000 {
+        world.now.monotonic += 1_000_000;
+        world.home.work(world.now);
+        world.link_turn();
+        let _ = queue.take(id, Portion { messages: 1, bytes: 1000 }, world.now.monotonic, &mut taken);
+        if let Some(taken) = taken.first() {
+            return (id, taken.runs()[0]);
+        }
+    }
+    panic!("it is delivered");
+}
+
+#[test]
+fn calls_go_on_behind_a_rejection_whose_dead_letter_waits() {
+    let mut world = World::new(3);
+    world.connect();
+    let (id, run) = held_message(&mut world);
+    let outbox = Arc::new(Outbox::new(Arc::new(NoWake)));
+    let runs = [run];
+    let deliveries = Deliveries::of(Some(id), &runs);
+    let rejected = world.client.named("d").reject(deliveries, false, &outbox, Reason::Settlement, 0);
+    world.publish();
+    let end = |world: &World| world.client.broker.streams.end(&rejected);
+    for _ in 0..500 {
+        world.now.monotonic += 1_000_000;
+        world.home.work_of_log(world.now);
+        world.link_turn();
+        world.look();
+    }
+    assert!(!world.confirmed.is_empty() && world.open.is_empty(), "a publish is confirmed");
+    assert!(end(&world).is_none(), "the rejected message isn't moved");
+    for _ in 0..500 {
+        world.now.monotonic += 1_000_000;
+        world.home.work(world.now);
+        world.link_turn();
+    }
+    assert!(matches!(end(&world), Some(WaitEnd::Reached)));
+    let mut events = Vec::new();
+    outbox.drain(&mut events);
+    assert!(events.iter().any(|event| matches!(event, Event::Durable(_))), "the client's connection is told");
+    let (ready, _) = world.home.queue().look(Size { used: None });
+    assert_eq!(ready, world.published + 1, "its dead letter came");
+}
+
+#[test]
+fn a_core_that_dials_again_is_served_once_its_old_link_has_left() {
+    let mut world = World::new(4);
+    world.connect();
+    world.consume();
+    let turns = |world: &mut World, count| {
+        for _ in 0..count {
+            world.now.monotonic += 1_000_000;
+            world.home.work(world.now);
+            world.link_turn();
+            world.take();
+            world.look();
+        }
+    };
+    turns(&mut world, 200);
+    // This side has seen the end of the link, the other one hasn't. The same consumer is registered again, as that of a replicated queue is.
+    let mut old = world.link.take().expect("it stands");
+    old.asking.disconnected(world.now);
+    world.connect();
+    let (queue, now) = (world.client.queue(), world.now.monotonic);
+    let id = world.consumer.as_ref().expect("there is one").id;
+    let bell = Arc::new(Bell::default());
+    let NowOrLater::Later(added) = queue.consume(id, options(bell.clone()), now) else { panic!("the home is asked") };
+    world.consumer = Some(Consumer { id, bell, added: Some(added), held: Vec::new() });
+    world.publish();
+    turns(&mut world, 200);
+    assert!(!world.open.is_empty(), "nothing is carried out before");
+    old.home.turn(world.now);
+    assert!(old.home.is_finished(), "it is ended");
+    old.home.disconnected(world.now);
+    turns(&mut world, 400);
+    assert!(world.open.is_empty() && world.delivered.len() == world.published as usize, "{:?}", world.delivered);
+    assert_eq!(world.home.queue().look(Size { used: None }).1, 1, "one consumer");
+}
+
+#[test]
+fn a_transaction_that_cant_be_carried_out_is_not_done() {
+    for is_held in [true, false] {
+        let mut world = World::new(6);
+        world.connect();
+        let (id, run) = held_message(&mut world);
+        let (queue, now, runs) = (world.client.named("d"), world.now.monotonic, [run]);
+        let deliveries = Deliveries::of(Some(id), &runs);
+        if !is_held {
+            let _ = queue.settle(deliveries, Settlement::Requeue { failed: false }, Wait::Lazy, now);
+        }
+        let mut group = Group::new(queue.stream().id());
+        queue.settle_in(&mut group, deliveries, Departure::Settled, now);
+        let committed = group.commit(Wait::Confirm);
+        for _ in 0..500 {
+            world.now.monotonic += 1_000_000;
+            world.home.work(world.now);
+            world.link_turn();
+        }
+        let end = world.client.broker.streams.end(&committed);
+        assert!(matches!((is_held, end), (true, Some(WaitEnd::Reached)) | (false, Some(WaitEnd::Gone))));
+    }
 }

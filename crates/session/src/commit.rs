@@ -276,7 +276,7 @@ impl Commit {
 
     fn close(&mut self) {
         let groups = std::mem::take(&mut self.groups);
-        self.waits.extend(groups.0.into_iter().map(|group| WaitFor::from(group.close(Wait::Confirm))));
+        self.waits.extend(groups.0.into_iter().map(|group| group.commit(Wait::Confirm)));
         self.slot = None;
         self.state = State::Closed;
     }

@@ -12,6 +12,7 @@ mod lookups;
 mod measures;
 mod older;
 mod operators;
+mod outcomes;
 mod partitions;
 mod recorded;
 mod replicated;

@@ -200,6 +200,8 @@ fn a_minority_confirms_nothing_and_loses_nothing() {
     cluster.wait_until("it has no leader", |cluster| shown(cluster, 0, "q").is_some_and(|shown| shown["leader"] == ""));
     let list = cluster.nodes[0].http().get("/api/queues").expect("an answer").json();
     assert_eq!(list.as_array().map(Vec::len), Some(1), "it is in lists: {list}");
+    let purged = cluster.nodes[0].http().delete("/api/queues/%2F/q/contents").expect("an answer");
+    assert!(purged.status != 204 && purged.body.contains("has no leader"), "{} {}", purged.status, purged.body);
     cluster.nodes[1].restart();
     publisher.confirms();
     let mut consumer = Wire::open(cluster.nodes[0].amqp());

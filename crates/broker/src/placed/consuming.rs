@@ -88,7 +88,7 @@ impl PlacedQueue {
     /// as far as it isn't known to be committed.
     pub(super) fn register(self: &Arc<Self>, of_core: Option<usize>, now: Nanos) {
         let mut asked = Vec::new();
-        {
+        let awaited = {
             let mut clients = self.clients.lock();
             for key in clients.keys() {
                 if of_core.is_some_and(|core| core != key.0) {
@@ -102,7 +102,9 @@ impl PlacedQueue {
                     asked.push((lane.clone(), target.at(), key, added));
                 }
             }
-        }
+            clients.awaited_here()
+        };
+        self.over_at(awaited);
         for (lane, at, key, added) in asked {
             if let Some(added) = added {
                 let queue = Arc::downgrade(self);
@@ -167,7 +169,7 @@ impl PlacedQueue {
                 }
             }
         }
-        clients.send_again(key, |runs, what| {
+        clients.send_again(key, |_, runs, what| {
             let _ = machine.decide(key.1, runs, what, Wait::Lazy, now);
             Sent::Here(machine.stream.appended_ticket())
         });
@@ -204,9 +206,15 @@ impl PlacedQueue {
                 Some(held)
             }
         };
-        clients.send_again(key, |runs, what| {
-            lane.call(queue, what.call(key.1, runs.to_vec()));
-            Sent::Away(at)
+        clients.send_again(key, |number, runs, what| match what {
+            Decision::Settle(Settlement::Reject { failed }) => {
+                self.reject_on(lane, number, (key.1, runs.to_vec(), *failed));
+                Sent::Answered
+            }
+            _ => {
+                lane.call(queue, what.call(key.1, runs.to_vec()));
+                Sent::Away(at)
+            }
         });
         added
     }

@@ -51,7 +51,7 @@ pub struct PlacementHere {
 }
 
 /// A call that waits for a leader: it is called when there may be one, or with `true` when it has waited for too long.
-type OnceLed = Box<dyn FnOnce(bool) + Send>;
+pub(super) type OnceLed = Box<dyn FnOnce(bool) + Send>;
 
 struct WaitingCall {
     /// Set at the first look.
@@ -146,6 +146,9 @@ impl PlacementHere {
         };
         self.leaderless.set_led(has_leader);
         if has_leader {
+            // A client that asks now isn't refused because there was none for long.
+            *self.unreached_since.lock() = None;
+            self.is_lost.store(false, Ordering::Release);
             self.go_on();
         }
         queues

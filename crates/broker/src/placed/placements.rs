@@ -229,6 +229,7 @@ impl Placements {
     pub(crate) fn tend(&self, services: &Services, now: Nanos) {
         let known: Vec<_> = self.known.lock().values().cloned().collect();
         for placement in known {
+            placement.writers().iter().for_each(|writer| writer.go_on(now));
             if placement.take_unregistered() {
                 placement.queues().iter().for_each(|queue| queue.register(None, now));
             }

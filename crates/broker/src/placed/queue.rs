@@ -11,20 +11,20 @@ use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo, Topology};
 use leveret_queue::{GetOutcome, Link, QueueState, Run, Signal, Taken};
 use parking_lot::Mutex;
 
-use super::placement::{Leading, PlacementHere};
+use super::placement::{Leading, OnceLed, PlacementHere};
 use super::placements::Placements;
 use crate::asked::{AnswerPlace, NowOrLater, later_or};
 use crate::holders::{At, Clients, Decision, Sent};
 use crate::publish_origin::PublishOrigin;
 use crate::published::{Audience, Published, PublishedHere, RefusalReason};
 use crate::questions::{QueueAnswer, QueueQuestion};
-use crate::queue_handle::{LocalQueue, QueueHandle, crashed};
+use crate::queue_handle::{LocalQueue, QueueHandle, Removal, Removed, crashed};
 use crate::remote::{AwayQueue, CallKind, Lane, home_question};
 use crate::replicas::{PlacedReplicas, PlacedStream};
 use crate::services::Services;
 use crate::settlement::Settlement;
 use crate::streams::{Apply, CommitStream as _, StoreRef, StreamRef};
-use crate::ticket::Awaited;
+use crate::ticket::{Awaited, Ticket};
 use crate::time::Nanos;
 
 /// A replicated queue.
@@ -185,9 +185,8 @@ impl PlacedQueue {
             machine.queue.delete();
             self.away.note_deleted(machine.queue.deleted_messages());
         } else {
-            // The leader tells the others.
-            let mut all = self.clients.lock().leave_all();
-            all.retain(|((core, _), _)| self.target(*core).is_none());
+            // The leader tells those that it knows. One that it was asked to add when it had deleted the queue isn't among them.
+            let all = self.clients.lock().leave_all();
             all.iter().for_each(|(_, consumer)| consumer.options.link.signal(Signal::Cancelled(consumer.options.key)));
         }
         self.away.deleted();
@@ -216,6 +215,13 @@ impl PlacedQueue {
     ) -> Option<PublishedHere> {
         let machine = self.machine.load_full().filter(|machine| machine.stream.id() == stream.id())?;
         machine.queue.publish_of(origin, part, persistent, audience, now)
+    }
+
+    /// Notes that a publish wasn't offered to it.
+    pub(crate) fn missed(&self, origin: PublishOrigin) {
+        if let Leading::Here(stream) = &**self.placement.leading_now() {
+            stream.missed(origin);
+        }
     }
 
     /// The reason why it refuses messages, as far as this node knows.
@@ -263,34 +269,82 @@ impl PlacedQueue {
         let Some(asked) = home_question(&question) else { return NowOrLater::Now(gone()) };
         let (place, later) = later_or(gone);
         match self.target(core) {
-            Some(CallTarget::Lane(lane, _)) => {
-                let queue = self.clone();
+            Some(target @ CallTarget::Lane(..)) => {
+                let (queue, at) = (self.clone(), target.at());
+                let CallTarget::Lane(lane, _) = target else { return NowOrLater::Later(later) };
                 let answered = self.away.question_on(&lane, asked, || None, move |answer| Some(of(answer)));
                 answered.then(move |answer| match answer {
                     Some(answer) => place.answer(answer),
-                    None => queue.ask_again(core, question, of, place),
+                    None => queue.ask_again((core, Some(at)), question, of, place),
                 });
             }
-            _ => self.ask_again(core, question, of, place),
+            _ => self.ask_again((core, None), question, of, place),
         }
         NowOrLater::Later(later)
     }
 
-    /// Asks once there is a leader.
+    /// Asks once there is another leader than the one that was asked.
     fn ask_again<T: Send + 'static>(
         self: &Arc<Self>,
-        core: usize,
+        (core, asked): (usize, Option<At>),
         question: QueueQuestion,
         of: fn(QueueAnswer) -> T,
         place: AnswerPlace<T>,
     ) {
         let (queue, gone) = (self.clone(), place.gone());
-        self.placement.wait(Box::new(move |is_over| {
-            // A place that is dropped says that nobody is there.
-            if !is_over {
-                queue.ask_from(core, question, gone, of).then(move |answer| place.answer(answer));
+        let ask = move |is_over| match (is_over, &question) {
+            (false, _) => queue.ask_from(core, question, gone, of).then(move |answer| place.answer(answer)),
+            (true, QueueQuestion::RunState(_)) => {
+                place.answer(of(QueueAnswer::RunState(QueueState::Failed(queue.away.text()))));
             }
-        }));
+            // A place that is dropped says that nobody is there.
+            (true, _) => {}
+        };
+        self.wait_for_another((core, asked), Box::new(ask));
+    }
+
+    /// Has a call wait for another leader than the one that was asked, which may be known by now.
+    fn wait_for_another(&self, (core, asked): (usize, Option<At>), call: OnceLed) {
+        self.placement.wait(call);
+        let present = self.target(core).map(|target| target.at());
+        if present.is_some() && present != asked {
+            self.placement.go_on();
+        }
+    }
+
+    /// Removes messages. The answer comes once that is committed, whoever leads by then; without a leader it waits for one. It is `None` if
+    /// none has come.
+    pub(crate) fn remove(self: &Arc<Self>, what: Removal, now: Nanos) -> NowOrLater<Removed> {
+        let (place, later) = later_or(|| None);
+        self.remove_from(Placements::this_core(), what, place, now);
+        NowOrLater::Later(later)
+    }
+
+    fn remove_from(self: &Arc<Self>, core: usize, what: Removal, place: AnswerPlace<Removed>, now: Nanos) {
+        let target = self.target(core);
+        let (queue, asked) = (self.clone(), target.as_ref().map(CallTarget::at));
+        let removed = move |count: Option<u64>| match count {
+            Some(count) => place.answer(Some((count, Ticket::default()))),
+            None => {
+                let again = queue.clone();
+                let remove = move |is_over: bool| {
+                    if !is_over {
+                        again.remove_from(core, what, place, now);
+                    }
+                };
+                queue.wait_for_another((core, asked), Box::new(remove));
+            }
+        };
+        match target {
+            Some(CallTarget::Machine(machine)) => {
+                let (count, ticket) = what.carry_out(&machine.queue, now);
+                let streams = &self.services.streams;
+                streams.when_over(ticket, Box::new(move |end| removed(end.is_reached().then_some(count))));
+                streams.announce();
+            }
+            Some(CallTarget::Lane(lane, _)) => self.away.removed_on(&lane, what.question()).then(removed),
+            None => removed(None),
+        }
     }
 
     /// Takes one message. Without a leader the asker waits for one, as for a message that is read from the disk.

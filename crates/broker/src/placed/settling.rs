@@ -11,14 +11,15 @@ use parking_lot::MutexGuard;
 use super::placements::Placements;
 use super::queue::{CallTarget, Machine, PlacedQueue};
 use crate::asked::NowOrLater;
+use crate::decision_answer::DecisionAnswer;
 use crate::holders::{At, Clients, Decision, HolderKey, Sent};
 use crate::outbox::Outbox;
 use crate::queue_handle::Reason;
 use crate::remote::{CallKind, HeldBy, HeldRuns, HomeAnswer, HomeQuestion, Lane};
 use crate::settlement::Settlement;
-use crate::ticket::{Awaited, Ticket};
+use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
-use crate::wait_for::WaitFor;
+use crate::wait_for::{WaitEnd, WaitFor};
 
 impl Machine {
     /// Carries out a decision.
@@ -56,20 +57,24 @@ impl PlacedQueue {
         by: HolderKey,
         (runs, what): (Vec<Run>, Decision),
         sent: Option<Sent>,
-    ) {
+    ) -> Option<u64> {
         if runs.is_empty() {
-            return;
+            return None;
         }
         let streams = &self.services.streams;
-        clients.forget_committed(|ticket| {
-            let reached = streams.reached(ticket.stream());
-            reached.is_some_and(|reached| Awaited::durable(ticket).is_reached(reached))
+        clients.forget_committed(|sent| match sent {
+            Sent::Here(ticket) => {
+                let reached = streams.reached(ticket.stream());
+                reached.is_some_and(|reached| Awaited::durable(*ticket).is_reached(reached))
+            }
+            Sent::Moving(wait) => wait.end(&|stream| streams.reached(stream)).is_some_and(|end| end.is_reached()),
+            Sent::Away(_) | Sent::Answered => false,
         });
         if sent.is_none() {
             // Its holder comes to the next leader with it.
             self.placement.has_unregistered();
         }
-        clients.decided(by, runs, what, sent);
+        Some(clients.decided(by, runs, what, sent))
     }
 
     /// Keeps a decision about messages of several holders, which was carried out by `target` just now, and asks a leader elsewhere how far it
@@ -83,7 +88,7 @@ impl PlacedQueue {
     ) {
         let sent = target.map(CallTarget::sent);
         for (key, runs) in decided {
-            self.decided(&mut clients, key, (runs, what.clone()), sent);
+            let _ = self.decided(&mut clients, key, (runs, what.clone()), sent.clone());
         }
         drop(clients);
         if let Some(target @ CallTarget::Lane(lane, _)) = target {
@@ -107,7 +112,7 @@ impl PlacedQueue {
             match (runs.is_empty(), at.is_some() && clients.at(key) == at) {
                 (true, _) => {}
                 (false, true) => known.push((*consumer, runs)),
-                (false, false) => self.decided(clients, key, (runs, what.clone()), None),
+                (false, false) => _ = self.decided(clients, key, (runs, what.clone()), None),
             }
         }
         known
@@ -185,6 +190,56 @@ impl PlacedQueue {
         ticket
     }
 
+    /// See [`crate::queue_handle::QueueRef::acknowledge_and_wait`].
+    pub(crate) fn acknowledge_and_wait(
+        self: &Arc<Self>,
+        deliveries: Deliveries<'_>,
+        outbox: &Arc<Outbox>,
+        now: Nanos,
+    ) -> WaitFor {
+        let key = key_of(deliveries.consumer);
+        let what = Decision::Settle(Settlement::Acknowledge);
+        let mut clients = self.clients.lock();
+        let runs = clients.release(key, deliveries.runs);
+        let target = self.target_of(&clients, key);
+        let sent = target.as_ref().map(|target| match target {
+            CallTarget::Machine(machine) => {
+                let ticket = machine.decide(key.1, &runs, &what, Wait::Confirm, now);
+                Sent::Here(ticket.unwrap_or_else(|| machine.stream.appended_ticket()))
+            }
+            CallTarget::Lane(lane, _) => {
+                lane.call(self.info.id, what.call(key.1, runs.clone()));
+                Sent::Away(target.at())
+            }
+        });
+        let Some(number) = self.decided(&mut clients, key, (runs, what), sent.clone()) else {
+            return WaitFor::default();
+        };
+        let answer = DecisionAnswer::new(outbox, StreamId::LOCAL);
+        let wait = answer.wait();
+        clients.awaited(number, answer);
+        drop(clients);
+        match (sent, target) {
+            (Some(Sent::Here(ticket)), _) => self.over_at([(number, ticket)]),
+            (Some(Sent::Away(at)), Some(CallTarget::Lane(lane, _))) => self.ask_committed(&lane, at),
+            _ => {}
+        }
+        wait
+    }
+
+    /// Answers decisions once their tickets are reached. If the leadership ends before, they are sent to the next leader.
+    pub(super) fn over_at(self: &Arc<Self>, decisions: impl IntoIterator<Item = (u64, Ticket)>) {
+        for (number, ticket) in decisions {
+            let queue = Arc::downgrade(self);
+            let over = move |end: WaitEnd| {
+                if let Some(queue) = queue.upgrade().filter(|_| end.is_reached()) {
+                    queue.clients.lock().over(number);
+                }
+            };
+            self.services.streams.when_over(ticket, Box::new(over));
+        }
+    }
+
     /// See [`crate::queue_handle::QueueRef::acknowledge`].
     pub(crate) fn acknowledge(self: &Arc<Self>, settled: &[HeldBy], now: Nanos) {
         let mut clients = self.clients.lock();
@@ -215,19 +270,36 @@ impl PlacedQueue {
         if runs.is_empty() {
             return WaitFor::default();
         }
-        let target = self.target_of(&clients, key);
-        let wait = match &target {
-            None => WaitFor::default(),
+        let what = Decision::Settle(Settlement::Reject { failed });
+        match self.target_of(&clients, key) {
             Some(CallTarget::Machine(machine)) => {
-                machine.queue.reject(Deliveries::of(key.1, &runs), failed, outbox, reason, now)
+                let wait = machine.queue.reject(Deliveries::of(key.1, &runs), failed, outbox, reason, now);
+                let _ = self.decided(&mut clients, key, (runs, what), Some(Sent::Moving(wait.clone())));
+                wait
             }
-            Some(CallTarget::Lane(lane, _)) => {
-                let call = CallKind::Reject { consumer: key.1, runs: runs.clone(), failed };
-                lane.call_and_wait(self.info.id, call).map_or_else(WaitFor::default, WaitFor::from)
+            target => {
+                // It is answered once it is carried out, by whichever leader.
+                let answer = DecisionAnswer::new(outbox, StreamId::LOCAL);
+                let wait = answer.wait();
+                let is_sent = target.is_some().then_some(Sent::Answered);
+                let Some(number) = self.decided(&mut clients, key, (runs.clone(), what), is_sent) else { return wait };
+                clients.awaited(number, answer);
+                if let Some(CallTarget::Lane(lane, _)) = target {
+                    self.reject_on(&lane, number, (key.1, runs, failed));
+                }
+                wait
             }
-        };
-        self.keep(clients, [(key, runs)], &Decision::Settle(Settlement::Reject { failed }), target.as_ref());
-        wait
+        }
+    }
+
+    /// Sends a rejection to a leader on another node.
+    pub(super) fn reject_on(self: &Arc<Self>, lane: &Lane, number: u64, what: (Option<ConsumerId>, Vec<Run>, bool)) {
+        let queue = Arc::downgrade(self);
+        lane.reject(self.info.id, what, move |is_done| {
+            if let Some(queue) = queue.upgrade().filter(|_| is_done) {
+                queue.clients.lock().over(number);
+            }
+        });
     }
 
     /// See [`crate::queue_handle::QueueRef::settle_in`]. If the group isn't carried out, its messages are ready again after a change of the

@@ -53,6 +53,8 @@ struct State {
     sent: usize,
     /// Whether a notice of the next one's end was asked for.
     is_watching: bool,
+    /// Whether the leader couldn't take them: they are sent again once it has changed, or at the next look.
+    is_paused: bool,
     /// The latest time of a call.
     now: Nanos,
 }
@@ -150,7 +152,7 @@ impl PlacedWriter {
         let mut hints = (false, PublishSlot::default());
         let now = now.max(state.now);
         state.now = now;
-        while state.sent < state.open.len() {
+        while state.sent < state.open.len() && !state.is_paused {
             let is_first = state.to.is_none();
             if is_first {
                 let Some(to) = self.target() else { return hints };
@@ -208,7 +210,10 @@ impl PlacedWriter {
                     break;
                 }
                 if let End::Again = end {
+                    let lane = state.lane();
                     state.begin_again();
+                    // It would be refused again, as fast as the link is.
+                    state.is_paused = lane.is_some_and(|lane| self.is_target(&lane));
                     break;
                 }
                 let Some(front) = state.open.pop_front() else { break };
@@ -230,8 +235,20 @@ impl PlacedWriter {
         self.watch();
     }
 
+    fn is_target(&self, lane: &Arc<Lane>) -> bool {
+        matches!(self.target(), Some(To::Lane(target)) if Arc::ptr_eq(lane, &target))
+    }
+
+    /// Sends what a leader couldn't take. Called now and then.
+    pub(super) fn go_on(self: &Arc<Self>, now: Nanos) {
+        if std::mem::take(&mut self.state.lock().is_paused) {
+            self.renew(now);
+        }
+    }
+
     /// The leader has changed: who is held back looks again.
     pub(super) fn leader_changed(self: &Arc<Self>, now: Nanos) {
+        self.state.lock().is_paused = false;
         self.renew(now);
         self.answered.wake_all();
     }
@@ -289,6 +306,13 @@ impl PlacedWriter {
 }
 
 impl State {
+    fn lane(&self) -> Option<Arc<Lane>> {
+        match &self.to {
+            Some(To::Lane(lane)) => Some(lane.clone()),
+            _ => None,
+        }
+    }
+
     fn begin_again(&mut self) {
         self.to = None;
         self.sent = 0;

@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use leveret_log::Wait;
 use leveret_message::Added;
-use leveret_model::Refused;
+use leveret_model::{Refused, RefusedKind};
 use leveret_queue::{ConsumerId, Deliveries, GetOutcome, Link, Run, SetAside};
 
 use super::queue_ref::{QueueRef, pass};
+use super::removal::{Removal, Removed};
 use crate::asked::{Later, NowOrLater};
 use crate::planted::{Bug, is_planted};
-use crate::remote::{CallKind, HomeQuestion};
+use crate::remote::CallKind;
 use crate::settlement::Settlement;
 use crate::ticket::Ticket;
 use crate::time::Nanos;
@@ -106,22 +107,33 @@ impl LedgerQueueRef {
         });
     }
 
-    /// Removes all ready messages. The answer is how many, and the ticket that its publication waits for.
-    pub fn purge(&self, now: Nanos) -> NowOrLater<(u64, Ticket)> {
+    /// Removes all ready messages.
+    pub fn purge(&self, now: Nanos) -> NowOrLater<Removed> {
+        self.remove(Removal::Purge, now)
+    }
+
+    /// Deletes those of the messages with these numbers that were set aside in this way.
+    pub fn drop_set_aside(&self, which: SetAside, first: u64, last: u64, now: Nanos) -> NowOrLater<Removed> {
+        self.remove(Removal::SetAside { which, first, last }, now)
+    }
+
+    fn remove(&self, what: Removal, now: Nanos) -> NowOrLater<Removed> {
+        if let Some(placed) = self.0.as_placed() {
+            return placed.remove(what, now);
+        }
         pass!(
             self.0,
-            queue => queue.asked(Default::default, move |queue| queue.purge(now)),
-            away => away.removed(|| HomeQuestion::Purge)
+            queue => queue.asked(|| None, move |queue| Some(what.carry_out(queue, now))),
+            away => away.removed(what.question()).map(|count| Some((count?, Ticket::default())))
         )
     }
 
-    /// Deletes those of the messages with these numbers that were set aside in this way. The answer is how many, and the ticket
-    /// that its publication waits for.
-    pub fn drop_set_aside(&self, which: SetAside, first: u64, last: u64) -> NowOrLater<(u64, Ticket)> {
-        pass!(
-            self.0,
-            queue => queue.asked(Default::default, move |queue| queue.drop_set_aside(which, first, last)),
-            away => away.removed(|| HomeQuestion::DropSetAside { which, first, last })
-        )
+    /// The refusal for a client whose removal of messages wasn't carried out, as far as this node knows.
+    pub fn not_removed(&self) -> Refused {
+        let info = self.0.info();
+        match self.0.check_runs() {
+            Err(text) => Refused::new(RefusedKind::NotFound, text),
+            Ok(()) => Refused::no_queue(&info.vhost, &info.name),
+        }
     }
 }

@@ -53,6 +53,7 @@ mod ledger_ref;
 mod logged;
 mod policies;
 mod queue_ref;
+mod removal;
 mod replicated;
 mod set_aside;
 mod shown;
@@ -78,6 +79,8 @@ pub use ledger_ref::LedgerQueueRef;
 pub use leveret_queue::NoConsumer;
 pub(crate) use queue_ref::{Kept, crashed};
 pub use queue_ref::{QueueKey, QueueRef, StreamOf};
+pub(crate) use removal::Removal;
+pub use removal::Removed;
 pub use stream_ref::StreamQueueRef;
 
 /// Maximum number of runs in one record of the log, so that it doesn't exceed the largest record.

@@ -405,6 +405,13 @@ impl QueueRef {
         Some(published.into())
     }
 
+    /// A publish of a replicated queue wasn't offered, since there is no machine of it: this node takes none behind it.
+    pub fn missed(&self, origin: PublishOrigin) {
+        if let Some(placed) = self.as_placed() {
+            placed.missed(origin);
+        }
+    }
+
     /// Offers messages as part of a group. Persistent ones become part of the queue when the group is durable; volatile ones at
     /// once, or behind pending messages.
     pub fn publish_in(&self, group: &mut Group, part: BatchPart<'_>, persistent: bool, now: Nanos) -> Published {
@@ -514,6 +521,19 @@ impl QueueRef {
         }
     }
 
+    /// Acknowledges messages for a client that waits for an answer. Returns its condition; `outbox` is notified if somebody elsewhere carries it
+    /// out. There is no answer if the queue failed during this very call: the messages are in its log, and come back after a restart.
+    pub fn acknowledge_and_wait(&self, deliveries: Deliveries<'_>, outbox: &Arc<Outbox>, now: Nanos) -> WaitFor {
+        if let Where::Placed(placed) = &self.place {
+            return placed.acknowledge_and_wait(deliveries, outbox, now);
+        }
+        match self.settle(deliveries, Settlement::Acknowledge, Wait::Confirm, now) {
+            Some(ticket) => ticket.into(),
+            None if self.has_failed() => WaitFor::moved(self.stream().id(), Arc::default()),
+            None => WaitFor::default(),
+        }
+    }
+
     /// Rejects messages for a client that waits for an answer: they go to the dead-letter exchange, if the queue has one, or
     /// leave for good; `failed` counts their deliveries as failed. Returns the condition of the answer; `outbox` is notified when a move that it needs is durable. There is
     /// no answer if the queue failed: the messages are in its log, and ready again after a restart.
@@ -528,13 +548,11 @@ impl QueueRef {
         if let Where::Placed(placed) = &self.place {
             return placed.reject(deliveries, failed, (outbox, reason), now);
         }
-        pass!(self, queue => queue.reject(deliveries, failed, outbox, reason, now), away => {
-            let rejected = away.call_and_wait(Wait::Confirm, || {
-                let (consumer, runs) = (deliveries.consumer, deliveries.runs.to_vec());
-                CallKind::Reject { consumer, runs, failed }
-            });
-            rejected.map_or_else(WaitFor::default, WaitFor::from)
-        })
+        pass!(
+            self,
+            queue => queue.reject(deliveries, failed, outbox, reason, now),
+            away => away.reject(deliveries, failed, outbox)
+        )
     }
 
     /// Whether it is a quorum queue.

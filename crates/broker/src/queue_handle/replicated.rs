@@ -12,10 +12,10 @@ use leveret_queue::{
 
 use super::{Audience, LocalQueue, QueueHandle};
 use crate::planted::{Bug, is_planted};
-use crate::publish_origin::{self, OriginTurn, PublishOrigin};
+use crate::publish_origin::{self, PublishOrigin};
 use crate::published::PublishedHere;
 use crate::queue_stream::QueueStream;
-use crate::replicas::PlacedStream;
+use crate::replicas::{OriginTurn, PlacedStream};
 use crate::services::Services;
 use crate::streams::StoreRef;
 use crate::time::Nanos;
@@ -117,14 +117,14 @@ impl QueueHandle {
         now: Nanos,
     ) -> Option<PublishedHere> {
         let placement = self.stream.placement()?;
-        match placement.begin(origin) {
+        let _begun = match placement.begin(origin) {
             OriginTurn::Lost => return None,
             OriginTurn::Repeated(ticket, accepted) => {
                 let accepted = accepted.min(part.count);
                 return Some(PublishedHere { accepted, awaited: ticket.into(), ..PublishedHere::none() });
             }
-            OriginTurn::New => {}
-        }
+            OriginTurn::New(begun) => begun,
+        };
         let published =
             publish_origin::publishing(origin, part.count, || self.publish(part, persistent, audience, now));
         self.taps.put(&self.info, part.first(published.taken()), now);

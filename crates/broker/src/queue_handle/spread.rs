@@ -5,13 +5,14 @@
 //! durable, and everything later goes to the placement. Nothing is copied here, since the log keeps records by queue: when all of the
 //! queue is in it for good, the machine's state becomes this node's replica, with which the placement begins.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use leveret_log::Position;
+use leveret_log::{Position, Wait};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, DeleteIf, Effects, LedgerQueue, Place, QueueState, Replica, Watermarks,
+    ConsumerId, ConsumerOptions, Control, DeleteIf, Effects, LedgerQueue, Place, QueueState, Replica, Watermarks,
 };
 use parking_lot::Mutex;
 
@@ -24,6 +25,8 @@ pub(super) struct SpreadTo {
     queue: Arc<PlacedQueue>,
     /// The consumers that were cancelled here, until they go on there.
     consumers: Mutex<BTreeMap<ConsumerId, ConsumerOptions>>,
+    /// Whether its log says that all of its messages may have been delivered.
+    is_marked: AtomicBool,
 }
 
 impl QueueHandle {
@@ -51,7 +54,11 @@ impl QueueHandle {
             let mut watchers = self.watchers.lock();
             let consumers = queue.ledger().into_iter().flat_map(LedgerQueue::consumers);
             let consumers = consumers.map(|(id, options)| (id, options.clone())).collect();
-            let spread_to = Box::new(SpreadTo { queue: to.clone(), consumers: Mutex::new(consumers) });
+            let spread_to = Box::new(SpreadTo {
+                queue: to.clone(),
+                consumers: Mutex::new(consumers),
+                is_marked: AtomicBool::new(false),
+            });
             if self.spread_to.set(spread_to).is_err() {
                 return;
             }
@@ -101,6 +108,13 @@ impl QueueHandle {
             return None;
         }
         let replica = Replica::restore(&queue.checkpoint()).map_err(|error| error.to_string());
+        if let (Ok(replica), Some(spread)) = (&replica, self.spread_to.get())
+            && !spread.is_marked.swap(true, Ordering::Relaxed)
+        {
+            // Its machine had no mark, which a start would have to know of.
+            self.log_control(&Control::Mark(Cow::Owned(replica.ledger.next())), Wait::Lazy);
+            return None;
+        }
         Some(replica.map(|replica| (replica, last.number())))
     }
 }

@@ -18,11 +18,14 @@ use parking_lot::Mutex;
 use super::{CallKind, Deletion, HomeAnswer, HomeQuestion, Lane, Lanes};
 use crate::asked::NowOrLater;
 use crate::bodies::BodyOwner;
+use crate::decision_answer::DecisionAnswer;
+use crate::outbox::Outbox;
 use crate::published::{Published, PublishedHere};
 use crate::questions::{QueueAnswer, QueueQuestion};
 use crate::settlement::Settlement;
 use crate::streams::{Apply, StreamRef};
 use crate::ticket::{Awaited, Ticket};
+use crate::wait_for::WaitFor;
 
 /// The home of queues that moves: that of a replicated queue is where its leader is.
 pub(crate) trait MovingHome: Send + Sync {
@@ -200,6 +203,20 @@ impl AwayQueue {
         }
     }
 
+    /// Rejects messages, see [`crate::queue_handle::QueueRef::reject`].
+    pub(crate) fn reject(&self, deliveries: Deliveries<'_>, failed: bool, outbox: &Arc<Outbox>) -> WaitFor {
+        let Some(lane) = self.lane() else { return WaitFor::default() };
+        let rejected = DecisionAnswer::new(outbox, lane.stream_id());
+        let wait = rejected.wait();
+        let what = (deliveries.consumer, deliveries.runs.to_vec(), failed);
+        lane.reject(self.id(), what, move |is_done| {
+            if is_done {
+                rejected.over();
+            }
+        });
+        wait
+    }
+
     /// The place of everything that was submitted so far.
     pub(crate) fn awaited(&self) -> Awaited {
         self.lane().map_or_else(Awaited::default, |lane| lane.appended().into())
@@ -347,12 +364,18 @@ impl AwayQueue {
         })
     }
 
-    /// Asks for a removal of messages, which is over once it is answered.
-    pub(crate) fn removed(&self, question: impl FnOnce() -> HomeQuestion) -> NowOrLater<(u64, Ticket)> {
-        self.ask(question, Default::default, |answer| match answer {
-            HomeAnswer::Removed(count) => Some((count, Ticket::default())),
+    /// Asks for a removal of messages, which is over once it is answered: with their number, or `None` if the home can't be reached.
+    pub(crate) fn removed(&self, question: HomeQuestion) -> NowOrLater<Option<u64>> {
+        self.lane().map_or(NowOrLater::Now(None), |lane| self.removed_on(&lane, question))
+    }
+
+    /// The same on this lane.
+    pub(crate) fn removed_on(&self, lane: &Lane, question: HomeQuestion) -> NowOrLater<Option<u64>> {
+        let of = |answer| match answer {
+            HomeAnswer::Removed(count) => Some(Some(count)),
             _ => None,
-        })
+        };
+        lane.ask(self.id(), question, || None, of)
     }
 
     /// Asks a question of those that clients' protocols have. Others are asked over HTTP, at the queue's node.

@@ -67,15 +67,6 @@ pub enum CallKind {
     },
     /// Acknowledgements of several consumers.
     Acknowledge(HeldRuns),
-    /// A rejection, which is over once the messages have been dead-lettered.
-    Reject {
-        /// The consumer that had them.
-        consumer: Option<ConsumerId>,
-        /// The messages.
-        runs: Vec<Run>,
-        /// Whether their deliveries count as failed.
-        failed: bool,
-    },
     /// Messages return with annotations.
     Modify {
         /// The consumer that had them.
@@ -219,6 +210,16 @@ pub enum HomeQuestion {
         consumer: Option<ConsumerId>,
         /// The messages.
         runs: Vec<Run>,
+    },
+    /// A rejection. It is answered by itself, once the messages have been dead-lettered: that may take as long as the target is full, and
+    /// calls behind it go on.
+    Reject {
+        /// The consumer that had them.
+        consumer: Option<ConsumerId>,
+        /// The messages.
+        runs: Vec<Run>,
+        /// Whether their deliveries count as failed.
+        failed: bool,
     },
     /// Whether everything that was said of the queue to the leader of this term is committed, once it is. It may wait to be written.
     Committed(u64),

@@ -22,6 +22,7 @@ use crate::publish_origin::PublishOrigin;
 use crate::published::{Acceptance, Fate, NotTaken, Published};
 use crate::settlement::Settlement;
 use crate::ticket::{Awaited, StreamId, Ticket};
+use crate::wait_for::WaitFor;
 
 type WhenAnswered = Box<dyn FnOnce(HomeAnswer) + Send>;
 
@@ -161,11 +162,27 @@ impl Lane {
         state.last_group
     }
 
-    /// All of a group has been said. Returns the ticket of its answer, which is never reached if the link has ended.
-    pub(crate) fn commit(&self, group: u64) -> Ticket {
+    /// All of a group has been said. Returns the condition of its answer, which is never reached if the link has ended.
+    pub(crate) fn commit(&self, group: u64) -> (Ticket, WaitFor) {
+        let fate = Arc::new(Fate::default());
         // No queue: a group has several.
-        let committed = self.call_and_wait(QueueId(0), CallKind::Commit(group));
-        committed.unwrap_or_else(|| Ticket::new(self.writer.stream_id(), Place::new(u64::MAX)))
+        let committed = self.number(QueueId(0), CallKind::Commit(group), 0, Arc::downgrade(&fate));
+        let ticket = committed.unwrap_or_else(|| Ticket::new(self.writer.stream_id(), Place::new(u64::MAX)));
+        (ticket, WaitFor::group(ticket.into(), fate))
+    }
+
+    /// Rejects messages, and calls `is_over` with the answer, unless the link ends before. True says that they have left the queue for good.
+    pub(crate) fn reject(
+        &self,
+        queue: QueueId,
+        (consumer, runs, failed): (Option<ConsumerId>, Vec<Run>, bool),
+        is_over: impl FnOnce(bool) + Send + 'static,
+    ) {
+        let of = |answer| match answer {
+            HomeAnswer::Carried(is_done) => Some(is_done),
+            _ => None,
+        };
+        self.ask(queue, HomeQuestion::Reject { consumer, runs, failed }, || false, of).then(is_over);
     }
 
     /// Asks the home of a queue. `gone` is the answer if the link has ended, or ends before it is there.

@@ -8,6 +8,7 @@
 
 mod away_queue;
 mod call;
+mod homes;
 mod inbox;
 mod lane;
 mod lanes;
@@ -15,6 +16,7 @@ mod writer;
 
 pub(crate) use self::away_queue::{AwayQueue, MovingHome, home_question};
 pub use self::call::{CallKind, Deletion, HeldBy, HeldRuns, HomeAnswer, HomeQuestion, LaneCall};
+pub use self::homes::{EarlierHomes, HomeSeat, Homes};
 pub use self::inbox::{RemoteSignal, WINDOW_BYTES, WINDOW_MESSAGES};
 pub use self::lane::Lane;
 pub(crate) use self::lanes::core;

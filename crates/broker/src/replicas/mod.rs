@@ -10,6 +10,7 @@ mod held_reports;
 mod leaderless;
 mod mark;
 mod placed_replicas;
+mod received;
 mod store;
 mod stream;
 
@@ -23,6 +24,7 @@ pub(crate) use self::leaderless::LeaderlessStream;
 pub use self::mark::{AppliedMark, PlacedState};
 pub(crate) use self::mark::{CONTROL_APPLIED, placement_of};
 pub use self::placed_replicas::{AppliedHere, PlacedReplicas};
+pub(crate) use self::received::OriginTurn;
 pub(crate) use self::store::PlacedStore;
 pub use self::stream::PlacedStream;
 pub(crate) use self::stream::StreamCalls;

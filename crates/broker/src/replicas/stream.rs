@@ -8,11 +8,11 @@ use bytes::Bytes;
 use leveret_log::{GroupId, Wait};
 use leveret_queue::{Link, Place, Signal, WaitReason, Watermarks};
 use parking_lot::Mutex;
-use rustc_hash::FxHashMap;
 
 use super::command::{EntryHeader, put_control, put_header, put_origin, put_record};
 use super::held_reports::HeldReports;
-use crate::publish_origin::{self, OriginTurn, PublishOrigin, WriterMark};
+use super::received::{OriginTurn, ReceivedPublishes};
+use crate::publish_origin::{self, PublishOrigin, WriterMark};
 use crate::streams::{AnsweredCalls, CommitStream, ControlRecord, LocalStream, Record, Waiter};
 use crate::ticket::{Awaited, StreamId, Ticket};
 use crate::time::Nanos;
@@ -37,7 +37,7 @@ pub struct PlacedStream {
     store: Arc<LocalStream>,
     calls: StreamCalls,
     /// The publishes of each writer so far.
-    received: Mutex<FxHashMap<u64, Received>>,
+    received: ReceivedPublishes,
     is_unannounced: AtomicBool,
     /// Calls that wait until commands up to a place are applied.
     waiting: Mutex<Vec<(Place, OnceApplied)>>,
@@ -82,16 +82,6 @@ pub(crate) struct StreamCalls {
     pub wake: Box<dyn Fn() + Send + Sync>,
     /// Something is applied: this node's writers look.
     pub applied: Box<dyn Fn() + Send + Sync>,
-}
-
-/// The publishes of a writer.
-#[derive(Default)]
-struct Received {
-    /// The epoch of the last one.
-    epoch: u32,
-    /// Whether none of that epoch is missing.
-    is_whole: bool,
-    mark: WriterMark,
 }
 
 #[derive(Default)]
@@ -152,8 +142,7 @@ impl PlacedStream {
     ) -> Self {
         let (in_flight, is_unannounced) = (AtomicU64::new(0), AtomicBool::new(false));
         let (open, answered) = (Mutex::default(), AnsweredCalls::default());
-        let received = writers.into_iter().map(|(writer, mark)| (writer, Received { mark, ..Received::default() }));
-        let received = Mutex::new(received.collect());
+        let received = ReceivedPublishes::new(writers);
         let reports = HeldReports::default();
         Self {
             id,
@@ -327,32 +316,21 @@ impl PlacedStream {
     }
 
     /// Begins a publish of a writer.
-    pub(crate) fn begin(&self, origin: PublishOrigin) -> OriginTurn {
+    pub(crate) fn begin(&self, origin: PublishOrigin) -> OriginTurn<'_> {
         if self.open.lock().has_ended {
             return OriginTurn::Lost;
         }
-        let mut received = self.received.lock();
-        let PublishOrigin { writer, number, epoch, is_first, .. } = origin;
-        let received = received.entry(writer).or_default();
-        if is_first && epoch > received.epoch {
-            (received.epoch, received.is_whole) = (epoch, true);
-        }
-        if epoch != received.epoch || !received.is_whole {
-            return OriginTurn::Lost;
-        }
-        if number <= received.mark.last {
-            let accepted = received.mark.in_part.get(&number).copied().unwrap_or(publish_origin::ALL);
-            return OriginTurn::Repeated(Ticket::new(self.id, self.appended_place()), accepted);
-        }
-        received.mark.note(number, publish_origin::ALL, origin.heard);
-        OriginTurn::New
+        self.received.begin(origin, || self.appended_ticket())
+    }
+
+    /// A publish couldn't be begun: those behind it in its epoch can't be, either.
+    pub(crate) fn missed(&self, origin: PublishOrigin) {
+        self.received.missed(origin);
     }
 
     /// Not all messages of a publish that was begun were accepted.
     pub(crate) fn refused(&self, origin: PublishOrigin, accepted: u32) {
-        if let Some(received) = self.received.lock().get_mut(&origin.writer) {
-            received.mark.note(origin.number, accepted, origin.heard);
-        }
+        self.received.refused(origin, accepted);
         if accepted == 0 {
             let mut open = self.open.lock();
             let bytes = open.add(|to| {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use leveret_broker::replicas::PlacedStream;
+use leveret_log::Nanos;
 use leveret_model::MemberNumber;
 use openraft::AsyncRuntime;
 
@@ -23,6 +24,30 @@ const TRY_AGAIN: Duration = Duration::from_millis(500);
 const ON_THE_WAY: Duration = Duration::from_millis(20);
 /// Interval at which it is looked whether that is so.
 const LOOK: Duration = Duration::from_millis(2);
+/// Entries that a member may lack that is to lead: it gets them within [`EVEN_WITHIN`].
+const BEHIND_MAX: u64 = 2000;
+/// Shortest and longest time until a node in maintenance tries again to give a leadership away.
+const FIRST_AGAIN_NS: Nanos = 400_000_000;
+const LAST_AGAIN_NS: Nanos = 30_000_000_000;
+
+/// The tries of a node in maintenance to give a leadership away. Each that fails holds the placement's queues up for a moment, so that they
+/// become rarer.
+#[derive(Default)]
+pub(super) struct HandOvers {
+    next: Nanos,
+    wait: Nanos,
+}
+
+impl HandOvers {
+    pub(super) fn is_due(&self, now: Nanos) -> bool {
+        now >= self.next
+    }
+
+    pub(super) fn tried(&mut self, now: Nanos) {
+        self.wait = (2 * self.wait).clamp(FIRST_AGAIN_NS, LAST_AGAIN_NS);
+        self.next = now + self.wait;
+    }
+}
 
 /// A leader that hands its placement over: while this is there it hands out no messages, and at the end proposes nothing.
 struct HandingOver<'s, H> {
@@ -110,6 +135,11 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         if !shared.host.members_up().contains(&to) {
             return Err("that member can't be reached, or is in maintenance".into());
         }
+        let matched = placement.matched(replica_of(to)).unwrap_or_default();
+        if matched + BEHIND_MAX < placement.status().last {
+            // It won't have them in time, and the queues would stand still meanwhile.
+            return Err("that member lacks entries".into());
+        }
         let stream = shared.stream.borrow().clone();
         // A leadership that was given up has nothing more to propose, and ends as soon as it can.
         let _handing_over = match stream {
@@ -147,5 +177,23 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
             }
         };
         R::timeout(within, looking).await.map_err(drop)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tries_to_give_a_leadership_away_become_rarer() {
+        let (mut hand_overs, mut now, mut tries) = (HandOvers::default(), 0, Vec::new());
+        while now < 120_000_000_000 {
+            if hand_overs.is_due(now) {
+                tries.push(now / 1_000_000);
+                hand_overs.tried(now);
+            }
+            now += 200_000_000;
+        }
+        assert_eq!(tries, [0, 400, 1200, 2800, 6000, 12_400, 25_200, 50_800, 80_800, 110_800]);
     }
 }

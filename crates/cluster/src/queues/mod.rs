@@ -19,6 +19,7 @@ use leveret_log::{Nanos, PlacementId};
 use leveret_model::{MemberNumber, QueuePlacement};
 use openraft::AsyncRuntime;
 
+use self::handing_over::HandOvers;
 use self::machine::{QueueMachine, QueuesShared};
 use crate::flushes::NodeLog;
 use crate::metadata::{MetadataHost, member_of, replica_of};
@@ -157,6 +158,7 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         let (placement, shared) = (&self.0.placement, &self.0.shared);
         let replicas = shared.broker.placements.replicas().clone();
         let mut last_purge = shared.host.now();
+        let mut hand_overs = HandOvers::default();
         while placement.stopped().is_none() {
             R::sleep(TEND).await;
             let durable = replicas.durable_below(shared.number);
@@ -167,8 +169,11 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
             }
             if shared.stream.borrow().is_some() {
                 self.tend_members().await;
-                if shared.broker.is_in_maintenance() {
+                if !shared.broker.is_in_maintenance() {
+                    hand_overs = HandOvers::default();
+                } else if hand_overs.is_due(shared.host.now()) {
                     self.transfer().await;
+                    hand_overs.tried(shared.host.now());
                 }
             }
             let held =

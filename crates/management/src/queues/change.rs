@@ -51,7 +51,8 @@ pub(crate) async fn purge(call: Call) -> HandlerResult {
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.visible_queue(vhost, name, None)?;
     let queue = queue.check_purge()?;
-    let (_, ticket) = call.api.answer(queue.purge(call.api.node().clock().monotonic())).await?;
+    let purged = call.api.answer(queue.purge(call.api.node().clock().monotonic())).await?;
+    let (_, ticket) = purged.ok_or_else(|| queue.not_removed())?;
     call.api.durable(ticket).await?;
     no_content()
 }

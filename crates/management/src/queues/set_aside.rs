@@ -77,7 +77,11 @@ async fn delete(call: Call, which: SetAside) -> HandlerResult {
     call.identity.permit(&snapshot.topology, vhost, Action::Consume(name))?;
     snapshot.topology.visible_queue(vhost, name, None)?;
     let (deleted, ticket) = match queue.as_ledger() {
-        Some(queue) => call.api.answer(queue.drop_set_aside(which, first, last)).await?,
+        Some(queue) => {
+            let now = call.api.node().clock().monotonic();
+            let dropped = call.api.answer(queue.drop_set_aside(which, first, last, now)).await?;
+            dropped.ok_or_else(|| queue.not_removed())?
+        }
         // A stream sets none aside.
         None => Default::default(),
     };

@@ -120,8 +120,11 @@ impl Connection {
         let snapshot = self.client.broker.registry.snapshot();
         let queue = purgeable(&snapshot, &self.client.vhost, self.client.id, name)?;
         let (body, ticket) = match queue.purge(now.monotonic) {
-            NowOrLater::Now((count, ticket)) => (Body::Value(message_count(count)), ticket),
-            NowOrLater::Later(answer) => (Body::Purged(answer), Ticket::default()),
+            NowOrLater::Now(purged) => {
+                let (count, ticket) = purged.ok_or_else(|| Refusal::of_model(queue.not_removed()))?;
+                (Body::Value(message_count(count)), ticket)
+            }
+            NowOrLater::Later(answer) => (Body::Purged(queue, answer), Ticket::default()),
         };
         Ok(Done { status: Status::Ok, body, wait: ticket.into() })
     }

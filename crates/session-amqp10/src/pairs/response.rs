@@ -13,9 +13,8 @@ use super::refusal::{Refusal, Result, Status};
 use super::served::{Changing, Served};
 use leveret_broker::asked::Later;
 use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{LedgerQueueRef, QueueRef, Removed};
 use leveret_broker::registry::ChangeOutcome;
-use leveret_broker::ticket::Ticket;
 use leveret_broker::wait_for::WaitFor;
 
 const VERSION_KEY: &str = "http:response";
@@ -34,8 +33,8 @@ pub(crate) enum Body {
     Value(OwnedValue),
     /// The number of messages that these queues had when they were deleted, known once the deletion is durable.
     Deleted(Vec<QueueRef>),
-    /// The number of messages that a queue purges, with the ticket that the response waits for.
-    Purged(Later<(u64, Ticket)>),
+    /// The number of messages that this queue purges.
+    Purged(LedgerQueueRef, Later<Removed>),
     /// The description of a queue on this node by name, once it has given its numbers of messages and consumers.
     Declared {
         node: String,
@@ -151,10 +150,18 @@ impl Response {
         };
         let value = match &*body {
             Body::Value(_) | Body::Deleted(_) => return true,
-            Body::Purged(answer) => answer.take().map(|(count, ticket)| {
-                self.wait.and(ticket.into());
-                message_count(count)
-            }),
+            Body::Purged(queue, answer) => match answer.take() {
+                None => None,
+                Some(Some((count, ticket))) => {
+                    self.wait.and(ticket.into());
+                    Some(message_count(count))
+                }
+                Some(None) => {
+                    let refused = queue.not_removed();
+                    self.be(Err(Refusal::of_model(refused)));
+                    return true;
+                }
+            },
             Body::Declared { node, queue, answer } => answer.take().map(|size| describe(node, queue, size)),
         };
         let is_answered = value.is_some();
@@ -167,7 +174,7 @@ impl Response {
     /// Has `outbox` signalled when the answer is there that it waits for.
     pub(crate) fn notify(&self, outbox: &Arc<Outbox>, key: u64) {
         match &self.content {
-            Content::Message(_, Body::Purged(answer)) => answer.notify(outbox.clone(), key),
+            Content::Message(_, Body::Purged(_, answer)) => answer.notify(outbox.clone(), key),
             Content::Message(_, Body::Declared { answer, .. }) => answer.notify(outbox.clone(), key),
             Content::Asked(_, answer) => answer.notify(outbox.clone(), key),
             Content::Message(..) | Content::Access(_) | Content::Unserved(_) => {}
@@ -187,7 +194,7 @@ impl Response {
         let value = match body {
             Body::Value(value) => value,
             Body::Deleted(queues) => message_count(queues.iter().map(|queue| queue.deleted_messages()).sum()),
-            Body::Purged(_) | Body::Declared { .. } => OwnedValue::Null,
+            Body::Purged(..) | Body::Declared { .. } => OwnedValue::Null,
         };
         let mut message = Vec::new();
         let correlation_id = self.id.as_ref().map(OwnedMessageId::borrowed);

@@ -16,6 +16,8 @@ pub(super) struct Committing {
     pub groups: Vec<Group>,
     /// Whether one turn is enough.
     pub is_short: bool,
+    /// Whether not all of it is carried out.
+    pub is_lost: bool,
     /// The right to groups that stay open over several turns.
     pub slot: Option<TakenSlot>,
 }
@@ -24,7 +26,14 @@ impl Committing {
     /// A group of these calls, on a core whose turns have this share of work.
     pub(super) fn new(number: Option<u64>, calls: Vec<LaneCall>, share: u32) -> Self {
         let work = calls.iter().map(work_of).fold(0, u32::saturating_add);
-        Self { number, calls: calls.into_iter(), groups: Vec::new(), is_short: work <= share, slot: None }
+        Self {
+            number,
+            calls: calls.into_iter(),
+            groups: Vec::new(),
+            is_short: work <= share,
+            is_lost: false,
+            slot: None,
+        }
     }
 
     /// The next call of this turn.

@@ -2,6 +2,7 @@
 
 mod committing;
 mod consumers;
+mod rejecting;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,11 +14,13 @@ use leveret_broker::group::Group;
 use leveret_broker::outbox::{Event, Outbox};
 use leveret_broker::output::Output;
 use leveret_broker::queue_handle::{
-    Acceptance, Audience, KeptOffsetOf, LedgerQueueRef, Numbered, Published, QueueRef, Reason, RefusedPublish,
+    Acceptance, Audience, KeptOffsetOf, LedgerQueueRef, Numbered, Published, QueueRef, Reason, RefusedPublish, Removed,
     RunState, Search, Size, StreamEnds, WriterSequence,
 };
 use leveret_broker::registry::{ChangeRequest, Changed};
-use leveret_broker::remote::{CallKind, Deletion, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
+use leveret_broker::remote::{
+    CallKind, Deletion, EarlierHomes, HomeAnswer, HomeQuestion, HomeSeat, LaneCall, NotTaken, RemoteSignal,
+};
 use leveret_broker::replicas::HeldOfMember;
 use leveret_broker::settlement::Settlement;
 use leveret_broker::streams::Waiter;
@@ -38,7 +41,8 @@ use tracing::warn;
 
 use self::committing::Committing;
 use self::consumers::{Consumers, Reading, TakenBuffers};
-use crate::calls::{decode_call, held_question, queue_of};
+use self::rejecting::Rejections;
+use crate::calls::{begin, decode_call, held_question, queue_of};
 use crate::frame::{DataFrameError, decode};
 use crate::replies::{encode_answer, encode_done, encode_signal};
 
@@ -99,6 +103,7 @@ pub struct HomeSession {
     /// Publishes that aren't durable.
     runs: RunsByStream<QueueRef>,
     waits: InOrder<NumberedCall>,
+    rejections: Rejections,
     registered: Registered,
     /// All calls with numbers up to here have ended, and some beyond.
     through: u64,
@@ -118,6 +123,9 @@ pub struct HomeSession {
     /// Queues of which consumers, or what they hold, couldn't be taken over.
     refused: BTreeSet<QueueId>,
     budget: TurnBudget,
+    /// The session's place as that of the core which has dialled, and those that had it before and haven't left.
+    seat: Option<HomeSeat>,
+    earlier: Option<EarlierHomes>,
     is_finished: bool,
     has_left: bool,
 }
@@ -147,6 +155,7 @@ impl HomeSession {
             committing: None,
             runs: RunsByStream::default(),
             waits: InOrder::default(),
+            rejections: Rejections::default(),
             registered: Registered::default(),
             through: 0,
             beyond: BTreeSet::new(),
@@ -159,9 +168,26 @@ impl HomeSession {
             reported: BTreeSet::new(),
             refused: BTreeSet::new(),
             budget: TurnBudget::new(broker.settings.turn_work_max),
+            seat: None,
+            earlier: None,
             is_finished: false,
             has_left: false,
         }
+    }
+
+    /// The link was dialled by this core. An earlier session of it ends first.
+    fn begin(&mut self, core: u16) {
+        let (seat, earlier) = self.broker.homes.seat((self.member, core), &self.outbox);
+        (self.seat, self.earlier) = (Some(seat), Some(earlier));
+    }
+
+    /// Whether an earlier session of the same core hasn't left.
+    fn is_early(&mut self, now: Nanos) -> bool {
+        self.earlier.take_if(|earlier| earlier.have_left());
+        if self.earlier.is_some() {
+            self.next_look = Some(now + LOOK_NS);
+        }
+        self.earlier.is_some()
     }
 
     fn queue(&self, id: QueueId) -> Option<QueueRef> {
@@ -274,12 +300,6 @@ impl HomeSession {
             CallKind::Acknowledge(held) => {
                 queue.acknowledge(&self.consumers.all_settled(&queue, held), now);
             }
-            CallKind::Reject { consumer, runs, failed } => {
-                let runs = self.consumers.settled(&queue, consumer, &runs);
-                let deliveries = Deliveries::of(consumer, &runs);
-                let wait = queue.reject(deliveries, failed, &self.outbox, Reason::Settlement, now);
-                self.number(number, wait, None);
-            }
             CallKind::Modify { consumer, runs, failed, added } => {
                 let runs = self.consumers.settled(&queue, consumer, &runs);
                 let wait = if number.is_some() { Wait::Confirm } else { Wait::Lazy };
@@ -327,10 +347,13 @@ impl HomeSession {
 
     /// The queue isn't here, or not any more. A replicated one may be led by another node: nothing of it is carried out here.
     fn refuse(&mut self, number: Option<u64>, id: QueueId, what: CallKind) {
-        let is_publish = matches!(what, CallKind::Publish { .. } | CallKind::PublishChunk { .. });
-        let is_elsewhere = self.broker.registry.snapshot().queues.contains_key(&id);
-        let not_taken = is_publish.then_some(if is_elsewhere { NotTaken::Lost } else { NotTaken::Gone });
-        self.number(number, WaitFor::default(), not_taken);
+        let elsewhere = self.broker.registry.snapshot().queues.get(&id).cloned();
+        let is_elsewhere = elsewhere.is_some();
+        let lost = if is_elsewhere { NotTaken::Lost } else { NotTaken::Gone };
+        self.number(number, WaitFor::default(), Some(lost));
+        if let (CallKind::Publish { origin: Some(origin), .. }, Some(queue)) = (&what, elsewhere) {
+            queue.missed(*origin);
+        }
         if let CallKind::Ask(number, question) = what {
             match &question {
                 HomeQuestion::Consume { .. } | HomeQuestion::Hold { .. } if is_elsewhere => _ = self.refused.insert(id),
@@ -353,6 +376,7 @@ impl HomeSession {
                 HomeQuestion::KeepOffset(_)
                 | HomeQuestion::ActivateGroup(_)
                 | HomeQuestion::Hold { .. }
+                | HomeQuestion::Reject { .. }
                 | HomeQuestion::Committed(_) => HomeAnswer::Carried(false),
                 HomeQuestion::Held(..) => HomeAnswer::Held(HeldOfMember::new()),
                 HomeQuestion::KeptOffset(_) | HomeQuestion::Sequence(_) | HomeQuestion::Search { .. } => {
@@ -368,7 +392,12 @@ impl HomeSession {
     /// Carries out a group, whose calls have all come: in this turn, or if there are many, in several.
     fn commit(&mut self, group: u64, number: Option<u64>, now: Nanos) {
         let calls = self.groups.remove(&group).unwrap_or_default();
-        self.committing = Some(Committing::new(number, calls, self.budget.share()));
+        // There is no way back behind the first step.
+        let snapshot = self.broker.registry.snapshot();
+        let is_led_elsewhere =
+            |call: &LaneCall| snapshot.queues.get(&call.queue).is_some_and(|queue| queue.at_home().is_none());
+        let is_lost = calls.iter().any(is_led_elsewhere);
+        self.committing = Some(Committing { is_lost, ..Committing::new(number, calls, self.budget.share()) });
         self.go_on_committing(now);
     }
 
@@ -386,21 +415,31 @@ impl HomeSession {
             }
         }
         while let Some(call) = committing.next(&mut self.budget) {
-            self.carry_out_in(&mut committing.groups, call, now);
+            // Another member may lead a queue of it, and may have done so before the group was begun here.
+            if committing.is_lost || !self.carry_out_in(&mut committing.groups, &call, now) {
+                committing.is_lost = true;
+                self.refuse(call.number, call.queue, call.what);
+            }
         }
         if committing.calls.as_slice().is_empty() {
-            let waits = committing.groups.into_iter().map(|group| WaitFor::from(group.close(Wait::Confirm)));
-            let wait = WaitFor::all(waits);
-            self.number(committing.number, wait, None);
+            let wait = WaitFor::all(committing.groups.into_iter().map(|group| group.commit(Wait::Confirm)));
+            self.number(committing.number, wait, committing.is_lost.then_some(NotTaken::Lost));
         } else {
             self.committing = Some(committing);
         }
     }
 
-    /// Carries out a call as part of the group of its queue's stream.
-    fn carry_out_in(&mut self, groups: &mut Vec<Group>, call: LaneCall, now: Nanos) {
+    /// Carries out a call as part of the group of its queue's stream. False if it can't be: the queue is led elsewhere, or the other node doesn't
+    /// hold all of the messages any more. What concerns a deleted queue is over.
+    fn carry_out_in(&mut self, groups: &mut Vec<Group>, call: &LaneCall, now: Nanos) -> bool {
         let LaneCall { queue: id, number, what } = call;
-        let Some(queue) = self.queue(id) else { return self.refuse(number, id, what) };
+        let Some(queue) = self.queue(*id) else {
+            let is_deleted = !self.broker.registry.snapshot().queues.contains_key(id);
+            if is_deleted {
+                self.number(*number, WaitFor::default(), Some(NotTaken::Gone));
+            }
+            return is_deleted;
+        };
         let stream = queue.stream().id();
         let at = groups.iter().position(|group| group.stream() == stream).unwrap_or_else(|| {
             groups.push(Group::new(stream));
@@ -408,19 +447,22 @@ impl HomeSession {
         });
         match what {
             CallKind::Publish { batch, index, count, persistent, .. } => {
-                let part = BatchPart::of(&batch, index, count);
-                let published = queue.publish_in(&mut groups[at], part, persistent, now);
-                self.published(number, &queue, published, count, batch.memory() as u64);
+                let part = BatchPart::of(batch, *index, *count);
+                let published = queue.publish_in(&mut groups[at], part, *persistent, now);
+                self.published(*number, &queue, published, *count, batch.memory() as u64);
+                true
             }
-            CallKind::Settle { consumer, runs, how, .. } => {
-                let runs = self.consumers.settled(&queue, consumer, &runs);
+            CallKind::Settle { consumer, runs: said, how, .. } => {
+                let runs = self.consumers.settled(&queue, *consumer, said);
                 let departure = match how {
                     Settlement::Acknowledge => Departure::Settled,
                     Settlement::Reject { .. } | Settlement::Requeue { .. } => Departure::Dropped,
                 };
-                queue.settle_in(&mut groups[at], Deliveries::of(consumer, &runs), departure, now);
+                queue.settle_in(&mut groups[at], Deliveries::of(*consumer, &runs), departure, now);
+                let count = |runs: &[Run]| runs.iter().map(|run| run.last - run.first + 1).sum::<u64>();
+                count(&runs) == count(said)
             }
-            _ => {}
+            _ => true,
         }
     }
 }
@@ -456,13 +498,11 @@ impl HomeSession {
                 None => self.answer(number, NowOrLater::Now(GetOutcome::Empty), HomeAnswer::Got),
             },
             HomeQuestion::Purge => match queue.as_ledger() {
-                Some(queue) => self.answer_durable(number, queue.purge(now), HomeAnswer::Removed),
+                Some(ledger) => self.answer_removed(number, queue, ledger.purge(now)),
                 None => self.answer(number, NowOrLater::Now(0), HomeAnswer::Removed),
             },
             HomeQuestion::DropSetAside { which, first, last } => match queue.as_ledger() {
-                Some(queue) => {
-                    self.answer_durable(number, queue.drop_set_aside(which, first, last), HomeAnswer::Removed)
-                }
+                Some(ledger) => self.answer_removed(number, queue, ledger.drop_set_aside(which, first, last, now)),
                 None => self.answer(number, NowOrLater::Now(0), HomeAnswer::Removed),
             },
             HomeQuestion::Size(used) => {
@@ -495,6 +535,12 @@ impl HomeSession {
                 let held = queue.take_over(self.member, &runs);
                 self.consumers.hold(queue, consumer, held);
                 self.answer(number, NowOrLater::Now(true), HomeAnswer::Carried);
+            }
+            HomeQuestion::Reject { consumer, runs, failed } => {
+                let runs = self.consumers.settled(queue, consumer, &runs);
+                let deliveries = Deliveries::of(consumer, &runs);
+                let wait = queue.reject(deliveries, failed, &self.outbox, Reason::Settlement, now);
+                self.rejections.push(queue, number, wait);
             }
             HomeQuestion::Committed(term) => {
                 // Calls to another leadership, or of consumers that aren't known here, weren't carried out.
@@ -573,6 +619,22 @@ impl HomeSession {
                 outbox.send(Event::Queue(Signal::Answered(0)));
             };
             streams.when_over(wait, Box::new(tell));
+        });
+    }
+
+    /// Says how many messages were removed, once they are for good. If another member leads before, nobody knows.
+    fn answer_removed(&self, number: u64, queue: &QueueRef, removed: NowOrLater<Removed>) {
+        let (answers, outbox, streams) = (self.answers.clone(), self.outbox.clone(), self.broker.streams.clone());
+        let is_replicated = queue.info().home.placement().is_some();
+        removed.then(move |removed| {
+            let (count, ticket) = removed.unwrap_or_default();
+            let tell = move |end: WaitEnd| {
+                let is_lost = is_replicated && (removed.is_none() || !end.is_reached());
+                let answer = if is_lost { HomeAnswer::Moved } else { HomeAnswer::Removed(count) };
+                answers.lock().push((number, answer));
+                outbox.send(Event::Queue(Signal::Answered(0)));
+            };
+            streams.when_over(ticket, Box::new(tell));
         });
     }
 
@@ -709,6 +771,14 @@ impl HomeSession {
         });
     }
 
+    /// Answers rejections whose messages have been dead-lettered.
+    fn tell_rejected(&mut self) {
+        let streams = &self.broker.streams;
+        for (number, is_done) in self.rejections.take_over(&|stream| streams.reached(stream)) {
+            encode_answer(self.output.buffer(), number, &HomeAnswer::Carried(is_done), None);
+        }
+    }
+
     /// Applies publishes that became durable, and says which calls have ended.
     fn tell_done(&mut self) {
         if self.runs.is_empty() && self.waits.is_empty() {
@@ -766,8 +836,8 @@ impl HomeSession {
     }
 
     fn register(&mut self) {
-        let Self { runs, waits, registered, .. } = self;
-        runs.awaited().chain(waits.awaited()).for_each(|awaited| registered.want(awaited));
+        let Self { runs, waits, rejections, registered, .. } = self;
+        runs.awaited().chain(waits.awaited()).chain(rejections.awaited()).for_each(|awaited| registered.want(awaited));
         let (streams, outbox) = (&self.broker.streams, &self.outbox);
         self.registered.register(|awaited| streams.notify(awaited, Waiter::Connection(outbox.clone())));
     }
@@ -797,9 +867,14 @@ impl HomeSession {
     /// Carries out calls, up to one that has to wait. Returns the bytes of those before it.
     fn carry_out_all(&mut self, input: &[u8], now: Now) -> usize {
         let mut used = 0;
-        while !self.is_finished && self.committing.is_none() {
+        while !self.is_finished && self.committing.is_none() && !self.is_early(now.monotonic) {
             let taken = match decode(&input[used..]) {
                 Ok(None) => break,
+                Ok(Some((kind, fields, length))) if begin(kind, fields).is_some() && self.seat.is_none() => {
+                    used += length;
+                    begin(kind, fields).into_iter().for_each(|core| self.begin(core));
+                    Ok(())
+                }
                 Ok(Some((kind, fields, length))) => {
                     let id = queue_of(fields).unwrap_or(NO_QUEUE);
                     let Ok(queue) = self.queue_of_call(id, now.monotonic) else { break };
@@ -832,7 +907,7 @@ impl Session for HomeSession {
     fn receive(&mut self, input: &[u8], now: Now) -> usize {
         if self.kept.is_empty() {
             let used = self.carry_out_all(input, now);
-            if self.behind.is_none() {
+            if self.behind.is_none() && self.earlier.is_none() {
                 return used;
             }
             self.kept.extend_from_slice(&input[used..]);
@@ -857,6 +932,7 @@ impl Session for HomeSession {
         self.budget.spend(APPLY);
         self.handle_events(now.monotonic);
         self.tell_done();
+        self.tell_rejected();
         self.serve(now.monotonic);
         self.broker.streams.announce();
         self.register();
@@ -869,7 +945,7 @@ impl Session for HomeSession {
     }
 
     fn wants_read(&self) -> bool {
-        self.committing.is_none() && (self.behind.is_none() || self.kept.len() < KEPT_BYTES)
+        self.committing.is_none() && (self.kept.is_empty() || self.kept.len() < KEPT_BYTES)
     }
 
     fn next_deadline(&self) -> Option<Nanos> {
@@ -897,6 +973,7 @@ impl Session for HomeSession {
     fn disconnected(&mut self, now: Now) {
         if !std::mem::replace(&mut self.has_left, true) {
             self.leave(now);
+            self.seat = None;
         }
     }
 }
