@@ -359,6 +359,7 @@ fn settings(config: &Config) -> Settings {
         strict_compat: config.strict_compat,
         standing_delay_target: config.standing_delay_target_ms * 1_000_000,
         consumer_timeout_ms: config.consumer_timeout_ms,
+        consumer_disconnected_timeout_ms: config.consumer_disconnected_timeout_ms,
         stamps: stamps(config),
         sent_time: config.interceptors.sent_time,
         notice_vhosts: notice_vhosts(config),

@@ -10,6 +10,7 @@ use leveret_queue::{Link, Place, Signal, WaitReason, Watermarks};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
+use super::awaited::AwaitedConsumers;
 use super::command::{EntryHeader, put_control, put_header, put_origin, put_record};
 use super::held_reports::HeldReports;
 use crate::publish_origin::{self, OriginTurn, PublishOrigin, WriterMark};
@@ -43,6 +44,8 @@ pub struct PlacedStream {
     waiting: Mutex<Vec<(Place, OnceApplied)>>,
     /// The messages that clients held when the leadership began.
     pub(crate) reports: HeldReports,
+    /// The active consumers that its queues wait for.
+    pub(crate) awaited: AwaitedConsumers,
     /// The time at which it began.
     pub(crate) since: Nanos,
     lease: Lease,
@@ -167,6 +170,7 @@ impl PlacedStream {
             is_unannounced,
             waiting: Mutex::default(),
             reports,
+            awaited: AwaitedConsumers::default(),
             since,
             lease: Lease::default(),
         }
