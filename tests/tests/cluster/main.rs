@@ -15,6 +15,7 @@ mod operators;
 mod partitions;
 mod recorded;
 mod replicated;
+mod single_active;
 mod spread;
 
 use std::process::Command;

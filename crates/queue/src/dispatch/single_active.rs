@@ -122,11 +122,13 @@ impl SingleActive {
         self.named.as_ref().filter(|named| named.is_awaited)?.id
     }
 
-    /// The link to a consumer's node has ended. If it is active it may still be served there, and is waited for once it is removed.
+    /// The link to a consumer's node has ended, and the consumer is about to be removed. If it is active it may still be served there, and is
+    /// waited for from now on.
     pub(crate) fn lose(&mut self, id: ConsumerId) {
         let is_active = self.active.is_some_and(|active| active.id == id);
         if let Some(named) = self.named.as_mut().filter(|named| is_active && named.next.is_none()) {
             named.is_awaited = !is_planted(Bug::ElectAtOnce);
+            self.remove(id);
         }
     }
 
@@ -355,6 +357,7 @@ mod tests {
         assert_eq!(single.elect(NOTHING_HELD).to_vec(), changes([(7, Activity::Active)]));
         assert_eq!((single.awaited(), single.to_be_named()), (None, None));
         single.lose(ConsumerId(7));
+        assert!(single.elect(NOTHING_HELD).is_empty(), "what it had comes back");
         single.remove(ConsumerId(7));
         assert!(single.elect(NOTHING_HELD).is_empty());
         assert!(!single.stop_awaiting(ConsumerId(1)) && single.stop_awaiting(ConsumerId(7)));
