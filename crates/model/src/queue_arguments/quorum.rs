@@ -82,9 +82,9 @@ pub(super) fn check_durability(arguments: &Arguments) -> Result<(), Wrong> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Refused;
     use crate::queue_arguments::tests::PERMITTED;
     use crate::queue_arguments::{Properties, check, check_equivalent};
-    use crate::{Refused, RefusedKind};
 
     const FITTING: Properties = Properties { server_named: false, durable: true, auto_delete: false, exclusive: false };
 
