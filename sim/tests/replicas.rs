@@ -31,7 +31,13 @@ use leveret_sim::random::Random;
 
 const PLACEMENT: PlacementNumber = PlacementNumber(1);
 const QUEUES: [&str; 2] = ["q", "r"];
+/// The one of which only one consumer is active.
+const SINGLE: usize = 1;
 const PREFETCH: u32 = 7;
+
+fn number_of(at: usize) -> MemberNumber {
+    MemberNumber(at as u16)
+}
 
 struct NoBell;
 
@@ -50,7 +56,9 @@ fn metadata() -> Vec<u8> {
     }
     submit(&mut model, Command::CreateVhost { name: "/".into() });
     for name in QUEUES {
-        let arguments = Arguments::default().with("x-queue-type", "quorum".into());
+        let is_single = leveret_model::Value::Bool(name == QUEUES[SINGLE]);
+        let arguments =
+            Arguments::default().with("x-queue-type", "quorum".into()).with("x-single-active-consumer", is_single);
         submit(&mut model, Command::DeclareQueue(DeclareQueue::durable("/".into(), name.into(), arguments)));
     }
     model.snapshot()
@@ -83,7 +91,10 @@ fn start(member: usize, disk: &SimDisk, now: Now) -> Arc<Broker> {
     // Each start has a secret of its own, by which its publishes are known.
     let mut name_secret = Settings::default().name_secret;
     name_secret[..8].copy_from_slice(&now.monotonic.to_le_bytes());
-    let settings = Settings { member: MemberNumber(member as u16), name_secret, ..Settings::default() };
+    // It is known of each consumer whether it is there: no time has to be waited for.
+    let consumer_disconnected_timeout_ms = u64::MAX;
+    let settings =
+        Settings { member: number_of(member), name_secret, consumer_disconnected_timeout_ms, ..Settings::default() };
     let setup =
         Setup { settings, protocols: Vec::new(), authenticator: Arc::new(Anybody), counters: vec![Arc::default()] };
     Broker::recover(disk, options(), setup, now).expect("it starts").0
@@ -201,6 +212,10 @@ struct World {
     /// An entry of an earlier leadership that its node proposes when it leads again, before it has noticed that there was another term.
     late: Option<Bytes>,
     consumers: BTreeMap<usize, Consumer>,
+    /// The member and the consumer that was given something last of the queue with one active consumer.
+    active: Option<(usize, ConsumerId)>,
+    /// Number of times that such a queue has waited for the active consumer of another member.
+    waited: u32,
     /// The messages that consumers which have left have acknowledged, by member.
     acknowledged: BTreeMap<usize, BTreeSet<u64>>,
     now: Now,
@@ -251,6 +266,8 @@ impl World {
             leader: None,
             late: None,
             consumers: BTreeMap::new(),
+            active: None,
+            waited: 0,
             acknowledged: BTreeMap::new(),
             now,
             random: Random::new(seed),
@@ -321,15 +338,15 @@ impl World {
         member.make_durable(member.replicas().last(PLACEMENT), &mut self.now);
         let others = self.members.iter().enumerate().filter(|(other, _)| *other != at);
         let held = others.map(|(other, member)| {
-            let asker = MemberNumber(at as u16);
-            (MemberNumber(other as u16), member.broker.report_held((PLACEMENT, self.term), asker, self.now.monotonic))
+            let asker = number_of(at);
+            (number_of(other), member.broker.report_held((PLACEMENT, self.term), asker, self.now.monotonic))
         });
         let held = HeldAnswers::of(held);
         let stream = member.broker.lead((PLACEMENT, self.term), &held, self.now.monotonic, Box::new(|| ()));
         member.broker.streams.announce();
         for (other, member) in self.members.iter().enumerate().filter(|(other, _)| *other != at) {
             let _ = other;
-            member.broker.follow_leader(PLACEMENT, Some((MemberNumber(at as u16), self.term)), self.now.monotonic);
+            member.broker.follow_leader(PLACEMENT, Some((number_of(at), self.term)), self.now.monotonic);
         }
         self.leader = Some(Leader { at, term: self.term, stream, taken: Vec::new() });
     }
@@ -376,14 +393,15 @@ impl World {
         self.now.monotonic += 1_000_000;
         let broker = start(at, &disk, self.now);
         broker.streams.announce();
-        let leader = self.leader.as_ref().map(|leader| (MemberNumber(leader.at as u16), leader.term));
+        let leader = self.leader.as_ref().map(|leader| (number_of(leader.at), leader.term));
         broker.follow_leader(PLACEMENT, leader, self.now.monotonic);
         let durable_below = before.max(self.members[at].durable_below);
         self.members[at] = Member { disk, broker, completing: None, durable_below };
         let next = self.members[at].next();
         assert!(next >= durable_below, "member {at} had entries below {durable_below} for good, and now below {next}");
         assert_eq!(self.members[at].broker.unowned(), [], "nothing is left without an owner");
-        // Its clients are gone, and with them what they said.
+        // Its clients are gone, and with them what they said. Later ones may have their ids.
+        self.active.take_if(|(member, _)| *member == at);
         let consumer = self.consumers.remove(&at);
         let acknowledged = self.acknowledged.remove(&at).into_iter().chain(consumer.map(|one| one.acknowledged));
         self.perhaps.extend(acknowledged.flatten());
@@ -578,6 +596,11 @@ impl World {
         assert!(is_missed, "the consumer is told to look again");
         let most = Portion { messages: 1 + self.random.below(5) as u32, bytes: 4000 };
         let _ = member.queue(queue).take(id, most, self.now.monotonic, &mut taken);
+        if queue == SINGLE && !taken.is_empty() {
+            let before = self.active.replace((leader, id)).filter(|(_, before)| *before != id);
+            let lives = before.filter(|(at, before)| self.consumers.get(at).is_some_and(|one| one.id == *before));
+            assert_eq!(lives, None, "the active consumer lives, and member {leader} serves another one");
+        }
         let mut held = Vec::new();
         for taken in taken {
             for at in 0..taken.count {
@@ -598,6 +621,18 @@ impl World {
         let consumer = self.consumers.get_mut(&leader).expect("it takes");
         consumer.held.extend(held);
         assert!(consumer.held.len() <= PREFETCH as usize, "no more than the prefetch");
+    }
+
+    /// The leader hears from other members whether their clients have the active consumers that it waits for.
+    fn answer_awaited(&mut self) {
+        let Some(Leader { at: leader, .. }) = self.leader else { return };
+        let broker = &self.members[leader].broker;
+        for (queue, id) in broker.awaited_consumers(PLACEMENT) {
+            let at = (0..3).find(|at| number_of(*at) == id.member()).expect("it is a member's");
+            let has = self.members[at].broker.has_consumer(queue, id);
+            self.waited += u32::from(has);
+            broker.answer_awaited(PLACEMENT, (queue, id), has, self.now.monotonic);
+        }
     }
 
     fn settle(&mut self) {
@@ -705,6 +740,7 @@ impl World {
             38..=40 => self.compare(),
             41..=46 => self.complete(at),
             47..=48 => self.transact(),
+            49 => self.answer_awaited(),
             // The third one is slow.
             _ if at < 2 || self.random.below(6) == 0 => _ = self.apply(at),
             _ => {}
@@ -716,6 +752,7 @@ impl World {
     fn carry_on(&mut self) {
         self.now.monotonic += 1_000_000;
         let at = self.leader.as_ref().expect("it leads").at;
+        self.answer_awaited();
         for _ in 0..4 {
             self.propose();
             self.commit_one();
@@ -831,24 +868,27 @@ fn planted_bugs_of_replicas_are_seen() {
         println!("{bug:?}: seed {seen:?}");
         assert!(seen.is_some(), "{bug:?} isn't seen");
     }
-    leveret_queue::planted::plant(Some(leveret_queue::planted::Bug::DeliverUnmarked));
-    let seen = first_seen();
-    leveret_queue::planted::plant(None);
-    assert!(seen.is_some(), "messages that no mark covers aren't seen");
+    for bug in [leveret_queue::planted::Bug::DeliverUnmarked, leveret_queue::planted::Bug::ElectAtOnce] {
+        leveret_queue::planted::plant(Some(bug));
+        let seen = first_seen();
+        leveret_queue::planted::plant(None);
+        println!("{bug:?}: seed {seen:?}");
+        assert!(seen.is_some(), "{bug:?} isn't seen");
+    }
 }
 
 #[test]
 fn replicas_are_equal_and_lose_nothing_whatever_happens() {
     let seeds = std::env::var("LEVERET_REPLICA_SEEDS").ok().map_or(12, |seeds| seeds.parse().expect("a number"));
-    let (mut completed, mut compared, mut committed) = (0, 0, 0);
+    let (mut completed, mut compared, mut committed, mut waited) = (0, 0, 0, 0);
     for seed in 1..=seeds {
         let world = std::panic::catch_unwind(|| live(seed)).unwrap_or_else(|_| panic!("seed {seed}"));
         assert!(world.confirmed.len() > 20, "seed {seed}: {} are confirmed", world.confirmed.len());
         (completed, compared) = (completed + world.completed, compared + world.compared);
-        committed += world.committed;
+        (committed, waited) = (committed + world.committed, waited + world.waited);
     }
     assert!(
-        completed > 0 && compared > 0 && committed > 0,
-        "{completed} states of others, {compared} comparisons, {committed} transactions"
+        completed > 0 && compared > 0 && committed > 0 && waited > 0,
+        "{completed} states of others, {compared} comparisons, {committed} transactions, {waited} waits for an active consumer"
     );
 }

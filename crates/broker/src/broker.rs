@@ -240,6 +240,7 @@ impl Broker {
                 placements: placements.clone(),
                 process: u32::from_le_bytes(first_four(&settings.name_secret)),
                 member: settings.member,
+                consumer_disconnected_timeout_ms: settings.consumer_disconnected_timeout_ms,
                 first_number: settings.first_number,
                 strict_compat: settings.strict_compat,
                 standing_delay_target: settings.standing_delay_target,

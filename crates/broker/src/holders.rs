@@ -64,6 +64,8 @@ pub(crate) struct Registered {
     pub granted: Option<(u32, u32, bool)>,
     /// Number of grants so far.
     grants: u32,
+    /// Its registration number, which the first leader has given.
+    pub registered: Option<u64>,
 }
 
 /// A decision about messages that were held.
@@ -130,7 +132,7 @@ impl Registered {
             ConsumerFlow::Credit { delivery_count } => delivery_count,
             ConsumerFlow::Prefetch(_) => 0,
         };
-        Self { options, delivery_count, granted: None, grants: 0 }
+        Self { options, delivery_count, granted: None, grants: 0, registered: None }
     }
 
     /// Its receiver grants credit. Returns the number of the grant.
@@ -226,6 +228,18 @@ impl Clients {
         {
             consumer.delivery_count = state.delivery_count;
             consumer.granted = None;
+        }
+    }
+
+    /// Whether this consumer is there.
+    pub(crate) fn has_consumer(&self, id: ConsumerId) -> bool {
+        self.holders.iter().any(|((_, of), holder)| *of == Some(id) && holder.consumer.is_some())
+    }
+
+    /// Notes the registration number that the leader has given a consumer.
+    pub(crate) fn registered(&mut self, key: HolderKey, number: u64) {
+        if let Some(consumer) = self.consumer(key).filter(|_| number != 0) {
+            consumer.registered = Some(number);
         }
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use leveret_log::{LogId, Position};
 use leveret_model::{MemberNumber, Model, PlacementNumber, QueueId};
+use leveret_queue::ConsumerId;
 
 use crate::broker::Broker;
 use crate::held_answers::HeldAnswers;
@@ -61,8 +62,38 @@ impl Broker {
     /// Registers consumers of replicated queues again that couldn't be registered when the leader changed, and ends calls that have waited
     /// for a leader for too long. Has queues of this node alone be given other members. Called now and then.
     pub fn tend_placements(&self, now: Nanos) {
-        self.placements.tend(self.registry.services(), now);
+        let topology = self.registry.snapshot().topology.clone();
+        self.placements.tend((self.registry.services(), &topology), now);
         self.tend_spreading(now);
+    }
+
+    /// A member's process is known to have ended, or it can be reached again: whoever waits for its consumers doesn't, or does.
+    pub fn note_gone(&self, member: MemberNumber, is_gone: bool) {
+        self.placements.note_gone(member, is_gone);
+    }
+
+    /// Whether a client of this node has this consumer of a replicated queue.
+    pub fn has_consumer(&self, queue: QueueId, id: ConsumerId) -> bool {
+        let snapshot = self.registry.snapshot();
+        snapshot.queues.get(&queue).and_then(|queue| queue.as_placed()).is_some_and(|queue| queue.has_consumer(id))
+    }
+
+    /// The active consumers that the queues of a placement wait for.
+    #[cfg(feature = "testing")]
+    pub fn awaited_consumers(&self, placement: PlacementNumber) -> Vec<(QueueId, ConsumerId)> {
+        self.placements.get(placement, self.registry.services()).awaited()
+    }
+
+    /// The node of a consumer that is waited for has answered whether a client has it.
+    #[cfg(feature = "testing")]
+    pub fn answer_awaited(
+        &self,
+        placement: PlacementNumber,
+        (queue, id): (QueueId, ConsumerId),
+        has: bool,
+        now: Nanos,
+    ) {
+        self.placements.get(placement, self.registry.services()).answer_awaited((queue, id), has, now);
     }
 
     /// Applies a committed entry of a placement, see [`crate::replicas::PlacedReplicas::apply`].

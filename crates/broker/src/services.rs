@@ -50,6 +50,8 @@ pub struct Services {
     pub member: MemberNumber,
     /// Number of the first message of a new queue.
     pub first_number: u64,
+    /// See [`crate::Settings::consumer_disconnected_timeout_ms`].
+    pub consumer_disconnected_timeout_ms: u64,
     /// See [`crate::Settings::strict_compat`].
     pub strict_compat: bool,
     /// See [`crate::Settings::standing_delay_target`].

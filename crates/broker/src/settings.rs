@@ -45,6 +45,9 @@ pub struct Settings {
     pub durability: Durability,
     /// Milliseconds for which a consumer of a quorum queue may leave a delivery unsettled (`consumer_timeout`).
     pub consumer_timeout_ms: u64,
+    /// Milliseconds for which a replicated queue waits for its single active consumer while that one's node can't be reached
+    /// (`consumer_disconnected_timeout`).
+    pub consumer_disconnected_timeout_ms: u64,
     /// Limits of resources that live with connections.
     pub quota: QuotaLimits,
     /// Limits of declared objects.
@@ -183,6 +186,7 @@ impl Default for Settings {
             default_vhost: "/".into(),
             durability: Durability::Synced,
             consumer_timeout_ms: 1_800_000,
+            consumer_disconnected_timeout_ms: 60_000,
             quota: QuotaLimits::default(),
             limits: Limits::default(),
             consumers_per_channel_max: 65_536,

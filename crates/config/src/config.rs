@@ -87,6 +87,9 @@ pub struct Config {
     pub quotas: Quotas,
     /// `consumer_timeout`: longest time that a consumer of a quorum queue may leave a delivery unsettled, in milliseconds.
     pub consumer_timeout_ms: u64,
+    /// `consumer_disconnected_timeout`: time for which a replicated queue waits for its single active consumer while that one's node can't be
+    /// reached, in milliseconds.
+    pub consumer_disconnected_timeout_ms: u64,
     /// `default_queue_durability`.
     pub queue_durability: Durability,
     /// AMQP 1.0, and authentication.
@@ -327,6 +330,7 @@ impl Default for Config {
             relaxed_quorum_redeclaration: false,
             standing_delay_target_ms: 1,
             consumer_timeout_ms: 1_800_000,
+            consumer_disconnected_timeout_ms: 60_000,
             rabbitmq_compatible_identity: true,
             total_memory_bytes: None,
             alarms_file: None,

@@ -374,6 +374,9 @@ pub struct QueueOptions {
     /// Milliseconds for which a consumer may leave a delivery unacknowledged; `None` for the node's setting. Only quorum queues
     /// take messages back.
     pub consumer_timeout_ms: Option<u64>,
+    /// Milliseconds for which a replicated queue waits for its single active consumer while that one's node can't be reached; `None` for
+    /// the node's setting.
+    pub consumer_disconnected_timeout_ms: Option<u64>,
     /// Dead-lettering of messages that are rejected, expire or exceed a limit; without it they are dropped.
     pub dead_letter: Option<DeadLetterOptions>,
     /// Whether its messages leave for an exchange when they are due, instead of being ready: it is the queue of a delayed exchange, or
@@ -441,6 +444,7 @@ impl QueueOptions {
                 "x-parked-max" => options.parked_max = limit(),
                 "x-return-order" => options.returns_in_place = value.as_str() == Some("position"),
                 "x-consumer-timeout" => options.consumer_timeout_ms = limit(),
+                "x-consumer-disconnected-timeout" => options.consumer_disconnected_timeout_ms = limit(),
                 "x-durability" => options.durability = value.as_str().and_then(Durability::parse),
                 "x-overflow" => options.overflow = value.as_str().and_then(Overflow::parse).unwrap_or_default(),
                 "x-dead-letter-exchange" => {

@@ -274,6 +274,16 @@ fn address(host: Option<&str>, port: u16) -> Result<SocketAddr, StartError> {
     found.next().ok_or_else(|| unknown(io::ErrorKind::NotFound.into()))
 }
 
+fn quota(config: &Config) -> QuotaLimits {
+    QuotaLimits {
+        connections: scoped(config.quotas.connections),
+        channels: scoped(config.quotas.channels),
+        links: scoped(config.quotas.links),
+        consumers: scoped(config.quotas.consumers),
+        unsettled: scoped(config.quotas.unsettled),
+    }
+}
+
 fn settings(config: &Config) -> Settings {
     let defaults = Settings::default();
     let mut settings = Settings {
@@ -306,13 +316,7 @@ fn settings(config: &Config) -> Settings {
             leveret_config::Durability::Os => Durability::Os,
             leveret_config::Durability::Memory => Durability::Memory,
         },
-        quota: QuotaLimits {
-            connections: scoped(config.quotas.connections),
-            channels: scoped(config.quotas.channels),
-            links: scoped(config.quotas.links),
-            consumers: scoped(config.quotas.consumers),
-            unsettled: scoped(config.quotas.unsettled),
-        },
+        quota: quota(config),
         limits: Limits {
             vhosts: config.quotas.vhosts,
             queues: config.quotas.queues,
@@ -359,6 +363,7 @@ fn settings(config: &Config) -> Settings {
         strict_compat: config.strict_compat,
         standing_delay_target: config.standing_delay_target_ms * 1_000_000,
         consumer_timeout_ms: config.consumer_timeout_ms,
+        consumer_disconnected_timeout_ms: config.consumer_disconnected_timeout_ms,
         stamps: stamps(config),
         sent_time: config.interceptors.sent_time,
         notice_vhosts: notice_vhosts(config),

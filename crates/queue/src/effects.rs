@@ -215,6 +215,9 @@ pub struct RareEffects {
     /// A replicated queue may hand messages out below this number once that is logged and the record is reached; see
     /// [`crate::LedgerQueue::mark_logged`].
     pub deliver_below: Option<u64>,
+    /// A replicated queue has this consumer be active, or nobody, once that is logged and the record is reached; see
+    /// [`crate::LedgerQueue::active_logged`].
+    pub activate: Option<Option<ConsumerId>>,
     /// Consumers that have to be notified that the queue is gone.
     pub ended: Ended,
 }
@@ -235,6 +238,7 @@ impl RareEffects {
             && self.read_numbers.is_empty()
             && self.read_dead.is_none()
             && self.deliver_below.is_none()
+            && self.activate.is_none()
             && self.ended.is_empty()
     }
 }

@@ -71,7 +71,7 @@ pub use filters::{FilterFields, MessageFilter, StreamFilter};
 pub use gauges::{QueueGauges, Waits};
 pub use held::HeldSet;
 pub use ledger::{Conservation, Departure, Ledger};
-pub use ledger_queue::LedgerQueue;
+pub use ledger_queue::{Earlier, LedgerQueue};
 pub use nanos::Nanos;
 pub use pending::{ChunkPlacement, GroupPlace, LatestPlace, Place, Placement, Watermarks};
 pub use priorities::Priorities;

@@ -54,6 +54,8 @@ pub enum Bug {
     MissComebacks,
     /// The leader of a replicated queue hands out messages that its mark doesn't cover.
     DeliverUnmarked,
+    /// A replicated queue has another active consumer while the one that its records name may be served elsewhere.
+    ElectAtOnce,
     /// A stream's filter skips a message that it matches.
     SkipMatch,
     /// Messages that are on their way to disk don't come along when their queue is converted.

@@ -277,7 +277,11 @@ fn a_control_record_that_is_cut_is_refused() {
         Record::Control(control) => Some(control),
         _ => None,
     });
-    for control in controls.chain([Control::DeliveredBelow(Cow::Owned(5)), Control::Mark(Cow::Owned(6))]) {
+    for control in controls.chain([
+        Control::DeliveredBelow(Cow::Owned(5)),
+        Control::Mark(Cow::Owned(6)),
+        Control::Active(Cow::Owned(7)),
+    ]) {
         let (kind, payload) = (control.kind(), control.encode());
         assert_eq!(Control::decode(kind, &payload), Ok(control), "kind {kind}");
         let cut = QueueRecord::Control { kind, payload: &payload[..payload.len() - 1] };

@@ -53,6 +53,7 @@ const COMMITTED: u8 = 48;
 const HELD: u8 = 49;
 const HOLD: u8 = 50;
 const REJECT: u8 = 51;
+const HAS_CONSUMER: u8 = 52;
 /// The first frame of a link: the core (2) that has dialled it.
 const BEGIN: u8 = 64;
 
@@ -101,6 +102,7 @@ fn kind(what: &CallKind) -> u8 {
             HomeQuestion::Reject { .. } => REJECT,
             HomeQuestion::Committed(_) => COMMITTED,
             HomeQuestion::Held(..) => HELD,
+            HomeQuestion::HasConsumer(..) => HAS_CONSUMER,
         },
     }
 }
@@ -182,10 +184,11 @@ fn put_call(to: &mut Vec<u8>, what: &CallKind) {
 
 fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
     match question {
-        HomeQuestion::Consume { id, options, held } => {
+        HomeQuestion::Consume { id, options, held, registered } => {
             to.u64(id.0);
             put_options(to, options);
             put_runs(to, held);
+            to.maybe(*registered, |to, number| to.u64(number));
         }
         HomeQuestion::Cancel(id, unsent) => {
             to.u64(id.0);
@@ -239,6 +242,10 @@ fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
         HomeQuestion::Held(placement, term) => {
             to.u32(placement.0);
             to.u64(*term);
+        }
+        HomeQuestion::HasConsumer(queue, id) => {
+            to.u64(queue.0);
+            to.u64(id.0);
         }
         HomeQuestion::Purge | HomeQuestion::RunState | HomeQuestion::StreamEnds => {}
     }
@@ -362,7 +369,8 @@ fn get_question<L: Link + 'static>(
             let id = ConsumerId(from.u64()?);
             let (link, key) = consumer();
             let options: ConsumerOptions = get_options(from, link, key)?;
-            HomeQuestion::Consume { id, options: Box::new(options), held: from.runs()? }
+            let (held, registered) = (from.runs()?, get_maybe(from, |from| from.u64())?);
+            HomeQuestion::Consume { id, options: Box::new(options), held, registered }
         }
         CANCEL => HomeQuestion::Cancel(ConsumerId(from.u64()?), from.runs()?),
         LEAVE => HomeQuestion::Leave {
@@ -400,6 +408,7 @@ fn get_question<L: Link + 'static>(
         REJECT => HomeQuestion::Reject { consumer: from.consumer()?, runs: from.runs()?, failed: from.flag()? },
         COMMITTED => HomeQuestion::Committed(from.u64()?),
         HELD => HomeQuestion::Held(PlacementNumber(from.u32()?), from.u64()?),
+        HAS_CONSUMER => HomeQuestion::HasConsumer(QueueId(from.u64()?), ConsumerId(from.u64()?)),
         _ => return None,
     })
 }

@@ -115,13 +115,19 @@ fn calls() -> Vec<CallKind> {
     let publish = |group| CallKind::Publish { batch: batch(3), index: 1, count: 2, persistent: true, group, origin };
     let settle = |how| CallKind::Settle { consumer, runs: runs(), how, group: Some(8) };
     let questions = [
-        HomeQuestion::Consume { id: ID, options: options(Some(stream()), ConsumerFlow::Prefetch(9)), held: Vec::new() },
+        HomeQuestion::Consume {
+            id: ID,
+            options: options(Some(stream()), ConsumerFlow::Prefetch(9)),
+            held: Vec::new(),
+            registered: None,
+        },
         HomeQuestion::Consume {
             id: ID,
             options: options(None, ConsumerFlow::Credit { delivery_count: 5 }),
             held: runs(),
+            registered: Some(5 << 32),
         },
-        HomeQuestion::Consume { id: ID, options: reader(), held: Vec::new() },
+        HomeQuestion::Consume { id: ID, options: reader(), held: Vec::new(), registered: None },
         HomeQuestion::KeepOffset(KeptOffset { name: "name".into(), offset: 8 }),
         HomeQuestion::KeptOffset("name".into()),
         HomeQuestion::Sequence("name".into()),
@@ -142,6 +148,7 @@ fn calls() -> Vec<CallKind> {
         HomeQuestion::Committed(9),
         HomeQuestion::Hold { consumer, runs: runs() },
         HomeQuestion::Held(PlacementNumber(70), 8),
+        HomeQuestion::HasConsumer(QueueId(3), ID),
         HomeQuestion::Leave { consumers: vec![ID, ID], held: vec![(consumer, runs()), (None, runs())], failed: true },
         HomeQuestion::Grant { id: ID, delivery_count: 1, link_credit: 2, drain: true },
         HomeQuestion::Get { automatic_ack: true },
@@ -177,7 +184,7 @@ fn replies() -> Vec<Vec<u8>> {
     let refused = RefusedPublish { accepted: 1, queue: "q".into(), reason: RefusalReason::Stopped };
     let not_taken = [(3, NotTaken::Refused(refused.into())), (4, NotTaken::Gone), (5, NotTaken::Lost)];
     let answers = [
-        HomeAnswer::Consumed(Ok(())),
+        HomeAnswer::Consumed(Ok(5 << 32)),
         HomeAnswer::Consumed(Err(NoConsumer::Exclusive)),
         HomeAnswer::Consumed(Err(NoConsumer::Failed("why".into()))),
         HomeAnswer::Consumed(Err(NoConsumer::TooManyNames)),

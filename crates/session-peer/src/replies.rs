@@ -103,7 +103,10 @@ pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, 
     encode(to, ANSWER, |to| {
         to.u64(number);
         match answer {
-            HomeAnswer::Consumed(Ok(())) => to.u8(0),
+            HomeAnswer::Consumed(Ok(number)) => {
+                to.u8(0);
+                to.u64(*number);
+            }
             HomeAnswer::Consumed(Err(reason)) => {
                 to.u8(1);
                 put_no_consumer(to, reason);
@@ -288,7 +291,7 @@ fn get_not_taken(from: &mut FieldReader<'_>) -> Option<NotTaken> {
 
 fn get_answer(from: &mut FieldReader<'_>) -> Option<HomeAnswer> {
     Some(match from.u8()? {
-        0 => HomeAnswer::Consumed(Ok(())),
+        0 => HomeAnswer::Consumed(Ok(from.u64()?)),
         1 => HomeAnswer::Consumed(Err(get_no_consumer(from)?)),
         2 => HomeAnswer::Left(get_maybe(from, |from| from.u64().map(|left| left as usize))?),
         3 => HomeAnswer::Granted(get_maybe(from, |from| {

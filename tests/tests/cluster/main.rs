@@ -16,6 +16,7 @@ mod outcomes;
 mod partitions;
 mod recorded;
 mod replicated;
+mod single_active;
 mod spread;
 
 use std::process::Command;

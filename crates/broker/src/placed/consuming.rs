@@ -37,13 +37,14 @@ impl PlacedQueue {
             None => NowOrLater::Now(Ok(())),
             Some(CallTarget::Machine(machine)) => {
                 let added = machine.queue.add_consumer(id, options, now);
-                if added.is_err() {
-                    clients.leave(key);
+                match &added {
+                    Ok(()) => clients.registered(key, machine.queue.registration(id)),
+                    Err(_) => drop(clients.leave(key)),
                 }
                 NowOrLater::Now(added)
             }
             Some(CallTarget::Lane(lane, _)) => {
-                let asked = self.away.consume_on(&lane, id, options, Vec::new());
+                let asked = self.away.consume_on(&lane, id, options, (Vec::new(), None));
                 drop(clients);
                 let (place, later) = later_or(|| Err(NoConsumer::Gone));
                 let queue = Arc::downgrade(self);
@@ -53,7 +54,7 @@ impl PlacedQueue {
                     }
                     // If it wasn't the leader, or the link has ended, it is registered elsewhere.
                     let is_to_come = matches!(added, Err(NoConsumer::Gone));
-                    place.answer(if is_to_come { Ok(()) } else { added });
+                    place.answer(if is_to_come { Ok(()) } else { added.map(drop) });
                 });
                 NowOrLater::Later(later)
             }
@@ -62,10 +63,13 @@ impl PlacedQueue {
 
     /// The leader has answered to a registration. If it wasn't the leader, or the link has ended, the consumer is registered again later.
     /// Returns the consumer if it was refused for good.
-    fn added_at(&self, at: Option<At>, key: HolderKey, added: &Result<(), NoConsumer>) -> Option<Registered> {
+    fn added_at(&self, at: Option<At>, key: HolderKey, added: &Result<u64, NoConsumer>) -> Option<Registered> {
         let mut clients = self.clients.lock();
         match added {
-            Ok(()) => None,
+            Ok(number) => {
+                clients.registered(key, *number);
+                None
+            }
             Err(NoConsumer::Gone) => {
                 self.unknown_at(at, key, &mut clients);
                 None
@@ -127,7 +131,7 @@ impl PlacedQueue {
         key: HolderKey,
         clients: &mut Clients,
         now: Nanos,
-    ) -> Option<NowOrLater<Result<(), NoConsumer>>> {
+    ) -> Option<NowOrLater<Result<u64, NoConsumer>>> {
         let drained = clients.consumer(key).and_then(Registered::give_up_credit);
         if let Some((link, signal)) = drained {
             link.signal(signal);
@@ -156,7 +160,9 @@ impl PlacedQueue {
         let runs = machine.queue.take_over(self.services.member, &clients.all_of(key));
         clients.known_with(key, machine.at(), &runs);
         if let (Some(id), Some(consumer)) = (key.1, clients.consumer(key)) {
-            let added = machine.queue.add_consumer_with(id, consumer.options_now(), &runs, now);
+            let earlier = (&*runs, consumer.registered);
+            let added = machine.queue.add_consumer_with(id, consumer.options_now(), earlier, now);
+            consumer.registered = consumer.registered.or_else(|| Some(machine.queue.registration(id)));
             match (added, consumer.granted) {
                 (Ok(()), Some((delivery_count, link_credit, drain))) => {
                     let _ = machine.queue.grant(id, Flow::Credit { delivery_count, link_credit, drain }, now);
@@ -180,13 +186,13 @@ impl PlacedQueue {
         (lane, at): (&Arc<Lane>, At),
         key: HolderKey,
         clients: &mut Clients,
-    ) -> Option<NowOrLater<Result<(), NoConsumer>>> {
+    ) -> Option<NowOrLater<Result<u64, NoConsumer>>> {
         let (queue, runs) = (self.info.id, clients.all_of(key));
         let holder = clients.holder_or_new(key, at);
         holder.at = Some(at);
         let added = match (key.1, &holder.consumer) {
             (Some(id), Some(consumer)) => {
-                let added = self.away.consume_on(lane, id, consumer.options_now(), runs);
+                let added = self.away.consume_on(lane, id, consumer.options_now(), (runs, consumer.registered));
                 if let Some((delivery_count, link_credit, drain)) = consumer.granted {
                     let _ = self.away.grant_on(lane, id, delivery_count, link_credit, drain);
                 }
@@ -199,7 +205,7 @@ impl PlacedQueue {
                     HomeQuestion::Hold { consumer, runs },
                     || Err(NoConsumer::Gone),
                     |answer| match answer {
-                        HomeAnswer::Carried(true) => Some(Ok(())),
+                        HomeAnswer::Carried(true) => Some(Ok(0)),
                         _ => None,
                     },
                 );
@@ -298,6 +304,11 @@ impl PlacedQueue {
     /// The messages that clients of this node hold, or have decided about a moment ago.
     pub(super) fn report(&self) -> Vec<Run> {
         self.clients.lock().report()
+    }
+
+    /// Whether this consumer is a client's of this node.
+    pub(crate) fn has_consumer(&self, id: ConsumerId) -> bool {
+        self.clients.lock().has_consumer(id)
     }
 
     /// Has its consumers look for messages again.

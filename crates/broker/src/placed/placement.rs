@@ -6,15 +6,15 @@ use std::sync::{Arc, Weak};
 
 use arc_swap::{ArcSwap, Guard};
 use leveret_model::{MemberNumber, PlacementNumber, QueueId};
-use leveret_queue::{Deliveries, Run};
+use leveret_queue::{ConsumerId, Deliveries, Run};
 use parking_lot::Mutex;
 
 use super::queue::PlacedQueue;
 use super::writer::PlacedWriter;
 use crate::remote::MovingHome;
-use crate::replicas::{HeldOfMember, LeaderlessStream, PlacedStream};
+use crate::replicas::{Awaiting, HeldOfMember, LeaderlessStream, PlacedStream};
 use crate::services::Services;
-use crate::streams::StreamRef;
+use crate::streams::{CommitStream as _, StreamRef};
 use crate::time::Nanos;
 
 /// The leader of a placement.
@@ -48,6 +48,18 @@ pub struct PlacementHere {
     unreached_since: Mutex<Option<Nanos>>,
     /// Whether that is longer than calls wait.
     is_lost: AtomicBool,
+}
+
+/// Where an active consumer may be that a queue waits for.
+pub(super) enum Sought {
+    /// The queue doesn't wait for it any more.
+    Over,
+    /// It was waited for long enough.
+    Late,
+    /// A client of this node has it, or had.
+    Here(bool),
+    /// Its client is connected to another node.
+    Elsewhere,
 }
 
 /// A call that waits for a leader: it is called when there may be one, or with `true` when it has waited for too long.
@@ -203,6 +215,49 @@ impl PlacementHere {
         if let Some(machine) = queue.as_ref().and_then(|queue| queue.machine().clone()) {
             machine.queue.requeue(Deliveries::of(None, runs), false, now);
         }
+    }
+
+    /// Looks where an active consumer may be that a queue waits for.
+    pub(super) fn seeks(&self, queue: QueueId, awaiting: Awaiting, services: &Services, now: Nanos) -> Sought {
+        let queue = self.queues.lock().get(&queue).and_then(Weak::upgrade);
+        let Some((queue, machine)) = queue.and_then(|queue| Some((queue.clone(), queue.machine().clone()?))) else {
+            return Sought::Over;
+        };
+        if machine.queue.awaited_active() != Some(awaiting.id) {
+            return Sought::Over;
+        }
+        let timeout_ms = queue.disconnected_timeout_ms();
+        if now >= awaiting.since.saturating_add(timeout_ms.saturating_mul(1_000_000)) {
+            return Sought::Late;
+        }
+        match awaiting.id.member() == services.member {
+            true => Sought::Here(queue.has_consumer(awaiting.id)),
+            false => Sought::Elsewhere,
+        }
+    }
+
+    /// It is known whether a client has an active consumer that a queue waits for.
+    pub(crate) fn answer_awaited(&self, (of, id): (QueueId, ConsumerId), has: bool, now: Nanos) {
+        let leading = self.leading();
+        let Leading::Here(stream) = &*leading else { return };
+        let queue = self.queues.lock().get(&of).and_then(Weak::upgrade);
+        match queue.as_ref().and_then(|queue| queue.machine().clone()) {
+            // It comes.
+            Some(_) if has => _ = stream.awaited.asked(of, id, false),
+            Some(machine) => {
+                stream.awaited.remove(of, id);
+                machine.queue.stop_awaiting(id, now);
+                stream.announce();
+            }
+            None => {}
+        }
+    }
+
+    /// The active consumers that its queues wait for.
+    #[cfg(feature = "testing")]
+    pub(crate) fn awaited(&self) -> Vec<(QueueId, ConsumerId)> {
+        let Leading::Here(stream) = &*self.leading() else { return Vec::new() };
+        stream.awaited.all().into_iter().map(|(queue, awaiting)| (queue, awaiting.id)).collect()
     }
 
     /// This node leads it until then, whatever happens: see [`PlacedStream::renew_lease`].

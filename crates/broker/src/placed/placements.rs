@@ -1,20 +1,20 @@
 //! The placements of a cluster as a node sees them.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use leveret_log::{Log, LogId};
-use leveret_model::{Home, MemberNumber, PlacementNumber, Queue, Topology};
-use leveret_queue::Place;
+use leveret_model::{Home, MemberNumber, PlacementNumber, Queue, QueueId, Topology};
+use leveret_queue::{ConsumerId, Place};
 use parking_lot::Mutex;
 
-use super::placement::{Leading, PlacementHere};
+use super::placement::{Leading, PlacementHere, Sought};
 use super::queue::PlacedQueue;
 use crate::held_answers::HeldAnswers;
 use crate::queue_handle::LocalQueue;
-use crate::remote::{MovingHome as _, core};
+use crate::remote::{HomeAnswer, HomeQuestion, Lane, MovingHome as _, core};
 use crate::replicas::{HeldOfMember, LeaderlessStream, PlacedReplicas, PlacedStore, PlacedStream, StreamCalls};
 use crate::services::Services;
 use crate::streams::{CommitStream as _, StoreRef};
@@ -32,6 +32,8 @@ pub struct Placements {
     /// Queues of this node that were given other members, until the store has all of them for good: then they are replicas.
     leaving: Mutex<BTreeMap<LogId, (PlacementNumber, LocalQueue)>>,
     next_stream: AtomicU32,
+    /// The members whose processes are known to have ended.
+    gone: Mutex<BTreeSet<MemberNumber>>,
 }
 
 impl Placements {
@@ -39,7 +41,8 @@ impl Placements {
     pub(crate) fn new(replicas: Arc<PlacedReplicas>) -> Arc<Self> {
         let store = Arc::new(PlacedStore::new(replicas.clone()));
         let next_stream = AtomicU32::new(StreamId::FIRST_OF_PLACEMENTS.0);
-        Arc::new(Self { replicas, store, known: Mutex::default(), leaving: Mutex::default(), next_stream })
+        let (known, leaving, gone) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Arc::new(Self { replicas, store, known, leaving, next_stream, gone })
     }
 
     /// This node's replicas.
@@ -172,9 +175,48 @@ impl Placements {
             queue.open(&stream, (&self.replicas, &self.store), held, now);
         });
         queues.iter().for_each(|queue| queue.register(None, now));
+        self.look_for_active(&placement, &stream, (services, topology), now);
         placement.writers().iter().for_each(|writer| writer.leader_changed(now));
         services.streams.announce();
         stream
+    }
+
+    /// A member's process is known to have ended, or it can be reached again.
+    pub(crate) fn note_gone(&self, member: MemberNumber, is_gone: bool) {
+        let mut gone = self.gone.lock();
+        match is_gone {
+            true => _ = gone.insert(member),
+            false => _ = gone.remove(&member),
+        }
+    }
+
+    /// Looks for the active consumers that queues wait for: are they here, or gone, or has the time for them ended? Their nodes are asked.
+    fn look_for_active(
+        &self,
+        placement: &Arc<PlacementHere>,
+        stream: &PlacedStream,
+        (services, topology): (&Services, &Topology),
+        now: Nanos,
+    ) {
+        for (queue, awaiting) in stream.awaited.all() {
+            let member = awaiting.id.member();
+            let is_gone = || {
+                let is_member = topology.members().any(|of| of.number == member);
+                !is_member || self.gone.lock().contains(&member)
+            };
+            match placement.seeks(queue, awaiting, services, now) {
+                Sought::Over => stream.awaited.remove(queue, awaiting.id),
+                Sought::Late => placement.answer_awaited((queue, awaiting.id), false, now),
+                Sought::Here(has) => placement.answer_awaited((queue, awaiting.id), has, now),
+                Sought::Elsewhere if is_gone() => placement.answer_awaited((queue, awaiting.id), false, now),
+                Sought::Elsewhere => {
+                    let Some(lane) = services.lanes.of_core(member, 0) else { continue };
+                    if stream.awaited.asked(queue, awaiting.id, true) {
+                        ask_for(&lane, placement, (queue, awaiting.id), now);
+                    }
+                }
+            }
+        }
     }
 
     /// This node leads a placement in this term until then, whatever happens.
@@ -226,7 +268,7 @@ impl Placements {
     }
 
     /// Registers consumers again that a leader didn't take, and ends calls that have waited for a leader for too long. Called now and then.
-    pub(crate) fn tend(&self, services: &Services, now: Nanos) {
+    pub(crate) fn tend(&self, (services, topology): (&Services, &Topology), now: Nanos) {
         let known: Vec<_> = self.known.lock().values().cloned().collect();
         for placement in known {
             placement.writers().iter().for_each(|writer| writer.go_on(now));
@@ -241,6 +283,7 @@ impl Placements {
                         is_late || member != services.member && services.lanes.of_core(member, 0).is_none()
                     });
                     left.into_iter().for_each(|(queue, runs)| placement.give_back(queue, &runs, now));
+                    self.look_for_active(&placement, stream, (services, topology), now);
                     true
                 }
                 Leading::There(member, _) => services.lanes.of_core(*member, 0).is_some(),
@@ -253,4 +296,24 @@ impl Placements {
     pub(super) fn this_core() -> usize {
         core()
     }
+}
+
+/// Asks a node whether a client has a consumer. If the link ends, it is asked again.
+fn ask_for(lane: &Arc<Lane>, placement: &Arc<PlacementHere>, (queue, id): (QueueId, ConsumerId), now: Nanos) {
+    // It is answered whoever leads the queue, as far as that node knows.
+    let asked = lane.ask(
+        QueueId(0),
+        HomeQuestion::HasConsumer(queue, id),
+        || None,
+        |answer| match answer {
+            HomeAnswer::Carried(has) => Some(Some(has)),
+            _ => None,
+        },
+    );
+    let placement = Arc::downgrade(placement);
+    asked.then(move |has| {
+        if let Some(placement) = placement.upgrade() {
+            placement.answer_awaited((queue, id), has != Some(false), now);
+        }
+    });
 }

@@ -112,6 +112,12 @@ impl PlacedQueue {
         self.effective.store(Arc::new(effective));
     }
 
+    /// The time for which it waits for its active consumer if that can't be reached.
+    pub(super) fn disconnected_timeout_ms(&self) -> u64 {
+        let own = self.effective().options(&self.info).consumer_disconnected_timeout_ms;
+        own.unwrap_or(self.services.consumer_disconnected_timeout_ms)
+    }
+
     pub(super) fn renew_effective(&self, topology: &Topology) {
         self.set_effective(topology.effective_queue(&self.info, &[]));
     }

@@ -15,7 +15,7 @@ use leveret_message::{Added, Batch, BatchPart, Reason as Death};
 use leveret_model::{Durability, EffectiveQueue, Overflow, Queue as QueueInfo, QueueType};
 use leveret_queue::shared::{SharedPlace, encode_reference};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, CreditState, Deliveries, Departure, Effects, Flow, GetOutcome, LatestPlace,
+    ConsumerId, ConsumerOptions, CreditState, Deliveries, Departure, Earlier, Effects, Flow, GetOutcome, LatestPlace,
     LedgerQueue, Link, Place, Placement, Portion, PublishSlot, Queue, QueueState, RareEffects, Rejection, Replica, Run,
     Scan, Signal, StoredRead, StreamQueue, Surroundings, Taken, TurnEnd, Unsent, WaitReason, Watermarks, push_run,
 };
@@ -291,6 +291,9 @@ impl QueueHandle {
         if let Some(below) = rare.deliver_below {
             self.log_mark(queue, below);
         }
+        if let Some(id) = rare.activate {
+            self.log_active(queue, id);
+        }
     }
 
     /// Carries out effects that few calls have, without the lock.
@@ -312,7 +315,7 @@ impl QueueHandle {
         if !rare.ended.is_empty() {
             self.deferred.tell(self, rare.ended);
         }
-        if rare.deliver_below.is_some() {
+        if rare.deliver_below.is_some() || rare.activate.is_some() {
             self.go_on_at_mark();
         }
     }
@@ -733,7 +736,7 @@ impl QueueHandle {
         options: ConsumerOptions,
         now: Nanos,
     ) -> Result<(), NoConsumer> {
-        self.add_consumer_holding(id, (options, 0), now)
+        self.add_consumer_again(id, options, Earlier::default(), now)
     }
 
     /// As [`take`](Self::take), and shows the messages to taps.
@@ -754,11 +757,12 @@ impl QueueHandle {
         end
     }
 
-    /// Adds a consumer that has so many messages of the queue.
-    fn add_consumer_holding(
+    /// Adds a consumer that an earlier machine of the queue had.
+    fn add_consumer_again(
         self: &Arc<Self>,
         id: ConsumerId,
-        (options, holds): (ConsumerOptions, u32),
+        options: ConsumerOptions,
+        earlier: Earlier,
         now: Nanos,
     ) -> Result<(), NoConsumer> {
         let added = self.with(|queue, effects| {
@@ -769,7 +773,7 @@ impl QueueHandle {
                 return Err(NoConsumer::Failed(reason.clone()));
             }
             let added = match queue.ledger_mut() {
-                Some(ledger) => ledger.add_holding(id, (options, holds), now, effects),
+                Some(ledger) => ledger.add_again(id, options, earlier, now, effects),
                 None => queue.add(id, options, now, effects),
             };
             self.note_readers(queue);

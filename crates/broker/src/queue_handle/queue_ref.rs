@@ -616,17 +616,35 @@ impl QueueRef {
         }
     }
 
-    /// Adds a consumer of another node that has [taken](Self::take_over) these messages over.
+    /// Adds a consumer of another node that has [taken](Self::take_over) these messages over, with its registration number from an earlier
+    /// leader. The answer has its number now.
     pub fn consume_with(
         &self,
         id: ConsumerId,
         options: ConsumerOptions,
-        held: &[Run],
+        (held, registered): (&[Run], Option<u64>),
         now: Nanos,
-    ) -> NowOrLater<Result<(), NoConsumer>> {
+    ) -> NowOrLater<Result<u64, NoConsumer>> {
         match &self.place {
-            Where::Here(queue) if !held.is_empty() => NowOrLater::Now(queue.add_consumer_with(id, options, held, now)),
-            _ => self.consume(id, options, now),
+            Where::Here(queue) if !held.is_empty() || registered.is_some() => {
+                let added = queue.add_consumer_with(id, options, (held, registered), now);
+                NowOrLater::Now(added.map(|()| queue.registration(id)))
+            }
+            Where::Here(queue) => {
+                let add =
+                    move |queue: &LocalQueue| queue.add_consumer(id, options, now).map(|()| queue.registration(id));
+                queue.asked(|| Err(NoConsumer::Gone), add)
+            }
+            Where::Away(_) | Where::Placed(_) => NowOrLater::Now(Err(NoConsumer::Gone)),
+        }
+    }
+
+    /// The link to the node of these consumers has ended: they leave then. One that is the single active consumer may still be served there.
+    pub fn lose(&self, consumers: &[ConsumerId], now: Nanos) {
+        if let Where::Here(queue) = &self.place
+            && self.effective().options(self.info()).single_active_consumer
+        {
+            queue.lose(consumers, now);
         }
     }
 

@@ -7,7 +7,8 @@ use leveret_log::Wait;
 use leveret_message::BatchPart;
 use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, Control, Deliveries, Effects, LedgerQueue, NoConsumer, Queue, Replica, Run, Signal,
+    ConsumerId, ConsumerOptions, Control, Deliveries, Earlier, Effects, LedgerQueue, NoConsumer, Queue, Replica, Run,
+    Signal,
 };
 
 use super::{Audience, LocalQueue, QueueHandle};
@@ -33,13 +34,18 @@ impl QueueHandle {
         now: Nanos,
     ) -> LocalQueue {
         let surroundings = Self::surroundings(services);
-        let delivered_below = replica.delivered_below;
+        let (delivered_below, active) = (replica.delivered_below, replica.parts.active);
         let mut queue = Queue::new(effective.options(&info).clone(), true, replica, surroundings, now);
         if let Some(ledger) = queue.ledger_mut().filter(|_| !is_planted(Bug::IgnoreHeld)) {
             held.iter().for_each(|(member, runs)| stream.reports.put(info.id, *member, ledger.hold(runs)));
         }
         if let Some(ledger) = queue.ledger_mut() {
             ledger.mark_deliveries(delivered_below);
+            ledger.name_active(active);
+            ledger.register_from(stream.term() << 32);
+            if let Some(id) = ledger.awaited_active() {
+                stream.awaited.put(info.id, id, now);
+            }
         }
         Self::with_machine(info, effective, queue, services, (QueueStream::Placement(stream), store))
     }
@@ -68,7 +74,46 @@ impl QueueHandle {
         }
     }
 
-    /// Hands messages out again once the mark that was logged last is reached.
+    /// Logs the active consumer, which is served once that is reached.
+    pub(super) fn log_active(&self, queue: &mut Queue, id: Option<ConsumerId>) {
+        // If nobody is active, nobody waits for it.
+        let wait = if id.is_some() { Wait::Confirm } else { Wait::Lazy };
+        let ticket = self.log_control(&Control::Active(Cow::Owned(id.map_or(0, |id| id.0))), wait);
+        if let Some(ledger) = queue.ledger_mut() {
+            ledger.active_logged(ticket.place());
+        }
+    }
+
+    /// The link to the node of these consumers has ended, and they are about to leave.
+    pub(crate) fn lose(&self, consumers: &[ConsumerId], now: Nanos) {
+        let mut queue = self.inner.lock();
+        let Some(ledger) = queue.ledger_mut() else { return };
+        ledger.lose(consumers);
+        if let (Some(id), Some(placement)) = (ledger.awaited_active(), self.stream.placement()) {
+            placement.awaited.put(self.info.id, id, now);
+        }
+    }
+
+    /// The consumer that nobody else is served for, since it may be served elsewhere.
+    pub(crate) fn awaited_active(&self) -> Option<ConsumerId> {
+        self.inner.lock().ledger()?.awaited_active()
+    }
+
+    /// That consumer is gone.
+    pub(crate) fn stop_awaiting(self: &Arc<Self>, id: ConsumerId, now: Nanos) {
+        self.with(|queue, effects| {
+            if let Some(ledger) = queue.ledger_mut() {
+                ledger.stop_awaiting(id, now, effects);
+            }
+        });
+    }
+
+    /// The registration number of a consumer; 0 if it isn't there.
+    pub(crate) fn registration(&self, id: ConsumerId) -> u64 {
+        self.inner.lock().ledger().and_then(|ledger| ledger.registration(id)).unwrap_or(0)
+    }
+
+    /// Hands messages out again once the record that was logged last is reached.
     pub(super) fn go_on_at_mark(self: &Arc<Self>) {
         if let Some(placement) = self.stream.placement() {
             let queue = Arc::downgrade(self);
@@ -83,16 +128,17 @@ impl QueueHandle {
         placement.map_or_else(Vec::new, |placement| placement.reports.take(self.info.id, member, runs))
     }
 
-    /// Adds a consumer that has taken these messages over.
+    /// Adds a consumer that has taken these messages over, with its registration number from an earlier leader.
     pub(crate) fn add_consumer_with(
         self: &Arc<Self>,
         id: ConsumerId,
         options: ConsumerOptions,
-        runs: &[Run],
+        (runs, registered): (&[Run], Option<u64>),
         now: Nanos,
     ) -> Result<(), NoConsumer> {
         let holds: u64 = runs.iter().map(Run::count).sum();
-        let added = self.add_consumer_holding(id, (options, u32::try_from(holds).unwrap_or(u32::MAX)), now);
+        let earlier = Earlier { holds: u32::try_from(holds).unwrap_or(u32::MAX), registered };
+        let added = self.add_consumer_again(id, options, earlier, now);
         if added.is_err() {
             self.requeue(Deliveries::of(None, runs), false, now);
         }

@@ -94,6 +94,7 @@ impl Fixture {
             lanes: Arc::default(),
             placements: Placements::new(Arc::new(PlacedReplicas::new(commit.clone()))),
             process: 1,
+            consumer_disconnected_timeout_ms: 60_000,
             member: leveret_model::MemberNumber::default(),
             first_number: 0,
             strict_compat: false,

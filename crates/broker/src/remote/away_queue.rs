@@ -16,7 +16,7 @@ use leveret_queue::{
 use parking_lot::Mutex;
 
 use super::{CallKind, Deletion, HomeAnswer, HomeQuestion, Lane, Lanes};
-use crate::asked::NowOrLater;
+use crate::asked::{NowOrLater, later_or};
 use crate::bodies::BodyOwner;
 use crate::decision_answer::DecisionAnswer;
 use crate::outbox::Outbox;
@@ -236,22 +236,28 @@ impl AwayQueue {
 
     pub(crate) fn consume(&self, id: ConsumerId, options: ConsumerOptions) -> NowOrLater<Result<(), NoConsumer>> {
         match self.lane() {
-            Some(lane) => self.consume_on(&lane, id, options, Vec::new()),
+            Some(lane) => {
+                let (place, later) = later_or(|| Err(NoConsumer::Gone));
+                let asked = self.consume_on(&lane, id, options, (Vec::new(), None));
+                asked.then(move |added| place.answer(added.map(drop)));
+                NowOrLater::Later(later)
+            }
             None => NowOrLater::Now(Err(NoConsumer::Failed(self.text()))),
         }
     }
 
-    /// Adds a consumer on this lane, which holds these messages. If the queue's home moves, it outlives the lane, and is added on another one.
+    /// Adds a consumer on this lane, which holds these messages and has this registration number. If the queue's home moves, it outlives
+    /// the lane, and is added on another one.
     pub(crate) fn consume_on(
         &self,
         lane: &Arc<Lane>,
         id: ConsumerId,
         options: ConsumerOptions,
-        held: Vec<Run>,
-    ) -> NowOrLater<Result<(), NoConsumer>> {
+        (held, registered): (Vec<Run>, Option<u64>),
+    ) -> NowOrLater<Result<u64, NoConsumer>> {
         let inbox = lane.add(self.id(), id, &options, matches!(self.home, AwayHome::Moving(_)));
         let asked = lane.clone();
-        let question = HomeQuestion::Consume { id, options: Box::new(options), held };
+        let question = HomeQuestion::Consume { id, options: Box::new(options), held, registered };
         lane.ask(
             self.id(),
             question,
@@ -259,7 +265,7 @@ impl AwayQueue {
             move |answer| match answer {
                 HomeAnswer::Consumed(answer) => {
                     match answer {
-                        Ok(()) => inbox.open(),
+                        Ok(_) => inbox.open(),
                         Err(_) => asked.remove_inbox(id, &inbox),
                     }
                     Some(answer)

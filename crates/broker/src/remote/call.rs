@@ -142,6 +142,8 @@ pub enum HomeQuestion {
         options: Box<ConsumerOptions>,
         /// The messages that it has held since before the queue's leader changed.
         held: Vec<Run>,
+        /// The registration number that it has from an earlier leader.
+        registered: Option<u64>,
     },
     /// It is removed; these messages had come for it and were never sent.
     Cancel(ConsumerId, Vec<Run>),
@@ -225,6 +227,8 @@ pub enum HomeQuestion {
     Committed(u64),
     /// The asker is about to lead a placement in this term: what do clients hold of its queues? They get nothing more of its earlier leader.
     Held(PlacementNumber, u64),
+    /// Whether a client of the asked node has this consumer of a replicated queue, which the asker leads.
+    HasConsumer(QueueId, ConsumerId),
 }
 
 /// A deletion, whose condition the queue's home judges.
@@ -240,8 +244,8 @@ pub struct Deletion {
 
 /// The answer to a [`HomeQuestion`].
 pub enum HomeAnswer {
-    /// To [`HomeQuestion::Consume`].
-    Consumed(Result<(), NoConsumer>),
+    /// To [`HomeQuestion::Consume`], with the consumer's registration number; 0 if it has none.
+    Consumed(Result<u64, NoConsumer>),
     /// To [`HomeQuestion::Cancel`] and [`HomeQuestion::Leave`]: the consumers that are left.
     Left(Option<usize>),
     /// To [`HomeQuestion::Grant`].
@@ -254,8 +258,8 @@ pub enum HomeAnswer {
     Size(u64, usize),
     /// To [`HomeQuestion::RunState`].
     RunState(QueueState),
-    /// To [`HomeQuestion::KeepOffset`] and [`HomeQuestion::ActivateGroup`]: whether it could be done; to [`HomeQuestion::Hold`]
-    /// and [`HomeQuestion::Committed`].
+    /// To [`HomeQuestion::KeepOffset`] and [`HomeQuestion::ActivateGroup`]: whether it could be done; to [`HomeQuestion::Hold`],
+    /// [`HomeQuestion::Committed`] and [`HomeQuestion::HasConsumer`].
     Carried(bool),
     /// To [`HomeQuestion::KeptOffset`], [`HomeQuestion::Sequence`] and [`HomeQuestion::Search`].
     Found(Option<u64>),

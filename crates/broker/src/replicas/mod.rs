@@ -3,6 +3,7 @@
 //!
 //! It must not know: machines, clients, and how entries are committed.
 
+mod awaited;
 mod command;
 mod copies;
 mod difference;
@@ -14,6 +15,7 @@ mod received;
 mod store;
 mod stream;
 
+pub(crate) use self::awaited::Awaiting;
 pub(crate) use self::copies::{copy_of, queue_of};
 pub(crate) use self::difference::AnswerPlan;
 pub use self::difference::Lacking;

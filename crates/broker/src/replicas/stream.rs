@@ -9,6 +9,7 @@ use leveret_log::{GroupId, Wait};
 use leveret_queue::{Link, Place, Signal, WaitReason, Watermarks};
 use parking_lot::Mutex;
 
+use super::awaited::AwaitedConsumers;
 use super::command::{EntryHeader, put_control, put_header, put_origin, put_record};
 use super::held_reports::HeldReports;
 use super::received::{OriginTurn, ReceivedPublishes};
@@ -43,6 +44,8 @@ pub struct PlacedStream {
     waiting: Mutex<Vec<(Place, OnceApplied)>>,
     /// The messages that clients held when the leadership began.
     pub(crate) reports: HeldReports,
+    /// The active consumers that its queues wait for.
+    pub(crate) awaited: AwaitedConsumers,
     /// The time at which it began.
     pub(crate) since: Nanos,
     lease: Lease,
@@ -156,6 +159,7 @@ impl PlacedStream {
             is_unannounced,
             waiting: Mutex::default(),
             reports,
+            awaited: AwaitedConsumers::default(),
             since,
             lease: Lease::default(),
         }

@@ -205,7 +205,6 @@ pub(super) const KEYS: &[Other] = &[
     obsolete("cluster_formation.k8s.tls.**", K8S),
     obsolete("cluster_formation.k8s.token_path", K8S),
     not_yet("cluster_tags.**", CLUSTER),
-    not_yet("consumer_disconnected_timeout", QUORUM),
     not_yet("deprecated_features.permit.amqp_filter_set_bug", "filters need their descriptor"),
     obsolete("deprecated_features.permit.classic_queue_mirroring", REMOVED),
     obsolete(

@@ -399,6 +399,18 @@ pub(super) const KEYS: &[Key] = &[
         },
     ),
     key(
+        "consumer_disconnected_timeout",
+        "time",
+        "60s",
+        "time for which a replicated quorum queue waits for its single active consumer while that one's node can't be reached, unless the \
+         queue says otherwise; then the next one is active; a bare number is in milliseconds, see cluster.md",
+        |config, _, value| {
+            let milliseconds = milliseconds(value, 0)?.to_string();
+            config.consumer_disconnected_timeout_ms = integer(&milliseconds, 0, CONSUMER_TIMEOUT_MS_MAX)?;
+            Ok(())
+        },
+    ),
+    key(
         "consumer_timeout",
         "time",
         "30min",

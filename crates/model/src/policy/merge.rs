@@ -66,6 +66,7 @@ const CLASSIC: &[(&str, Rule)] = &[
 ];
 
 const QUORUM: &[(&str, Rule)] = &[
+    ("consumer-disconnected-timeout", Rule::Lower),
     ("consumer-timeout", Rule::Lower),
     ("dead-letter-exchange", Rule::Argument),
     ("dead-letter-routing-key", Rule::Argument),

@@ -6,7 +6,7 @@ mod durable;
 mod quorum;
 pub(crate) mod stream;
 
-use std::fmt::{self, Display};
+use std::fmt;
 
 use self::common::{KNOWN, Known, Wrong};
 use crate::deduplication::{self, Deduplication};
@@ -36,8 +36,6 @@ pub(crate) struct Properties {
 enum State {
     /// It takes effect, or needs no effect.
     Working,
-    /// It is refused by name, unless its value asks for no effect.
-    NotYet(fn(&Value) -> bool),
     /// RabbitMQ deprecates it, and refuses it with this text unless the configuration permits it. It has no effect.
     Deprecated(&'static str),
 }
@@ -83,13 +81,12 @@ pub(crate) fn check(
     permitted: DeprecatedFeatures,
 ) -> Result<(), Refused> {
     arguments.check_depth()?;
-    let place = Place { vhost, queue };
     let queue_type = queue_type(arguments);
     let table = Table::of(queue_type);
     if queue_type != QueueType::Classic {
         durable::check_name(queue, queue_type, properties)?;
     }
-    let is_working = check_values(vhost, queue, table, arguments, permitted)?;
+    check_values(vhost, queue, table, arguments, permitted)?;
     if queue_type != QueueType::Classic {
         durable::check_properties(vhost, queue, properties)?;
     }
@@ -105,26 +102,18 @@ pub(crate) fn check(
             stream::check_durability(arguments).map_err(|wrong| wrong.refused("x-durability", vhost, queue))?
         }
     }
-    for (key, value) in arguments.iter().filter(|_| !is_working) {
-        if let Some(State::NotYet(asks)) = table.state(key)
-            && asks(value)
-        {
-            return Err(not_built("queue argument", key, value, &place));
-        }
-    }
     Ok(())
 }
 
-/// Checks whether queues of this type take these arguments with these values. Returns whether all of them are built.
+/// Checks whether queues of this type take these arguments with these values.
 fn check_values(
     vhost: &str,
     queue: &str,
     table: &Table,
     arguments: &Arguments,
     permitted: DeprecatedFeatures,
-) -> Result<bool, Refused> {
+) -> Result<(), Refused> {
     let place = Place { vhost, queue };
-    let mut is_working = true;
     // RabbitMQ looks at the limit of bytes before the age.
     let first = |key: &str| table.queue_type == QueueType::Stream && key == "x-max-length-bytes";
     let before = arguments.iter().filter(|(key, _)| first(key));
@@ -137,7 +126,6 @@ fn check_values(
                 return Err(Refused::new(RefusedKind::InternalError, text));
             }
             None => return Err(other_type(key, &place, table.queue_type)),
-            Some(State::NotYet(_)) => is_working = false,
             Some(State::Working | State::Deprecated(_)) => {}
         }
         (known.check)(value).map_err(|wrong| wrong.refused(key, vhost, queue))?;
@@ -154,7 +142,7 @@ fn check_values(
             deduplication::PUBLISHERS
         )));
     }
-    Ok(is_working)
+    Ok(())
 }
 
 /// Checks whether a redeclaration of an existing queue has equivalent arguments. The type of the existing queue says
@@ -279,13 +267,6 @@ fn other_type(key: &str, place: &Place<'_>, queue_type: QueueType) -> Refused {
     Refused::precondition(format!("invalid arg '{key}' {place} of queue type {}", queue_type.label()))
 }
 
-fn not_built(what: &str, key: &str, value: impl Display, place: &Place<'_>) -> Refused {
-    Refused::new(
-        RefusedKind::NotImplemented,
-        format!("{what} '{key}' {place}: received '{value}', but its effect is not built yet"),
-    )
-}
-
 /// Refuses a durability that a queue which doesn't survive a restart can't give.
 pub(crate) fn check_durability(vhost: &str, queue: &str, arguments: &Arguments) -> Result<(), Refused> {
     const KEY: &str = "x-durability";
@@ -324,18 +305,6 @@ mod tests {
             let text = refused.expect("it is too long").text;
             assert!(text.ends_with("\"256 bytes, expected at most 255\""), "{text}");
         }
-    }
-
-    #[test]
-    fn known_arguments_without_effect_are_refused_by_name_and_value() {
-        let arguments = [("x-queue-type", "quorum".into()), ("x-consumer-disconnected-timeout", Value::Int(10))];
-        let refused =
-            check("/", "q", DURABLE, &Arguments::from_iter(arguments), PERMITTED).expect_err("it has an effect");
-        assert_eq!(refused.kind, RefusedKind::NotImplemented);
-        assert!(
-            refused.text.contains("'x-consumer-disconnected-timeout'") && refused.text.contains("'10'"),
-            "{refused}"
-        );
     }
 
     #[test]

@@ -438,6 +438,15 @@ impl Service for State {
             info!("node {} up", hello.node_name);
             self.telling.link_up(member);
             self.view.seen.lock().reached.insert(MemberNumber(member), hello.started_at_ms);
+            if let Some(broker) = self.broker.get() {
+                broker.note_gone(MemberNumber(member), false);
+            }
+        }
+    }
+
+    fn gone(&self, member: u16) {
+        if let Some(broker) = self.broker.get() {
+            broker.note_gone(MemberNumber(member), true);
         }
     }
 

@@ -258,6 +258,8 @@ impl Service for Shell {
     fn notice(&self, _: &Hello, _: u8, _: Bytes) {}
     fn link_up(&self, _: &Hello) {}
     fn link_down(&self, _: &Hello, _: &str) {}
+
+    fn gone(&self, _: u16) {}
 }
 
 thread_local! {

@@ -148,6 +148,10 @@ pub(crate) struct Standing {
 
 pub(crate) struct Consumer {
     pub options: ConsumerOptions,
+    /// Its place in the order in which consumers were registered, also at earlier leaders of a replicated queue.
+    pub registered: u64,
+    /// Whether it was registered at an earlier leader, and has had no turn since.
+    pub keeps_order: bool,
     pub unacknowledged: u32,
     /// Whether its connection takes more bytes.
     pub room: bool,
@@ -191,6 +195,8 @@ impl Consumer {
         let seeker = (browses || options.filter.is_some()).then(seeker);
         Self {
             options,
+            registered: 0,
+            keeps_order: false,
             unacknowledged: 0,
             room: true,
             window: true,

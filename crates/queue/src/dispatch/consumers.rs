@@ -16,7 +16,7 @@ use smallvec::SmallVec;
 use super::comebacks::Comebacks;
 use super::consumer::{Consumer, ConsumerMode, ConsumerOptions};
 use super::order::Order;
-use super::single_active::{Activity, SingleActive};
+use super::single_active::{Activity, Changes, SingleActive};
 use crate::consumer_id::ConsumerId;
 use crate::effects::{Effects, Ended, Signal, TOLD_AT_ONCE_MAX};
 use crate::nanos::Nanos;
@@ -67,7 +67,12 @@ pub(crate) struct Consumers {
     single: Option<Box<SingleActive>>,
     /// Consumers with link credit.
     links: usize,
+    /// The last registration number that was given.
+    registered: u64,
 }
+
+/// Most consumers that one from before a change of the leader passes on its way to its old place among those that wait for a turn.
+const PASSED_MAX: usize = 1000;
 
 /// Consumers of the same priority.
 #[derive(Default)]
@@ -102,11 +107,26 @@ impl Consumers {
         self.single.is_some()
     }
 
+    /// The choice of the single active consumer, if the queue has one.
+    pub(crate) fn single(&mut self) -> Option<&mut SingleActive> {
+        self.single.as_deref_mut()
+    }
+
+    /// The consumer that the queue waits for, since it may be served elsewhere.
+    pub(crate) fn awaited_active(&self) -> Option<ConsumerId> {
+        self.single.as_ref()?.awaited()
+    }
+
     /// Elects the single active consumer. Returns the consumers whose activity changed.
     pub(crate) fn elect(&mut self, now: Nanos) -> SmallVec<[ConsumerId; 2]> {
         let Some(single) = &mut self.single else { return SmallVec::new() };
         let all = &self.all;
         let changes = single.elect(|id| all.get(&id).is_some_and(|consumer| consumer.unacknowledged > 0));
+        self.change_activities(changes, now)
+    }
+
+    /// Consumers have other parts from now on. Returns them.
+    pub(crate) fn change_activities(&mut self, changes: Changes, now: Nanos) -> SmallVec<[ConsumerId; 2]> {
         let change = |(id, activity): (ConsumerId, Activity)| {
             if let Some(consumer) = self.all.get_mut(&id) {
                 (consumer.activity, consumer.changed) = (activity, now);
@@ -185,13 +205,27 @@ impl Consumers {
         self.levels.len() > 1
     }
 
-    /// Adds a consumer. An `exclusive` one keeps others away.
-    pub(crate) fn add(&mut self, id: ConsumerId, options: ConsumerOptions, exclusive: bool, now: Nanos) {
+    /// Registration numbers are higher than this one from now on.
+    pub(crate) fn register_from(&mut self, number: u64) {
+        self.registered = number;
+    }
+
+    /// Adds a consumer. An `exclusive` one keeps others away. One that comes from an earlier leader has its registration number from there.
+    pub(crate) fn add(
+        &mut self,
+        id: ConsumerId,
+        options: ConsumerOptions,
+        (exclusive, registered): (bool, Option<u64>),
+        now: Nanos,
+    ) {
         if exclusive {
             self.exclusive = Some(id);
         }
         self.links += usize::from(options.flow.is_credit());
         let mut consumer = Box::new(Consumer::new(options, &self.came_back, now));
+        consumer.keeps_order = registered.is_some();
+        consumer.registered = registered.unwrap_or(self.registered + 1);
+        self.registered = self.registered.max(consumer.registered);
         let options = &consumer.options;
         if options.mode == ConsumerMode::Copy {
             self.browsers += 1;
@@ -199,7 +233,7 @@ impl Consumers {
             self.filtering += usize::from(options.filter.is_some());
             self.levels.entry(Reverse(options.priority)).or_default().members += 1;
             if let Some(single) = &mut self.single {
-                single.add(id, options.priority);
+                single.add(id, options.priority, consumer.registered);
                 consumer.activity = Activity::Waiting;
             }
         }
@@ -292,6 +326,13 @@ impl Consumers {
             return;
         }
         let priority = Reverse(consumer.options.priority);
+        let is_to_wait = is_eligible && !consumer.scheduled && !consumer.standing.ring;
+        let consumer = if is_to_wait && consumer.keeps_order {
+            self.wait_in_order(id);
+            self.all.get_mut(&id).expect("found above")
+        } else {
+            consumer
+        };
         let level = self.levels.get_mut(&priority).expect("a consumer has its level");
         let (promise, scheduled) = (consumer.promise, consumer.scheduled);
         let was_in_ring = consumer.standing.ring;
@@ -319,6 +360,26 @@ impl Consumers {
                 0 => self.draining.remove(&priority),
                 _ => self.draining.insert(priority),
             };
+        }
+    }
+
+    /// Puts a consumer from before a change of the leader among those that wait for a turn, in the order of registration as far as they
+    /// have had no turn either.
+    #[cold]
+    fn wait_in_order(&mut self, id: ConsumerId) {
+        let Self { all, levels, in_rings, .. } = self;
+        let Some((priority, registered)) =
+            all.get(&id).map(|consumer| (Reverse(consumer.options.priority), consumer.registered))
+        else {
+            return;
+        };
+        let Some(level) = levels.get_mut(&priority) else { return };
+        let is_earlier =
+            |other: ConsumerId| all.get(&other).is_some_and(|other| other.keeps_order && other.registered < registered);
+        level.ring.insert_behind(id, is_earlier, PASSED_MAX);
+        *in_rings += 1;
+        if let Some(consumer) = all.get_mut(&id) {
+            consumer.standing.ring = true;
         }
     }
 
@@ -482,7 +543,7 @@ impl Consumers {
             let share = free.div_ceil((level.ring.len() as u64 + before).max(1));
             let Some(id) = level.ring.first() else { break };
             let consumer = self.all.get_mut(&id).expect("a consumer in a ring is there");
-            consumer.scheduled = true;
+            (consumer.scheduled, consumer.keeps_order) = (true, false);
             self.scheduled += 1;
             effects.signals.push((consumer.options.link.clone(), Signal::Scheduled(consumer.options.key)));
             free -= self.promise(id, share);

@@ -46,6 +46,24 @@ impl Order {
         }
     }
 
+    /// Inserts a consumer that isn't in it: behind the last ones that are to stay ahead of it, of which at most so many are passed.
+    pub(crate) fn insert_behind(&mut self, id: ConsumerId, stays_ahead: impl Fn(ConsumerId) -> bool, pass_max: usize) {
+        let mut after = None;
+        let mut before = self.last;
+        for _ in 0..pass_max {
+            let Some(passed) = before.filter(|passed| !stays_ahead(*passed)) else { break };
+            (after, before) = (Some(passed), self.at(passed).before);
+        }
+        let Some(next) = after else { return self.push_back(id) };
+        let replaced = self.neighbours.insert(id, Neighbours { before, after });
+        debug_assert!(replaced.is_none(), "a consumer stands in an order once");
+        self.at(next).before = Some(id);
+        match before {
+            Some(before) => self.at(before).after = Some(id),
+            None => self.first = Some(id),
+        }
+    }
+
     /// Removes a consumer, if present.
     pub(crate) fn remove(&mut self, id: ConsumerId) {
         let Some(Neighbours { before, after }) = self.neighbours.remove(&id) else { return };

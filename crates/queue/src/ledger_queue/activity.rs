@@ -5,6 +5,7 @@ use crate::dispatch::ConsumerMode;
 use crate::effects::{Effects, Signal};
 use crate::ledger_queue::LedgerQueue;
 use crate::nanos::Nanos;
+use crate::pending::{Awaited, Place, Watermarks};
 
 impl LedgerQueue {
     /// Elects the single active consumer, if the queue has one, after consumers came or left or deliveries were settled. Call
@@ -21,6 +22,68 @@ impl LedgerQueue {
         for id in self.consumers.elect(now) {
             self.tell_activity(id, effects);
         }
+        if let Some(id) = self.consumers.single().and_then(|single| single.to_be_named()) {
+            effects.rare_mut().activate = Some(id);
+        }
+    }
+
+    /// For a replicated queue, whose records name the active consumer: so far they name this one. If it doesn't come it is waited for.
+    pub fn name_active(&mut self, id: Option<ConsumerId>) {
+        if let Some(single) = self.consumers.single() {
+            single.name(id);
+        }
+    }
+
+    /// The record was appended that [`crate::RareEffects::activate`] asked for.
+    pub fn active_logged(&mut self, place: Place) {
+        if let Some(single) = self.consumers.single() {
+            single.naming(Awaited::At(place));
+        }
+    }
+
+    /// Has the consumer be served whose record is reached.
+    pub(super) fn apply_active(&mut self, reached: Watermarks, effects: &mut Effects) {
+        let Some(single) = self.consumers.single() else { return };
+        let changes = single.apply(reached);
+        if changes.is_empty() {
+            return;
+        }
+        let now = self.changed;
+        for id in self.consumers.change_activities(changes, now) {
+            self.tell_activity(id, effects);
+        }
+        self.schedule(effects);
+    }
+
+    /// The consumer that the queue waits for, since it may be active elsewhere. Until it comes nobody is served.
+    pub fn awaited_active(&self) -> Option<ConsumerId> {
+        self.consumers.awaited_active()
+    }
+
+    /// The link to the node of these consumers has ended, and they are about to be removed. The active one among them may still be served
+    /// there: it is waited for.
+    pub fn lose(&mut self, consumers: &[ConsumerId]) {
+        if let Some(single) = self.consumers.single() {
+            consumers.iter().for_each(|id| single.lose(*id));
+        }
+    }
+
+    /// The consumer that is waited for is gone: the next one is active.
+    pub fn stop_awaiting(&mut self, id: ConsumerId, now: Nanos, effects: &mut Effects) {
+        if self.consumers.single().is_some_and(|single| single.stop_awaiting(id)) {
+            self.elect(now, effects);
+            self.schedule(effects);
+        }
+    }
+
+    /// The registration number of a consumer, by which it keeps its place in their order at another leader.
+    pub fn registration(&self, id: ConsumerId) -> Option<u64> {
+        self.consumers.look(id).map(|consumer| consumer.registered)
+    }
+
+    /// Registration numbers are higher than this one from now on.
+    pub fn register_from(&mut self, number: u64) {
+        self.consumers.register_from(number);
     }
 
     /// Tells a receiver whether it is active, unless it was told so before.

@@ -9,6 +9,15 @@ use crate::ledger_queue::settle::Return;
 use crate::nanos::Nanos;
 use crate::records::{Run, push_sized};
 
+/// A consumer as an earlier machine of a replicated queue had it.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Earlier {
+    /// The number of messages that it has, of those that are [held](LedgerQueue::hold).
+    pub holds: u32,
+    /// Its registration number there.
+    pub registered: Option<u64>,
+}
+
 impl LedgerQueue {
     /// Adds a consumer.
     pub fn add(
@@ -18,17 +27,18 @@ impl LedgerQueue {
         now: Nanos,
         effects: &mut Effects,
     ) -> Result<(), NoConsumer> {
-        self.add_holding(id, (options, 0), now, effects)
+        self.add_again(id, options, Earlier::default(), now, effects)
     }
 
-    /// Adds a consumer that has so many of the messages that are [held](Self::hold).
+    /// Adds a consumer that an earlier machine of the queue had.
     ///
     /// # Errors
     /// As [`crate::Queue::add`].
-    pub fn add_holding(
+    pub fn add_again(
         &mut self,
         id: ConsumerId,
-        (options, holds): (ConsumerOptions, u32),
+        options: ConsumerOptions,
+        earlier: Earlier,
         now: Nanos,
         effects: &mut Effects,
     ) -> Result<(), NoConsumer> {
@@ -43,9 +53,9 @@ impl LedgerQueue {
         self.changed = now;
         // So that the first messages needn't wait for it.
         self.raise_mark(self.ready.handed_out_below().max(self.ledger.low()), effects);
-        self.consumers.add(id, options, exclusive, now);
-        if holds > 0 {
-            self.consumers.update(id, |consumer| consumer.unacknowledged = holds);
+        self.consumers.add(id, options, (exclusive, earlier.registered), now);
+        if earlier.holds > 0 {
+            self.consumers.update(id, |consumer| consumer.unacknowledged = earlier.holds);
         }
         self.elect(now, effects);
         self.schedule(effects);

@@ -131,6 +131,7 @@ impl LedgerQueue {
             stream: StreamState::default(),
             // No replicated queue is converted.
             delivered_below: 0,
+            active: None,
         };
         Replica {
             ledger: std::mem::replace(&mut self.ledger, Ledger::starting_at(next)),

@@ -65,7 +65,7 @@ impl LedgerQueue {
         }
     }
 
-    /// Takes the next mark if its record is reached.
+    /// Takes the next mark if its record is reached, and the next active consumer.
     pub(super) fn apply_mark(&mut self, reached: Watermarks, effects: &mut Effects) {
         let Some(mark) = &mut self.mark else { return };
         if let Some((below, _)) = mark.next.take_if(|(_, place)| place.is_reached(reached)) {
@@ -74,5 +74,6 @@ impl LedgerQueue {
             self.schedule(effects);
             self.schedule_seekers(effects);
         }
+        self.apply_active(reached, effects);
     }
 }

@@ -39,6 +39,7 @@ use std::sync::Arc;
 use leveret_message::BatchPart;
 use leveret_model::QueueOptions;
 
+pub use self::consume::Earlier;
 use self::mark::DeliveredMark;
 use self::ready::ReadyMessages;
 use self::rules::Rules;
@@ -124,6 +125,7 @@ impl LedgerQueue {
         let Parts {
             expiry, references, attempts, parked, mut delayed, annotations, dying, mut priorities, repeats, stream: _,
             delivered_below: _,
+            active: _,
         } = parts;
         let Surroundings { budget, epoch, strict_compat, standing_delay_target } = surroundings;
         let rules = Rules::of(&options);

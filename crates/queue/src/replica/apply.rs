@@ -7,6 +7,7 @@ use leveret_message::stored::{self, StoredError};
 use super::control::Control;
 use super::record::{QueueRecord, ReplicaError};
 use super::state::{Checkpoint, Replica};
+use crate::consumer_id::ConsumerId;
 use crate::ledger::Departure;
 use crate::planted::{Bug, is_planted};
 use crate::shared::{ReferenceError, ReferenceRecord};
@@ -127,6 +128,7 @@ impl Replica {
         match control {
             Control::DeliveredBelow(below) => self.delivered_below = *below,
             Control::Mark(below) => parts.delivered_below = *below,
+            Control::Active(id) => parts.active = ConsumerId::or_none(*id),
             Control::Attempts(runs) => runs.iter().for_each(|run| parts.attempts.replay(run)),
             Control::Parked(runs) => runs.iter().for_each(|run| parts.parked.add(run)),
             Control::Delayed(runs) => runs.iter().for_each(|run| parts.delayed.add(run)),

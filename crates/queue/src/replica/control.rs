@@ -88,6 +88,8 @@ controls! {
     7 Offsets([KeptOffset]): "offsets of consumers", KeptOffset::encode_all, KeptOffset::decode_all;
     /// A replicated queue hands out messages with lower numbers only.
     10 Mark(u64): "mark of what may be delivered", encode_number, decode_number;
+    /// This consumer of a replicated queue is its single active one; 0 if nobody is.
+    11 Active(u64): "active consumer", encode_number, decode_number;
 }
 
 fn encode_number(number: &u64) -> Vec<u8> {

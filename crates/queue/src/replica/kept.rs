@@ -13,6 +13,7 @@
 //! | 9 | 1 byte version, the ids of the last messages of a queue that drops duplicates, then the content of version 2 to 6, or nothing |
 //! | 10 | 1 byte version, the publishers of a queue that drops what they send again, then the content of version 2 to 6 or 9, or nothing |
 //! | 11 | 1 byte version, 8 bytes number below which messages of a replicated queue may have been delivered, then the content of version 2 to 6, 9 or 10, or nothing |
+//! | 12 | 1 byte version, 8 bytes id of the single active consumer of a replicated queue, then the content of version 2 to 6 or 9 to 11, or nothing |
 //!
 //! Ids are 4 bytes number, and for each 16 bytes id, 8 bytes number of its message, and 8 bytes time at which that was received.
 //! Publishers are 4 bytes number, and for each 16 bytes hash of its name, 8 bytes number of its last message in the queue, and 8 bytes
@@ -32,6 +33,7 @@ use thiserror::Error;
 use super::parts::Parts;
 use crate::annotations::Annotations;
 use crate::attempts::Attempts;
+use crate::consumer_id::ConsumerId;
 use crate::dead_letter::Dying;
 use crate::number_set::NumberSet;
 use crate::planted::{Bug, is_planted};
@@ -53,6 +55,8 @@ const IDS: u8 = 9;
 const SEQUENCES: u8 = 10;
 /// Of a state that begins with the mark of what may have been delivered.
 const MARKED: u8 = 11;
+/// Of a state that begins with the active consumer.
+const ACTIVE: u8 = 12;
 /// Of a state that begins with references.
 const REFERENCES: u8 = 2;
 /// Of a state that begins with attempts, priorities, parked and delayed messages, and annotations.
@@ -81,6 +85,9 @@ pub enum KeptError {
     /// The mark of what may have been delivered can't be read.
     #[error("the mark in a queue's state of {0} bytes isn't whole")]
     Mark(usize),
+    /// The active consumer can't be read.
+    #[error("the active consumer in a queue's state of {0} bytes isn't whole")]
+    Active(usize),
     /// The numbers of publishers can't be read.
     #[error("the numbers of publishers in a queue's state of {0} bytes don't add up")]
     Sequences(usize),
@@ -101,6 +108,10 @@ impl Parts {
                 (stream.writers, rest) = Writers::decode(rest).ok_or(KeptError::Stream(length))?;
             }
             return if rest.is_empty() { Ok(parts) } else { Err(KeptError::Stream(length)) };
+        }
+        if let Some((&ACTIVE, bytes)) = rest.split_first() {
+            let (id, behind) = bytes.split_first_chunk().ok_or(KeptError::Active(length))?;
+            (parts.active, rest) = (ConsumerId::or_none(u64::from_le_bytes(*id)), behind);
         }
         if let Some((&MARKED, bytes)) = rest.split_first() {
             let (mark, behind) = bytes.split_first_chunk().ok_or(KeptError::Mark(length))?;
@@ -146,11 +157,14 @@ impl Parts {
         };
         let rest = encode(quorum.encode(), &self.references, next, self.expiry.encode(std::iter::empty()));
         let rest = with_repeats(&self.repeats, rest);
-        if self.delivered_below == 0 {
-            return rest;
-        }
-        [&[MARKED][..], &self.delivered_below.to_le_bytes(), &rest].concat()
+        let rest = behind_number(MARKED, self.delivered_below, rest);
+        behind_number(ACTIVE, self.active.map_or(0, |id| id.0), rest)
     }
+}
+
+/// Puts a number before the rest of a state, unless it is 0.
+fn behind_number(version: u8, number: u64, rest: Vec<u8>) -> Vec<u8> {
+    if number == 0 { rest } else { [&[version][..], &number.to_le_bytes(), &rest].concat() }
 }
 
 /// Puts what is known of earlier messages before the rest of a state.
@@ -277,8 +291,8 @@ mod tests {
             assert_eq!(Parts::decode(&bytes[..end]).unwrap_err(), KeptError::References(end));
         }
         let mut newer = bytes;
-        newer[0] = 12;
-        assert!(matches!(Parts::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(12)))));
+        newer[0] = 13;
+        assert!(matches!(Parts::decode(&newer), Err(KeptError::Expiry(ExpiryStateError::Version(13)))));
     }
 
     #[test]

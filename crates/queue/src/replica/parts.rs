@@ -2,6 +2,7 @@
 
 use crate::annotations::Annotations;
 use crate::attempts::Attempts;
+use crate::consumer_id::ConsumerId;
 use crate::dead_letter::Dying;
 use crate::ledger::Ledger;
 use crate::priorities::Priorities;
@@ -36,6 +37,8 @@ pub struct Parts {
     pub stream: StreamState,
     /// Messages of a replicated queue with lower numbers may have been delivered.
     pub delivered_below: u64,
+    /// The single active consumer of a replicated queue.
+    pub active: Option<ConsumerId>,
 }
 
 impl Parts {
@@ -54,6 +57,7 @@ impl Parts {
             repeats: _,
             stream: _,
             delivered_below: _,
+            active: _,
         } = self;
         let is_live = |number| ledger.is_live(number);
         references.keep_live(ledger);

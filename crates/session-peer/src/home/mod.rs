@@ -265,6 +265,10 @@ impl HomeSession {
         if let CallKind::Ask(number, HomeQuestion::Held(placement, term)) = what {
             return self.report_held(number, (placement, term), now);
         }
+        if let CallKind::Ask(number, HomeQuestion::HasConsumer(of, id)) = what {
+            let has = HomeAnswer::Carried(self.broker.has_consumer(of, id));
+            return encode_answer(self.output.buffer(), number, &has, None);
+        }
         let Some(queue) = queue else { return self.refuse(number, id, what) };
         match what {
             CallKind::Publish { batch, index, count, persistent, origin, .. } => {
@@ -377,7 +381,8 @@ impl HomeSession {
                 | HomeQuestion::ActivateGroup(_)
                 | HomeQuestion::Hold { .. }
                 | HomeQuestion::Reject { .. }
-                | HomeQuestion::Committed(_) => HomeAnswer::Carried(false),
+                | HomeQuestion::Committed(_)
+                | HomeQuestion::HasConsumer(..) => HomeAnswer::Carried(false),
                 HomeQuestion::Held(..) => HomeAnswer::Held(HeldOfMember::new()),
                 HomeQuestion::KeptOffset(_) | HomeQuestion::Sequence(_) | HomeQuestion::Search { .. } => {
                     HomeAnswer::Found(None)
@@ -471,7 +476,9 @@ impl HomeSession {
 impl HomeSession {
     fn ask(&mut self, number: u64, queue: &QueueRef, question: HomeQuestion, now: Nanos) {
         match question {
-            HomeQuestion::Consume { id, options, held } => self.consume(number, queue, (id, *options, &held), now),
+            HomeQuestion::Consume { id, options, held, registered } => {
+                self.consume(number, queue, (id, *options), (&held, registered), now);
+            }
             HomeQuestion::Cancel(id, unsent) => {
                 self.requeue(Some(id), queue, &unsent, now);
                 self.consumers.remove(id);
@@ -549,8 +556,8 @@ impl HomeSession {
                     false => self.answer(number, NowOrLater::Now(false), HomeAnswer::Carried),
                 }
             }
-            // It is no question of one queue.
-            HomeQuestion::Held(..) => {}
+            // They are no questions of queues that are here.
+            HomeQuestion::Held(..) | HomeQuestion::HasConsumer(..) => {}
             HomeQuestion::Delete(deletion) => {
                 let Deletion { permit, command, condition } = *deletion;
                 let request = ChangeRequest::delete_queue(permit, command, condition);
@@ -568,12 +575,13 @@ impl HomeSession {
         &mut self,
         number: u64,
         queue: &QueueRef,
-        (id, options, held): (ConsumerId, ConsumerOptions, &[Run]),
+        (id, options): (ConsumerId, ConsumerOptions),
+        (held, registered): (&[Run], Option<u64>),
         now: Nanos,
     ) {
         self.consumers.add(id, queue.clone(), &options);
         let held = queue.take_over(self.member, held);
-        let answer = queue.consume_with(id, options, &held, now);
+        let answer = queue.consume_with(id, options, (&held, registered), now);
         if matches!(answer, NowOrLater::Now(Err(_))) {
             self.consumers.remove(id);
         } else if !held.is_empty() {
@@ -848,6 +856,8 @@ impl HomeSession {
         self.budget = TurnBudget::unlimited();
         self.go_on_committing(now.monotonic);
         let (consumers, held) = self.consumers.take_all();
+        // Before anything of theirs is ready for others.
+        consumers.iter().for_each(|consumer| consumer.queue.lose(&[consumer.id], now.monotonic));
         for (queue, held) in held {
             let _ = queue.leave(&[], &held, false, now.monotonic);
         }

@@ -34,6 +34,7 @@ pub(crate) use self::counters::LinkCounters;
 use self::data::DataLinks;
 use self::link::Link;
 use self::refusals::Refusals;
+use self::socket::NOTHING_LISTENS;
 use super::thread::spawn;
 use super::tls::ClusterTls;
 use crate::data_link::{DataSeats, Socket};
@@ -67,6 +68,8 @@ pub(crate) trait Service: 'static {
     fn link_up(&self, hello: &Hello);
     /// The link of this kind has ended.
     fn link_down(&self, hello: &Hello, reason: &str);
+    /// The process of a member without a control link is known to have ended: nothing listens where it did.
+    fn gone(&self, member: u16);
 }
 
 /// A node that links are kept to.
@@ -108,8 +111,13 @@ struct Known {
     peer: Peer,
     /// The last failure to reach it.
     failure: Option<String>,
+    /// Number of attempts in a row since the last link to which its machine has answered that nothing listens there.
+    refusals: u32,
     dialers: Vec<AbortHandle>,
 }
+
+/// Such attempts after which its process is known to have ended: one may have met a restart of its listener.
+const GONE_AFTER: u32 = 2;
 
 struct Inner {
     service: Rc<dyn Service>,
@@ -182,7 +190,7 @@ impl Links {
                     let cores = inner.service.data_seats().map_or(0, |seats| seats.cores());
                     dialers
                         .extend((0..cores).map(|core| spawn(data::keep(inner.clone(), member, core)).abort_handle()));
-                    known.insert(member, Known { peer, failure: None, dialers });
+                    known.insert(member, Known { peer, failure: None, refusals: 0, dialers });
                 }
             }
         }
@@ -337,7 +345,7 @@ impl Inner {
         if kind == LinkKind::Control
             && let Some(known) = self.peers.borrow_mut().get_mut(&member)
         {
-            known.failure = None;
+            (known.failure, known.refusals) = (None, 0);
         }
         self.service.link_up(&hello);
         self.changed();
@@ -373,6 +381,10 @@ impl Inner {
     fn failed(&self, member: u16, text: String) {
         let mut peers = self.peers.borrow_mut();
         let Some(known) = peers.get_mut(&member) else { return };
+        known.refusals = if text.ends_with(NOTHING_LISTENS) { known.refusals.saturating_add(1) } else { 0 };
+        if known.refusals >= GONE_AFTER {
+            self.service.gone(member);
+        }
         if known.failure.as_ref() != Some(&text) {
             warn!("{text}");
             known.failure = Some(text);

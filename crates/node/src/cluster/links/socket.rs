@@ -88,10 +88,13 @@ pub(super) async fn farewell(socket: &mut Socket, bytes: &[u8]) {
     let _ = tokio::time::timeout(LINGER, last).await;
 }
 
+/// The reason of a connection that the other machine has answered itself, since no process listens there.
+pub(super) const NOTHING_LISTENS: &str = "connection refused";
+
 /// The reason of a failed connection, in words.
 pub(super) fn in_words(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
+        io::ErrorKind::ConnectionRefused => NOTHING_LISTENS.to_owned(),
         io::ErrorKind::ConnectionReset => "the connection was reset".to_owned(),
         io::ErrorKind::HostUnreachable => "no route to the host".to_owned(),
         io::ErrorKind::NetworkUnreachable => "no route to the network".to_owned(),

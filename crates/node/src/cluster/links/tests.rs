@@ -27,6 +27,7 @@ struct Node {
     notices: RefCell<Vec<Bytes>>,
     ups: RefCell<Vec<LinkKind>>,
     downs: RefCell<Vec<(LinkKind, String)>>,
+    gone: RefCell<Vec<u16>>,
 }
 
 impl Service for Node {
@@ -80,6 +81,10 @@ impl Service for Node {
 
     fn link_down(&self, hello: &Hello, reason: &str) {
         self.downs.borrow_mut().push((hello.link, reason.to_owned()));
+    }
+
+    fn gone(&self, member: u16) {
+        self.gone.borrow_mut().push(member);
     }
 }
 
@@ -142,6 +147,7 @@ fn start_with(member: u16, of: Trait, tls: Option<ClusterTls>) -> Rc<Node> {
         notices: RefCell::default(),
         ups: RefCell::default(),
         downs: RefCell::default(),
+        gone: RefCell::default(),
     });
     let cookie = Cookie::new(of.cookie.as_bytes());
     let setup = LinksSetup { listeners: vec![listener], cookie, tls, counters: Arc::default() };
@@ -323,6 +329,26 @@ fn strangers_are_refused_with_a_reason_and_dont_keep_nodes_out() {
             assert_eq!(first.read(&mut byte).await.ok(), Some(0), "the oldest was closed");
         });
     }
+}
+
+#[test]
+fn a_process_is_gone_once_nothing_listens_where_it_did() {
+    run(async {
+        let (one, other) = (start(1, PLAIN), start(2, PLAIN));
+        let (mode, seen) = watch::channel(Mode::Pass);
+        let there = proxy(other.address.clone(), seen).await;
+        one.links().set_peers(vec![other.at(&there)]);
+        other.links().set_peers(vec![one.peer()]);
+        until("they are linked", || one.is_linked(2)).await;
+        mode.send_replace(Mode::Cut);
+        until("it is known", || !one.links().is_up(2, LinkKind::Control)).await;
+        mode.send_replace(Mode::Pass);
+        until("they are linked again", || one.is_linked(2)).await;
+        assert!(one.gone.borrow().is_empty(), "a link that ends says nothing of a process");
+        one.links().set_peers(vec![other.peer()]);
+        other.links().stop("the node stops");
+        until("it is gone", || one.gone.borrow().first() == Some(&2)).await;
+    });
 }
 
 #[test]
