@@ -339,7 +339,7 @@ impl World {
         let others = self.members.iter().enumerate().filter(|(other, _)| *other != at);
         let held = others.map(|(other, member)| {
             let asker = number_of(at);
-            (number_of(other), member.broker.report_held((PLACEMENT, self.term), asker, self.now.monotonic))
+            (number_of(other), member.broker.report_held((PLACEMENT, self.term), self.now.monotonic))
         });
         let held = HeldAnswers::of(held);
         let stream = member.broker.lead((PLACEMENT, self.term), &held, self.now.monotonic, Box::new(|| ()));

@@ -27,8 +27,8 @@ impl Broker {
     }
 
     /// The messages that clients of this node hold of a placement that `member` is about to lead. They get nothing more of its earlier leader.
-    pub fn report_held(&self, leadership: (PlacementNumber, u64), member: MemberNumber, now: Nanos) -> HeldOfMember {
-        self.placements.report_held(leadership, member, self.registry.services(), now)
+    pub fn report_held(&self, leadership: (PlacementNumber, u64), now: Nanos) -> HeldOfMember {
+        self.placements.report_held(leadership, self.registry.services(), now)
     }
 
     /// This node leads a placement from this term on, and its replicas have everything that was committed before. Clients of other members

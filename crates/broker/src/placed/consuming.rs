@@ -39,6 +39,11 @@ impl PlacedQueue {
                 let added = machine.queue.add_consumer(id, options, now);
                 match &added {
                     Ok(()) => clients.registered(key, machine.queue.registration(id)),
+                    Err(_) if machine.stream.is_over() => {
+                        // The leadership has just ended: it is registered at the next leader.
+                        self.unknown_at(at, key, &mut clients);
+                        return NowOrLater::Now(Ok(()));
+                    }
                     Err(_) => drop(clients.leave(key)),
                 }
                 NowOrLater::Now(added)
@@ -168,6 +173,7 @@ impl PlacedQueue {
                     let _ = machine.queue.grant(id, Flow::Credit { delivery_count, link_credit, drain }, now);
                 }
                 (Ok(()), None) => {}
+                (Err(_), _) if machine.stream.is_over() => self.unknown_at(Some(machine.at()), key, clients),
                 (Err(_), _) => {
                     if let Some(Registered { options, .. }) = clients.leave(key) {
                         options.link.signal(Signal::Cancelled(options.key));

@@ -166,11 +166,13 @@ impl PlacementHere {
         queues
     }
 
-    /// The messages that clients of this node hold of each queue, for the member that is about to lead. They get nothing more of an earlier leader.
-    pub(super) fn report(&self, (to, in_term): (MemberNumber, u64), now: Nanos) -> HeldOfMember {
+    /// The messages that clients of this node hold of each queue, for a member that is about to lead in this term. They get nothing more of an earlier leader.
+    pub(super) fn report(&self, in_term: u64, now: Nanos) -> HeldOfMember {
         let queues = self.queues.lock();
         match &**self.leading.load() {
-            Leading::There(member, term) if *member == to && *term >= in_term => {}
+            Leading::There(_, term) if *term >= in_term => {}
+            // A question of an earlier term that comes late.
+            Leading::Here(stream) if stream.term() >= in_term => {}
             leading => {
                 if let Leading::Here(stream) = leading {
                     stream.renew_lease(0);

@@ -141,11 +141,10 @@ impl Placements {
     pub(crate) fn report_held(
         &self,
         leadership: (PlacementNumber, u64),
-        member: MemberNumber,
         services: &Services,
         now: Nanos,
     ) -> HeldOfMember {
-        self.get(leadership.0, services).report((member, leadership.1), now)
+        self.get(leadership.0, services).report(leadership.1, now)
     }
 
     /// This node leads a placement from this term on, and the replicas of its queues are whole. What they append is proposed after a call of

@@ -65,6 +65,16 @@ enum To {
     Lane(Arc<Lane>),
 }
 
+impl To {
+    fn is_same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Here(one), Self::Here(other)) => Arc::ptr_eq(one, other),
+            (Self::Lane(one), Self::Lane(other)) => Arc::ptr_eq(one, other),
+            _ => false,
+        }
+    }
+}
+
 struct Open {
     number: u64,
     queue: Arc<PlacedQueue>,
@@ -181,9 +191,12 @@ impl PlacedWriter {
             match sent {
                 Some(sent) => open.sent = Some(sent),
                 None => {
-                    // The leadership, or the link, has just ended: it is sent again when there is another one.
+                    // The leadership, or the link, has ended: it is sent again to the next one, now or when there is one.
+                    let ended = state.to.take();
                     state.begin_again();
-                    return hints;
+                    if ended.is_none_or(|ended| self.target().is_none_or(|target| target.is_same(&ended))) {
+                        return hints;
+                    }
                 }
             }
             state.sent += 1;
@@ -210,10 +223,11 @@ impl PlacedWriter {
                     break;
                 }
                 if let End::Again = end {
-                    let lane = state.lane();
+                    let to = state.to.take();
                     state.begin_again();
                     // It would be refused again, as fast as the link is.
-                    state.is_paused = lane.is_some_and(|lane| self.is_target(&lane));
+                    let is_same = |target: To| to.is_some_and(|to| target.is_same(&to));
+                    state.is_paused = self.target().is_some_and(is_same);
                     break;
                 }
                 let Some(front) = state.open.pop_front() else { break };
@@ -233,10 +247,6 @@ impl PlacedWriter {
             self.answered.wake();
         }
         self.watch();
-    }
-
-    fn is_target(&self, lane: &Arc<Lane>) -> bool {
-        matches!(self.target(), Some(To::Lane(target)) if Arc::ptr_eq(lane, &target))
     }
 
     /// Sends what a leader couldn't take. Called now and then.
@@ -306,13 +316,6 @@ impl PlacedWriter {
 }
 
 impl State {
-    fn lane(&self) -> Option<Arc<Lane>> {
-        match &self.to {
-            Some(To::Lane(lane)) => Some(lane.clone()),
-            _ => None,
-        }
-    }
-
     fn begin_again(&mut self) {
         self.to = None;
         self.sent = 0;

@@ -660,7 +660,7 @@ impl HomeSession {
 
     fn report_held(&mut self, number: u64, leadership: (PlacementNumber, u64), now: Nanos) {
         if !self.reported.remove(&number) {
-            let held = self.broker.report_held(leadership, self.member, now);
+            let held = self.broker.report_held(leadership, now);
             encode_answer(self.output.buffer(), number, &HomeAnswer::Held(held), None);
         }
     }
