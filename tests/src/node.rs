@@ -24,6 +24,8 @@ use crate::small_disk::SmallDisk;
 
 /// The log line of a node that accepts connections.
 const READY: &str = "Server startup complete";
+/// A line of a node whose start takes long.
+const STARTING: &str = "the node still starts";
 
 /// The file from which the node reads alarms raised by a test.
 const ALARMS_FILE: &str = "alarms-of-the-test";
@@ -604,7 +606,11 @@ fn begin(options: &Options, directory: &Path) -> (Process, bool) {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let mut process = Process::of_options(options, directory);
-        let is_ready = process.wait_for_line(READY);
+        let mut is_ready = process.wait_for_line(READY);
+        // A busy disk may hold it up for as long as it likes.
+        while !is_ready && process.log().lines().last().is_some_and(|line| line.contains(STARTING)) {
+            is_ready = process.wait_for_line(READY);
+        }
         let is_taken = !is_ready && process.log().contains("Address already in use");
         if !is_taken || Instant::now() >= deadline {
             return (process, is_ready);

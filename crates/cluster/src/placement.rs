@@ -355,6 +355,29 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
         self.shared.node.with(|log| log.bytes_in_use())
     }
 
+    /// Number of files that have entries of any placement of this node.
+    pub(crate) fn entry_files(&self) -> usize {
+        self.shared.node.with(|log| log.files_in_use())
+    }
+
+    /// The index below which every replica is known to have all entries, at the leader. If the files of entries take more than so many
+    /// bytes, replicas that lag behind the majority aren't waited for: they get the state.
+    pub(crate) fn held_below(&self, catch_up_bytes: u64) -> u64 {
+        let (state, own) = (self.state(), self.shared.replica);
+        let of_others = |replicas: BTreeSet<ReplicaId>| {
+            let others = replicas.into_iter().filter(|replica| *replica != own);
+            let mut matched: Vec<_> = others.map(|other| self.matched(other).map_or(0, |index| index + 1)).collect();
+            matched.sort_unstable();
+            matched
+        };
+        if self.entry_bytes() <= catch_up_bytes {
+            return of_others(state.replicas()).first().copied().unwrap_or(u64::MAX);
+        }
+        let of_voters = of_others(state.voters().into_iter().flatten().collect());
+        // With this replica, those from here on are a majority.
+        of_voters.get(of_voters.len() / 2).copied().unwrap_or(u64::MAX)
+    }
+
     /// The last entry that another replica is known to have, at the leader.
     #[must_use]
     pub fn matched(&self, replica: ReplicaId) -> Option<u64> {

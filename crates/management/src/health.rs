@@ -22,11 +22,6 @@ pub(crate) fn failed(mut body: Value) -> HandlerResult {
     Ok((StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response())
 }
 
-/// A check that always succeeds if the cluster is a single node.
-pub(crate) async fn always(_: Call) -> HandlerResult {
-    ok()
-}
-
 /// Whether the cluster has as many nodes as the configuration asks for.
 pub(crate) async fn cluster_size(call: Call) -> HandlerResult {
     let (wanted, size) = (call.api.target_cluster_size(), call.api.cluster_size());
@@ -74,28 +69,6 @@ fn alarms_or(raised: Vec<(AlarmSource, String)>, reason: &str) -> HandlerResult 
     let raised: Vec<Value> = raised.into_iter().map(alarm).collect();
     if raised.is_empty() { ok() } else { failed(json!({"reason": reason, "alarms": raised})) }
 }
-
-/// Whether the metadata, and each placement of queues, keeps its majority without this node.
-pub(crate) async fn quorum_critical(call: Call) -> HandlerResult {
-    if call.api.cluster_size() <= 1 {
-        return json(json!({"status": "ok", "reason": "single node cluster"}));
-    }
-    if !call.api.cluster_seen().needs_this_node() {
-        return ok();
-    }
-    failed(json!({
-        "reason": "There are quorum queues that would lose their quorum if the target node is shut down",
-        "queues": [{
-            "readable_name": METADATA,
-            "name": METADATA,
-            "virtual_host": "(not applicable)",
-            "type": "process",
-        }],
-    }))
-}
-
-/// RabbitMQ's name of the metadata's quorum.
-const METADATA: &str = "rabbitmq_metadata";
 
 /// Whether the node has the metadata: at once if it is alone, and as a member when the cluster has told it its members.
 fn has_metadata(api: &Api) -> bool {

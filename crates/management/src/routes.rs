@@ -233,7 +233,7 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/health/checks/port-listener/{port}" Management health::port, "Whether a listener has this port"),
     route!(Get "/api/health/checks/protocol-listener/{*protocol}" Management health::protocol, "Whether each of these protocols has a listener"),
     route!(Get "/api/health/checks/virtual-hosts" Management health::virtual_hosts, "Whether every virtual host is up"),
-    route!(Get "/api/health/checks/node-is-quorum-critical" Management health::quorum_critical, "Whether the metadata keeps its majority without the node"),
+    route!(Get "/api/health/checks/node-is-quorum-critical" Management queues::checks::quorum_critical, "Whether the metadata keeps its majority without the node"),
     route!(Get "/api/health/checks/is-in-service" Public health::in_service, "Whether the node isn't in maintenance"),
     route!(Get "/api/health/checks/ready-to-serve-clients" Public health::ready, "Whether clients can be served"),
     route!(Get "/api/health/checks/below-node-connection-limit" Public health::connection_limit, "Whether the node accepts more connections"),
@@ -243,10 +243,10 @@ pub(crate) static ROUTES: &[Route] = &[
     route!(Get "/api/health/checks/reached-target-cluster-size" Public health::cluster_size, "Whether the cluster has its target size"),
     route!(Get "/api/health/checks/metadata-store/initialized" Management health::metadata, "Whether objects can be looked up"),
     route!(Get "/api/health/checks/metadata-store/initialized/with-data" Management health::metadata_with_data, "Whether there are virtual hosts"),
-    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts" Management health::always, "Whether every quorum queue has a leader"),
-    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/{pattern}" Management health::always, "Whether every quorum queue of such a name has a leader"),
-    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}" VhostOrMonitor health::always, "Whether every quorum queue of a virtual host has a leader"),
-    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}" VhostOrMonitor health::always, "Whether every quorum queue of such a name has a leader"),
+    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts" Management queues::checks::leaders, "Whether every quorum queue has a leader"),
+    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/all-vhosts/pattern/{pattern}" Management queues::checks::leaders_like, "Whether every quorum queue of such a name has a leader"),
+    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}" VhostOrMonitor queues::checks::leaders_in, "Whether every quorum queue of a virtual host has a leader"),
+    route!(Get "/api/health/checks/quorum-queues-without-elected-leaders/vhost/{vhost}/pattern/{pattern}" VhostOrMonitor queues::checks::leaders_in_like, "Whether every quorum queue of such a name has a leader"),
 ];
 
 /// GET: the description of the API.

@@ -166,6 +166,7 @@ impl ClusterOptions {
                 name: self.node_name.clone(),
                 started_at_ms,
                 is_blank: true,
+                is_first_start: identity.boot <= 1,
                 rule: discovery.rule(),
                 retry_limit: self.retry_limit,
                 target_size: self.target_size,

@@ -37,6 +37,7 @@ mod ports;
 mod random;
 mod signals;
 mod standby;
+mod start_watch;
 mod terminal;
 mod tls;
 mod volume;

@@ -42,6 +42,7 @@ use crate::population::Population;
 use crate::ports::{Listening, Ports, PortsFile};
 use crate::random;
 use crate::signals;
+use crate::start_watch::{self, StartWatch};
 use crate::tls::{Tls, TlsError, watch};
 use crate::volume::{self, SmallVolume};
 
@@ -218,6 +219,8 @@ impl Node {
         let Prepared { data_directory, files, log_options, mut identity, clustering, stop_sender, stop_signal } =
             Prepared::of(&lock, &mut options)?;
         let (disk, fatal): (Arc<dyn Disk>, Fatal) = (files.clone(), options.fatal);
+        let watch = StartWatch::begin(start_watch::INTERVAL, |line| info!("{line}"))?;
+        watch.step("its store is read");
         let is_member = identity.standing == Standing::Member;
         let count = options.cores.unwrap_or_else(available_cores).max(1);
         let counters: Vec<Arc<Counters>> = (0..count).map(|_| Arc::default()).collect();
@@ -230,6 +233,7 @@ impl Node {
             Setup { settings, protocols: options.protocols, authenticator: options.authenticate, counters },
             clock.now(),
         )?;
+        watch.step("its threads are started");
         let clock = clock.with_epoch(broker.wall.epoch());
         if let Some(shown) = first_start::cluster_id(&broker.registry.snapshot().topology) {
             let path = data_directory.join(STORE).join(IDENTITY_FILE);
@@ -251,6 +255,7 @@ impl Node {
             let entry_options = EntryOptions { file_bytes: log_options.file_bytes, ..EntryOptions::default() };
             let entry_options = EntryOptions { node_id: identity.log_node_id, ..entry_options };
             let seats = Arc::new(LinkSeats::new(&running, &broker));
+            watch.step("the entry log of its cluster is read, and files are made for it");
             clustering.attach(&broker, &identity, &disk, (&clock, entry_options), seats, &fatal)?;
         }
         let side = SideRuntime::start()?;

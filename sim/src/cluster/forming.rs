@@ -44,6 +44,7 @@ impl FormingWorld {
             name: name(node),
             started_at_ms: self.starts,
             is_blank: true,
+            is_first_start: matches!(self.nodes[node], FormingNode::Down),
             rule: self.rule.clone(),
             retry_limit: Some(RETRIES),
             target_size: NODES as u32,
@@ -56,7 +57,8 @@ impl FormingWorld {
             _ if self.groups[from] != self.groups[of] => PeerAnswer::Unreachable("cut off".to_owned()),
             FormingNode::Down => PeerAnswer::Unreachable("down".to_owned()),
             FormingNode::Blank(forming, started_at_ms, _) => {
-                PeerAnswer::Blank { started_at_ms: *started_at_ms, follows: Some(forming.follows().to_owned()) }
+                let (started_at_ms, mark) = (*started_at_ms, forming.mark());
+                PeerAnswer::Blank { started_at_ms, mark, follows: Some(forming.follows().to_owned()) }
             }
             FormingNode::Member(id) => {
                 PeerAnswer::InCluster { cluster_id: [*id; 16], size: 1, started_at_ms: u64::from(*id) }
@@ -107,25 +109,9 @@ pub fn run_forming_seed(seed: u64) -> Result<(), String> {
     };
     let nodes = (0..NODES).map(|_| FormingNode::Down).collect();
     let mut world = FormingWorld { nodes, rule, groups: vec![0; NODES], starts: 0, clusters: 0 };
-    // When the retries are over, this rule makes one cluster if each node starts once, and what is cut off stays so until the cluster stands.
-    let is_calm = world.rule == SeedRule::FirstOfOrder;
-    if is_calm {
-        world.groups = (0..NODES).map(|_| random.below(2)).collect();
-    }
     for _ in 0..EVENTS {
         match random.below(16) {
-            0 | 1 => {
-                let node = node(&mut random);
-                if !is_calm || matches!(world.nodes[node], FormingNode::Down) {
-                    world.start(node);
-                }
-            }
-            3.. if is_calm => {
-                let node = node(&mut random);
-                world.ask(node);
-                world.judge(node);
-            }
-            2 if is_calm => {}
+            0 | 1 => world.start(node(&mut random)),
             2 => world.groups = (0..NODES).map(|_| random.below(2)).collect(),
             3..=8 => world.ask(node(&mut random)),
             _ => world.judge(node(&mut random)),

@@ -75,6 +75,30 @@ fn all_members_restart_in_any_order() {
     restart_all(4, 1);
 }
 
+/// The number of files of entries of a node.
+fn entry_files(node: &Node) -> usize {
+    let files = std::fs::read_dir(node.directory().join("store")).expect("a store");
+    let is_one = |name: &str| name.starts_with("raft-");
+    files.filter(|file| file.as_ref().is_ok_and(|file| file.file_name().to_str().is_some_and(is_one))).count()
+}
+
+#[test]
+fn restarts_leave_no_more_files_of_entries() {
+    let mut cluster = Cluster::start(2);
+    // Each start begins a file of its own.
+    for _ in 0..12 {
+        cluster.nodes.iter_mut().for_each(Node::kill);
+        cluster.nodes.iter_mut().for_each(Node::restart);
+        cluster.wait_until("they are members", |cluster| {
+            cluster.nodes.iter().all(|node| cluster.members(node).len() == 2)
+        });
+    }
+    // The ring, the reserve, and files with the few entries that are kept.
+    cluster.wait_until("old files are gone", |cluster| cluster.nodes.iter().all(|node| entry_files(node) <= 9));
+    let answer = cluster.nodes[1].http().put("/api/vhosts/after", &json!({})).expect("an answer");
+    assert_eq!(answer.status, 201, "{}", answer.body);
+}
+
 #[test]
 #[ignore = "300 restarts of three nodes: make cluster-restarts"]
 fn three_hundred_restarts_end_with_one_cluster() {

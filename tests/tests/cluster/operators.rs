@@ -8,6 +8,7 @@ use leveret_tests::wire::{Tuning, Wire};
 use serde_json::{Value, json};
 
 use crate::Cluster;
+use crate::replicated::wait_until_whole;
 
 /// Status and body of a GET.
 fn get(node: &Node, path: &str) -> (u16, Value) {
@@ -121,6 +122,50 @@ fn a_node_is_critical_while_another_one_is_down() {
     );
     let table = cluster.well(1, &["metadata_store_status", "-q", "--formatter", "csv"]);
     assert!(table.contains(&format!("\"{}\",\"nodedown\"", cluster.name(0))), "{table}");
+}
+
+#[test]
+fn checks_name_the_quorum_queues_without_a_leader() {
+    let mut cluster = Cluster::start(3);
+    let body = json!({"durable": true, "arguments": {"x-queue-type": "quorum"}});
+    for queue in ["orders-1", "orders-2"] {
+        assert_eq!(
+            cluster.nodes[0].http().put(&format!("/api/queues/%2F/{queue}"), &body).expect("an answer").status,
+            201
+        );
+    }
+    let check = |of: &str| format!("/api/health/checks/quorum-queues-without-elected-leaders/{of}");
+    let command = ["check_for_quorum_queues_without_an_elected_leader", "orders-.*"];
+    cluster.wait_until("all are led", |cluster| get(&cluster.nodes[2], &check("all-vhosts")).0 == 200);
+    ["orders-1", "orders-2"].into_iter().for_each(|name| wait_until_whole(&cluster, 2, name));
+    let (exit, text) = cluster.tool("diagnostics", 2, &command);
+    assert!(exit == 0 && text.contains("reported all quorum queue as having responsive leader replicas"), "{text}");
+    cluster.nodes[0].kill();
+    cluster.nodes[1].kill();
+    let named = |name: &str| {
+        let readable = format!("queue '{name}' in vhost '/'");
+        json!({"readable_name": readable, "name": name, "virtual_host": "/", "type": "rabbit_quorum_queue"})
+    };
+    let failed = |queues: &[&str]| {
+        let queues: Vec<Value> = queues.iter().map(|name| named(name)).collect();
+        json!({"status": "failed", "reason": "Detected quorum queues without an elected leader", "queues": queues})
+    };
+    cluster.wait_until("none is led", |cluster| {
+        get(&cluster.nodes[2], &check("all-vhosts")) == (503, failed(&["orders-1", "orders-2"]))
+    });
+    for (of, queues) in [("vhost/%2F", &["orders-1", "orders-2"][..]), ("all-vhosts/pattern/-2$", &["orders-2"])] {
+        assert_eq!(get(&cluster.nodes[2], &check(of)), (503, failed(queues)), "{of}");
+    }
+    assert_eq!(get(&cluster.nodes[2], &check("vhost/%2F/pattern/%5Ebills")), (200, json!({"status": "ok"})));
+    assert_eq!(get(&cluster.nodes[2], &check("vhost/%2F/pattern/%5B")).0, 400);
+    let (exit, text) = cluster.tool("diagnostics", 2, &command);
+    let line = "queue 'orders-2' in vhost '/' does not have an elected leader replica or the replica was unresponsive";
+    assert!(exit == 69 && text.contains(line), "{text}");
+    let (_, critical) = get(&cluster.nodes[2], "/api/health/checks/node-is-quorum-critical");
+    let names: Vec<&str> = names(&critical["queues"]);
+    assert!(["orders-1", "orders-2", "rabbitmq_metadata"].iter().all(|name| names.contains(name)), "{names:?}");
+    cluster.nodes[0].restart();
+    cluster.wait_until("a majority leads them", |cluster| get(&cluster.nodes[2], &check("all-vhosts")).0 == 200);
 }
 
 #[test]

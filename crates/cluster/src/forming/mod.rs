@@ -5,11 +5,12 @@
 //! [`SeedRule`] says which one, so that nodes which start at once, in any order and with any part of them unreachable, found one cluster.
 //!
 //! A node that has been told that a named node has a cluster never seeds because that node is unreachable now. A node that had answered
-//! and becomes unreachable gets the retries once more.
+//! and becomes unreachable gets the retries once more. Where a majority decides, none is counted by two nodes ([`consent`]).
 //!
 //! This is a state machine without sockets and clocks: rounds go in, steps come out. A node that has been a member doesn't form: it
 //! starts by itself.
 
+mod consent;
 mod node_names;
 mod reverse;
 mod texts;
@@ -23,11 +24,15 @@ use std::collections::{BTreeMap, BTreeSet};
 pub use node_names::{NodeNameError, host_of, pods, resolved_name};
 pub use reverse::{ReverseError, hosts_name, nameservers, reverse_answer, reverse_question};
 
+use consent::Consents;
 pub use texts::with_data;
 use texts::{Listed, hex};
 
 /// Interval of log lines while nothing changes.
 const LOG_INTERVAL_MS: u64 = 10_000;
+
+/// Number of marks, so that the states of small worlds are few.
+const MARKS: u8 = if cfg!(test) { 3 } else { 251 };
 
 /// The node that may seed a cluster when all are blank.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -50,6 +55,8 @@ pub struct FormingOptions {
     pub started_at_ms: u64,
     /// Whether it has no data of its own and has never been a member.
     pub is_blank: bool,
+    /// Whether no process has run with its directory before.
+    pub is_first_start: bool,
     /// The node that may seed.
     pub rule: SeedRule,
     /// Number of retries after the first round; `None` for no limit.
@@ -81,6 +88,8 @@ pub enum PeerAnswer {
     Blank {
         /// Wall time of its start.
         started_at_ms: u64,
+        /// Its mark, as [`Forming::mark`] says it.
+        mark: u8,
         /// The node that it takes for the first, as [`Forming::follows`] says it; empty for none. `None` if its answer can't say: it
         /// then counts for everybody.
         follows: Option<String>,
@@ -145,6 +154,8 @@ pub struct Forming {
     clusters: BTreeMap<String, [u8; 16]>,
     /// The node that this one takes for the first; empty for none.
     follows: String,
+    mark: u8,
+    consents: Consents,
     /// Number of joins that were tried.
     joins: usize,
     /// The kind of the last logged text, and the time when it was logged.
@@ -169,6 +180,8 @@ impl Forming {
     #[must_use]
     pub fn new(options: FormingOptions) -> Self {
         Self {
+            mark: 0,
+            consents: Consents::new(options.is_first_start),
             options,
             tried: 0,
             answered: BTreeSet::new(),
@@ -186,14 +199,20 @@ impl Forming {
         &self.follows
     }
 
+    /// Something that changes with each judged round in which others may be counted, for its answers to others.
+    #[must_use]
+    pub fn mark(&self) -> u8 {
+        self.mark
+    }
+
     /// The step after a round.
     pub fn round(&mut self, round: &FormingRound) -> FormingStep {
-        self.follows.clear();
         let own = self.options.name.clone();
         if !self.options.is_blank {
             return FormingStep::GoOnAlone(texts::with_data(&own, &round.names));
         }
         let sighted = self.sight(round, &own);
+        self.follows.clear();
         let is_fixed = self.options.rule == SeedRule::FirstListed;
         if is_fixed && sighted.error.is_none() && sighted.names.iter().all(|name| *name == own) {
             return FormingStep::GoOnAlone(texts::NO_OTHERS.to_owned());
@@ -217,6 +236,7 @@ impl Forming {
                     }
                 }
                 self.clusters.retain(|name, _| names.contains(name));
+                self.consents.named(&sighted.names, own);
             }
             Err(text) => sighted.error = Some(text),
         }
@@ -227,7 +247,8 @@ impl Forming {
                 // Such names have become the own one.
                 Some(PeerAnswer::Itself) => {}
                 Some(PeerAnswer::Unreachable(text)) => sighted.unreachable.push((name, text)),
-                Some(PeerAnswer::Blank { started_at_ms, follows }) => {
+                Some(PeerAnswer::Blank { started_at_ms, mark, follows }) => {
+                    self.consents.blank(name, (*started_at_ms, *mark), &self.follows);
                     sighted.blank.push((*started_at_ms, name, follows.as_deref()));
                 }
                 Some(PeerAnswer::InCluster { cluster_id, size, started_at_ms }) => {
@@ -307,13 +328,24 @@ impl Forming {
 
     fn first_of_order(&mut self, sighted: &Sighted<'_>, own: &str, retries_left: bool) -> Draft {
         let is_named_alone = sighted.names.iter().all(|name| *name == own);
-        if let Some((started, name, _)) = sighted.blank.first().copied()
-            && (started, name) < (self.options.started_at_ms, own)
-        {
-            name.clone_into(&mut self.follows);
-            return Draft::Wait("seed", texts::waits(name, sighted));
+        let is_before = |(started, name): (u64, &str)| (started, name) < (self.options.started_at_ms, own);
+        let other = sighted.blank.first().map(|(started, name, _)| (*started, *name)).filter(|other| is_before(*other));
+        let first = other.map_or(own, |(_, name)| name);
+        if self.options.target_size > 1 {
+            self.mark = (self.mark + 1) % MARKS;
+            if let Some(may_have_seeded) = self.consents.other_than(first)
+                && !planted!(SeedWithoutMajority)
+            {
+                return Draft::Wait("consent", texts::may_have_seeded(may_have_seeded, sighted));
+            }
+            if first != own {
+                self.consents.give(first);
+            }
         }
-        own.clone_into(&mut self.follows);
+        first.clone_into(&mut self.follows);
+        if first != own {
+            return Draft::Wait("seed", texts::waits(first, sighted));
+        }
         if retries_left && (is_named_alone || !sighted.unreachable.is_empty()) {
             return Draft::Wait("retries", texts::incomplete(sighted));
         }

@@ -103,6 +103,19 @@ pub(super) fn too_few(followers: usize, needed: usize, target: u32, sighted: &Si
     }
 }
 
+/// The text of a node that another one may have counted when it seeded.
+pub(super) fn may_have_seeded(node: &str, sighted: &Sighted<'_>) -> String {
+    let text = format!(
+        "{node} may have seeded the cluster with this node's consent, so that no other one is made until it answers"
+    );
+    match sighted.unreachable.iter().find(|(name, _)| *name == node) {
+        Some((_, reason)) => {
+            format!("{text}. It can't be reached ({reason}); if it is gone for good, discovery has to stop naming it")
+        }
+        None => text,
+    }
+}
+
 /// The text of a node that isn't in the fixed list.
 pub(super) fn not_listed(own: &str, sighted: &Sighted<'_>) -> String {
     let alike = sighted.names.iter().find(|name| host_of(name) == host_of(own));

@@ -78,6 +78,8 @@ struct Inner<R: AsyncRuntime, H: MetadataHost> {
     port: Arc<MetadataPort>,
     /// Time without an answer after which an asker is told so.
     patience: Duration,
+    /// Bytes of entries that are kept for replicas which lag behind.
+    catch_up_bytes: u64,
     /// Number of this start's last request.
     requests: Cell<u64>,
     inbox: RefCell<VecDeque<Inbox>>,
@@ -132,6 +134,7 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
             shared,
             port,
             patience,
+            catch_up_bytes: settings.catch_up_bytes,
             requests,
             inbox,
             catches_up,

@@ -224,24 +224,9 @@ impl<R: AsyncRuntime, H: MetadataHost> QueueReplica<R, H> {
         }
     }
 
-    /// The index below which every member is known to have all entries, at the leader. If entries take more room than they may, members
-    /// that lag behind the majority aren't waited for: they get the state of the queues.
+    /// The index below which every member is known to have all entries, at the leader, or those that are waited for.
     fn held_below(&self) -> u64 {
-        let (placement, own) = (&self.0.placement, replica_of(self.0.member));
-        let state = placement.state();
-        let of_others = |replicas: BTreeSet<ReplicaId>| {
-            let others = replicas.into_iter().filter(|replica| *replica != own);
-            let mut matched: Vec<_> =
-                others.map(|other| placement.matched(other).map_or(0, |index| index + 1)).collect();
-            matched.sort_unstable();
-            matched
-        };
-        if placement.entry_bytes() <= self.0.catch_up_bytes {
-            return of_others(state.replicas()).first().copied().unwrap_or(u64::MAX);
-        }
-        let of_voters = of_others(state.voters().into_iter().flatten().collect());
-        // With this member, those from here on are a majority.
-        of_voters.get(of_voters.len() / 2).copied().unwrap_or(u64::MAX)
+        self.0.placement.held_below(self.0.catch_up_bytes)
     }
 
     /// Stops the replica's tasks.

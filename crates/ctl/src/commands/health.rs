@@ -112,11 +112,27 @@ fn quorum_critical(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
 }
 
 fn leaders(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {
-    introduce(call, "Checking leader health of quorum queues on node {node} ...")?;
-    let vhost =
-        if call.has("across-all-vhosts") { "all-vhosts".to_owned() } else { format!("vhost/{}", word(&call.vhost())) };
-    let path = format!("quorum-queues-without-elected-leaders/{vhost}/pattern/{}", word(call.word("pattern")));
-    check(call, &path, "Node {node} reported all quorum queue leaders as healthy")
+    let (pattern, across_all) = (call.word("pattern").to_owned(), call.has("across-all-vhosts"));
+    let within = if across_all { "all vhosts".to_owned() } else { format!("vhost {}", call.vhost()) };
+    introduce(call, &format!("Checking leader replicas of quorum queues matching '{pattern}' in {within} ..."))?;
+    let vhost = if across_all { "all-vhosts".to_owned() } else { format!("vhost/{}", word(&call.vhost())) };
+    let path = format!("quorum-queues-without-elected-leaders/{vhost}/pattern/{}", word(&pattern));
+    let node = call.node()?;
+    let response = node.request("GET", &format!("/api/health/checks/{path}"), None)?;
+    match response.json()["queues"].as_array() {
+        Some(queues) if response.status != 200 => {
+            let line = |queue: &Value| {
+                let queue = queue["readable_name"].as_str().unwrap_or_default();
+                format!("{queue} does not have an elected leader replica or the replica was unresponsive")
+            };
+            Err(Failure::Unavailable(queues.iter().map(line).collect::<Vec<_>>().join("\n")))
+        }
+        _ if response.status == 200 => {
+            let text = format!("Node {} reported all quorum queue as having responsive leader replicas", node.name());
+            Ok(CommandOutput::Report { value: json!({"result": "ok", "message": text}), text })
+        }
+        _ => Err(Failure::check(&response.reason())),
+    }
 }
 
 fn cluster_size(call: &mut Call<'_>) -> Result<CommandOutput, Failure> {

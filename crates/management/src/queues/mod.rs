@@ -2,6 +2,7 @@
 
 mod browse;
 mod change;
+pub(crate) mod checks;
 mod convert;
 mod get;
 mod list;

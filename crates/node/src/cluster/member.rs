@@ -95,9 +95,10 @@ pub(crate) struct Membership {
 enum Place {
     /// With data of its own, and no cluster.
     Alone,
-    /// Without data; it takes this node for the first one.
+    /// Without data; it takes this node for the first one, and has this mark, as forming says.
     Blank {
         follows: String,
+        mark: u8,
     },
     Member(Membership),
 }
@@ -406,7 +407,7 @@ impl Service for State {
                     None => Err("the node starts".to_owned()),
                 },
                 STATUS => Ok(match &*self.place.borrow() {
-                    Place::Blank { follows } => Bytes::copy_from_slice(follows.as_bytes()),
+                    Place::Blank { follows, mark } => [&[*mark], follows.as_bytes()].concat().into(),
                     Place::Alone | Place::Member(_) => Bytes::new(),
                 }),
                 JOIN => {
@@ -671,7 +672,7 @@ fn begin(setup: ClusterSetup, view: Arc<ClusterView>) -> Result<(), String> {
     let ClusterSetup { own, membership, is_forming, listeners, cookie, tls, on_first_join, words, http } = setup;
     let place = match membership {
         Some(membership) => Place::Member(membership),
-        None if is_forming => Place::Blank { follows: String::new() },
+        None if is_forming => Place::Blank { follows: String::new(), mark: 0 },
         None => Place::Alone,
     };
     view.seen.lock().member = membership.map(|membership| membership.member);
@@ -748,7 +749,7 @@ async fn form(
         let names = found.map(|found| found.into_iter().map(|(name, _)| own_name(name)).collect());
         let elapsed_ms = began.elapsed().as_millis() as u64;
         let step = forming.round(&FormingRound { elapsed_ms, names, answers });
-        *state.place.borrow_mut() = Place::Blank { follows: forming.follows().to_owned() };
+        *state.place.borrow_mut() = Place::Blank { follows: forming.follows().to_owned(), mark: forming.mark() };
         match step {
             FormingStep::Seed { text, .. } => {
                 info!("{text}");
@@ -793,16 +794,21 @@ async fn sound(state: Rc<State>, found: String, address: String) -> (String, Str
     let mut name = found.clone();
     let answer = match links.ask(&address, STATUS, Bytes::new(), STATUS_WITHIN).await {
         Err(error) => PeerAnswer::Unreachable(error.to_string()),
-        Ok((hello, follows)) => {
+        Ok((hello, words)) => {
             name.clone_from(&hello.node_name);
             match hello {
                 Hello { node_id, .. } if node_id == state.own.node_id => PeerAnswer::Itself,
                 Hello { cluster_id: Some(cluster_id), members, started_at_ms, .. } => {
                     PeerAnswer::InCluster { cluster_id, size: u32::from(members), started_at_ms }
                 }
-                Hello { is_blank: true, started_at_ms, .. } => {
-                    PeerAnswer::Blank { started_at_ms, follows: Some(String::from_utf8_lossy(&follows).into_owned()) }
-                }
+                Hello { is_blank: true, started_at_ms, .. } => match words.split_first() {
+                    Some((mark, follows)) => PeerAnswer::Blank {
+                        started_at_ms,
+                        mark: *mark,
+                        follows: Some(String::from_utf8_lossy(follows).into_owned()),
+                    },
+                    None => PeerAnswer::Unreachable("its answer isn't one of this release".to_owned()),
+                },
                 Hello { started_at_ms, .. } => PeerAnswer::HasData { started_at_ms },
             }
         }
@@ -847,7 +853,8 @@ async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String>
     let is_known = broker.registry.snapshot().topology.members().next().is_some();
     let placements = QueuePlacements::new(broker.clone(), host.clone(), log.clone(), (member, catch_up_bytes));
     let node = MetadataNode { broker: broker.clone(), member, boot, log, port: port.clone(), patience };
-    let metadata = Metadata::start(&Settings::default(), node, host).await.map_err(|error| error.to_string())?;
+    let settings = Settings { catch_up_bytes, ..Settings::default() };
+    let metadata = Metadata::start(&settings, node, host).await.map_err(|error| error.to_string())?;
     broker.registry.join(port.clone());
     let _ = state.metadata.set(metadata.clone());
     let (replicas, answering) = (Rc::new(Replicas::new(driver)), metadata.clone());

@@ -1,6 +1,6 @@
 //! The cluster as a node sees it, which other threads read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -94,11 +94,17 @@ pub struct PlacementSeen {
 }
 
 impl ClusterSeen {
-    /// Whether the metadata, or a placement of queues, loses its majority without this node, or has none.
+    /// Whether the metadata loses its majority without this node, or has none.
     #[must_use]
-    pub fn needs_this_node(&self) -> bool {
-        let groups = self.placements.values().map(|placement| &placement.voters).chain([&self.voters]);
-        groups.into_iter().any(|voters| self.is_needed_by(voters))
+    pub fn is_critical_for_metadata(&self) -> bool {
+        self.is_needed_by(&self.voters)
+    }
+
+    /// The placements of queues that lose their majorities without this node, or have none.
+    #[must_use]
+    pub fn critical_placements(&self) -> BTreeSet<PlacementNumber> {
+        let critical = self.placements.iter().filter(|(_, placement)| self.is_needed_by(&placement.voters));
+        critical.map(|(number, _)| *number).collect()
     }
 
     fn is_needed_by(&self, voters: &[MemberNumber]) -> bool {
@@ -165,15 +171,17 @@ mod tests {
             reached: reached.iter().map(|number| (member(*number), 1)).collect(),
             ..ClusterSeen::default()
         };
-        assert!(!seen(3, &[1, 2]).needs_this_node());
-        assert!(seen(3, &[1]).needs_this_node());
-        assert!(seen(3, &[]).needs_this_node(), "there is no majority at all");
-        assert!(seen(2, &[1]).needs_this_node());
-        assert!(!seen(5, &[1, 2, 4]).needs_this_node() && seen(5, &[1, 3]).needs_this_node());
+        assert!(!seen(3, &[1, 2]).is_critical_for_metadata());
+        assert!(seen(3, &[1]).is_critical_for_metadata());
+        assert!(seen(3, &[]).is_critical_for_metadata(), "there is no majority at all");
+        assert!(seen(2, &[1]).is_critical_for_metadata());
+        assert!(!seen(5, &[1, 2, 4]).is_critical_for_metadata() && seen(5, &[1, 3]).is_critical_for_metadata());
         let of_two = PlacementSeen { voters: vec![member(0), member(1)], ..PlacementSeen::default() };
         let placements = [(PlacementNumber(7), of_two)].into();
-        assert!(ClusterSeen { placements, ..seen(3, &[1, 2]) }.needs_this_node(), "by queues");
+        let with_queues = ClusterSeen { placements, ..seen(3, &[1, 2]) };
+        assert!(with_queues.critical_placements().contains(&PlacementNumber(7)));
+        assert!(seen(3, &[1, 2]).critical_placements().is_empty() && !with_queues.is_critical_for_metadata());
         let learner = ClusterSeen { member: Some(member(9)), ..seen(3, &[0, 1]) };
-        assert!(!learner.needs_this_node());
+        assert!(!learner.is_critical_for_metadata());
     }
 }

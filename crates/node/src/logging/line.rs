@@ -42,6 +42,13 @@ pub(super) fn is_engines_warning(metadata: &Metadata<'_>) -> bool {
     metadata.target().starts_with("openraft") && *metadata.level() == tracing::Level::WARN
 }
 
+/// Whether the line is one of the engine about a placement that was asked to stop: its calls on their way end then. A call without an answer
+/// has two lines, of which the first one has the reason.
+pub(super) fn is_engines_end(metadata: &Metadata<'_>, line: &Line) -> bool {
+    metadata.target().starts_with("openraft")
+        && (line.message.ends_with("raft stopped") || line.message.starts_with("failed to receive from RaftCore"))
+}
+
 /// Whether the event has a target that isn't ours. Its level is ignored then: only warnings and errors are logged.
 pub(super) fn is_foreign(metadata: &Metadata<'_>) -> bool {
     !OURS.iter().any(|ours| metadata.target().starts_with(ours))
@@ -120,5 +127,52 @@ impl Write for Printable<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use tracing::span::{Attributes, Id, Record};
+
+    use super::*;
+
+    /// Tells of each event whether it is dropped.
+    #[derive(Default)]
+    struct Dropped(Mutex<Vec<bool>>);
+
+    impl tracing::Subscriber for &'static Dropped {
+        fn enabled(&self, _: &Metadata<'_>) -> bool {
+            true
+        }
+
+        fn event(&self, event: &Event<'_>) {
+            self.0.lock().expect("not poisoned").push(is_engines_end(event.metadata(), &Line::of(event)));
+        }
+
+        fn new_span(&self, _: &Attributes<'_>) -> Id {
+            Id::from_u64(1)
+        }
+
+        fn record(&self, _: &Id, _: &Record<'_>) {}
+
+        fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+        fn enter(&self, _: &Id) {}
+
+        fn exit(&self, _: &Id) {}
+    }
+
+    #[test]
+    fn only_the_engines_lines_about_an_orderly_stop_are_dropped() {
+        let dropped: &'static Dropped = Box::leak(Box::default());
+        tracing::subscriber::with_default(dropped, || {
+            tracing::error!(target: "openraft::raft::raft_inner", "recv_msg: error: {}", "raft stopped");
+            tracing::error!(target: "openraft::raft::raft_inner", "failed to receive from RaftCore: -");
+            tracing::error!(target: "openraft::core::raft_core", "RaftCore::main error: {}", "the disk failed");
+            tracing::error!(target: "leveret_node", "the placement says: raft stopped");
+        });
+        assert_eq!(*dropped.0.lock().expect("not poisoned"), [true, true, false, false]);
     }
 }

@@ -9,7 +9,7 @@ use tracing::subscriber::Interest;
 use tracing::{Event, Metadata, Subscriber};
 
 use super::Inner;
-use super::line::{Line, classify, is_engines_warning, is_foreign};
+use super::line::{Line, classify, is_engines_end, is_engines_warning, is_foreign};
 
 pub(super) struct LogSubscriber {
     log: Arc<Inner>,
@@ -47,6 +47,9 @@ impl Subscriber for LogSubscriber {
             return;
         }
         let line = Arc::new(Line::of(event));
+        if is_engines_end(event.metadata(), &line) {
+            return;
+        }
         let mut is_recent = false;
         for running in self.log.running.load().iter().filter(|running| running.levels.of(line.category) >= line.level) {
             is_recent = true;

@@ -3,7 +3,7 @@ use super::*;
 const NAMES: [&str; 3] = ["r@a", "r@b", "r@c"];
 
 fn blank(started_at_ms: u64, follows: &str) -> PeerAnswer {
-    PeerAnswer::Blank { started_at_ms, follows: Some(follows.to_owned()) }
+    PeerAnswer::Blank { started_at_ms, mark: 0, follows: Some(follows.to_owned()) }
 }
 
 fn in_cluster(id: u8, size: u32, started_at_ms: u64) -> PeerAnswer {
