@@ -338,7 +338,6 @@ impl World {
         member.make_durable(member.replicas().last(PLACEMENT), &mut self.now);
         let others = self.members.iter().enumerate().filter(|(other, _)| *other != at);
         let held = others.map(|(other, member)| {
-            let asker = number_of(at);
             (number_of(other), member.broker.report_held((PLACEMENT, self.term), self.now.monotonic))
         });
         let held = HeldAnswers::of(held);

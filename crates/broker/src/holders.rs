@@ -293,6 +293,14 @@ impl Clients {
         over.into_iter().for_each(|decided| self.end(decided));
     }
 
+    /// Decisions without messages are over: theirs have left the queue, or were given to others since.
+    fn end_empty(&mut self) {
+        let is_empty = |decided: &Decided| decided.runs.is_empty();
+        let (over, kept) = std::mem::take(&mut self.decided).into_iter().partition::<Vec<_>, _>(is_empty);
+        self.decided = kept.into();
+        over.into_iter().for_each(|decided| self.end(decided));
+    }
+
     fn end(&mut self, decided: Decided) {
         self.forget_if_over(decided.by);
         if let Some(answer) = decided.answer {
@@ -358,7 +366,7 @@ impl Clients {
             let runs = std::mem::take(&mut decided.runs);
             decided.runs = runs.into_iter().flat_map(|run| given.without(run)).collect();
         }
-        self.decided.retain(|decided| !decided.runs.is_empty());
+        self.end_empty();
     }
 
     /// All who hold something, or did when they decided about it.
@@ -381,7 +389,7 @@ impl Clients {
         for decided in self.decided.iter_mut().filter(|decided| decided.by == key) {
             decided.runs = left.remove(&decided.runs);
         }
-        self.decided.retain(|decided| !decided.runs.is_empty());
+        self.end_empty();
         if let Some(holder) = self.holders.get_mut(&key) {
             (holder.at, holder.held) = (Some(at), left);
         }

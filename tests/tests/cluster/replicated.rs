@@ -275,6 +275,19 @@ fn a_queue_is_purged_and_deleted_through_any_node() {
     assert_eq!(Wire::open(cluster.nodes[0].amqp()).message_count(1, "q"), 0);
 }
 
+/// The publisher's node has published to the earlier leader, and has nothing open when that is lost.
+#[test]
+fn a_lone_publish_behind_a_change_of_the_leader_is_confirmed() {
+    let mut cluster = with_queue("q");
+    let leader_at = known_leader(&cluster, 0, "q");
+    let other = (leader_at + 1) % 3;
+    let mut publisher = NumberPublisher::open(&cluster, other);
+    publisher.publish(0..10);
+    cluster.nodes[leader_at].kill();
+    cluster.wait_until("another one leads", |cluster| leader(cluster, other, "q").is_some_and(|at| at != leader_at));
+    publisher.publish(10..11);
+}
+
 #[test]
 fn credit_is_exact_although_the_leader_changes() {
     let mut cluster = with_queue("q");

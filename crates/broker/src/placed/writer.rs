@@ -197,6 +197,7 @@ impl PlacedWriter {
                     if ended.is_none_or(|ended| self.target().is_none_or(|target| target.is_same(&ended))) {
                         return hints;
                     }
+                    continue;
                 }
             }
             state.sent += 1;

@@ -132,7 +132,7 @@ impl LedgerQueueRef {
     pub fn not_removed(&self) -> Refused {
         let info = self.0.info();
         match self.0.check_runs() {
-            Err(text) => Refused::new(RefusedKind::NotFound, text),
+            Err(text) => Refused::new(RefusedKind::InternalError, text),
             Ok(()) => Refused::no_queue(&info.vhost, &info.name),
         }
     }
