@@ -64,6 +64,18 @@ fn promises_hold_under_faults() {
     assert!(all["acknowledged commands"] > 0 && (!is_usual || all["replicas under a new id"] > 0), "{all:?}");
 }
 
+/// A state was delayed on its way, and came behind entries of the same leader that follow it: the engine took its log for shorter than it is.
+#[test]
+fn a_state_that_comes_behind_its_entries_changes_nothing() {
+    run_seed(3455, |_| {}).unwrap_or_else(|text| panic!("{text}"));
+}
+
+/// Wrong bits in the last batch of a log can't be told from a write that a power cut ended.
+#[test]
+fn wrong_bits_in_the_last_batch_are_no_broken_promise() {
+    run_seed(14_959, |_| {}).unwrap_or_else(|text| panic!("{text}"));
+}
+
 #[test]
 fn a_leader_that_is_cut_off_is_replaced_within_1_2_s() {
     let placement = PlacementId(1);

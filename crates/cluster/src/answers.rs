@@ -12,6 +12,7 @@ use crate::frame::{Reply, Request, SnapshotFrame};
 use crate::machine::{LocalFuture, Machine, Saved};
 use crate::network::Host;
 use crate::placement::Placement;
+use crate::storage::to_raft;
 use crate::types::{LogId, Types, VoteOfRaft};
 use crate::vetting::Vetted;
 
@@ -97,6 +98,10 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
         {
             return Ok(Reply::Refused(reason));
         }
+        if let Some(reply) = self.has_in_log(&frame) {
+            self.machine.borrow().abandon();
+            return Ok(reply);
+        }
         let is_needed = is_new(&frame);
         let SnapshotFrame { vote, last, members_at, members, clock, state } = frame;
         let meta = SnapshotMeta { last_log_id: last, last_membership: StoredMembership::new(members_at, members) };
@@ -107,6 +112,24 @@ impl<R: AsyncRuntime, H: Host, M: Machine> Placement<R, H, M> {
             self.machine.borrow().abandon();
         }
         reply.map(|reply| Reply::Installed(reply.vote)).map_err(RaftError::from)
+    }
+
+    /// The answer to a state whose last entry is in the log already, from the same leader: it was sent before the entries behind it, and came
+    /// after them. The engine would take the log to end where the state does.
+    fn has_in_log(&self, frame: &SnapshotFrame) -> Option<Reply> {
+        let (shared, last) = (&self.shared, frame.last?);
+        let (vote, term, is_flushed) = shared.node.with(|log| {
+            let (vote, term) = (log.vote(shared.placement), log.term(shared.placement, last.index));
+            (vote, term, log.durable() == log.appended())
+        });
+        let is_of_leader = vote.is_some_and(|vote| to_raft(vote) == frame.vote);
+        if !is_of_leader || term != Some(last.leader_id.term) {
+            return None;
+        }
+        Some(match is_flushed {
+            true => Reply::Installed(frame.vote),
+            false => Reply::Refused("the entries of the state are being flushed".to_owned()),
+        })
     }
 
     /// Gets what a state leaves out, before the engine sees it: that may take long, and the engine takes entries meanwhile.

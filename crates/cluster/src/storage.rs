@@ -32,7 +32,8 @@ fn from_raft(vote: &VoteOfRaft) -> Vote {
     Vote { term: vote.leader_id.term, replica: vote.leader_id.voted_for, is_leader: vote.committed }
 }
 
-fn to_raft(vote: Vote) -> VoteOfRaft {
+/// A saved vote as the engine has it.
+pub(crate) fn to_raft(vote: Vote) -> VoteOfRaft {
     match vote.is_leader {
         true => VoteOfRaft::new_committed(vote.term, vote.replica),
         false => VoteOfRaft::new(vote.term, vote.replica),
