@@ -542,7 +542,7 @@ impl World {
             return;
         };
         let member = &self.members[leader.at];
-        let id = ConsumerId(member.broker.fresh_id());
+        let id = member.broker.fresh_consumer_id();
         let added = match member.queue(queue).consume(id, consumer(), self.now.monotonic) {
             NowOrLater::Now(added) => {
                 added.expect("it is led here");

@@ -12,7 +12,7 @@ use leveret_metrics::{Counters, SizeTotals, Sizes, Totals};
 use leveret_model::{
     Command, ConnectionId, DeleteQueue, Identity, MemberNumber, Permit, Queue, QueueId, Refused, RefusedKind,
 };
-use leveret_queue::{DeleteIf, MemoryBudget, Place};
+use leveret_queue::{ConsumerId, DeleteIf, MemoryBudget, Place};
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
 
@@ -124,6 +124,8 @@ pub struct Broker {
     pub(crate) clients: Clients,
     vhosts: Mutex<FxHashMap<Arc<str>, Arc<Counters>>>,
     next_id: AtomicU64,
+    /// Bits 32 to 47 of its counter are the node's boot.
+    next_consumer: AtomicU64,
     in_maintenance: AtomicBool,
     /// The generator of names for objects that clients leave unnamed.
     pub names: Arc<Names>,
@@ -260,6 +262,7 @@ impl Broker {
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let group_slots = counters.iter().map(|_| Arc::default()).collect();
         let next_id = AtomicU64::new(settings.member.id(1));
+        let next_consumer = AtomicU64::new(settings.member.id((settings.boot & 0xffff) << 32 | 1));
         let channel_max = AtomicU16::new(settings.channel_max);
         let consumer_timeout_ms = AtomicU64::new(settings.consumer_timeout_ms);
         let spoken = protocols.spoken().count();
@@ -297,6 +300,7 @@ impl Broker {
             clients: Clients::default(),
             vhosts: Mutex::default(),
             next_id,
+            next_consumer,
             in_maintenance: AtomicBool::new(false),
             names,
             notices,
@@ -487,9 +491,14 @@ impl Broker {
         });
     }
 
-    /// An id that no connection or consumer has, of this process or of another node: see [`ConnectionId`].
+    /// An id that no connection has, of this process or of another node: see [`ConnectionId`].
     pub fn fresh_id(&self) -> u64 {
         self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// An id that no consumer has, of any process of any node: another node may find out later that this one was restarted.
+    pub fn fresh_consumer_id(&self) -> ConsumerId {
+        ConsumerId(self.next_consumer.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The slot for a group of a core's connections that stays open over several turns.

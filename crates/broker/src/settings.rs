@@ -100,6 +100,8 @@ pub struct Settings {
     pub event_form: EventForm,
     /// The node's member number in its cluster, which is in the ids of its connections and consumers.
     pub member: MemberNumber,
+    /// The number of this start of the node. The ids of its consumers differ from those of earlier starts, which other nodes may still know.
+    pub boot: u64,
     /// The secret that names of server-named queues, consumers and reply targets are derived from: random on a node, derived
     /// from the seed in a simulation.
     pub name_secret: NameSecret,
@@ -216,6 +218,7 @@ impl Default for Settings {
             notice_vhosts: NoticeVhosts { events: "/".into(), lines: "/".into() },
             event_form: EventForm::Amqp091,
             member: MemberNumber::default(),
+            boot: 0,
             name_secret: NameSecret::default(),
             stamps: None,
             sent_time: false,

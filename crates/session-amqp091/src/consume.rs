@@ -79,7 +79,7 @@ impl Session {
             return Err(not_implemented(format!("queue '{name}' in vhost '{vhost}' does not support global qos")));
         }
         self.take_consumer(channel)?;
-        let id = ConsumerId(self.client.broker.fresh_id());
+        let id = self.client.broker.fresh_consumer_id();
         let key = id.0;
         let timeout_ms = leveret_model::consumer_timeout_ms(options);
         let timeout = ConsumerTimeout::of(queue.effective().options(queue.info()), timeout_ms);

@@ -327,7 +327,7 @@ impl Connection {
         }
         // Of a queue that was converted, or deleted and declared again.
         self.forget_attaching(|_| true, now);
-        let id = ConsumerId(self.client.broker.fresh_id());
+        let id = self.client.broker.fresh_consumer_id();
         let priority =
             attach.properties.and_then(|properties| properties.lookup(PRIORITY)).and_then(|value| value.as_i64());
         let Wanted { settled, browses, own_timeout_ms, .. } = wanted;

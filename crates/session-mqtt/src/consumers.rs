@@ -68,7 +68,7 @@ impl Session {
             let why = "the limit of consumers is reached; raise consumer_max_per_node";
             return refuse(self, why, ReasonCode::QUOTA_EXCEEDED);
         }
-        let id = ConsumerId(self.client.broker.fresh_id());
+        let id = self.client.broker.fresh_consumer_id();
         let prefetch = self.shared.settings.prefetch.min(self.terms.receive_max());
         let automatic_ack = level == Level::Zero;
         let flow = ConsumerFlow::Prefetch(if automatic_ack { 0 } else { prefetch.into() });

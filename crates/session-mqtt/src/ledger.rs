@@ -222,7 +222,7 @@ impl<R: Records> RecordLedger<R> {
 
     /// Begins to read the queue.
     fn attach(&self, broker: &Arc<Broker>, queue: QueueRef, now: Now) {
-        let id = ConsumerId(broker.fresh_id());
+        let id = broker.fresh_consumer_id();
         *self.records.lock() = R::default();
         self.state.lock().phase = Phase::Loading(Reader { queue: queue.clone(), id });
         let options = ConsumerOptions {

@@ -296,7 +296,7 @@ impl World {
 
     fn consume(&mut self) {
         let bell = Arc::new(Bell::default());
-        let id = ConsumerId(self.client.broker.fresh_id());
+        let id = self.client.broker.fresh_consumer_id();
         let options = options(bell.clone());
         match self.client.queue().consume(id, options, self.now.monotonic) {
             NowOrLater::Now(refused) => assert!(refused.is_err() && self.link.is_none(), "there is no link"),
@@ -548,7 +548,7 @@ impl StreamClient {
     }
 
     fn subscribe(&mut self) {
-        let id = ConsumerId(self.world.client.broker.fresh_id());
+        let id = self.world.client.broker.fresh_consumer_id();
         let start = StreamStart::Offset(self.read);
         let stream = StreamOptions { start, whole_chunks: true, ..StreamOptions::default() };
         let options = ConsumerOptions {
@@ -754,7 +754,7 @@ fn held_message(world: &mut World) -> (ConsumerId, Run) {
     let mut builder = BatchBuilder::default();
     builder.push_message(&StoredMessage { body: b"rejected", ..StoredMessage::default() });
     let _ = queue.publish(BatchPart::whole(&Arc::new(builder.finish())), true, Audience::Alone, now);
-    let id = ConsumerId(world.client.broker.fresh_id());
+    let id = world.client.broker.fresh_consumer_id();
     let _ = queue.consume(id, options(Arc::new(Bell::default())), now);
     let mut taken: Vec<Taken> = Vec::new();
     for _ in 0..2000 {
@@ -834,6 +834,46 @@ fn a_core_that_dials_again_is_served_once_its_old_link_has_left() {
     turns(&mut world, 400);
     assert!(world.open.is_empty() && world.delivered.len() == world.published as usize, "{:?}", world.delivered);
     assert_eq!(world.home.queue().look(Size { used: None }).1, 1, "one consumer");
+}
+
+/// The first registration was meant for an earlier leadership of the same node.
+#[test]
+fn a_consumer_that_is_registered_twice_is_one() {
+    let mut world = World::new(5);
+    world.connect();
+    let (id, run) = held_message(&mut world);
+    let (queue, now) = (world.client.named("d"), world.now.monotonic);
+    let count = |world: &World| world.home.named("d").look(Size { used: None });
+    assert_eq!(count(&world), (0, 1));
+    let bell = Arc::new(Bell::default());
+    let NowOrLater::Later(mut added) = queue.consume(id, options(bell), now) else { panic!("the home is asked") };
+    let mut taken: Vec<Taken> = Vec::new();
+    for _ in 0..500 {
+        world.now.monotonic += 1_000_000;
+        world.home.work(world.now);
+        world.link_turn();
+        let _ = queue.take(id, Portion { messages: 1, bytes: 1000 }, world.now.monotonic, &mut taken);
+    }
+    assert!(matches!(added.take(), Some(Ok(()))), "it is added");
+    assert_eq!(taken.iter().flat_map(Taken::runs).collect::<Vec<_>>(), [run], "what it doesn't name has returned");
+    let _ = queue.leave(&[id], &[(Some(id), vec![run])], false, world.now.monotonic);
+    for _ in 0..100 {
+        world.now.monotonic += 1_000_000;
+        world.link_turn();
+    }
+    assert_eq!(count(&world), (1, 0));
+}
+
+#[test]
+fn consumers_of_two_starts_have_different_ids() {
+    let now = Now::default();
+    let id = |boot| {
+        let settings = Settings { member: HOME, boot, ..Settings::default() };
+        Node::with(settings, &metadata(), now).broker.fresh_consumer_id()
+    };
+    let ids = [id(1), id(2), id(65_535)];
+    assert_eq!(BTreeSet::from(ids).len(), 3);
+    assert!(ids.iter().all(|id| id.member() == HOME));
 }
 
 #[test]

@@ -51,7 +51,7 @@ impl Session {
             self.tell_refused("Subscribe", &refused.to_string());
             return Err(ResponseCode::PreconditionFailed);
         }
-        let consumer = ConsumerId(self.client.broker.fresh_id());
+        let consumer = self.client.broker.fresh_consumer_id();
         let key = consumer.0;
         let stream_options = StreamOptions {
             start: start_of(subscribe.start),

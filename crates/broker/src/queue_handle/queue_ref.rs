@@ -616,6 +616,14 @@ impl QueueRef {
         }
     }
 
+    /// The registration number that a consumer of a queue of this node has.
+    pub fn registration(&self, id: ConsumerId) -> Option<u64> {
+        match &self.place {
+            Where::Here(queue) => Some(queue.registration(id)).filter(|number| *number > 0),
+            Where::Away(_) | Where::Placed(_) => None,
+        }
+    }
+
     /// Adds a consumer of another node that has [taken](Self::take_over) these messages over, with its registration number from an earlier
     /// leader. The answer has its number now.
     pub fn consume_with(

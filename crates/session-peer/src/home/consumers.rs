@@ -109,6 +109,12 @@ impl Consumers {
         self.by_key.get(&key).map(|consumer| consumer.id)
     }
 
+    /// Whether this queue, in its present leadership, has the consumer.
+    pub(super) fn is_known(&self, id: ConsumerId, queue: &QueueRef) -> bool {
+        let consumer = self.keys.get(&id).and_then(|key| self.by_key.get(key));
+        consumer.is_some_and(|consumer| consumer.queue.is_same(queue))
+    }
+
     /// A consumer is gone. What it holds stays with it until it is settled.
     pub(super) fn remove(&mut self, id: ConsumerId) -> Option<RemoteConsumer> {
         self.by_key.remove(&self.keys.remove(&id)?)

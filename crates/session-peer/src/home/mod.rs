@@ -579,8 +579,13 @@ impl HomeSession {
         (held, registered): (&[Run], Option<u64>),
         now: Nanos,
     ) {
+        let (mut kept, registered) = match self.consumers.is_known(id, queue) {
+            true => self.leave_again(queue, (id, held), registered, now),
+            false => (Vec::new(), registered),
+        };
         self.consumers.add(id, queue.clone(), &options);
-        let held = queue.take_over(self.member, held);
+        kept.extend(queue.take_over(self.member, held));
+        let held = kept;
         let answer = queue.consume_with(id, options, (&held, registered), now);
         if matches!(answer, NowOrLater::Now(Err(_))) {
             self.consumers.remove(id);
@@ -588,6 +593,29 @@ impl HomeSession {
             self.consumers.hold(queue, Some(id), held);
         }
         self.answer(number, answer, HomeAnswer::Consumed);
+    }
+
+    /// Removes a consumer that is about to be added a second time: its first registration was sent to an earlier leadership of this node, and
+    /// came when this one had begun. Returns those of these messages that it got here, and its registration number.
+    fn leave_again(
+        &mut self,
+        queue: &QueueRef,
+        (id, held): (ConsumerId, &[Run]),
+        registered: Option<u64>,
+        now: Nanos,
+    ) -> (Vec<Run>, Option<u64>) {
+        let kept = self.consumers.settled(queue, Some(id), held);
+        // The other node has thrown the rest away.
+        let unsent = self.consumers.all_of(queue, Some(id));
+        let registered = registered.or_else(|| queue.registration(id));
+        queue.lose(&[id], now);
+        if !unsent.is_empty() {
+            let how = Settlement::Requeue { failed: false };
+            queue.settle(Deliveries::of(Some(id), &unsent), how, Wait::Lazy, now);
+        }
+        // It isn't gone, so that its queue isn't deleted with it.
+        let _ = queue.cancel(id, now);
+        (kept, registered)
     }
 
     /// Messages return that a consumer's client never got.
