@@ -30,6 +30,7 @@ pub mod link;
 pub mod net;
 pub mod peer;
 pub mod pipe;
+pub mod placed;
 #[cfg(feature = "planted-bugs")]
 pub mod planted;
 pub mod quiet;

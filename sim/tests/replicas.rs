@@ -7,97 +7,25 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
+use leveret_broker::Now;
 use leveret_broker::asked::{Later, NowOrLater};
-use leveret_broker::authenticate::Anybody;
 use leveret_broker::group::Group;
 use leveret_broker::held_answers::HeldAnswers;
-use leveret_broker::queue_handle::{Audience, QueueRef, Size};
-use leveret_broker::replicas::{Lacking, PlacedReplicas, PlacedState, PlacedStream, are_same};
+use leveret_broker::queue_handle::{Audience, Size};
+use leveret_broker::replicas::{Lacking, PlacedState, PlacedStream, are_same};
 use leveret_broker::settlement::Settlement;
-use leveret_broker::streams::StoreId;
 use leveret_broker::ticket::Ticket;
 use leveret_broker::wait_for::{WaitEnd, WaitFor};
-use leveret_broker::{Broker, Now, Settings, Setup};
-use leveret_log::{Lane, Next, Options, Wait};
+use leveret_log::{Lane, Wait};
 use leveret_message::{BatchBuilder, BatchPart, StoredMessage};
-use leveret_model::{
-    AppliedEntry, Arguments, Command, DeclareQueue, Limits, MemberNumber, Model, Permit, PlacementNumber, PutMember,
-};
-use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, Deliveries, Link, NoConsumer, Portion, Run, Signal, Taken,
-};
-use leveret_sim::disk::SimDisk;
+use leveret_queue::{ConsumerId, Deliveries, Link, NoConsumer, Portion, Run, Signal, Taken};
+use leveret_sim::placed::{Member, PLACEMENT, PREFETCH, QUEUES, SINGLE, consumer, number_of};
 use leveret_sim::random::Random;
-
-const PLACEMENT: PlacementNumber = PlacementNumber(1);
-const QUEUES: [&str; 2] = ["q", "r"];
-/// The one of which only one consumer is active.
-const SINGLE: usize = 1;
-const PREFETCH: u32 = 7;
-
-fn number_of(at: usize) -> MemberNumber {
-    MemberNumber(at as u16)
-}
 
 struct NoBell;
 
 impl Link for NoBell {
     fn signal(&self, _: Signal) {}
-}
-
-/// The metadata of three nodes with two quorum queues in one placement.
-fn metadata() -> Vec<u8> {
-    let mut model = Model::default();
-    model.set_limits(Limits { placements_per_node: 1, ..Limits::default() });
-    let submit = |model: &mut Model, command| drop(model.submit(Permit::system(), command).expect("is accepted"));
-    for (name, node_id) in [("one", 7), ("two", 8), ("three", 9)] {
-        let member = PutMember { name: name.into(), node_id, boot: 1, nonce: 1, addresses: Vec::new() };
-        submit(&mut model, Command::PutMember(member));
-    }
-    submit(&mut model, Command::CreateVhost { name: "/".into() });
-    for name in QUEUES {
-        let is_single = leveret_model::Value::Bool(name == QUEUES[SINGLE]);
-        let arguments =
-            Arguments::default().with("x-queue-type", "quorum".into()).with("x-single-active-consumer", is_single);
-        submit(&mut model, Command::DeclareQueue(DeclareQueue::durable("/".into(), name.into(), arguments)));
-    }
-    model.snapshot()
-}
-
-fn options() -> Options {
-    Options { file_bytes: 64 << 10, buffer_bytes: 256 << 10, reserve_bytes: 16 << 10, ..Options::default() }
-}
-
-fn consumer() -> ConsumerOptions {
-    ConsumerOptions {
-        link: Arc::new(NoBell),
-        key: 5,
-        tag: "c".into(),
-        channel: "".into(),
-        automatic_ack: false,
-        flow: ConsumerFlow::Prefetch(PREFETCH),
-        priority: 0,
-        exclusive: false,
-        mode: ConsumerMode::Move,
-        filter: None,
-        stream: None,
-        timeout_ms: None,
-        user: "".into(),
-        arguments: Arguments::default(),
-    }
-}
-
-fn start(member: usize, disk: &SimDisk, now: Now) -> Arc<Broker> {
-    // Each start has a secret of its own, by which its publishes are known.
-    let mut name_secret = Settings::default().name_secret;
-    name_secret[..8].copy_from_slice(&now.monotonic.to_le_bytes());
-    // It is known of each consumer whether it is there: no time has to be waited for.
-    let consumer_disconnected_timeout_ms = u64::MAX;
-    let settings =
-        Settings { member: number_of(member), name_secret, consumer_disconnected_timeout_ms, ..Settings::default() };
-    let setup =
-        Setup { settings, protocols: Vec::new(), authenticator: Arc::new(Anybody), counters: vec![Arc::default()] };
-    Broker::recover(disk, options(), setup, now).expect("it starts").0
 }
 
 /// A state of another member that is being completed.
@@ -106,74 +34,6 @@ struct Completing {
     lacking: Vec<Lacking>,
     next: Option<u64>,
     last: Ticket,
-}
-
-struct Member {
-    disk: SimDisk,
-    broker: Arc<Broker>,
-    completing: Option<Completing>,
-    /// Index below which it has said that everything is in its store for good.
-    durable_below: u64,
-}
-
-impl Member {
-    fn replicas(&self) -> Arc<PlacedReplicas> {
-        self.broker.placements.replicas().clone()
-    }
-
-    /// The index of the entry that it applies next.
-    fn next(&self) -> u64 {
-        self.replicas().state(PLACEMENT).applied.map_or(0, |(_, index)| index + 1)
-    }
-
-    fn job(&self, lane: Lane, now: &mut Now) -> bool {
-        match self.broker.next_job(StoreId::FIRST, lane, *now).expect("the log works") {
-            Next::Run(id, job) => {
-                let done = job.run(&self.disk);
-                drop(job);
-                self.broker.complete(StoreId::FIRST, id, done, *now).expect("the log works");
-                true
-            }
-            Next::At(at) if at > now.monotonic && at < now.monotonic + 10_000_000 => {
-                now.monotonic = at;
-                true
-            }
-            Next::At(_) | Next::Idle => false,
-        }
-    }
-
-    fn work(&self, now: &mut Now) {
-        // One lane may wait for the other.
-        while self.job(Lane::Commit, now) | self.job(Lane::Background, now) {}
-        self.serve(now);
-    }
-
-    fn serve(&self, now: &mut Now) {
-        while self.broker.deferred_turn(0, *now) {}
-        while let Some(read) = self.broker.next_read() {
-            // A read waits for what was applied.
-            self.make_durable(self.replicas().last(PLACEMENT), now);
-            read.run(&self.disk, *now);
-        }
-    }
-
-    fn is_durable(&self, ticket: Ticket) -> bool {
-        let reached = self.broker.streams.reached(leveret_broker::ticket::StreamId::LOCAL);
-        ticket.is_nothing() || reached.is_some_and(|reached| reached.have(ticket.place(), false))
-    }
-
-    fn make_durable(&self, ticket: Ticket, now: &mut Now) {
-        while !self.is_durable(ticket) {
-            self.replicas().hurry(ticket);
-            self.broker.streams.announce();
-            now.monotonic += 1_000_000;
-            self.work(now);
-        }
-    }
-
-    fn queue(&self, at: usize) -> QueueRef {
-        self.broker.registry.snapshot().queue("/", QUEUES[at]).expect("it is known").clone()
-    }
 }
 
 struct Leader {
@@ -204,6 +64,10 @@ struct Transaction {
 
 struct World {
     members: Vec<Member>,
+    /// The states that members are getting from others.
+    completing: [Option<Completing>; 3],
+    /// Indexes below which each has said that everything is in its store for good.
+    durable_below: [u64; 3],
     /// Committed entries, by index: with their term, and the commands of those that have some.
     entries: BTreeMap<u64, (u64, Option<Bytes>)>,
     next: u64,
@@ -243,23 +107,11 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let mut now = Now { monotonic: 1_000_000_000, wall_ms: 1_000_000 };
-        let metadata = metadata();
-        let member = |at: usize| {
-            let disk = SimDisk::new();
-            let broker = start(at, &disk, now);
-            broker.registry.replace(&metadata, AppliedEntry::default(), now.monotonic).expect("it can be read");
-            broker.streams.announce();
-            Member { disk, broker, completing: None, durable_below: 0 }
-        };
-        let members: Vec<_> = (0..3).map(member).collect();
-        for member in &members {
-            for _ in 0..20 {
-                now.monotonic += 100_000_000;
-                member.work(&mut now);
-            }
-        }
+        let members = (0..3).map(|at| Member::new(at, &mut now)).collect();
         Self {
             members,
+            completing: Default::default(),
+            durable_below: [0; 3],
             entries: BTreeMap::new(),
             next: 0,
             term: 0,
@@ -297,7 +149,7 @@ impl World {
         let member = &self.members[at];
         let index = member.next();
         let Some((term, commands)) = self.entries.get(&index) else { return false };
-        if member.completing.is_some() {
+        if self.completing[at].is_some() {
             return false;
         }
         let state = PlacedState {
@@ -322,7 +174,7 @@ impl World {
     fn elect(&mut self) {
         let at = self.random.below(3) as usize;
         // The next leader has everything that is committed, or gets it first.
-        if self.leader.is_some() || self.members[at].completing.is_some() {
+        if self.leader.is_some() || self.completing[at].is_some() {
             return;
         }
         if self.members[at].next() < self.entries.keys().next().copied().unwrap_or(self.next) {
@@ -388,14 +240,14 @@ impl World {
         let lost = self.transaction.take_if(|transaction| transaction.at == at);
         let seed = self.random.next();
         let before = self.members[at].replicas().durable_below(PLACEMENT);
-        let disk = self.members[at].disk.crash(seed);
         self.now.monotonic += 1_000_000;
-        let broker = start(at, &disk, self.now);
+        self.members[at] = self.members[at].crashed(seed, self.now);
+        let broker = &self.members[at].broker;
         broker.streams.announce();
         let leader = self.leader.as_ref().map(|leader| (number_of(leader.at), leader.term));
         broker.follow_leader(PLACEMENT, leader, self.now.monotonic);
-        let durable_below = before.max(self.members[at].durable_below);
-        self.members[at] = Member { disk, broker, completing: None, durable_below };
+        let durable_below = before.max(self.durable_below[at]);
+        (self.completing[at], self.durable_below[at]) = (None, durable_below);
         let next = self.members[at].next();
         assert!(next >= durable_below, "member {at} had entries below {durable_below} for good, and now below {next}");
         assert_eq!(self.members[at].broker.unowned(), [], "nothing is left without an owner");
@@ -424,10 +276,10 @@ impl World {
         if source == at {
             return;
         }
-        match self.members[at].completing.take() {
-            None => self.members[at].completing = self.begin_completing(at, source),
+        match self.completing[at].take() {
+            None => self.completing[at] = self.begin_completing(at, source),
             Some(completing) if completing.lacking.is_empty() => self.finish_completing(at, completing),
-            Some(completing) => self.members[at].completing = Some(self.go_on_completing((at, source), completing)),
+            Some(completing) => self.completing[at] = Some(self.go_on_completing((at, source), completing)),
         }
     }
 
@@ -543,7 +395,7 @@ impl World {
         };
         let member = &self.members[leader.at];
         let id = member.broker.fresh_consumer_id();
-        let added = match member.queue(queue).consume(id, consumer(), self.now.monotonic) {
+        let added = match member.queue(queue).consume(id, consumer(Arc::new(NoBell)), self.now.monotonic) {
             NowOrLater::Now(added) => {
                 added.expect("it is led here");
                 None
@@ -776,7 +628,9 @@ impl World {
                 self.now.monotonic += 1_000_000;
                 self.members[at].work(&mut self.now);
             }
-            if self.members.iter().all(|member| member.next() == self.next && member.completing.is_none()) {
+            if self.members.iter().all(|member| member.next() == self.next)
+                && self.completing.iter().all(Option::is_none)
+            {
                 break;
             }
         }

@@ -52,6 +52,13 @@ pub(crate) struct Holder {
     pub(crate) consumer: Option<Registered>,
     /// Where it is known.
     pub(crate) at: Option<At>,
+    /// Where it is registered now: it isn't known yet which of its messages that one keeps for it.
+    coming: Option<At>,
+    /// Where it was registered last, and may be known still.
+    last: Option<At>,
+    /// Whether it has said something since that wasn't sent there: no leader was known then. It is registered again even if that one leads
+    /// again.
+    is_behind: bool,
     held: HeldSet,
 }
 
@@ -185,9 +192,37 @@ impl Decision {
 }
 
 impl Clients {
+    pub(crate) fn debug(&self) -> String {
+        let mut out = String::new();
+        for (key, holder) in &self.holders {
+            out += &format!(
+                "holder {key:?} consumer {} at {:?} held {:?}\n",
+                holder.consumer.is_some(),
+                holder.at,
+                holder.held.runs().collect::<Vec<_>>()
+            );
+        }
+        for d in &self.decided {
+            let sent = match &d.sent {
+                None => "none".to_owned(),
+                Some(Sent::Here(t)) => format!("here {t:?}"),
+                Some(Sent::Away(at)) => format!("away {at:?}"),
+                _ => "other".to_owned(),
+            };
+            out += &format!(
+                "decided {} by {:?} runs {:?} sent {sent} answer {}\n",
+                d.number,
+                d.by,
+                d.runs,
+                d.answer.is_some()
+            );
+        }
+        out += &format!("asked {:?}\n", self.asked);
+        out
+    }
     /// A consumer comes.
     pub(crate) fn add(&mut self, key: HolderKey, consumer: Registered, at: Option<At>) {
-        self.holders.insert(key, Holder { consumer: Some(consumer), at, held: HeldSet::default() });
+        self.holders.insert(key, Holder { consumer: Some(consumer), at, last: at, ..Holder::default() });
     }
 
     /// A consumer leaves. What it holds stays with it until it is settled.
@@ -210,6 +245,71 @@ impl Clients {
 
     pub(crate) fn holder_or_new(&mut self, key: HolderKey, at: At) -> &mut Holder {
         self.holders.entry(key).or_insert_with(|| Holder { at: Some(at), ..Holder::default() })
+    }
+
+    /// One that is registered with this leader on another node from now on. If it holds something, what it says waits for the answer: the
+    /// leader may give it a message again that it has, and what was said about the earlier delivery isn't about that one.
+    pub(crate) fn registered_at(&mut self, key: HolderKey, at: At, is_holder: bool) -> &mut Holder {
+        let holder = self.holders.entry(key).or_default();
+        (holder.last, holder.is_behind) = (Some(at), false);
+        (holder.at, holder.coming) = if is_holder { (None, Some(at)) } else { (Some(at), None) };
+        holder
+    }
+
+    /// Where it was registered last, and may be known still.
+    pub(crate) fn last_of(&self, key: HolderKey) -> Option<At> {
+        self.holders.get(&key)?.last
+    }
+
+    /// The leader on another node where it is registered keeps these messages for it, and no others. Returns whether it is that one still,
+    /// and whether it has said something since.
+    pub(crate) fn taken_over(&mut self, key: HolderKey, at: At, runs: &[Run]) -> (bool, bool) {
+        if self.holders.get(&key).is_none_or(|holder| holder.coming != Some(at)) {
+            return (false, false);
+        }
+        let mut left = HeldSet::default();
+        left.add(runs.to_vec());
+        for decided in self.decided.iter_mut().filter(|decided| decided.by == key) {
+            let kept = left.remove(&decided.runs);
+            // One that was sent may be carried out, which another leader doesn't know yet.
+            if decided.sent.is_none() {
+                decided.runs = kept;
+            }
+        }
+        self.end_empty();
+        let is_behind = self.is_known_with(key, at, left);
+        (true, is_behind)
+    }
+
+    /// It is known there, and holds these. Returns whether it has said something that wasn't sent.
+    fn is_known_with(&mut self, key: HolderKey, at: At, held: HeldSet) -> bool {
+        let Some(holder) = self.holders.get_mut(&key) else { return false };
+        let is_behind = std::mem::take(&mut holder.is_behind);
+        (holder.at, holder.coming, holder.last, holder.held) = (Some(at), None, Some(at), held);
+        self.forget_if_over(key);
+        is_behind
+    }
+
+    /// A leader on another node doesn't know it. Returns whether it was that one.
+    pub(crate) fn unknown_at(&mut self, key: HolderKey, at: Option<At>) -> bool {
+        let is_there = |holder: &&mut Holder| holder.at == at || at.is_some() && holder.coming == at;
+        let Some(holder) = self.holders.get_mut(&key).filter(is_there) else { return false };
+        (holder.at, holder.coming) = (None, None);
+        self.unsend(key);
+        true
+    }
+
+    /// It has said something while there was nobody to send it to.
+    pub(crate) fn is_behind(&mut self, key: HolderKey) {
+        if let Some(holder) = self.holders.get_mut(&key) {
+            holder.is_behind = true;
+        }
+    }
+
+    /// Whether it is to be registered there.
+    pub(crate) fn is_to_come(&self, key: HolderKey, at: At) -> bool {
+        let is_there = |holder: &Holder| holder.coming == Some(at) || holder.at == Some(at) && !holder.is_behind;
+        !self.holders.get(&key).is_some_and(is_there)
     }
 
     pub(crate) fn consumer(&mut self, key: HolderKey) -> Option<&mut Registered> {
@@ -263,6 +363,9 @@ impl Clients {
     /// Keeps a decision until it is known to be committed. Returns its number.
     pub(crate) fn decided(&mut self, by: HolderKey, runs: Vec<Run>, what: Decision, sent: Option<Sent>) -> u64 {
         self.count += 1;
+        if sent.is_none() {
+            self.is_behind(by);
+        }
         self.decided.push_back(Decided { number: self.count, by, runs, what, sent, answer: None });
         self.count
     }
@@ -377,9 +480,14 @@ impl Clients {
 
     /// All that it holds, or has decided about.
     pub(crate) fn all_of(&self, key: HolderKey) -> Vec<Run> {
-        let held = self.holders.get(&key).into_iter().flat_map(|holder| holder.held.runs());
+        let held = self.held_by(key).into_iter();
         let decided = self.decided.iter().filter(|decided| decided.by == key).flat_map(|decided| &decided.runs);
         held.chain(decided.copied()).collect()
+    }
+
+    /// The messages that it holds.
+    pub(crate) fn held_by(&self, key: HolderKey) -> Vec<Run> {
+        self.holders.get(&key).into_iter().flat_map(|holder| holder.held.runs()).collect()
     }
 
     /// A machine of this node knows it from now on, with these messages and no others.
@@ -390,21 +498,45 @@ impl Clients {
             decided.runs = left.remove(&decided.runs);
         }
         self.end_empty();
-        if let Some(holder) = self.holders.get_mut(&key) {
-            (holder.at, holder.held) = (Some(at), left);
-        }
-        self.forget_if_over(key);
+        self.is_known_with(key, at, left);
     }
 
     /// Its decisions weren't carried out where they were sent.
-    pub(crate) fn unsend(&mut self, key: HolderKey) {
+    fn unsend(&mut self, key: HolderKey) {
         self.decided.iter_mut().filter(|decided| decided.by == key).for_each(|decided| decided.sent = None);
+    }
+
+    /// A leader elsewhere may not have carried out decisions that were sent there: whoever made them is to be registered there again. Returns
+    /// whether there are some.
+    pub(crate) fn unsend_all(&mut self, leader: At) -> bool {
+        let mut by = BTreeSet::new();
+        // What those that are coming have decided was sent once more since the question.
+        let is_coming = |holder: &Holder| holder.coming == Some(leader);
+        let holders = &self.holders;
+        for decided in self.decided.iter_mut().filter(|decided| !holders.get(&decided.by).is_some_and(is_coming)) {
+            if decided.sent.take_if(|sent| matches!(sent, Sent::Away(at) if *at == leader)).is_some() {
+                by.insert(decided.by);
+            }
+        }
+        for key in &by {
+            if let Some(holder) = self.holders.get_mut(key).filter(|holder| holder.at == Some(leader)) {
+                holder.at = None;
+            }
+        }
+        !by.is_empty()
     }
 
     /// Its decisions so far, the oldest first, to be sent again: `send` says where.
     pub(crate) fn send_again(&mut self, key: HolderKey, mut send: impl FnMut(u64, &[Run], &Decision) -> Sent) {
         let of_key = |decided: &&mut Decided| decided.by == key && !is_planted(Bug::ForgetDecisions);
         for decided in self.decided.iter_mut().filter(of_key) {
+            decided.sent = Some(send(decided.number, &decided.runs, &decided.what));
+        }
+    }
+
+    /// Its decisions that weren't sent anywhere, the oldest first.
+    pub(crate) fn send_rest(&mut self, key: HolderKey, mut send: impl FnMut(u64, &[Run], &Decision) -> Sent) {
+        for decided in self.decided.iter_mut().filter(|decided| decided.by == key && decided.sent.is_none()) {
             decided.sent = Some(send(decided.number, &decided.runs, &decided.what));
         }
     }

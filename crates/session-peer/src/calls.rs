@@ -184,11 +184,12 @@ fn put_call(to: &mut Vec<u8>, what: &CallKind) {
 
 fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
     match question {
-        HomeQuestion::Consume { id, options, held, registered } => {
+        HomeQuestion::Consume { id, options, held, registered, term } => {
             to.u64(id.0);
             put_options(to, options);
             put_runs(to, held);
             to.maybe(*registered, |to, number| to.u64(number));
+            to.maybe(*term, |to, term| to.u64(term));
         }
         HomeQuestion::Cancel(id, unsent) => {
             to.u64(id.0);
@@ -229,9 +230,10 @@ fn put_question(to: &mut Vec<u8>, question: &HomeQuestion) {
             // Both are plain data, which is serializable in any case.
             put_bytes(to, &serde_json::to_vec(&(permit, command)).unwrap_or_default());
         }
-        HomeQuestion::Hold { consumer, runs } => {
+        HomeQuestion::Hold { consumer, runs, term } => {
             put_consumer(to, *consumer);
             put_runs(to, runs);
+            to.u64(*term);
         }
         HomeQuestion::Reject { consumer, runs, failed } => {
             put_consumer(to, *consumer);
@@ -370,7 +372,8 @@ fn get_question<L: Link + 'static>(
             let (link, key) = consumer();
             let options: ConsumerOptions = get_options(from, link, key)?;
             let (held, registered) = (from.runs()?, get_maybe(from, |from| from.u64())?);
-            HomeQuestion::Consume { id, options: Box::new(options), held, registered }
+            let term = get_maybe(from, |from| from.u64())?;
+            HomeQuestion::Consume { id, options: Box::new(options), held, registered, term }
         }
         CANCEL => HomeQuestion::Cancel(ConsumerId(from.u64()?), from.runs()?),
         LEAVE => HomeQuestion::Leave {
@@ -404,7 +407,7 @@ fn get_question<L: Link + 'static>(
             HomeQuestion::Delete(Box::new(Deletion { permit, command, condition }))
         }
         RUN_STATE => HomeQuestion::RunState,
-        HOLD => HomeQuestion::Hold { consumer: from.consumer()?, runs: from.runs()? },
+        HOLD => HomeQuestion::Hold { consumer: from.consumer()?, runs: from.runs()?, term: from.u64()? },
         REJECT => HomeQuestion::Reject { consumer: from.consumer()?, runs: from.runs()?, failed: from.flag()? },
         COMMITTED => HomeQuestion::Committed(from.u64()?),
         HELD => HomeQuestion::Held(PlacementNumber(from.u32()?), from.u64()?),

@@ -171,6 +171,10 @@ pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, 
                     put_runs(to, runs);
                 });
             }
+            HomeAnswer::TakenOver(runs) => {
+                to.u8(16);
+                put_runs(to, runs);
+            }
             HomeAnswer::StreamEnds(ends) => {
                 to.u8(10);
                 to.maybe(*ends, |to, StreamEnd { first, next, last_chunk }| {
@@ -309,6 +313,7 @@ fn get_answer(from: &mut FieldReader<'_>) -> Option<HomeAnswer> {
         8 => HomeAnswer::Carried(from.flag()?),
         13 => HomeAnswer::Moved,
         15 => HomeAnswer::Held(get_all(from, 12, |from| Some((QueueId(from.u64()?), from.runs()?)))?),
+        16 => HomeAnswer::TakenOver(from.runs()?),
         11 => HomeAnswer::Deleted(Ok(Some(from.u64()?))),
         14 => HomeAnswer::Deleted(Ok(None)),
         12 => HomeAnswer::Deleted(Err(serde_json::from_slice(from.behind_length()?).ok()?)),

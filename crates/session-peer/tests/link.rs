@@ -836,7 +836,7 @@ fn a_core_that_dials_again_is_served_once_its_old_link_has_left() {
     assert_eq!(world.home.queue().look(Size { used: None }).1, 1, "one consumer");
 }
 
-/// The first registration was meant for an earlier leadership of the same node.
+/// Its node has lost sight of the queue's home for a moment.
 #[test]
 fn a_consumer_that_is_registered_twice_is_one() {
     let mut world = World::new(5);
@@ -846,7 +846,7 @@ fn a_consumer_that_is_registered_twice_is_one() {
     let count = |world: &World| world.home.named("d").look(Size { used: None });
     assert_eq!(count(&world), (0, 1));
     let bell = Arc::new(Bell::default());
-    let NowOrLater::Later(mut added) = queue.consume(id, options(bell), now) else { panic!("the home is asked") };
+    let NowOrLater::Later(added) = queue.consume(id, options(bell), now) else { panic!("the home is asked") };
     let mut taken: Vec<Taken> = Vec::new();
     for _ in 0..500 {
         world.now.monotonic += 1_000_000;

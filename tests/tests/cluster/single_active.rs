@@ -46,11 +46,15 @@ fn again(numbers: std::ops::Range<u32>) -> Vec<(u32, bool)> {
     numbers.map(|number| (number, true)).collect()
 }
 
-/// The number of the queue's active consumers, as the leader says it.
-fn active(cluster: &Cluster, at: usize) -> usize {
+/// The queue's consumers, as the leader says it.
+fn consumers(cluster: &Cluster, at: usize) -> Vec<serde_json::Value> {
     let shown = shown(cluster, at, "q").unwrap_or_default();
-    let consumers = shown["consumer_details"].as_array().cloned().unwrap_or_default();
-    consumers.iter().filter(|consumer| consumer["activity_status"] == "single_active").count()
+    shown["consumer_details"].as_array().cloned().unwrap_or_default()
+}
+
+/// The number of those that are active.
+fn active(cluster: &Cluster, at: usize) -> usize {
+    consumers(cluster, at).iter().filter(|consumer| consumer["activity_status"] == "single_active").count()
 }
 
 #[test]
@@ -64,14 +68,15 @@ fn the_active_consumer_and_its_successors_outlive_the_leader() {
     first.ack(1, 3, true);
     let numbers = |taken: Vec<(u32, bool)>| taken.into_iter().map(|(number, _)| number).collect::<Vec<_>>();
     assert_eq!(numbers(take(&mut first, 3)), [3, 4, 5], "it goes on, and keeps what it has");
-    // The next ones are those that came next, wherever they are.
+    // The next ones are those that came next, wherever they are, once they are registered there.
+    let leader_at = known_leader(&cluster, 1, "q");
+    cluster.wait_until("all are registered", |cluster| consumers(cluster, leader_at).len() == 3);
     first.close();
     assert_eq!(take(&mut second, 3), again(3..6), "it got nothing before");
     second.ack(1, 3, true);
     assert_eq!(numbers(take(&mut second, 3)), [6, 7, 8]);
     second.close();
     assert_eq!(take(&mut third, 3), again(6..9), "it got nothing before");
-    let leader_at = known_leader(&cluster, 1, "q");
     cluster.wait_until("one is active", |cluster| active(cluster, leader_at) == 1);
 }
 

@@ -11,7 +11,7 @@ use super::placements::Placements;
 use super::queue::{CallTarget, Machine, PlacedQueue};
 use crate::asked::{NowOrLater, later_or};
 use crate::holders::{At, Clients, Decision, HolderKey, Registered, Sent};
-use crate::remote::{HomeAnswer, HomeQuestion, Lane};
+use crate::remote::{HomeAnswer, HomeQuestion, Lane, Registration};
 use crate::settlement::Settlement;
 use crate::time::Nanos;
 
@@ -20,7 +20,20 @@ fn key_of(id: ConsumerId) -> HolderKey {
     (Placements::this_core(), Some(id))
 }
 
+/// What the node of a leader answers to a holder: which of its messages it keeps, `None` if it doesn't know of them, and whether the consumer is
+/// added.
+#[derive(Default)]
+struct AtLeader {
+    taken_over: Option<NowOrLater<Option<Vec<Run>>>>,
+    added: Option<NowOrLater<Result<u64, NoConsumer>>>,
+}
+
 impl PlacedQueue {
+    pub(crate) fn debug(&self) -> String {
+        let target = self.target(0).map(|t| t.at());
+        format!("target {target:?}\n{}", self.clients.lock().debug())
+    }
+
     /// Adds a consumer. While there is no leader, it waits for one.
     pub(crate) fn consume(
         self: &Arc<Self>,
@@ -48,8 +61,9 @@ impl PlacedQueue {
                 }
                 NowOrLater::Now(added)
             }
-            Some(CallTarget::Lane(lane, _)) => {
-                let asked = self.away.consume_on(&lane, id, options, (Vec::new(), None));
+            Some(CallTarget::Lane(lane, term)) => {
+                let registration = Registration { term: Some(term), ..Registration::default() };
+                let asked = self.away.consume_on(&lane, id, options, registration);
                 drop(clients);
                 let (place, later) = later_or(|| Err(NoConsumer::Gone));
                 let queue = Arc::downgrade(self);
@@ -86,9 +100,7 @@ impl PlacedQueue {
 
     /// It isn't known there, and is registered later.
     fn unknown_at(&self, at: Option<At>, key: HolderKey, clients: &mut Clients) {
-        if let Some(holder) = clients.holder(key).filter(|holder| holder.at == at) {
-            holder.at = None;
-            clients.unsend(key);
+        if clients.unknown_at(key, at) {
             self.placement.has_unregistered();
         }
     }
@@ -103,7 +115,7 @@ impl PlacedQueue {
                 if of_core.is_some_and(|core| core != key.0) {
                     continue;
                 }
-                let Some(target) = self.target(key.0).filter(|target| clients.at(key) != Some(target.at())) else {
+                let Some(target) = self.target(key.0).filter(|target| clients.is_to_come(key, target.at())) else {
                     continue;
                 };
                 let added = self.register_one(&target, key, &mut clients, now);
@@ -114,7 +126,15 @@ impl PlacedQueue {
             clients.awaited_here()
         };
         self.over_at(awaited);
-        for (lane, at, key, added) in asked {
+        for (lane, at, key, AtLeader { taken_over, added }) in asked {
+            if let Some(taken_over) = taken_over {
+                let (queue, lane) = (Arc::downgrade(self), lane.clone());
+                taken_over.then(move |runs| {
+                    if let Some(queue) = queue.upgrade() {
+                        queue.taken_over_at((&lane, at), key, runs.as_deref());
+                    }
+                });
+            }
             if let Some(added) = added {
                 let queue = Arc::downgrade(self);
                 added.then(move |added| {
@@ -129,14 +149,14 @@ impl PlacedQueue {
         self.services.streams.announce();
     }
 
-    /// Registers one of them. The answer is that of the leader's node to a consumer.
-    pub(super) fn register_one(
+    /// Registers one of them.
+    fn register_one(
         self: &Arc<Self>,
         target: &CallTarget,
         key: HolderKey,
         clients: &mut Clients,
         now: Nanos,
-    ) -> Option<NowOrLater<Result<u64, NoConsumer>>> {
+    ) -> AtLeader {
         let drained = clients.consumer(key).and_then(Registered::give_up_credit);
         if let Some((link, signal)) = drained {
             link.signal(signal);
@@ -145,7 +165,7 @@ impl PlacedQueue {
         match target {
             CallTarget::Machine(machine) => {
                 self.register_here(machine, key, clients, now);
-                None
+                AtLeader::default()
             }
             CallTarget::Lane(lane, _) => self.register_on((lane, target.at()), key, clients),
         }
@@ -153,8 +173,13 @@ impl PlacedQueue {
 
     /// Takes a consumer off the lane to an earlier leader, which would keep what it sent there.
     fn leave_lane(&self, key: HolderKey, target: &CallTarget, clients: &Clients) {
-        let (Some(at), Some(id)) = (clients.at(key), key.1) else { return };
-        if at.stream != target.at().stream
+        let at = clients.last_of(key).filter(|at| at.stream != target.at().stream);
+        self.leave_earlier(key, at);
+    }
+
+    /// Removes a consumer where it was registered last, if that is on a lane that stands: its node may lead the queue again, and have it.
+    pub(super) fn leave_earlier(&self, key: HolderKey, at: Option<At>) {
+        if let (Some(at), Some(id)) = (at, key.1)
             && let Some(lane) = self.services.lanes.with_stream(key.0, at.stream)
         {
             let _ = self.away.cancel_on(&lane, id);
@@ -187,58 +212,86 @@ impl PlacedQueue {
         });
     }
 
-    fn register_on(
+    fn register_on(self: &Arc<Self>, (lane, at): (&Arc<Lane>, At), key: HolderKey, clients: &mut Clients) -> AtLeader {
+        let (queue, runs) = (self.info.id, clients.all_of(key));
+        let is_consumer = clients.registered_at(key, at, !runs.is_empty()).consumer.is_some();
+        let hold = |runs| {
+            let question = HomeQuestion::Hold { consumer: key.1, runs, term: at.term };
+            let of = |answer| match answer {
+                HomeAnswer::TakenOver(runs) => Some(Some(runs)),
+                _ => None,
+            };
+            lane.ask(queue, question, || None, of)
+        };
+        let taken_over = (!runs.is_empty() || !is_consumer).then(|| hold(runs));
+        // Before it is a consumer there: they aren't about messages that it is given from then on.
+        clients.send_again(key, |number, runs, what| self.send_on((lane, at), (number, key), runs, what));
+        let held = clients.held_by(key);
+        let added = if let (Some(id), Some(consumer)) = (key.1, clients.consumer(key)) {
+            let registration = Registration { held, registered: consumer.registered, term: Some(at.term) };
+            let added = self.away.consume_on(lane, id, consumer.options_now(), registration);
+            self.grant_again(lane, id, consumer);
+            Some(added)
+        } else {
+            None
+        };
+        AtLeader { taken_over, added }
+    }
+
+    fn grant_again(&self, lane: &Arc<Lane>, id: ConsumerId, consumer: &Registered) {
+        if let Some((delivery_count, link_credit, drain)) = consumer.granted {
+            let _ = self.away.grant_on(lane, id, delivery_count, link_credit, drain);
+        }
+    }
+
+    /// Sends a decision to a leader on another node.
+    fn send_on(
         self: &Arc<Self>,
         (lane, at): (&Arc<Lane>, At),
-        key: HolderKey,
-        clients: &mut Clients,
-    ) -> Option<NowOrLater<Result<u64, NoConsumer>>> {
-        let (queue, runs) = (self.info.id, clients.all_of(key));
-        let holder = clients.holder_or_new(key, at);
-        holder.at = Some(at);
-        let added = match (key.1, &holder.consumer) {
-            (Some(id), Some(consumer)) => {
-                let added = self.away.consume_on(lane, id, consumer.options_now(), (runs, consumer.registered));
-                if let Some((delivery_count, link_credit, drain)) = consumer.granted {
-                    let _ = self.away.grant_on(lane, id, delivery_count, link_credit, drain);
-                }
-                Some(added)
-            }
-            (consumer, _) => {
-                // As a consumer that is gone in the meantime: if it isn't known there, it is said again.
-                let held = lane.ask(
-                    queue,
-                    HomeQuestion::Hold { consumer, runs },
-                    || Err(NoConsumer::Gone),
-                    |answer| match answer {
-                        HomeAnswer::Carried(true) => Some(Ok(0)),
-                        _ => None,
-                    },
-                );
-                Some(held)
-            }
-        };
-        clients.send_again(key, |number, runs, what| match what {
+        (number, key): (u64, HolderKey),
+        runs: &[Run],
+        what: &Decision,
+    ) -> Sent {
+        match what {
             Decision::Settle(Settlement::Reject { failed }) => {
                 self.reject_on(lane, number, (key.1, runs.to_vec(), *failed));
                 Sent::Answered
             }
             _ => {
-                lane.call(queue, what.call(key.1, runs.to_vec()));
+                lane.call(self.info.id, what.call(key.1, runs.to_vec()));
                 Sent::Away(at)
             }
-        });
-        added
+        }
+    }
+
+    /// The node of a leader has answered which messages it keeps for a holder. What that has said since is about these.
+    fn taken_over_at(self: &Arc<Self>, (lane, at): (&Arc<Lane>, At), key: HolderKey, runs: Option<&[Run]>) {
+        let mut clients = self.clients.lock();
+        let Some(runs) = runs else { return self.unknown_at(Some(at), key, &mut clients) };
+        let (is_there, is_behind) = clients.taken_over(key, at, runs);
+        if !is_there {
+            return;
+        }
+        clients.send_rest(key, |number, runs, what| self.send_on((lane, at), (number, key), runs, what));
+        if let (true, Some(id), Some(consumer)) = (is_behind, key.1, clients.consumer(key)) {
+            self.grant_again(lane, id, consumer);
+        }
+        drop(clients);
+        self.ask_committed(lane, at);
     }
 
     /// See [`crate::queue_handle::QueueRef::cancel`].
     pub(crate) fn cancel(&self, id: ConsumerId, now: Nanos) -> NowOrLater<Option<usize>> {
         let key = key_of(id);
         let mut clients = self.clients.lock();
-        let target = self.target(key.0).filter(|target| clients.at(key) == Some(target.at()));
+        let (at, earlier) = (clients.at(key), clients.last_of(key));
+        let target = self.target(key.0).filter(|target| at == Some(target.at()));
         clients.leave(key);
         match target {
-            None => NowOrLater::Now(None),
+            None => {
+                self.leave_earlier(key, earlier);
+                NowOrLater::Now(None)
+            }
             Some(CallTarget::Machine(machine)) => NowOrLater::Now(machine.queue.cancel(id, now)),
             Some(CallTarget::Lane(lane, _)) => self.away.cancel_on(&lane, id),
         }
@@ -258,7 +311,10 @@ impl PlacedQueue {
         let granted = clients.consumer(key).map(|consumer| consumer.grant(delivery_count, link_credit, drain));
         let grant = granted.unwrap_or_default();
         match self.target(key.0).filter(|target| clients.at(key) == Some(target.at())) {
-            None => NowOrLater::Now(None),
+            None => {
+                clients.is_behind(key);
+                NowOrLater::Now(None)
+            }
             Some(CallTarget::Machine(machine)) => {
                 let state = machine.queue.grant(id, Flow::Credit { delivery_count, link_credit, drain }, now);
                 clients.granted(key, grant, state);

@@ -133,9 +133,14 @@ impl PlacedQueue {
         let (queue, lane) = (Arc::downgrade(self), lane.clone());
         asked.then(move |is_committed| {
             if let Some(queue) = queue.upgrade() {
-                queue.clients.lock().answered(at, is_committed.then_some(through));
+                let mut clients = queue.clients.lock();
+                clients.answered(at, is_committed.then_some(through));
                 if is_committed {
+                    drop(clients);
                     queue.ask_committed(&lane, at);
+                } else if clients.unsend_all(at) {
+                    // They may have come before it led, or before it knew their consumers.
+                    queue.placement.has_unregistered();
                 }
             }
         });
@@ -343,7 +348,14 @@ impl PlacedQueue {
         let released = self.release_known(&mut clients, held, &returned, target.as_ref());
         let at = target.as_ref().map(CallTarget::at);
         let mut known = consumers.to_vec();
-        known.retain(|id| clients.at(key_of(Some(*id))) == at);
+        known.retain(|id| {
+            let key = key_of(Some(*id));
+            let is_known = at.is_some() && clients.at(key) == at;
+            if !is_known {
+                self.leave_earlier(key, clients.last_of(key));
+            }
+            is_known
+        });
         consumers.iter().for_each(|id| drop(clients.leave(key_of(Some(*id)))));
         let left = match &target {
             _ if known.is_empty() && released.is_empty() => return NowOrLater::Now(None),

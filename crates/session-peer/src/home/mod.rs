@@ -2,6 +2,7 @@
 
 mod committing;
 mod consumers;
+mod consuming;
 mod rejecting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,8 +34,7 @@ use leveret_log::Wait;
 use leveret_message::BatchPart;
 use leveret_model::{CommandOutcome, MemberNumber, PlacementNumber, QueueId};
 use leveret_queue::{
-    ConsumerId, ConsumerOptions, Deliveries, Departure, Flow, GetOutcome, Link, NoConsumer, QueueState, Run, Scan,
-    Signal, Watermarks,
+    Deliveries, Departure, Flow, GetOutcome, Link, NoConsumer, QueueState, Run, Scan, Signal, Watermarks,
 };
 use parking_lot::Mutex;
 use tracing::warn;
@@ -120,7 +120,7 @@ pub struct HomeSession {
     kept: Vec<u8>,
     /// Questions for what clients hold that were answered before their turn.
     reported: BTreeSet<u64>,
-    /// Queues of which consumers, or what they hold, couldn't be taken over.
+    /// Queues of which consumers, or what they hold, couldn't be taken over: what was decided since isn't carried out.
     refused: BTreeSet<QueueId>,
     budget: TurnBudget,
     /// The session's place as that of the core which has dialled, and those that had it before and haven't left.
@@ -476,7 +476,12 @@ impl HomeSession {
 impl HomeSession {
     fn ask(&mut self, number: u64, queue: &QueueRef, question: HomeQuestion, now: Nanos) {
         match question {
-            HomeQuestion::Consume { id, options, held, registered } => {
+            HomeQuestion::Consume { term: Some(term), .. } | HomeQuestion::Hold { term, .. }
+                if queue.led_in() != Some(term) =>
+            {
+                self.refuse(None, queue.info().id, CallKind::Ask(number, question));
+            }
+            HomeQuestion::Consume { id, options, held, registered, .. } => {
                 self.consume(number, queue, (id, *options), (&held, registered), now);
             }
             HomeQuestion::Cancel(id, unsent) => {
@@ -538,10 +543,12 @@ impl HomeSession {
                 self.answer(number, found, move |found| HomeAnswer::Found(found.map(offset)));
             }
             HomeQuestion::StreamEnds => self.answer(number, queue.ask(StreamEnds), HomeAnswer::StreamEnds),
-            HomeQuestion::Hold { consumer, runs } => {
-                let held = queue.take_over(self.member, &runs);
-                self.consumers.hold(queue, consumer, held);
-                self.answer(number, NowOrLater::Now(true), HomeAnswer::Carried);
+            HomeQuestion::Hold { consumer, runs, .. } => {
+                // It may have come before, to the same leadership.
+                let mut held = self.consumers.settled(queue, consumer, &runs);
+                held.extend(queue.take_over(self.member, &runs));
+                self.consumers.hold(queue, consumer, held.clone());
+                self.answer(number, NowOrLater::Now(held), HomeAnswer::TakenOver);
             }
             HomeQuestion::Reject { consumer, runs, failed } => {
                 let runs = self.consumers.settled(queue, consumer, &runs);
@@ -550,7 +557,7 @@ impl HomeSession {
                 self.rejections.push(queue, number, wait);
             }
             HomeQuestion::Committed(term) => {
-                // Calls to another leadership, or of consumers that aren't known here, weren't carried out.
+                // Calls to another leadership, or of consumers that aren't known here, weren't carried out. They come again.
                 match queue.led_in() == Some(term) && !self.refused.remove(&queue.info().id) {
                     true => self.answer_committed(number, queue),
                     false => self.answer(number, NowOrLater::Now(false), HomeAnswer::Carried),
@@ -568,62 +575,6 @@ impl HomeSession {
                 let asked = self.broker.registry.change(request, now);
                 self.answer(number, asked, move |outcome| HomeAnswer::Deleted(outcome.map(count)));
             }
-        }
-    }
-
-    fn consume(
-        &mut self,
-        number: u64,
-        queue: &QueueRef,
-        (id, options): (ConsumerId, ConsumerOptions),
-        (held, registered): (&[Run], Option<u64>),
-        now: Nanos,
-    ) {
-        let (mut kept, registered) = match self.consumers.is_known(id, queue) {
-            true => self.leave_again(queue, (id, held), registered, now),
-            false => (Vec::new(), registered),
-        };
-        self.consumers.add(id, queue.clone(), &options);
-        kept.extend(queue.take_over(self.member, held));
-        let held = kept;
-        let answer = queue.consume_with(id, options, (&held, registered), now);
-        if matches!(answer, NowOrLater::Now(Err(_))) {
-            self.consumers.remove(id);
-        } else if !held.is_empty() {
-            self.consumers.hold(queue, Some(id), held);
-        }
-        self.answer(number, answer, HomeAnswer::Consumed);
-    }
-
-    /// Removes a consumer that is about to be added a second time: its first registration was sent to an earlier leadership of this node, and
-    /// came when this one had begun. Returns those of these messages that it got here, and its registration number.
-    fn leave_again(
-        &mut self,
-        queue: &QueueRef,
-        (id, held): (ConsumerId, &[Run]),
-        registered: Option<u64>,
-        now: Nanos,
-    ) -> (Vec<Run>, Option<u64>) {
-        let kept = self.consumers.settled(queue, Some(id), held);
-        // The other node has thrown the rest away.
-        let unsent = self.consumers.all_of(queue, Some(id));
-        let registered = registered.or_else(|| queue.registration(id));
-        queue.lose(&[id], now);
-        if !unsent.is_empty() {
-            let how = Settlement::Requeue { failed: false };
-            queue.settle(Deliveries::of(Some(id), &unsent), how, Wait::Lazy, now);
-        }
-        // It isn't gone, so that its queue isn't deleted with it.
-        let _ = queue.cancel(id, now);
-        (kept, registered)
-    }
-
-    /// Messages return that a consumer's client never got.
-    fn requeue(&mut self, consumer: Option<ConsumerId>, queue: &QueueRef, runs: &[Run], now: Nanos) {
-        let runs = self.consumers.settled(queue, consumer, runs);
-        if !runs.is_empty() {
-            let how = Settlement::Requeue { failed: false };
-            queue.settle(Deliveries::of(consumer, &runs), how, Wait::Lazy, now);
         }
     }
 
