@@ -3,7 +3,7 @@
 use leveret_amqp091::method::basic;
 use leveret_amqp091::{Method, ReplyCode, encode_method};
 use leveret_model::{Action, Refused};
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
+use leveret_queue::{ConsumerFlow, ConsumerMode, ConsumerOptions};
 
 use super::consumer::Consumer;
 use super::encode::short;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use leveret_model::{Action, Arguments, DeclareQueue, Value};
 use leveret_mqtt::ReasonCode;
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions};
+use leveret_queue::{ConsumerFlow, ConsumerMode, ConsumerOptions};
 
 use super::consumer::{Consumer, TAG};
 use super::failure::reason_of;

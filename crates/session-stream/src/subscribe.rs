@@ -1,7 +1,7 @@
 //! `Subscribe`, `Unsubscribe`, `Credit`.
 
 use leveret_model::{Action, Arguments, Value};
-use leveret_queue::{ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, GroupMember, StreamOptions};
+use leveret_queue::{ConsumerFlow, ConsumerMode, ConsumerOptions, GroupMember, StreamOptions};
 use leveret_stream_protocol::{OffsetSpec, ResponseCode, answers, key};
 
 use super::commands::{Subscribe, filter_of, start_of};

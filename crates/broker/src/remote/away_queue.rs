@@ -55,6 +55,14 @@ pub(crate) struct AwayQueue {
     deleted_messages: AtomicU64,
 }
 
+/// The place of a consumer among those of a replicated queue, if it comes to a leader of that. See [`HomeQuestion::Consume`].
+#[derive(Default)]
+pub(crate) struct Registration {
+    pub held: Vec<Run>,
+    pub registered: Option<u64>,
+    pub term: Option<u64>,
+}
+
 impl AwayQueue {
     /// A queue with this home, as seen by the other members. `stream` is this node's own.
     pub(crate) fn new(
@@ -238,7 +246,7 @@ impl AwayQueue {
         match self.lane() {
             Some(lane) => {
                 let (place, later) = later_or(|| Err(NoConsumer::Gone));
-                let asked = self.consume_on(&lane, id, options, (Vec::new(), None));
+                let asked = self.consume_on(&lane, id, options, Registration::default());
                 asked.then(move |added| place.answer(added.map(drop)));
                 NowOrLater::Later(later)
             }
@@ -246,18 +254,17 @@ impl AwayQueue {
         }
     }
 
-    /// Adds a consumer on this lane, which holds these messages and has this registration number. If the queue's home moves, it outlives
-    /// the lane, and is added on another one.
+    /// Adds a consumer on this lane. If the queue's home moves, it outlives the lane, and is added on another one.
     pub(crate) fn consume_on(
         &self,
         lane: &Arc<Lane>,
         id: ConsumerId,
         options: ConsumerOptions,
-        (held, registered): (Vec<Run>, Option<u64>),
+        Registration { held, registered, term }: Registration,
     ) -> NowOrLater<Result<u64, NoConsumer>> {
         let inbox = lane.add(self.id(), id, &options, matches!(self.home, AwayHome::Moving(_)));
         let asked = lane.clone();
-        let question = HomeQuestion::Consume { id, options: Box::new(options), held, registered };
+        let question = HomeQuestion::Consume { id, options: Box::new(options), held, registered, term };
         lane.ask(
             self.id(),
             question,

@@ -140,10 +140,12 @@ pub enum HomeQuestion {
         id: ConsumerId,
         /// Its options.
         options: Box<ConsumerOptions>,
-        /// The messages that it has held since before the queue's leader changed.
+        /// The messages that it holds, of those that it got here earlier or that were [taken over](Self::Hold) for it.
         held: Vec<Run>,
         /// The registration number that it has from an earlier leader.
         registered: Option<u64>,
+        /// The leader's term, if the queue is replicated: an earlier or a later leadership of the same node refuses it.
+        term: Option<u64>,
     },
     /// It is removed; these messages had come for it and were never sent.
     Cancel(ConsumerId, Vec<Run>),
@@ -206,12 +208,14 @@ pub enum HomeQuestion {
     ActivateGroup(Arc<str>),
     /// The queue is deleted.
     Delete(Box<Deletion>),
-    /// A consumer that has left, or those who get messages one by one, held these when the queue's leader changed.
+    /// A consumer that is about to be added or has left, or those who get messages one by one, held these when the queue's leader changed.
     Hold {
         /// The consumer that had them.
         consumer: Option<ConsumerId>,
         /// The messages.
         runs: Vec<Run>,
+        /// The leader's term.
+        term: u64,
     },
     /// A rejection. It is answered by itself, once the messages have been dead-lettered: that may take as long as the target is full, and
     /// calls behind it go on.
@@ -258,8 +262,8 @@ pub enum HomeAnswer {
     Size(u64, usize),
     /// To [`HomeQuestion::RunState`].
     RunState(QueueState),
-    /// To [`HomeQuestion::KeepOffset`] and [`HomeQuestion::ActivateGroup`]: whether it could be done; to [`HomeQuestion::Hold`],
-    /// [`HomeQuestion::Committed`] and [`HomeQuestion::HasConsumer`].
+    /// To [`HomeQuestion::KeepOffset`] and [`HomeQuestion::ActivateGroup`]: whether it could be done; to [`HomeQuestion::Committed`] and
+    /// [`HomeQuestion::HasConsumer`].
     Carried(bool),
     /// To [`HomeQuestion::KeptOffset`], [`HomeQuestion::Sequence`] and [`HomeQuestion::Search`].
     Found(Option<u64>),
@@ -269,6 +273,8 @@ pub enum HomeAnswer {
     Deleted(Result<Option<u64>, Refused>),
     /// To [`HomeQuestion::Held`].
     Held(HeldOfMember),
+    /// To [`HomeQuestion::Hold`]: those of the messages that are kept for it. The others are in the queue, or were given to somebody else.
+    TakenOver(Vec<Run>),
     /// To any: another node leads the replicated queue, or none does.
     Moved,
 }

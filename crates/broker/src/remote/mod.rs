@@ -14,7 +14,7 @@ mod lane;
 mod lanes;
 mod writer;
 
-pub(crate) use self::away_queue::{AwayQueue, MovingHome, home_question};
+pub(crate) use self::away_queue::{AwayQueue, MovingHome, Registration, home_question};
 pub use self::call::{CallKind, Deletion, HeldBy, HeldRuns, HomeAnswer, HomeQuestion, LaneCall};
 pub use self::homes::{EarlierHomes, HomeSeat, Homes};
 pub use self::inbox::{RemoteSignal, WINDOW_BYTES, WINDOW_MESSAGES};
