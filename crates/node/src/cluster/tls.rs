@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 
 use leveret_config::{Tls as Options, TlsVersion};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::{WantsClientCert, WebPkiServerVerifier};
+use rustls::client::{Resumption, WantsClientCert, WebPkiServerVerifier};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::server::NoServerSessionStorage;
 use rustls::version::TLS13;
 use rustls::{
     AlertDescription, CertificateError, ClientConfig, ConfigBuilder, DigitallySignedStruct, Error, InvalidMessage,
@@ -37,6 +38,16 @@ const PREFIX: &str = "cluster.ssl_options";
 struct Sides {
     server: Arc<ServerConfig>,
     client: Arc<ClientConfig>,
+}
+
+impl Sides {
+    /// Links stay for as long as both nodes do, and each handshake is made in full: nothing is kept to begin another one from.
+    fn new(mut server: ServerConfig, mut client: ClientConfig) -> Sides {
+        server.session_storage = Arc::new(NoServerSessionStorage {});
+        server.send_tls13_tickets = 0;
+        client.resumption = Resumption::disabled();
+        Sides { server: Arc::new(server), client: Arc::new(client) }
+    }
 }
 
 /// The files that it is read from.
@@ -74,7 +85,7 @@ impl ClusterTls {
             .map_err(|error| unfit(&error))?;
         let verifier = Arc::new(AnyCertificate(provider.clone()));
         let client = client_with(&provider, verifier)?.with_no_client_auth();
-        Ok(Self::of(server, client, None))
+        Ok(Self::of(Sides::new(server, client), None))
     }
 
     /// With configured files: certificate, key, and the root of all nodes' certificates.
@@ -83,14 +94,12 @@ impl ClusterTls {
     /// A file is missing, can't be read, or the contents don't fit together.
     pub(crate) fn configured(options: &Options) -> Result<ClusterTls, TlsError> {
         let seen = Stamps::of(options);
-        let Sides { server, client } = read(options)?;
+        let sides = read(options)?;
         let files = Files { options: options.clone(), seen, looked: Instant::now() };
-        let (server, client) = (Arc::unwrap_or_clone(server), Arc::unwrap_or_clone(client));
-        Ok(Self::of(server, client, Some(files)))
+        Ok(Self::of(sides, Some(files)))
     }
 
-    fn of(server: ServerConfig, client: ClientConfig, files: Option<Files>) -> ClusterTls {
-        let sides = Sides { server: Arc::new(server), client: Arc::new(client) };
+    fn of(sides: Sides, files: Option<Files>) -> ClusterTls {
         ClusterTls { sides: RefCell::new(sides), files: RefCell::new(files), renewals: Cell::new(0) }
     }
 
@@ -165,7 +174,7 @@ fn read(options: &Options) -> Result<Sides, TlsError> {
     let client = client_with(&provider, Arc::new(AnyName(verifier)))?
         .with_client_auth_cert(chain, key)
         .map_err(|error| behind(TlsError::Unfit(format!("certfile and keyfile don't fit together: {error}"))))?;
-    Ok(Sides { server: Arc::new(server), client: Arc::new(client) })
+    Ok(Sides::new(server, client))
 }
 
 /// A builder of clients with a verifier of ours.
