@@ -12,7 +12,7 @@ use openraft::AsyncRuntime;
 use serde::{Deserialize, Serialize};
 
 use super::batch::{Batch, DecidedRequest, Origin};
-use super::machine::REMEMBERED;
+use super::machine::{AskedRequest, REMEMBERED};
 use super::read::READ;
 use super::{Metadata, MetadataHost};
 use crate::event::Happening;
@@ -113,7 +113,7 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
             let Some((request, answer)) = self.0.port.next() else { break };
             let number = self.0.requests.get() + 1;
             self.0.requests.set(number);
-            self.0.shared.asked.borrow_mut().insert(number, answer);
+            self.0.shared.asked.borrow_mut().insert(number, AskedRequest::new(answer));
             let this = self.clone();
             drop(R::spawn(async move {
                 this.ask(number, request).await;
@@ -178,15 +178,8 @@ impl<R: AsyncRuntime, H: MetadataHost> Metadata<R, H> {
 
     /// Waits until the request is answered, for at most this long.
     async fn wait_for_answer(&self, number: u64, within: Duration) {
-        let shared = &self.0.shared;
-        let until = shared.host.now() + within.as_nanos() as u64;
-        loop {
-            let now = shared.host.now();
-            if now >= until || !shared.asked.borrow().contains_key(&number) {
-                return;
-            }
-            let count = shared.answers.count();
-            let _ = R::timeout(Duration::from_nanos(until - now), shared.answers.more_than(count)).await;
+        if let Some(answered) = self.0.shared.answered(number) {
+            let _ = R::timeout(within, answered.more_than(0)).await;
         }
     }
 

@@ -23,6 +23,20 @@ pub(super) const REMEMBERED: usize = 4096;
 
 type AnswerOf = Box<dyn FnOnce(PlacedAnswer) + Send>;
 
+/// A request of this node that isn't answered.
+pub(super) struct AskedRequest {
+    /// The function that gets the answer.
+    answer: AnswerOf,
+    /// Happens once it has been called.
+    answered: Rc<Happening>,
+}
+
+impl AskedRequest {
+    pub(super) fn new(answer: AnswerOf) -> Self {
+        AskedRequest { answer, answered: Rc::default() }
+    }
+}
+
 /// The requests of a start that were answered last.
 #[derive(Default)]
 struct AnsweredRequests {
@@ -52,7 +66,7 @@ pub(super) struct MetadataShared<H> {
     /// The number of this start.
     pub boot: u64,
     /// This node's requests that aren't answered.
-    pub asked: RefCell<BTreeMap<u64, AnswerOf>>,
+    pub asked: RefCell<BTreeMap<u64, AskedRequest>>,
     /// The last requests of each start of each member that were answered.
     answered: RefCell<BTreeMap<(MemberNumber, u64), AnsweredRequests>>,
     /// Index of the last entry whose requests aren't remembered: this start has found it applied, or was sent the state with it.
@@ -61,8 +75,6 @@ pub(super) struct MetadataShared<H> {
     pub restores: Cell<u64>,
     /// Happens with each entry.
     pub entries: Happening,
-    /// Happens with each answer to this node.
-    pub answers: Happening,
     /// Indexes behind entries whose records in the store aren't known to be durable.
     pub undurable: RefCell<VecDeque<(Ticket, u64)>>,
 }
@@ -81,7 +93,6 @@ impl<H: MetadataHost> MetadataShared<H> {
             remembers_from: Cell::new(found),
             restores: Cell::new(0),
             entries: Happening::default(),
-            answers: Happening::default(),
             undurable: RefCell::default(),
         }
     }
@@ -96,10 +107,16 @@ impl<H: MetadataHost> MetadataShared<H> {
     /// Answers a request of this node, unless it is answered already.
     pub(super) fn answer(&self, number: u64, answer: PlacedAnswer) {
         let asked = self.asked.borrow_mut().remove(&number);
-        if let Some(asked) = asked {
-            asked(answer);
-            self.answers.happen();
+        if let Some(AskedRequest { answer: take, answered }) = asked {
+            take(answer);
+            // Only its own task: with many requests in flight, each entry would wake all of them otherwise.
+            answered.happen();
         }
+    }
+
+    /// What happens when a request of this node is answered; `None` if it is answered.
+    pub(super) fn answered(&self, number: u64) -> Option<Rc<Happening>> {
+        self.asked.borrow().get(&number).map(|asked| asked.answered.clone())
     }
 
     fn note(&self, origin: Origin, answer: PlacedAnswer) {
