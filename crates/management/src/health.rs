@@ -22,26 +22,30 @@ pub(crate) fn failed(mut body: Value) -> HandlerResult {
     Ok((StatusCode::SERVICE_UNAVAILABLE, Json(body)).into_response())
 }
 
-/// Whether the cluster has as many nodes as the configuration asks for.
+/// Whether the cluster has as many members as the configuration asks for, whether they run or not.
 pub(crate) async fn cluster_size(call: Call) -> HandlerResult {
     let (wanted, size) = (call.api.target_cluster_size(), call.api.cluster_size());
-    match wanted {
-        wanted if wanted <= size => ok(),
-        wanted if size > 1 || call.api.is_member() => {
-            let reason = format!("target cluster size has not been reached: {size} of {wanted} nodes are members");
-            failed(json!({"reason": reason, "cluster_size": size, "target_cluster_size": wanted}))
-        }
-        wanted => failed(json!({"reason": missing_nodes(wanted), "cluster_size": 1, "target_cluster_size": wanted})),
-    }
+    let reason = match wanted {
+        wanted if wanted <= size => return ok(),
+        wanted if size > 1 || call.api.is_member() => not_reached(size, wanted),
+        wanted => missing_nodes(wanted),
+    };
+    failed(json!({"reason": reason, "target": wanted, "online": size}))
+}
+
+/// RabbitMQ's words for a cluster that has too few members.
+fn not_reached(size: u32, wanted: u32) -> String {
+    format!("target cluster size not reached: {size} of {wanted} nodes are online")
 }
 
 /// The reason why a node isn't the cluster that its configuration asks for.
 #[must_use]
 pub fn missing_nodes(wanted: u32) -> String {
     format!(
-        "target cluster size has not been reached: cluster_formation.target_cluster_size_hint asks for {wanted} nodes, and \
-         this one isn't a member of a cluster. It serves no clients, since it would be a broker of its own beside the others; \
-         name them (cluster_formation.peer_discovery_backend), or set the hint, or the number of replicas, to 1"
+        "{}: cluster_formation.target_cluster_size_hint asks for {wanted}, and this one isn't a member of a cluster. It serves no clients, \
+         since it would be a broker of its own beside the others; name them (cluster_formation.peer_discovery_backend), or set the hint, or \
+         the number of replicas, to 1",
+        not_reached(1, wanted)
     )
 }
 

@@ -261,7 +261,9 @@ pub(crate) fn view(api: &Api) -> Value {
     if let Value::Object(described) = described {
         body.extend(described);
     }
-    if let wanted @ 2.. = api.target_cluster_size() {
+    if let wanted @ 2.. = api.target_cluster_size()
+        && !api.is_member()
+    {
         body.insert("maintenance_reason".to_owned(), json!(missing_nodes(wanted)));
     }
     Value::Object(body)

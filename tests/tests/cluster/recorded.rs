@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use leveret_tests::node::{Node, Options};
 use serde_json::Value;
 
 use crate::Cluster;
 
 const RECORDED: &str = include_str!("../../golden/cluster/http.json");
+/// What three nodes of RabbitMQ answered to commands and requests, among them one that was alone.
+const ANSWERS: &str = include_str!("../../golden/cluster/answers.txt");
 
 /// Keys whose content isn't compared, each with the reason.
 const DIFFERENT: &[(&str, &str)] = &[
@@ -122,4 +125,45 @@ fn nodes_are_shown_as_rabbitmq_shows_them() {
     });
     let wrong = differences(&cluster, "one down");
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The failure of a health check as it is recorded: the body, and the status.
+fn recorded_failure(check: &str) -> (Value, u16) {
+    let request = format!("GET /api/health/checks/{check}");
+    let mut lines = ANSWERS.lines();
+    loop {
+        let line = lines.by_ref().find(|line| line.ends_with(&request));
+        line.unwrap_or_else(|| panic!("no failure of {check} is recorded"));
+        let (body, status) = (lines.next().expect("a body"), lines.next().expect("a status"));
+        if status != "200" {
+            return (serde_json::from_str(body).expect("JSON"), status.parse().expect("a status"));
+        }
+    }
+}
+
+#[test]
+fn too_few_members_are_told_as_rabbitmq_tells_them() {
+    let (recorded, status) = recorded_failure("reached-target-cluster-size");
+    let check = |node: &Node| {
+        let answer = node.http().get("/api/health/checks/reached-target-cluster-size").expect("an answer");
+        (answer.json(), answer.status)
+    };
+    let hint = |options: Options| options.set("cluster_formation.target_cluster_size_hint", 3);
+    // One of three pods, the first, which seeds the cluster at once.
+    let (net, mut options) = Cluster::options(1);
+    let options = options.remove(0).without("cluster_formation.classic_config.nodes.1");
+    let options = options.set("cluster_formation.peer_discovery_backend", "k8s");
+    let first = Node::start(hint(options).set("cluster_formation.k8s.seed_node", format!("leveret@{net}.1")));
+    assert_eq!(check(&first), (recorded.clone(), status));
+    // Two of three.
+    let mut cluster = Cluster::start_with(2, hint);
+    let mut of_two = recorded;
+    let words = of_two["reason"].as_str().expect("a reason").replacen('1', "2", 1);
+    (of_two["reason"], of_two["online"]) = (words.into(), 2.into());
+    assert_eq!(check(&cluster.nodes[0]), (of_two.clone(), status));
+    assert_eq!(cluster.tool("upgrade", 0, &["has_reached_target_cluster_size"]).0, 69);
+    // Members count whether they run or not.
+    cluster.nodes[1].kill();
+    cluster.wait_until("it is seen", |cluster| cluster.members(&cluster.nodes[0]).len() == 1);
+    assert_eq!(check(&cluster.nodes[0]), (of_two, status));
 }
