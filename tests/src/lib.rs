@@ -25,6 +25,7 @@ pub mod kill_load;
 pub mod link_proxy;
 pub mod memory_cgroup;
 pub mod mqtt;
+pub mod name_server;
 pub mod node;
 pub mod not_run;
 pub mod peer;

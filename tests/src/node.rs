@@ -37,6 +37,8 @@ pub struct Options {
     variables: Vec<(String, String)>,
     alarms: bool,
     file: Option<PathBuf>,
+    /// Files that the process sees in place of others.
+    in_place: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Options {
@@ -77,6 +79,29 @@ impl Options {
     pub fn with_file(mut self, file: &Path) -> Self {
         self.file = Some(file.to_owned());
         self
+    }
+
+    /// Has the process see each of these files in place of the other one. Takes root, and a system that lets a process have files of its
+    /// own.
+    #[must_use]
+    pub fn with_files_in_place(mut self, files: Vec<(PathBuf, PathBuf)>) -> Self {
+        self.in_place = files;
+        self
+    }
+
+    /// The binary's command, without its words.
+    fn command(&self) -> Command {
+        if self.in_place.is_empty() {
+            return Command::new(binary());
+        }
+        let mounts = r#"while [ "$1" != -- ]; do mount --bind "$1" "$2" || exit 1; shift 2; done; shift; exec "$@""#;
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private", "sh", "-c", mounts, "sh"]);
+        for (file, place) in &self.in_place {
+            command.arg(file).arg(place);
+        }
+        command.arg("--").arg(binary());
+        command
     }
 
     /// Removes one option.
@@ -192,7 +217,7 @@ impl Process {
 
     /// Starts the binary as these options say, on a directory.
     fn of_options(options: &Options, directory: &Path) -> Self {
-        let mut command = Command::new(binary());
+        let mut command = options.command();
         command.args(options.arguments(directory));
         command.envs(options.variables.iter().map(|(name, value)| (name, value)));
         Self::of(command)

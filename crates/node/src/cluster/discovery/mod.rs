@@ -91,8 +91,15 @@ impl Discovery {
         let mut addresses: Vec<IpAddr> = addresses.map(|address| address.ip()).collect();
         addresses.sort_unstable();
         addresses.dedup();
-        let name = |address: IpAddr| resolved_name(&self.own, address, self.resolver.host(address).as_deref());
-        Ok(addresses.into_iter().map(name).collect())
+        let mut names: Vec<String> = Vec::new();
+        for address in addresses {
+            let name = resolved_name(&self.own, address, self.resolver.host(address).as_deref());
+            // A node may have addresses of both kinds.
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        Ok(names)
     }
 }
 
