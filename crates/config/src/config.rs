@@ -141,6 +141,8 @@ pub struct Config {
     pub alarms_file: Option<String>,
     /// `debug.sync_delay_ms`: added to the duration of every sync. For tests.
     pub sync_delay_ms: f64,
+    /// `debug.clock_ahead_ms`: by how much the machine's clock is taken to be ahead of what it says. For tests.
+    pub clock_ahead_ms: u64,
     /// `debug.refused_login_delay_ms`: after this time refused logins are answered. For tests.
     pub refused_login_delay_ms: u64,
     /// `storage.reserve`: disk space reserved for a full disk, in bytes; `None` for two and a half files of the log.
@@ -335,6 +337,7 @@ impl Default for Config {
             total_memory_bytes: None,
             alarms_file: None,
             sync_delay_ms: 0.0,
+            clock_ahead_ms: 0,
             refused_login_delay_ms: 3000,
             storage_reserve: None,
             wal_file_bytes: None,

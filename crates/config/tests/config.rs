@@ -52,6 +52,7 @@ cluster_name = rabbit@here
 tcp_listen_options.nodelay = off
 tcp_listen_options.sndbuf = 196608
 debug.sync_delay_ms = 0.5
+debug.clock_ahead_ms = 1500
 debug.wal_file_bytes = 1MiB
 storage.reserve = 1GiB
 identity.rabbitmq_compatible = false
@@ -76,6 +77,7 @@ cores = 2
     assert!(!config.tcp_options.nodelay);
     assert_eq!(config.tcp_options.sndbuf, Some(196_608));
     assert_eq!((config.sync_delay_ms, config.wal_file_bytes), (0.5, Some(1 << 20)));
+    assert_eq!(config.clock_ahead_ms, 1500);
     assert_eq!(config.storage_reserve, Some(1 << 30));
     assert!(!config.rabbitmq_compatible_identity);
     assert_eq!(config.cores, Some(2));

@@ -17,18 +17,26 @@ pub struct Clock {
     start: Instant,
     /// Wall time of the start.
     epoch: Epoch,
+    /// Milliseconds by which the system's clock is taken to be ahead of what it says. For tests; otherwise 0.
+    system_ahead_ms: u64,
 }
 
 impl Clock {
     /// Starts at less than a millisecond, now.
     #[must_use]
     pub fn start() -> Self {
-        Self::at(closest(readings()))
+        Self::start_ahead(0)
     }
 
-    fn at((instant, wall): (Instant, Duration)) -> Self {
+    /// The same on a machine whose clock is taken to be ahead by so many milliseconds, for tests of clocks that are wrong.
+    pub(crate) fn start_ahead(system_ahead_ms: u64) -> Self {
+        Self::at(closest(readings()), system_ahead_ms)
+    }
+
+    fn at((instant, wall): (Instant, Duration), system_ahead_ms: u64) -> Self {
         let since_ms = Duration::from_nanos(u64::from(wall.subsec_nanos() % NANOS_PER_MS));
-        Self { start: instant - since_ms, epoch: Epoch::new(millis(wall)) }
+        let epoch = Epoch::new(millis(wall).saturating_add(system_ahead_ms));
+        Self { start: instant - since_ms, epoch, system_ahead_ms }
     }
 
     /// The same monotonic clock, with wall time by an epoch that others share.
@@ -39,7 +47,9 @@ impl Clock {
     /// Reads the system's clock.
     pub(crate) fn read_system(&self) -> Reading {
         let (instant, wall) = closest(readings());
-        Reading { monotonic: nanos(instant.saturating_duration_since(self.start)), system_ns: nanos(wall) }
+        let ahead_ns = self.system_ahead_ms.saturating_mul(u64::from(NANOS_PER_MS));
+        let system_ns = nanos(wall).saturating_add(ahead_ns);
+        Reading { monotonic: nanos(instant.saturating_duration_since(self.start)), system_ns }
     }
 
     /// Monotonic and wall time, from one reading.
@@ -105,7 +115,7 @@ mod tests {
     #[test]
     fn milliseconds_of_both_times_begin_together() {
         let at = Duration::new(1_000, 999_700_000);
-        let clock = Clock::at((Instant::now(), at));
+        let clock = Clock::at((Instant::now(), at), 0);
         let start = clock.now().wall_ms_at(0);
         assert_eq!(start, 1_000_999);
         for _ in 0..100_000 {
@@ -130,13 +140,23 @@ mod tests {
             (Instant::now(), Duration::from_millis, |ms: u64| Duration::from_millis(1_000_000 + ms));
         let readings = [(0, 7, ms(8)), (8, 8, Duration::from_nanos(60)), (9, 14, ms(6))];
         let readings = readings.into_iter().map(|(before, at, took)| (begin + ms(before), wall(at), took));
-        let clock = Clock::at(closest(readings));
+        let clock = Clock::at(closest(readings), 0);
         assert_eq!((clock.start - begin, clock.epoch.ms()), (ms(8), 1_000_008));
     }
 
     #[test]
     fn a_reading_of_a_clock_that_nobody_set_agrees_with_wall_time() {
         let clock = Clock::start();
+        let reading = clock.read_system();
+        let wall_ns = clock.epoch.ms() * 1_000_000 + reading.monotonic;
+        assert!(reading.system_ns.abs_diff(wall_ns) < 1_000_000, "{reading:?} {wall_ns}");
+    }
+
+    #[test]
+    fn a_clock_that_is_wrong_stays_so_when_it_is_read_again() {
+        const HOUR_MS: u64 = 3_600_000;
+        let clock = Clock::start_ahead(HOUR_MS);
+        assert!(clock.now().wall_ms.abs_diff(Clock::start().now().wall_ms + HOUR_MS) < 60_000);
         let reading = clock.read_system();
         let wall_ns = clock.epoch.ms() * 1_000_000 + reading.monotonic;
         assert!(reading.system_ns.abs_diff(wall_ns) < 1_000_000, "{reading:?} {wall_ns}");

@@ -36,6 +36,7 @@ impl NodeOptions {
         Self {
             cores: config.cores.map(usize::from),
             sync_delay: Duration::from_secs_f64(config.sync_delay_ms / 1_000.0),
+            clock_ahead_ms: config.clock_ahead_ms,
             log: log_options(config),
             fits_log_to_volume: config.wal_file_bytes.is_none(),
             broker: settings(config),

@@ -36,6 +36,7 @@ fn options(cores: usize) -> NodeOptions {
         vhost_defaults: Default::default(),
         cores: Some(cores),
         sync_delay: Duration::ZERO,
+        clock_ahead_ms: 0,
         fits_log_to_volume: true,
         loopback_users: LoopbackUsers::default(),
         log: leveret_log::Options::default(),

@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod by_hand;
+mod clocks;
 mod elsewhere;
 mod elsewhere_streams;
 mod failures;

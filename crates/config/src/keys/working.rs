@@ -575,6 +575,16 @@ pub(super) const KEYS: &[Key] = &[
         Ok(())
     }),
     key(
+        "debug.clock_ahead_ms",
+        "integer",
+        "0",
+        "milliseconds by which the machine's clock is taken to be ahead of what it says, for tests",
+        |config, _, value| {
+            config.clock_ahead_ms = integer(value, 0, 86_400_000)?;
+            Ok(())
+        },
+    ),
+    key(
         "debug.refused_login_delay_ms",
         "number",
         "3000",
