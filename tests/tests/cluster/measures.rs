@@ -128,8 +128,23 @@ fn started() -> (Cluster, Vec<Node>) {
     (Cluster::start(3), vec![Node::start(Options::new())])
 }
 
+/// Waits until nodes have nothing more to do: the files of a log are written in full after the start.
+fn wait_until_quiet(nodes: &[Node]) {
+    let deadline = Instant::now() + LONG;
+    loop {
+        let before = cpu(nodes);
+        thread::sleep(Duration::from_secs(1));
+        let share = (cpu(nodes) - before) / nodes.len() as f64;
+        if share <= 0.02 || Instant::now() > deadline {
+            return;
+        }
+    }
+}
+
 fn declarations() {
     let (cluster, alone) = started();
+    wait_until_quiet(&alone);
+    wait_until_quiet(&cluster.nodes);
     let leads = leader(&cluster).expect("a leader");
     let mut of_one = Vec::new();
     let mut of_three = Vec::new();
@@ -250,7 +265,8 @@ fn joins() {
 fn idle() {
     const SECONDS: u64 = 20;
     let (cluster, alone) = started();
-    thread::sleep(Duration::from_secs(3));
+    wait_until_quiet(&alone);
+    wait_until_quiet(&cluster.nodes);
     let nodes: Vec<(&Node, &str)> = alone
         .iter()
         .map(|node| (node, "one node"))

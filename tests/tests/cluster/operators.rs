@@ -315,3 +315,21 @@ fn metrics_show_the_metadatas_replica_and_the_links() {
     assert_eq!(of_objects.matches("# TYPE rabbitmq_raft_commit_index").count(), 1);
     assert!(of_objects.contains("rabbitmq_raft_commit_index{placement=\"0\"}"));
 }
+
+#[test]
+fn a_limit_of_queues_counts_those_of_all_nodes() {
+    let cluster = Cluster::start(3);
+    let limit =
+        cluster.nodes[0].http().put("/api/vhost-limits/%2F/max-queues", &json!({"value": 2})).expect("an answer");
+    assert!(limit.status < 300, "{}", limit.body);
+    let declare = |at: usize| {
+        let answer = cluster.nodes[at].http().put(&format!("/api/queues/%2F/of-{at}"), &json!({"durable": true}));
+        answer.expect("an answer")
+    };
+    for at in 0..2 {
+        assert_eq!(declare(at).status, 201);
+    }
+    let refused = declare(2);
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(refused.body.contains("queue limit in vhost '/' (2) is reached"), "{}", refused.body);
+}
