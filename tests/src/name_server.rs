@@ -162,7 +162,7 @@ impl NameServer {
                     let answered = answer(&zone, &message[..length]);
                     if let Some((name, kind, bytes)) = answered {
                         asked.lock().expect("no panic").push((name, kind));
-                        // Who asked may be gone.
+                        // The asker may be gone.
                         let _ = socket.send_to(&bytes, from);
                     }
                 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::Cluster;
 
 const RECORDED: &str = include_str!("../../golden/cluster/http.json");
-/// What three nodes of RabbitMQ answered to commands and requests, among them one that was alone.
+/// Answers of three nodes of RabbitMQ to commands and requests, some while they were alone.
 const ANSWERS: &str = include_str!("../../golden/cluster/answers.txt");
 
 /// Keys whose content isn't compared, each with the reason.

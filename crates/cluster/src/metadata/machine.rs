@@ -114,7 +114,7 @@ impl<H: MetadataHost> MetadataShared<H> {
         }
     }
 
-    /// What happens when a request of this node is answered; `None` if it is answered.
+    /// The event that a request of this node is answered; `None` if it is answered.
     pub(super) fn answered(&self, number: u64) -> Option<Rc<Happening>> {
         self.asked.borrow().get(&number).map(|asked| asked.answered.clone())
     }
