@@ -13,9 +13,11 @@ mod measures;
 mod older;
 mod operators;
 mod outcomes;
+mod page_sessions;
 mod partitions;
 mod recorded;
 mod replicated;
+mod shown;
 mod single_active;
 mod spread;
 

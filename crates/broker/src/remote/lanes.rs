@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 
 use super::Lane;
 use crate::outbox::Wake;
-use crate::streams::Streams;
+use crate::streams::{AnsweredStream, Streams};
 use crate::ticket::StreamId;
 
 thread_local! {
@@ -110,6 +110,13 @@ impl Lanes {
             let is_held = held.contains(member);
             lanes.iter().flatten().for_each(|lane| lane.writer().hold(is_held));
         }
+    }
+
+    /// The members of which some lane takes no publishes now.
+    pub fn that_take_none(&self) -> Vec<MemberNumber> {
+        let is_full = |lanes: &[Option<Arc<Lane>>]| lanes.iter().flatten().any(|lane| !lane.writer().takes_publishers());
+        let standing = self.standing.load();
+        standing.iter().filter(|(_, lanes)| is_full(lanes)).map(|(member, _)| *member).collect()
     }
 
     fn set(&self, member: MemberNumber, core: usize, lane: Option<Arc<Lane>>) {

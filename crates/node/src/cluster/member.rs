@@ -253,6 +253,7 @@ impl State {
             return;
         };
         let now = clock.now();
+        self.words.page_sessions.hear(&news, now.wall_ms);
         let mut seen = self.view.seen.lock();
         let before = seen.told.get(&member).cloned().unwrap_or_default();
         let (after, heard) = before.hear(news, now.wall_ms, clock.instant(now.monotonic));
