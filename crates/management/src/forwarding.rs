@@ -68,7 +68,7 @@ enum OfQueue {
 fn way(route: &Route, query: &str) -> OfQueue {
     const QUEUE: &str = "/api/queues/{vhost}/{queue}";
     match (route.method, route.path) {
-        (Method::Get, QUEUE) => OfQueue::AtHomeIfReached,
+        (Method::Get, QUEUE | "/api/queues/{vhost}/{queue}/transfers") => OfQueue::AtHomeIfReached,
         // Only the queue's node knows whether it is empty or unused.
         (Method::Delete, QUEUE) if query.contains("if-") => OfQueue::AtHome,
         (_, QUEUE | "/api/queues/{vhost}/{queue}/bindings" | "/api/queues/{vhost}/{queue}/convert") => {

@@ -50,6 +50,13 @@ fn traffic(api: &Api, member: MemberNumber, links: &MemberLinks) -> Map<String, 
     stats
 }
 
+/// The other members, whose numbers are in the order in which they joined.
+fn by_name(api: &Api) -> Vec<OtherMember> {
+    let mut others = api.other_members();
+    others.sort_by(|one, other| one.name().cmp(other.name()));
+    others
+}
+
 /// `cluster_links`: the members that this node has a link with, with RabbitMQ's keys.
 pub(crate) fn standing(api: &Api) -> Vec<Value> {
     let Some(cluster) = api.node().cluster() else { return Vec::new() };
@@ -70,7 +77,7 @@ pub(crate) fn standing(api: &Api) -> Vec<Value> {
         }
         Some(row)
     };
-    api.other_members().into_iter().filter_map(row).collect()
+    by_name(api).into_iter().filter_map(row).collect()
 }
 
 /// `links`, a key of our own: the way to every other member, also to one that can't be reached.
@@ -92,5 +99,5 @@ pub(crate) fn of_all(api: &Api) -> Vec<Value> {
         }
         row
     };
-    api.other_members().into_iter().map(row).collect()
+    by_name(api).into_iter().map(row).collect()
 }

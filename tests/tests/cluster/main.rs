@@ -20,6 +20,7 @@ mod replicated;
 mod shown;
 mod single_active;
 mod spread;
+mod transfers;
 
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};

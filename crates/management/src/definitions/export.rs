@@ -10,6 +10,7 @@ use leveret_model::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::running_transfers::parameter::is_transfer;
 use crate::api::Api;
 use crate::granted::Granted;
 use crate::row::{Row, Shown};
@@ -37,10 +38,10 @@ pub(super) fn cluster(api: &Api) -> Response {
     let limits = all.iter().filter_map(|vhost| Some(limits::parameter(vhost, limits_of(&topology, vhost)?)));
     let operators = policies_of(&topology, PolicyKind::Operator, &all).map(policies::parameter);
     parts.push(("parameters", many(operators.chain(limits).collect())));
-    // The id belongs to this cluster and isn't exported.
+    // The id and transfers belong to this cluster and aren't exported.
     let parameters = topology
         .global_parameters()
-        .filter(|(name, _)| !["internal_cluster_id", super::load::HASH_PARAMETER].contains(&&***name));
+        .filter(|(name, _)| !["internal_cluster_id", super::load::HASH_PARAMETER].contains(&&***name) && !is_transfer(name));
     let parameters = parameters.map(|(name, value)| json!({"name": name, "value": **value}));
     parts.push(("global_parameters", many(parameters.collect())));
     let policies = policies_of(&topology, PolicyKind::User, &all).map(policies::view);
