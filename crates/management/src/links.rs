@@ -95,7 +95,7 @@ pub(crate) fn of_all(api: &Api) -> Vec<Value> {
         }
         match other.is_running() {
             true => row["entries_behind"] = json!(entries_behind(&seen, &other)),
-            false => row["reason"] = json!(other.failure.as_deref().unwrap_or("no link was made so far")),
+            false => row["reason"] = json!(other.failure.as_deref().unwrap_or("there is no link at the moment")),
         }
         row
     };

@@ -10,6 +10,7 @@ mod held;
 mod leadership;
 mod lookups;
 mod measures;
+mod mqtt;
 mod older;
 mod operators;
 mod outcomes;

@@ -54,7 +54,10 @@ fn links_between_nodes_are_shown_with_traffic_and_reasons() {
         let links = named(&rows, &cluster.name(0))["links"].as_array().expect("links").clone();
         (named(&rows, &name).clone(), named(&links, &name).clone())
     };
-    cluster.wait_until("its links are down", |cluster| down(cluster).1["state"] == "down");
+    cluster.wait_until("its links are down", |cluster| {
+        let (row, link) = down(cluster);
+        link["state"] == "down" && row["reason"].is_string()
+    });
     let (row, link) = down(&cluster);
     assert_eq!(row["running"], false);
     for reason in [&row["reason"], &link["reason"]] {

@@ -77,7 +77,7 @@ impl TransferRequest {
 }
 
 /// How far it is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TransferProgress {
     pub(crate) state: TransferState,
     /// Number of messages moved or copied.

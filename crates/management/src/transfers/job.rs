@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::api::Api;
 use crate::error::Error;
 use crate::queues::{read_part, read_runs};
-use crate::running_transfers::{Transfer, TransferState};
+use crate::running_transfers::{Transfer, TransferProgress, TransferState};
 
 /// Time after which a step that couldn't be made is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -47,6 +47,7 @@ impl Read {
 pub(super) async fn run(api: Api, transfer: Arc<Transfer>) {
     let mut read = Read::default();
     let mut kept = Instant::now();
+    let mut shown: Option<TransferProgress> = None;
     loop {
         let cancelled = transfer.cancel.notified();
         if transfer.is_over() {
@@ -68,6 +69,12 @@ pub(super) async fn run(api: Api, transfer: Arc<Transfer>) {
                 }
             }
             Step::Wait(time) => {
+                // Other members show what was kept.
+                let now = transfer.progress.lock().clone();
+                if api.is_member() && shown.as_ref() != Some(&now) {
+                    keep(&api, &transfer).await;
+                    shown = Some(now);
+                }
                 let _ = tokio::time::timeout(time, cancelled).await;
             }
             Step::Over(state, reason) => return end(&api, &transfer, state, reason).await,
