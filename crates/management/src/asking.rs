@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::HttpBody;
-use axum::http::{HeaderName, Method as HttpMethod, header};
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderName, HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::Response;
 use futures_lite::StreamExt;
 use leveret_model::{Grants, Member};
@@ -77,6 +77,18 @@ pub(crate) async fn ask_others(
         });
     }
     asked.join_all().await.into_iter().flatten().collect()
+}
+
+/// A gathered response as one for the client.
+pub(crate) fn answered(response: &ForwardedResponse) -> Response {
+    let mut answer = Response::new(Body::from(response.body.clone()));
+    *answer.status_mut() = StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    for (name, value) in &response.headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
+            answer.headers_mut().append(name, value);
+        }
+    }
+    answer
 }
 
 /// Gathers a response.

@@ -99,9 +99,7 @@ fn of_all(answers: Vec<(String, Value)>, limit: usize) -> Value {
 
 /// Reasons with the number of objects that have each.
 fn reasons(sums: BTreeMap<(Severity, String), u64>) -> Vec<Value> {
-    let reason = |((severity, code), objects): ((Severity, String), u64)| {
-        json!({"severity": severity.name(), "short": short(&code), "code": code, "objects": objects})
-    };
+    let reason = |((severity, code), objects): ((Severity, String), u64)| json!({"severity": severity.name(), "short": short(&code), "code": code, "objects": objects});
     sums.into_iter().map(reason).collect()
 }
 
@@ -339,7 +337,8 @@ mod tests {
 
     #[test]
     fn the_answers_of_nodes_are_one_list_with_their_names() {
-        let answers = vec![("a".to_owned(), found().answer(2, None, None)), ("b".to_owned(), found().answer(9, None, None))];
+        let answers =
+            vec![("a".to_owned(), found().answer(2, None, None)), ("b".to_owned(), found().answer(9, None, None))];
         let all = of_all(answers, 5);
         assert_eq!(names(&all), ["full", "full", "loop", "loop", "idle"]);
         assert_eq!((&all["items"][0]["node"], &all["items"][4]["node"]), (&json!("a"), &json!("b")));

@@ -52,6 +52,7 @@ mod list;
 mod lookup;
 mod maintenance;
 mod members;
+mod merged_rows;
 mod merging;
 mod metrics;
 mod missing;

@@ -128,12 +128,7 @@ mod tests {
     use super::*;
 
     fn user(hash: &str) -> User {
-        User {
-            name: "ü".into(),
-            password_hash: Some(hash.into()),
-            hashing_algorithm: "x".into(),
-            tags: Vec::new(),
-        }
+        User { name: "ü".into(), password_hash: Some(hash.into()), hashing_algorithm: "x".into(), tags: Vec::new() }
     }
 
     #[test]

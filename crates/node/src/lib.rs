@@ -61,9 +61,8 @@ pub use incoming::next as next_connection;
 pub use leveret_backends::{BackendsError, LoopbackUsers, Passwords};
 pub use leveret_cluster::{ReplicaRole, ReplicaStatus};
 pub use leveret_peer::{
-    FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse, Gossip, GossipCount, GossipEndedSession,
-    GossipListener,
-    GossipReplica, GossipSetting, TokenKey,
+    FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse, Gossip, GossipCount,
+    GossipEndedSession, GossipListener, GossipReplica, GossipSetting, TokenKey,
 };
 pub use listener_kind::ListenerKind;
 pub use local_socket::{LocalSocket, LocalSocketError};

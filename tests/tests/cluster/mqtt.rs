@@ -70,7 +70,8 @@ fn a_persistent_session_is_found_again_at_another_node() {
         assert_eq!(reader.receive().payload, b"two");
         reader.close();
         // A clean start at a third node ends it.
-        let (reader, was_there) = MqttClient::open(cluster.nodes[2].mqtt(), "reader", Login { version, ..Login::default() });
+        let (reader, was_there) =
+            MqttClient::open(cluster.nodes[2].mqtt(), "reader", Login { version, ..Login::default() });
         assert!(!was_there);
         reader.close();
     }

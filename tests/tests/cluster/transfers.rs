@@ -100,9 +100,8 @@ fn a_move_goes_on_with_the_next_leader() {
     let id = begin(&cluster, other, "q", &json!({"to": "target"}));
     let waiting = wait_for(&cluster, one, id, "waiting");
     assert!(waiting["reason"].as_str().is_some_and(|reason| reason.contains("'target'")), "{waiting}");
-    cluster.wait_until("what fits is moved", |cluster| {
-        transfer(cluster, one, id).is_some_and(|one| one["done"] == ROOM)
-    });
+    cluster
+        .wait_until("what fits is moved", |cluster| transfer(cluster, one, id).is_some_and(|one| one["done"] == ROOM));
     cluster.nodes[leader].kill();
     // Each message that is taken makes room for another one.
     let mut consumer = Wire::open(cluster.nodes[one].amqp());

@@ -114,7 +114,8 @@ impl Lanes {
 
     /// The members of which some lane takes no publishes now.
     pub fn that_take_none(&self) -> Vec<MemberNumber> {
-        let is_full = |lanes: &[Option<Arc<Lane>>]| lanes.iter().flatten().any(|lane| !lane.writer().takes_publishers());
+        let is_full =
+            |lanes: &[Option<Arc<Lane>>]| lanes.iter().flatten().any(|lane| !lane.writer().takes_publishers());
         let standing = self.standing.load();
         standing.iter().filter(|(_, lanes)| is_full(lanes)).map(|(member, _)| *member).collect()
     }

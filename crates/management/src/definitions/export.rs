@@ -10,10 +10,10 @@ use leveret_model::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::running_transfers::parameter::is_transfer;
 use crate::api::Api;
 use crate::granted::Granted;
 use crate::row::{Row, Shown};
+use crate::running_transfers::parameter::is_transfer;
 use crate::{bindings, exchanges, limits, policies, stream, users, vhosts};
 
 type Objects = Box<dyn Iterator<Item = Shown> + Send>;
@@ -39,9 +39,9 @@ pub(super) fn cluster(api: &Api) -> Response {
     let operators = policies_of(&topology, PolicyKind::Operator, &all).map(policies::parameter);
     parts.push(("parameters", many(operators.chain(limits).collect())));
     // The id and transfers belong to this cluster and aren't exported.
-    let parameters = topology
-        .global_parameters()
-        .filter(|(name, _)| !["internal_cluster_id", super::load::HASH_PARAMETER].contains(&&***name) && !is_transfer(name));
+    let parameters = topology.global_parameters().filter(|(name, _)| {
+        !["internal_cluster_id", super::load::HASH_PARAMETER].contains(&&***name) && !is_transfer(name)
+    });
     let parameters = parameters.map(|(name, value)| json!({"name": name, "value": **value}));
     parts.push(("global_parameters", many(parameters.collect())));
     let policies = policies_of(&topology, PolicyKind::User, &all).map(policies::view);

@@ -20,7 +20,9 @@ use crate::call::{Call, HandlerResult, json};
 use crate::error::Error;
 use crate::fields;
 use crate::queues::{permit_transfer, transfer_range, transfer_target};
-use crate::running_transfers::{ENDED_MAX, Transfer, TransferProgress, TransferRequest, TransferState, parameter, write};
+use crate::running_transfers::{
+    ENDED_MAX, Transfer, TransferProgress, TransferRequest, TransferState, parameter, write,
+};
 
 /// Time between two looks for transfers that another member carried out.
 const LOOK_INTERVAL: Duration = Duration::from_millis(500);

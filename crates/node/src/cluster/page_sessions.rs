@@ -33,7 +33,8 @@ impl Ended {
     fn insert(&mut self, session: GossipEndedSession) {
         self.sessions.insert(session.id, session);
         if self.sessions.len() > ENDED_MAX
-            && let Some((id, began_ms)) = self.sessions.values().map(|old| (old.id, old.began_ms)).min_by_key(|old| old.1)
+            && let Some((id, began_ms)) =
+                self.sessions.values().map(|old| (old.id, old.began_ms)).min_by_key(|old| old.1)
         {
             self.sessions.remove(&id);
             self.until_ms = self.until_ms.max(began_ms);
