@@ -94,20 +94,24 @@ export const NodeFacts = ({ node }) =>
   ]} />`;
 
 /** The state of a node, as tags. */
-const State = ({ node }) => html`<span class="tags">${
-  node.running === false
-    ? html`<${Tag} kind="bad" title=${node.reason}>down<//>`
-    : html`<${Tag} kind=${node.being_drained ? 'warn' : ''}>${node.being_drained ? 'maintenance' : 'running'}<//>`
-}${(node.mem_alarm || node.disk_free_alarm) && html`<${Tag} kind="bad">alarm<//>`}</span>`;
+const State = ({ node }) =>
+  html`<span class="tags">${
+    node.running === false
+      ? html`<${Tag} kind="bad" title=${node.reason}>down<//>`
+      : html`<${Tag} kind=${node.being_drained ? 'warn' : ''}>${node.being_drained ? 'maintenance' : 'running'}<//>`
+  }${(node.mem_alarm || node.disk_free_alarm) && html`<${Tag} kind="bad">alarm<//>`}</span>`;
 
 /** The nodes of a cluster. */
 const NodesTable = ({ nodes }) =>
   html`<${Section} title="Nodes"><div class="table-box plain-table"><table aria-label="Nodes"><thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">Running for</th><th scope="col" class="num">Memory</th><th scope="col" class="num">Free disk</th><th scope="col" class="num">Connections</th><th scope="col" class="num">Cores</th></tr></thead>
-    <tbody>${nodes.map((node) => html`<tr key=${node.name}><td><${NodeName} name=${node.name} /></td><td><${State} node=${node} /></td>${
-      node.running === false
-        ? html`<td colspan="5" class="warn">${node.reason ?? 'It has not been reached.'}</td>`
-        : html`<td>${span(node.uptime / 1000)}</td><td class="num">${bytes(node.mem_used)}</td><td class="num">${bytes(node.disk_free)}</td><td class="num">${count(node.sockets_used)}</td><td class="num">${count(node.processors)}</td>`
-    }</tr>`)}</tbody></table></div><//>`;
+    <tbody>${nodes.map(
+      (node) =>
+        html`<tr key=${node.name}><td><${NodeName} name=${node.name} /></td><td><${State} node=${node} /></td>${
+          node.running === false
+            ? html`<td colspan="5" class="warn">${node.reason ?? 'It has not been reached.'}</td>`
+            : html`<td>${span(node.uptime / 1000)}</td><td class="num">${bytes(node.mem_used)}</td><td class="num">${bytes(node.disk_free)}</td><td class="num">${count(node.sockets_used)}</td><td class="num">${count(node.processors)}</td>`
+        }</tr>`,
+    )}</tbody></table></div><//>`;
 
 /** The links of these nodes to others: whether they stand, their traffic, and how far the other side is behind. */
 function LinksTable({ nodes }) {

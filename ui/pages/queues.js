@@ -207,7 +207,10 @@ function Details({ queue }) {
           queue.durability,
       ],
       ['Node', queue.node && html`<${NodeName} name=${queue.node} />`],
-      ['Members', queue.members?.length > 0 && queue.members.map((name, at) => html`${at > 0 && ', '}<${NodeName} name=${name} />`)],
+      [
+        'Members',
+        queue.members?.length > 0 && queue.members.map((name, at) => html`${at > 0 && ', '}<${NodeName} name=${name} />`),
+      ],
       ['Policy', queue.policy && html`<a href=${to.policy(queue.vhost, queue.policy)}><${Name} of=${queue.policy} /></a>`],
       [
         'Operator policy',
