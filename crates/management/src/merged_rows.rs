@@ -39,7 +39,7 @@ impl MergedRow {
 }
 
 /// The rows of one member.
-pub(crate) struct Part {
+pub(crate) struct MemberRows {
     pub(crate) rows: Vec<MergedRow>,
     pub(crate) total: u64,
     pub(crate) filtered: u64,
@@ -112,11 +112,11 @@ impl Reading<'_> {
     }
 
     /// A list, or a page of one.
-    fn part(&mut self) -> Option<Part> {
+    fn part(&mut self) -> Option<MemberRows> {
         if self.scan.peek()? == b'[' {
             let rows = self.rows()?;
             let count = rows.len() as u64;
-            return Some(Part { rows, total: count, filtered: count });
+            return Some(MemberRows { rows, total: count, filtered: count });
         }
         let (mut rows, mut total, mut filtered) = (None, None, None);
         if !self.scan.takes(b'{') {
@@ -138,13 +138,13 @@ impl Reading<'_> {
             }
             goes_on = self.scan.goes_on(b'}')?;
         }
-        Some(Part { rows: rows?, total: total?, filtered: filtered? })
+        Some(MemberRows { rows: rows?, total: total?, filtered: filtered? })
     }
 }
 
-impl Part {
+impl MemberRows {
     /// The rows in a response, to be put into the order of a column. `None` if it is none.
-    pub(crate) fn of(response: &ForwardedResponse, sort: &str) -> Option<Part> {
+    pub(crate) fn of(response: &ForwardedResponse, sort: &str) -> Option<MemberRows> {
         if response.status != 200 {
             return None;
         }
@@ -179,9 +179,9 @@ pub(crate) fn list(rows: &[MergedRow]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    fn part(status: u16, text: &str, sort: &str) -> Option<Part> {
+    fn part(status: u16, text: &str, sort: &str) -> Option<MemberRows> {
         let body = Bytes::copy_from_slice(text.as_bytes());
-        Part::of(&ForwardedResponse { status, headers: Vec::new(), body }, sort)
+        MemberRows::of(&ForwardedResponse { status, headers: Vec::new(), body }, sort)
     }
 
     #[test]

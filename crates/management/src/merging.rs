@@ -17,7 +17,7 @@ use crate::columns::Columns;
 use crate::error::Error;
 use crate::list::{MERGED_ROWS_MAX, Page};
 use crate::members::OtherMember;
-use crate::merged_rows::{self, MergedRow, Part};
+use crate::merged_rows::{self, MemberRows, MergedRow};
 use crate::percent::encoded_pairs;
 use crate::query::{Query, given};
 use crate::route::{Method, Route};
@@ -50,9 +50,9 @@ pub(crate) fn is_list(route: &Route) -> bool {
     route.method == Method::Get && LISTS.contains(&route.path)
 }
 
-impl Part {
+impl MemberRows {
     /// Leaves out rows of objects that others have, too: a queue got a leader while they were asked.
-    pub(crate) fn leave_out(&mut self, others: &[Part]) {
+    pub(crate) fn leave_out(&mut self, others: &[MemberRows]) {
         let known: HashSet<_> = others.iter().flat_map(|part| &part.rows).filter_map(MergedRow::object).collect();
         let before = self.rows.len();
         self.rows.retain(|row| row.object().is_none_or(|object| !known.contains(&object)));
@@ -116,7 +116,7 @@ pub(crate) async fn of_all(mut call: Call, route: &Route, original: &Original<'_
         let (api, request, order) = (call.api.clone(), request(&call, original.method, target.clone()), order.clone());
         asked.spawn(async move {
             let response = ask(&api, request, &other.member, WITHIN).await;
-            (other.member, response.ok().as_ref().and_then(|response| Part::of(response, &order)))
+            (other.member, response.ok().as_ref().and_then(|response| MemberRows::of(response, &order)))
         });
     }
     // The others work while this node does.
@@ -136,7 +136,7 @@ pub(crate) async fn of_all(mut call: Call, route: &Route, original: &Original<'_
     }
     // Rows of those that didn't answer are shown as far as this node has them.
     let own = if missing.len() > known_missing { own_rows(call, route, &missing).await? } else { own };
-    match Part::of(&own, &order) {
+    match MemberRows::of(&own, &order) {
         Some(mut own) => {
             own.leave_out(&parts);
             parts.push(own);
@@ -204,7 +204,7 @@ mod tests {
     fn a_row_that_another_member_has_is_left_out() {
         let part = |rows: Vec<Value>| {
             let body = serde_json::to_vec(&rows).expect("JSON").into();
-            Part::of(&ForwardedResponse { status: 200, headers: Vec::new(), body }, "name").expect("a list")
+            MemberRows::of(&ForwardedResponse { status: 200, headers: Vec::new(), body }, "name").expect("a list")
         };
         let row = |name: &str| json!({"name": name, "vhost": "/"});
         let mut own = part(vec![row("a"), row("b"), row("c"), json!({"consumer_tag": "b"})]);

@@ -49,7 +49,7 @@ impl Api {
     /// # Errors
     /// There are too many, or there is no randomness.
     pub(crate) fn begin_session(&self, account: Account, lasts: Duration) -> Result<String, NoSession> {
-        let key = self.node().page_sessions().and_then(PageSessions::key);
+        let key = self.page_sessions().and_then(PageSessions::key);
         // Another backend's login is more than its name: only this node can ask that backend for its rights.
         if let Some(key) = key
             && account.who == Identity::of_model(account.user.name.clone())
@@ -64,6 +64,10 @@ impl Api {
         self.sessions().begin(&prefix, account, lasts, Instant::now())
     }
 
+    fn page_sessions(&self) -> Option<&PageSessions> {
+        self.node().cluster().map(|cluster| cluster.page_sessions())
+    }
+
     fn own_member(&self) -> Option<MemberNumber> {
         self.node().cluster().and_then(|cluster| cluster.seen().member)
     }
@@ -72,7 +76,7 @@ impl Api {
     fn session_of(&self, token: &SessionToken) -> Option<PageSession> {
         match token {
             SessionToken::Signed(signed) => {
-                let key = self.node().page_sessions()?.key()?;
+                let key = self.page_sessions()?.key()?;
                 SignedSession::of(signed, key).map(PageSession::Signed)
             }
             SessionToken::Kept(Some(member), id) if Some(*member) != self.own_member() => {
@@ -119,7 +123,7 @@ impl Api {
     }
 
     fn signed_account(&self, session: &SignedSession) -> Option<Account> {
-        if !session.is_open(self.node().page_sessions()?, wall_ms(self)) {
+        if !session.is_open(self.page_sessions()?, wall_ms(self)) {
             return None;
         }
         let topology = self.topology();
@@ -130,7 +134,7 @@ impl Api {
     /// Waits until this node would know if a session had been ended, which a node that starts learns from others.
     async fn await_words(&self, session: &SignedSession) {
         let until = Instant::now() + WORDS_WITHIN;
-        while self.node().page_sessions().is_some_and(|words| !words.knows_since(session.began_ms))
+        while self.page_sessions().is_some_and(|words| !words.knows_since(session.began_ms))
             && Instant::now() < until
             && session.ends_ms > wall_ms(self)
         {
@@ -160,7 +164,7 @@ impl Api {
             Some(PageSession::Here(id)) => self.sessions().end(id),
             Some(PageSession::At(member, id)) => drop(self.ask_keeper("DELETE", member, id).await),
             Some(PageSession::Signed(signed)) => {
-                if let Some(sessions) = self.node().page_sessions() {
+                if let Some(sessions) = self.page_sessions() {
                     sessions.end(signed.ended(), wall_ms(self));
                 }
             }

@@ -24,7 +24,6 @@ use crate::cluster::ClusterRemote;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::gossip::OwnWords;
 use crate::cluster::member::{ask_to_join, forward_http, hand_over, rebalance};
-use crate::cluster::page_sessions::PageSessions;
 use crate::cluster::view::ClusterView;
 use crate::clustering::{ClusterOptions, Clustering, address_of};
 use crate::cores::{Acceptors, LinkSeats, Listener, RunningCore, SocketOptions, listen};
@@ -553,12 +552,6 @@ impl NodeHandle {
             // It is over as well if the node stops.
             let _ = done.await;
         }
-    }
-
-    /// The sessions of the page in the cluster; `None` without a listener for other nodes.
-    #[must_use]
-    pub fn page_sessions(&self) -> Option<&PageSessions> {
-        self.inner.own_words.as_ref().map(|words| &*words.page_sessions)
     }
 
     /// The keys of the configuration that were set, as other members compare them; `None` without a listener for other nodes.

@@ -358,7 +358,7 @@ fn client_that_reads_nothing() {
         for at in 0..2 {
             most[at] = most[at].max(memory(at) - before[at]);
         }
-        // What it got, or was on its way, is lost with a client that acknowledges by taking: the rest is for the next one.
+        // Messages that it got, or were on their way, are lost with a client that acknowledges by taking: the rest is for the next one.
         drop(unread);
     }
     println!(

@@ -109,7 +109,7 @@ fn clean_sessions_need_no_other_node() {
     reader.subscribe_to("u", QoS::AtLeastOnce);
     clean(&cluster, 0, "writer").publish_once("u", b"two");
     assert_eq!(reader.receive().payload, b"two");
-    // What a session did with QoS 2 is in that ledger: without it, none is resumed.
+    // The state of a session with QoS 2 is in that ledger: without it, none is resumed.
     let login = Login { clean: false, expiry_s: 60, ..Login::default() };
     let mut other = MqttClient::connect(cluster.nodes[1].mqtt(), "other", login);
     assert_eq!(other.connack().0, ReasonCode::SERVER_UNAVAILABLE);

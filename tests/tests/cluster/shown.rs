@@ -68,7 +68,7 @@ fn links_between_nodes_are_shown_with_traffic_and_reasons() {
 }
 
 #[test]
-fn what_waits_on_any_node_is_shown_with_its_node() {
+fn waits_of_all_nodes_are_shown_with_their_nodes() {
     let cluster = Cluster::start(2);
     for at in 0..2 {
         let mut wire = Wire::open(cluster.nodes[at].amqp());

@@ -23,7 +23,7 @@ pub(super) enum KeptTarget {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct KeptTransfer {
     pub(super) id: u64,
     pub(super) asked: TransferRequest,
     pub(super) progress: TransferProgress,
@@ -32,10 +32,10 @@ pub(super) struct Entry {
 #[derive(Serialize, Deserialize)]
 struct Content {
     last_id: u64,
-    transfers: Vec<Entry>,
+    transfers: Vec<KeptTransfer>,
 }
 
-impl Entry {
+impl KeptTransfer {
     pub(super) fn of(transfer: &Transfer) -> Self {
         let (asked, progress) = (transfer.asked.clone(), transfer.progress.lock().clone());
         Self { id: transfer.id, asked, progress }
@@ -65,7 +65,7 @@ impl Transfers {
     /// None, as all of it can be written as JSON.
     pub(crate) fn content(&self) -> serde_json::Result<Vec<u8>> {
         let kept = self.kept.lock();
-        let entry = |transfer: &Arc<Transfer>| Entry::of(transfer);
+        let entry = |transfer: &Arc<Transfer>| KeptTransfer::of(transfer);
         serde_json::to_vec_pretty(&Content {
             last_id: kept.last_id,
             transfers: kept.by_id.values().map(entry).collect(),

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::Transfer;
-use super::file::Entry;
+use super::file::KeptTransfer;
 
 /// Bits of a transfer's id that name the member that it was asked at, so that members choose different ones.
 const MEMBER_BITS: u32 = 16;
@@ -26,11 +26,11 @@ pub(crate) fn name_of(id: u64) -> String {
 
 /// The value of that parameter.
 pub(crate) fn value_of(transfer: &Transfer) -> Value {
-    serde_json::to_value(Entry::of(transfer)).expect("all of it can be written as JSON")
+    serde_json::to_value(KeptTransfer::of(transfer)).expect("all of it can be written as JSON")
 }
 
 fn read(value: &Value) -> Option<Arc<Transfer>> {
-    let Entry { id, asked, progress } = serde_json::from_value(value.clone()).ok()?;
+    let KeptTransfer { id, asked, progress } = serde_json::from_value(value.clone()).ok()?;
     Some(Arc::new(Transfer { id, asked, progress: Mutex::new(progress), cancel: Notify::new() }))
 }
 

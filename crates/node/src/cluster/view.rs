@@ -13,6 +13,7 @@ use parking_lot::Mutex;
 use super::gossip::{self, ToldByMember};
 use super::links::LinkCounters;
 use super::log_driver::EntrySyncs;
+use super::page_sessions::PageSessions;
 
 /// The cluster as this node sees it, for other threads.
 #[derive(Debug, Default)]
@@ -20,6 +21,7 @@ pub struct ClusterView {
     pub(super) seen: Mutex<ClusterSeen>,
     pub(super) counters: Arc<LinkCounters>,
     pub(super) syncs: OnceLock<Arc<EntrySyncs>>,
+    pub(super) page_sessions: Arc<PageSessions>,
 }
 
 /// Counters of the cluster, for metrics.
@@ -142,6 +144,12 @@ impl ClusterView {
     #[must_use]
     pub fn reaches(&self, member: MemberNumber) -> bool {
         self.seen.lock().reached.contains_key(&member)
+    }
+
+    /// The sessions of the page in the cluster.
+    #[must_use]
+    pub fn page_sessions(&self) -> &PageSessions {
+        &self.page_sessions
     }
 
     /// The links to a member since this node started; `None` if there has been none.

@@ -69,12 +69,12 @@ impl LinkCounters {
         &self.all
     }
 
-    /// Those of the links to a member.
+    /// The counters of the links to a member.
     pub(crate) fn of(&self, member: u16) -> Arc<Traffic> {
         self.members.lock().entry(member).or_default().clone()
     }
 
-    /// Those of the links to a member, if there has been any.
+    /// The counters of the links to a member, if there has been any.
     pub(crate) fn known(&self, member: u16) -> Option<Arc<Traffic>> {
         self.members.lock().get(&member).cloned()
     }
@@ -126,14 +126,14 @@ impl Drop for Standing {
 
 /// A connection that counts as a link that stands, with its bytes.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct CountedSocket {
     pub(super) socket: Socket,
     pub(super) standing: Standing,
 }
 
-impl Bidirectional for Counted {}
+impl Bidirectional for CountedSocket {}
 
-impl AsyncRead for Counted {
+impl AsyncRead for CountedSocket {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         let before = to.filled().len();
@@ -146,7 +146,7 @@ impl AsyncRead for Counted {
     }
 }
 
-impl AsyncWrite for Counted {
+impl AsyncWrite for CountedSocket {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let this = self.get_mut();
         let written = Pin::new(&mut this.socket).poll_write(cx, bytes);
