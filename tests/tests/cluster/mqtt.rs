@@ -25,6 +25,14 @@ fn linked(cluster: &Cluster) {
     }
 }
 
+/// Waits until a node knows so many subscriptions: SUBACK says that the client's node does.
+fn subscriptions_are_known(cluster: &Cluster, at: usize, count: usize) {
+    cluster.wait_until("the subscriptions are known", |cluster| {
+        let bindings = cluster.nodes[at].http().get("/api/exchanges/%2F/amq.topic/bindings/source").expect("an answer");
+        bindings.json().as_array().is_some_and(|bindings| bindings.len() == count)
+    });
+}
+
 #[test]
 fn a_publish_is_confirmed_once_the_queues_of_all_nodes_have_it() {
     let cluster = Cluster::start(3);
@@ -34,10 +42,7 @@ fn a_publish_is_confirmed_once_the_queues_of_all_nodes_have_it() {
         reader.subscribe_to("t/#", QoS::AtLeastOnce);
     }
     let mut writer = clean(&cluster, 1, "writer");
-    cluster.wait_until("all subscriptions are known", |cluster| {
-        let bindings = cluster.nodes[1].http().get("/api/exchanges/%2F/amq.topic/bindings/source").expect("an answer");
-        bindings.json().as_array().is_some_and(|bindings| bindings.len() == 3)
-    });
+    subscriptions_are_known(&cluster, 1, 3);
     for number in 0..100u16 {
         writer.publish("t/x", &number.to_be_bytes(), QoS::AtLeastOnce, number + 1, false);
     }
@@ -60,6 +65,7 @@ fn a_persistent_session_is_found_again_at_another_node() {
         assert!(!was_there);
         reader.subscribe_to("a/+", QoS::AtLeastOnce);
         reader.close();
+        subscriptions_are_known(&cluster, 2, 1);
         let mut writer = clean(&cluster, 2, "writer");
         writer.publish_once("a/1", b"one");
         let (mut reader, was_there) = persistent(&cluster, 1, "reader", version);
@@ -74,6 +80,7 @@ fn a_persistent_session_is_found_again_at_another_node() {
             MqttClient::open(cluster.nodes[2].mqtt(), "reader", Login { version, ..Login::default() });
         assert!(!was_there);
         reader.close();
+        subscriptions_are_known(&cluster, 0, 0);
     }
 }
 
@@ -83,6 +90,7 @@ fn a_session_is_never_read_at_two_nodes() {
     linked(&cluster);
     let (mut old, _) = persistent(&cluster, 0, "c", Version::V50);
     old.subscribe_to("t", QoS::AtLeastOnce);
+    subscriptions_are_known(&cluster, 2, 1);
     // It is told after its CONNACK: the queue's node answers later.
     let (mut new, _) = persistent(&cluster, 1, "c", Version::V50);
     assert_eq!(new.disconnected(), Some(ReasonCode::SERVER_UNAVAILABLE));
@@ -107,6 +115,7 @@ fn clean_sessions_need_no_other_node() {
     cluster.wait_until("it is known", |cluster| cluster.queues(1).iter().any(|name| name == "amq.mqtt.sessions"));
     let mut reader = clean(&cluster, 1, "reader");
     reader.subscribe_to("u", QoS::AtLeastOnce);
+    subscriptions_are_known(&cluster, 0, 1);
     clean(&cluster, 0, "writer").publish_once("u", b"two");
     assert_eq!(reader.receive().payload, b"two");
     // The state of a session with QoS 2 is in that ledger: without it, none is resumed.
