@@ -167,6 +167,7 @@ sim-cluster:
 	LEVERET_METADATA_SEEDS=0..$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test cluster_metadata \
 	  linearizable -- --nocapture
 	LEVERET_REPLICA_SEEDS=$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test replicas
+	LEVERET_CLIENT_SEEDS=1..$(SIM_SEEDS) cargo test --profile ci --package leveret-sim --features planted-bugs --test placed_clients
 
 # Placements beside the bare engine, on real files in TMPDIR, and the simulator beside real time.
 engine-measures:

@@ -37,7 +37,7 @@ function hrefOf(of, object) {
     case 'operator_policy':
       return to.operatorPolicy(of.vhost, of.name);
     case 'node':
-      return object?.node ? to.node(object.node) : link(['nodes']);
+      return of.name || object?.node ? to.node(of.name ?? object.node) : link(['nodes']);
     default:
       return undefined;
   }
@@ -68,8 +68,14 @@ export function ofItem(item) {
         : to.queue(item.vhost, item.name);
   return {
     ...rest,
-    code: [code, item.kind, item.vhost, item.name].join('\n'),
-    parts: [{ name: item.name || '(AMQP default)', href }, ': ', ...parts],
+    code: [code, item.kind, item.vhost, item.name, item.node].join('\n'),
+    parts: [
+      { name: item.name || '(AMQP default)', href },
+      // Nodes of a cluster say whose it is.
+      ...(item.node ? [' on ', { name: item.node, href: to.node(item.node) }] : []),
+      ': ',
+      ...parts,
+    ],
   };
 }
 

@@ -23,6 +23,8 @@ import {
   Tag,
   UserName,
   vhostColumn,
+  nodeColumn,
+  NodeName,
   VhostName,
   When,
   Why,
@@ -81,6 +83,7 @@ const connectionColumns = () => [
     cell: (row) => `${row.peer_host}:${row.peer_port}`,
   },
   ...vhostColumn(),
+  ...nodeColumn(),
   { id: 'user', title: 'User', sort: 'user', need: ['user'], cell: (row) => html`<${UserName} name=${row.user} />` },
   {
     id: 'state',
@@ -286,6 +289,7 @@ export function Connection({ path }) {
           ['Name', html`<${Name} of=${connection.name} />`],
           ['User', html`<${UserName} name=${connection.user} />`],
           ['Virtual host', html`<${VhostName} name=${connection.vhost} />`],
+          ['Node', connection.node && html`<${NodeName} name=${connection.node} />`],
           ['Connected', time(connection.connected_at)],
           ['Container', connection.container_id && html`<${Name} of=${connection.container_id} />`],
           ['Heartbeat', connection.timeout ? `${count(connection.timeout)} s` : 'none'],
@@ -332,6 +336,7 @@ export const channelColumns = (ofAll = true) => [
   ...(ofAll
     ? [
         ...vhostColumn(),
+        ...nodeColumn(),
         { id: 'user', title: 'User', sort: 'user', need: ['user'], cell: (row) => html`<${UserName} name=${row.user} />` },
       ]
     : []),

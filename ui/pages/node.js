@@ -13,8 +13,10 @@ import {
   Head,
   Name,
   NameLink,
+  NodeName,
   Outcome,
   Problem,
+  quiet,
   Section,
   Tag,
   useAction,
@@ -91,6 +93,43 @@ export const NodeFacts = ({ node }) =>
     ],
   ]} />`;
 
+/** The state of a node, as tags. */
+const State = ({ node }) =>
+  html`<span class="tags">${
+    node.running === false
+      ? html`<${Tag} kind="bad" title=${node.reason}>down<//>`
+      : html`<${Tag} kind=${node.being_drained ? 'warn' : ''}>${node.being_drained ? 'maintenance' : 'running'}<//>`
+  }${(node.mem_alarm || node.disk_free_alarm) && html`<${Tag} kind="bad">alarm<//>`}</span>`;
+
+/** The nodes of a cluster. */
+const NodesTable = ({ nodes }) =>
+  html`<${Section} title="Nodes"><div class="table-box plain-table"><table aria-label="Nodes"><thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">Running for</th><th scope="col" class="num">Memory</th><th scope="col" class="num">Free disk</th><th scope="col" class="num">Connections</th><th scope="col" class="num">Cores</th></tr></thead>
+    <tbody>${nodes.map(
+      (node) =>
+        html`<tr key=${node.name}><td><${NodeName} name=${node.name} /></td><td><${State} node=${node} /></td>${
+          node.running === false
+            ? html`<td colspan="5" class="warn">${node.reason ?? 'It has not been reached.'}</td>`
+            : html`<td>${span(node.uptime / 1000)}</td><td class="num">${bytes(node.mem_used)}</td><td class="num">${bytes(node.disk_free)}</td><td class="num">${count(node.sockets_used)}</td><td class="num">${count(node.processors)}</td>`
+        }</tr>`,
+    )}</tbody></table></div><//>`;
+
+/** The links of these nodes to others: whether they stand, their traffic, and how far the other side is behind. */
+function LinksTable({ nodes }) {
+  const links = nodes.flatMap((node) => (node.links ?? []).map((to) => ({ from: node.name, ...to })));
+  if (!links.length) return null;
+  const one = nodes.length === 1;
+  return html`<${Section} title="Links between nodes"><div class="table-box plain-table"><table aria-label="Links between nodes"><thead><tr>${!one && html`<th scope="col">From</th>`}<th scope="col">To</th><th scope="col">State</th><th scope="col" class="num">Sent /s</th><th scope="col" class="num">Received /s</th><th scope="col" class="num">Sent</th><th scope="col" class="num">Received</th><th scope="col" class="num" title="Entries of replicated queues and of the metadata that the other node has not got yet">Behind</th></tr></thead>
+    <tbody>${links.map((to) => {
+      const perSecond = (key) => bytes(at(to, `stats.${key}_details.rate`) ?? 0);
+      const kinds = (to.kinds ?? []).map((kind) => `${kind.up} ${kind.kind}`).join(', ');
+      return html`<tr key=${`${to.from}\n${to.name}`}>${!one && html`<td><${NodeName} name=${to.from} /></td>`}<td><${NodeName} name=${to.name} /></td>${
+        to.state === 'up'
+          ? html`<td><span title=${kinds}><${Tag}>up<//></span></td>`
+          : html`<td class="warn"><${Tag} kind="bad">down<//> ${to.reason}</td>`
+      }<td class="num">${perSecond('send_bytes')}</td><td class="num">${perSecond('recv_bytes')}</td><td class="num">${bytes(at(to, 'stats.send_bytes') ?? 0)}</td><td class="num">${bytes(at(to, 'stats.recv_bytes') ?? 0)}</td><td class="num">${to.entries_behind === undefined ? '–' : quiet(to.entries_behind)}</td></tr>`;
+    })}</tbody></table></div><//>`;
+}
+
 export function Overview() {
   const live = useLive('overview');
   const nodes = useLive(may.monitor() && 'nodes').body;
@@ -135,7 +174,8 @@ export function Overview() {
                 <div class="panel"><${Chart} title="Messages per second" path=${base} body=${body} series=${rates('publish', 'confirm', 'deliver_get', 'ack', 'redeliver', 'drop_unroutable')} of="node" /></div>`
           }</div>
           <div class="columns">
-            ${(Array.isArray(nodes) ? nodes : []).map((node) => html`<${Section} title="Node" key=${node.name}><div class="panel"><${NodeFacts} node=${node} /></div><//>`)}
+            ${Array.isArray(nodes) && nodes.length > 1 && html`<${NodesTable} nodes=${nodes} /><${LinksTable} nodes=${nodes} />`}
+            ${(Array.isArray(nodes) && nodes.length === 1 ? nodes : []).map((node) => html`<${Section} title="Node" key=${node.name}><div class="panel"><${NodeFacts} node=${node} /></div><//>`)}
             <${Section} title="Listeners"><div class="table-box plain-table"><table><thead><tr><th scope="col">Protocol</th><th scope="col">Address</th><th scope="col" class="num">Port</th><th scope="col">TLS</th></tr></thead>
               <tbody>${(body.listeners ?? []).map((one) => html`<tr key=${`${one.protocol}${one.ip_address}${one.port}`}><td>${one.protocol}</td><td><${Name} of=${one.ip_address} /></td><td class="num">${one.port}</td><td>${one.tls ? 'yes' : 'no'}</td></tr>`)}</tbody></table></div><//>
             <${Events} />
@@ -256,6 +296,7 @@ function Node({ name }) {
         <div class="panel"><${Chart} title="Connections and descriptors" path=${base} body=${node} series=${[level('sockets_used', 'Connections', '--out'), level('fd_used', 'File descriptors', '--total')]} of="node" /></div>
         <${Section} title="Now"><div class="panel"><${NodeFacts} node=${node} /></div><//>
       </div>
+      <${LinksTable} nodes=${[node]} />
       <div class="columns">
         <${Section} title="Memory by use"><${Memory} name=${name} /><//>
         <${Section} title="Logins since the start"><${Logins} name=${name} /><//>
@@ -277,10 +318,10 @@ function Node({ name }) {
 }
 
 export function Nodes({ path }) {
-  const names = useLive(path[1] === undefined && 'nodes?columns=name').body;
+  const names = useLive(path[1] === undefined && 'nodes').body;
   if (path[1] !== undefined) return html`<${Node} name=${path[1]} />`;
   if (!Array.isArray(names))
     return html`<div class="page"><${Head} title="Node" /><div class="loading" aria-busy="true"></div></div>`;
   if (names.length === 1) return html`<${Node} name=${names[0].name} />`;
-  return html`<div class="page"><${Head} title="Nodes" /><ul class="panel">${names.map(({ name }) => html`<li key=${name}><a href=${to.node(name)}><${Name} of=${name} /></a></li>`)}</ul></div>`;
+  return html`<div class="page"><${Head} title="Nodes" /><${NodesTable} nodes=${names} /><${LinksTable} nodes=${names} /></div>`;
 }

@@ -31,6 +31,8 @@ import {
   useVhosts,
   usualVhost,
   vhostColumn,
+  nodeColumn,
+  NodeName,
   VhostName,
   Why,
   WhyTag,
@@ -74,6 +76,7 @@ const columns = () => [
     cell: (row) => html`<${NameLink} href=${to.queue(row.vhost, row.name)} of=${row.name} />`,
   },
   ...vhostColumn(),
+  ...nodeColumn(),
   { id: 'type', title: 'Type', slack: true, sort: 'type', need: ['type'], cell: (row) => row.type },
   {
     id: 'features',
@@ -203,7 +206,11 @@ function Details({ queue }) {
         { synced: 'flushed to the disk', os: 'written to the operating system', memory: 'in memory' }[queue.durability] ??
           queue.durability,
       ],
-      ['Members', queue.members?.length > 0 && queue.members.join(', ')],
+      ['Node', queue.node && html`<${NodeName} name=${queue.node} />`],
+      [
+        'Members',
+        queue.members?.length > 0 && queue.members.map((name, at) => html`${at > 0 && ', '}<${NodeName} name=${name} />`),
+      ],
       ['Policy', queue.policy && html`<a href=${to.policy(queue.vhost, queue.policy)}><${Name} of=${queue.policy} /></a>`],
       [
         'Operator policy',

@@ -322,6 +322,25 @@ export const vhostColumn = () =>
         },
       ];
 
+/** Whether the node is one of several: lists show then whose each row is. The frame sets it. */
+export const isCluster = signal(false);
+
+/** The node that an object is on, in a cluster. @returns {import('./table.js').Column[]} */
+export const nodeColumn = () => [
+  {
+    id: 'node',
+    title: 'Node',
+    slack: true,
+    sort: 'node',
+    need: ['node'],
+    off: !isCluster.value,
+    cell: (row) => row.node && html`<${NodeName} name=${row.node} />`,
+  },
+];
+
+/** A node, as a link to it. @param {{name: string}} properties */
+export const NodeName = ({ name }) => html`<a href=${to.node(name)}><${Name} of=${name} /></a>`;
+
 // Rows of large numbers.
 
 /**

@@ -4,7 +4,7 @@ import { ended, get, login, logout, may, me, path, query } from '../core/api.js'
 import { at, bytes, count, rate } from '../core/format.js';
 import { connection, tryAgain, useLive } from '../core/live.js';
 import { chooseVhost, chosenVhost, go, link, route, setQuery, setTheme, theme, to } from '../core/router.js';
-import { Choice, fault, Guard, Name, Problem, Tag, useAction, useVhosts, visible } from './basics.js';
+import { Choice, fault, Guard, isCluster, Name, Problem, Tag, useAction, useVhosts, visible } from './basics.js';
 import { Dialog } from './forms.js';
 
 /** The hare. */
@@ -146,13 +146,17 @@ function UserMenu({ onKeys }) {
 function Banners() {
   const { body } = useLive(
     may.monitor() &&
-      'nodes?columns=name,running,being_drained,maintenance_reason,mem_alarm,disk_free_alarm,mem_used,mem_limit,disk_free,disk_free_limit',
+      'nodes?columns=name,running,reason,being_drained,maintenance_reason,mem_alarm,disk_free_alarm,mem_used,mem_limit,disk_free,disk_free_limit',
   );
   const nodes = Array.isArray(body) ? body : [];
+  useEffect(() => {
+    isCluster.value = nodes.length > 1;
+  }, [nodes.length]);
   return html`${fault.value && html`<div class="banner bad" role="alert"><b>The page's own code has failed</b><span class="pre">${visible(String(fault.value?.message ?? fault.value))}</span><button type="button" class="small" onClick=${() => (fault.value = null)}>Close</button></div>`}
     ${connection.value === 'lost' && html`<div class="banner bad" role="alert">The node cannot be reached. What you see is how it was. <button type="button" class="small" onClick=${tryAgain}>Try now</button></div>`}
     ${nodes.map(
       (node) => html`
+      ${node.running === false && html`<div class="banner bad" role="alert" key="down"><b>Node down</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> can't be reached${node.reason ? `: ${visible(node.reason)}.` : '.'}</span></div>`}
       ${node.mem_alarm && html`<div class="banner bad" role="alert" key="memory"><b>Memory alarm</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> uses ${bytes(node.mem_used)} of ${bytes(node.mem_limit)}: publishers are not read until it uses less.</span></div>`}
       ${node.disk_free_alarm && html`<div class="banner bad" role="alert" key="disk"><b>Disk alarm</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> has ${bytes(node.disk_free)} free, below its limit of ${bytes(node.disk_free_limit)}: publishers are not read until there is more.</span></div>`}
       ${node.being_drained && html`<div class="banner warn" key="maintenance"><b>Maintenance</b><span><a href=${to.node(node.name)}><${Name} of=${node.name} /></a> takes no client connections${node.maintenance_reason ? `: ${visible(node.maintenance_reason)}.` : '.'}</span></div>`}`,

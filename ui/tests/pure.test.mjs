@@ -139,3 +139,14 @@ test('names in the sentence of a reason lead to what they name', () => {
   assert.deepEqual(findingsOf({}), []);
   assert.equal(median({ 1024: 1, 2048: 5, 4096: 1 }), 0.002048);
 });
+
+test('the objects of a cluster are named with their nodes', () => {
+  const item = { kind: 'queue', vhost: '/', name: 'q', code: 'full', severity: 'bad', short: 'full', parts: ['It is full.'] };
+  assert.equal(said(ofItem(item)), 'q: It is full.');
+  const found = ofItem({ ...item, node: 'leveret@b' });
+  assert.equal(said(found), 'q on leveret@b: It is full.');
+  assert.notEqual(found.code, ofItem(item).code);
+  const link = { kind: 'node', name: 'leveret@c' };
+  const [finding] = findingsOf({ node: 'leveret@a', why: [{ ...item, code: 'link', parts: [{ name: 'leveret@c', to: link }] }] });
+  assert.deepEqual(finding.parts, [{ name: 'leveret@c', href: to.node('leveret@c') }]);
+});

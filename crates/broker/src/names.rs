@@ -8,6 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
+/// The beginning of the names of global parameters that keep the transfers of a cluster.
+pub const TRANSFER_PARAMETER: &str = "internal_transfer.";
+
 /// The secret that names are derived from: random bytes of the operating system at each start of a node.
 pub type NameSecret = [u8; 16];
 

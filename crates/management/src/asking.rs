@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use axum::body::HttpBody;
-use axum::http::{HeaderName, Method as HttpMethod, header};
+use axum::body::{Body, HttpBody};
+use axum::http::{HeaderName, HeaderValue, Method as HttpMethod, StatusCode, header};
 use axum::response::Response;
 use futures_lite::StreamExt;
 use leveret_model::{Grants, Member};
 use leveret_node::{FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse};
+use serde_json::Value;
+use tokio::task::JoinSet;
 
 use crate::api::Api;
 use crate::call::Call;
 use crate::error::Error;
+use crate::members::OtherMember;
 
 /// Headers of requests that handlers look at.
 const REQUEST_HEADERS: [HeaderName; 4] =
@@ -56,6 +59,36 @@ pub(crate) async fn ask(
 ) -> Result<ForwardedResponse, Error> {
     let response = api.node().forward(member.number, request, within).await;
     response.map_err(|reason| Error::Unavailable(format!("node '{}' can't be asked: {reason}", member.name)))
+}
+
+/// Asks all other members that run for JSON on behalf of the requester. Returns the names and answers of those that gave one in time.
+pub(crate) async fn ask_others(
+    call: &Call,
+    within: Duration,
+    target: impl Fn(&OtherMember) -> String,
+) -> Vec<(String, Value)> {
+    let mut asked = JoinSet::new();
+    for other in call.api.other_members().into_iter().filter(OtherMember::is_running) {
+        let (api, request) = (call.api.clone(), request(call, &HttpMethod::GET, target(&other)));
+        asked.spawn(async move {
+            let response = ask(&api, request, &other.member, within).await.ok()?;
+            let answer = serde_json::from_slice(&response.body).ok().filter(|_| response.status == 200)?;
+            Some((other.name().to_owned(), answer))
+        });
+    }
+    asked.join_all().await.into_iter().flatten().collect()
+}
+
+/// A gathered response as one for the client.
+pub(crate) fn answered(response: &ForwardedResponse) -> Response {
+    let mut answer = Response::new(Body::from(response.body.clone()));
+    *answer.status_mut() = StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_GATEWAY);
+    for (name, value) in &response.headers {
+        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
+            answer.headers_mut().append(name, value);
+        }
+    }
+    answer
 }
 
 /// Gathers a response.

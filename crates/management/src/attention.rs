@@ -6,17 +6,20 @@
 use std::cmp::{Ordering, Reverse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leveret_broker::queue_handle::{CountOf, QueueRef, SetAsideOf, Status};
 use leveret_broker::registry::Snapshot;
 use leveret_broker::views::Client;
 use leveret_broker::{Now, QueueCount, QueueGauges, SetAside, WaitReason};
 use leveret_model::Overflow;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::api::Api;
+use crate::asking::ask_others;
 use crate::call::{Call, HandlerResult, json};
 use crate::connections::{ask_briefly, seen};
+use crate::percent::encoded_pairs;
 use crate::query::given;
 use crate::stream::make_way;
 use crate::why::{self, Severity, short};
@@ -27,6 +30,8 @@ const ROWS_MAX: usize = 500;
 /// Queues that are looked at in full: most of those that may be in trouble, and of those that have no consumer.
 const FULL_MAX: usize = 10_000;
 const LONGEST_MAX: usize = 1000;
+/// Longest time for the answers of other members.
+const OTHERS_WITHIN: Duration = Duration::from_secs(1);
 /// Connections that are asked; only those of the vhosts concerned.
 const CONNECTIONS_MAX: usize = 1000;
 /// Queues processed before the thread yields.
@@ -52,7 +57,50 @@ pub(crate) async fn all(call: Call) -> HandlerResult {
     let mut clients = seen(&call);
     clients.retain(|client| vhosts.contains(&client.vhost));
     found.add_connections(&call.api, clients).await;
-    json(found.answer(rows, code, severity))
+    let mut answer = found.answer(rows, code, severity);
+    if call.api.is_member() {
+        let mut answers = vec![(call.api.name().to_owned(), answer)];
+        if !call.arrival.is_forwarded {
+            let query = encoded_pairs(call.query.iter());
+            answers.extend(ask_others(&call, OTHERS_WITHIN, |_| format!("/api/attention?{query}")).await);
+        }
+        answer = of_all(answers, rows);
+    }
+    json(answer)
+}
+
+/// The answers of several nodes as one, each object with its node.
+fn of_all(answers: Vec<(String, Value)>, limit: usize) -> Value {
+    let (mut rows, mut sums, mut totals) = (Vec::new(), BTreeMap::new(), [0, 0, 0]);
+    for (node, answer) in answers {
+        for (sum, key) in totals.iter_mut().zip(["total_count", "counted_only", "passed_over"]) {
+            *sum += answer[key].as_u64().unwrap_or(0);
+        }
+        for reason in answer["reasons"].as_array().into_iter().flatten() {
+            let Some(severity) = reason["severity"].as_str().and_then(Severity::parse) else { continue };
+            let code = reason["code"].as_str().unwrap_or_default().to_owned();
+            *sums.entry((severity, code)).or_insert(0) += reason["objects"].as_u64().unwrap_or(0);
+        }
+        for mut view in answer["items"].as_array().cloned().unwrap_or_default() {
+            let Some(severity) = view["severity"].as_str().and_then(Severity::parse) else { continue };
+            view["node"] = json!(node);
+            let name = view["name"].as_str().unwrap_or_default().into();
+            rows.push(Row { severity, seconds: view["seconds"].as_f64(), name, view });
+        }
+    }
+    rows.sort_by(Row::order);
+    let shown: Vec<Value> = rows.into_iter().take(limit).map(|row| row.view).collect();
+    let [total_count, counted_only, passed_over] = totals;
+    json!({
+        "reasons": reasons(sums), "items": shown, "total_count": total_count, "counted_only": counted_only,
+        "passed_over": passed_over,
+    })
+}
+
+/// Reasons with the number of objects that have each.
+fn reasons(sums: BTreeMap<(Severity, String), u64>) -> Vec<Value> {
+    let reason = |((severity, code), objects): ((Severity, String), u64)| json!({"severity": severity.name(), "short": short(&code), "code": code, "objects": objects});
+    sums.into_iter().map(reason).collect()
 }
 
 /// An object, and one of its reasons.
@@ -185,19 +233,8 @@ impl Found {
                 shown.push(row.view);
             }
         }
-        let reasons: Vec<Value> = sums
-            .into_iter()
-            .map(|((severity, code), objects)| {
-                let mut reason = Map::new();
-                reason.insert("severity".to_owned(), json!(severity.name()));
-                reason.insert("short".to_owned(), json!(short(&code)));
-                reason.insert("code".to_owned(), json!(code));
-                reason.insert("objects".to_owned(), json!(objects));
-                Value::Object(reason)
-            })
-            .collect();
         json!({
-            "reasons": reasons, "items": shown, "total_count": objects, "counted_only": self.counted,
+            "reasons": reasons(sums), "items": shown, "total_count": objects, "counted_only": self.counted,
             "passed_over": self.passed_over,
         })
     }
@@ -296,6 +333,17 @@ mod tests {
         let of = |code: &str| reasons.iter().find(|reason| reason["code"] == code).map(|reason| &reason["objects"]);
         assert_eq!(of("no_consumers"), Some(&json!(6)), "those that were counted only, too");
         assert_eq!(names(&found().answer(2, None, None)), ["full", "loop"]);
+    }
+
+    #[test]
+    fn the_answers_of_nodes_are_one_list_with_their_names() {
+        let answers =
+            vec![("a".to_owned(), found().answer(2, None, None)), ("b".to_owned(), found().answer(9, None, None))];
+        let all = of_all(answers, 5);
+        assert_eq!(names(&all), ["full", "full", "loop", "loop", "idle"]);
+        assert_eq!((&all["items"][0]["node"], &all["items"][4]["node"]), (&json!("a"), &json!("b")));
+        assert_eq!((&all["total_count"], &all["counted_only"]), (&json!(8), &json!(10)));
+        assert_eq!(all["reasons"][0]["objects"], 2);
     }
 
     #[test]

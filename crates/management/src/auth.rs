@@ -1,7 +1,7 @@
 //! `/api/auth`, and sessions of the page.
 
 use std::collections::HashMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
@@ -68,13 +68,13 @@ pub(crate) async fn login(call: Call) -> HandlerResult {
     };
     let account = log_in(&call.api, name.as_bytes(), password.as_bytes(), call.arrival.peer).await?;
     let minutes = call.api.rules().login_session_timeout_min;
-    let begun = call.api.sessions().begin(account, Duration::from_secs(minutes * 60), Instant::now());
+    let begun = call.api.begin_session(account, Duration::from_secs(minutes * 60));
     let token = begun.map_err(|reason| match reason {
         NoSession::TooMany => Error::Unavailable("too many sessions are open".to_owned()),
         NoSession::NoToken(error) => Error::Unavailable(format!("the system gives no randomness: {error}")),
     })?;
     if let Some(earlier) = session_of(&call.headers) {
-        call.api.sessions().end(earlier);
+        call.api.end_session(&earlier).await;
     }
     with_cookie(&call, &token, minutes * 60)
 }
@@ -86,7 +86,7 @@ pub(crate) async fn logout(call: Call) -> HandlerResult {
             let reason = format!("a session ends only by a request with the header {OWN_REQUEST}: 1");
             return Err(Error::Of(StatusCode::FORBIDDEN, "forbidden", reason));
         }
-        call.api.sessions().end(session);
+        call.api.end_session(&session).await;
     }
     with_cookie(&call, "", 0)
 }

@@ -135,6 +135,21 @@ impl Api {
     /// # Errors
     /// The node stops.
     pub(crate) async fn over(&self, wait: impl Into<WaitFor>) -> Result<bool, Error> {
+        let is_routed = match self.end_of(wait).await? {
+            // A message that was published over HTTP counts as routed if a queue refused it, as in RabbitMQ.
+            WaitEnd::Reached | WaitEnd::Refused(_) => true,
+            WaitEnd::Unrouted => false,
+            WaitEnd::Gone => return Err(Error::Unavailable(WaitEnd::GONE_TEXT.to_owned())),
+        };
+        self.broker().registry.publish();
+        Ok(is_routed)
+    }
+
+    /// Waits for the end of a wait.
+    ///
+    /// # Errors
+    /// The node stops.
+    pub(crate) async fn end_of(&self, wait: impl Into<WaitFor>) -> Result<WaitEnd, Error> {
         let (streams, wait) = (&self.broker().streams, wait.into());
         streams.announce();
         let (done, ended) = oneshot::channel();
@@ -144,14 +159,6 @@ impl Api {
                 let _ = done.send(end);
             }),
         );
-        let is_routed = match ended.await {
-            // A message that was published over HTTP counts as routed if a queue refused it, as in RabbitMQ.
-            Ok(WaitEnd::Reached | WaitEnd::Refused(_)) => true,
-            Ok(WaitEnd::Unrouted) => false,
-            Ok(WaitEnd::Gone) => return Err(Error::Unavailable(WaitEnd::GONE_TEXT.to_owned())),
-            Err(_) => return Err(Error::Unavailable("the node stops".to_owned())),
-        };
-        self.broker().registry.publish();
-        Ok(is_routed)
+        ended.await.map_err(|_| Error::Unavailable("the node stops".to_owned()))
     }
 }

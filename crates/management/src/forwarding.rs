@@ -4,13 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use leveret_model::Member;
 
 use crate::api::Api;
-use crate::asking::{Original, ask, request};
+use crate::asking::{Original, answered, ask, request};
 use crate::call::{Call, HandlerResult};
 use crate::error::Error;
 use crate::members::OtherMember;
@@ -68,7 +67,7 @@ enum OfQueue {
 fn way(route: &Route, query: &str) -> OfQueue {
     const QUEUE: &str = "/api/queues/{vhost}/{queue}";
     match (route.method, route.path) {
-        (Method::Get, QUEUE) => OfQueue::AtHomeIfReached,
+        (Method::Get, QUEUE | "/api/queues/{vhost}/{queue}/transfers") => OfQueue::AtHomeIfReached,
         // Only the queue's node knows whether it is empty or unused.
         (Method::Delete, QUEUE) if query.contains("if-") => OfQueue::AtHome,
         (_, QUEUE | "/api/queues/{vhost}/{queue}/bindings" | "/api/queues/{vhost}/{queue}/convert") => {
@@ -146,15 +145,7 @@ async fn forward(call: &Call, original: &Original<'_>, member: &Member, within: 
         false => format!("{}?{}", original.path, call.query_text),
     };
     let request = request(call, original.method, target);
-    let response = ask(&call.api, request, member, within).await?;
-    let mut answer = Response::new(Body::from(response.body));
-    *answer.status_mut() = StatusCode::from_u16(response.status).unwrap_or(StatusCode::BAD_GATEWAY);
-    for (name, value) in &response.headers {
-        if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::from_str(value)) {
-            answer.headers_mut().append(name, value);
-        }
-    }
-    Ok(answer)
+    Ok(answered(&ask(&call.api, request, member, within).await?))
 }
 
 #[test]

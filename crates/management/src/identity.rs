@@ -1,6 +1,5 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Instant;
 
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine;
@@ -12,7 +11,8 @@ use leveret_model::{Action, Identity, Permit, Refused, Topology, User, authorize
 use crate::account::Account;
 use crate::api::Api;
 use crate::error::Error;
-use crate::sessions::SessionId;
+use crate::page_sessions::PageSession;
+use crate::session_token::SessionToken;
 
 /// Tags that give access to the API.
 const MANAGEMENT_TAGS: [&str; 4] = ["management", "policymaker", "monitoring", "administrator"];
@@ -34,7 +34,7 @@ pub(crate) struct Requester {
     /// Whether it is a client of the local socket and no user, whatever its name.
     is_local: bool,
     /// The session of the page, if it is one.
-    session: Option<SessionId>,
+    session: Option<PageSession>,
 }
 
 impl Requester {
@@ -143,8 +143,8 @@ impl Requester {
         only_reads: bool,
     ) -> Result<Self, Error> {
         let has_tried = headers.contains_key(header::AUTHORIZATION);
-        if !has_tried && let Some(id) = session_of(headers) {
-            return Self::of_session(api, id, only_reads || headers.contains_key(OWN_REQUEST));
+        if !has_tried && let Some(token) = session_of(headers) {
+            return Self::of_session(api, &token, only_reads || headers.contains_key(OWN_REQUEST)).await;
         }
         if let Some(token) = bearer_of(headers) {
             let account = log_in(api, b"", token.as_bytes(), peer).await?;
@@ -165,22 +165,18 @@ impl Requester {
         Ok(Requester { account, is_local: false, session: None })
     }
 
-    fn of_session(api: &Api, id: SessionId, may_change: bool) -> Result<Self, Error> {
+    async fn of_session(api: &Api, token: &SessionToken, may_change: bool) -> Result<Self, Error> {
         let no_session = || match api.rules().disable_basic_auth {
             true => Error::BasicAuthIsOff("no credentials"),
             false => Error::Unauthenticated,
         };
-        let account = api.sessions().account(id, Instant::now()).ok_or_else(no_session)?;
-        let Some(account) = account.renewed(&api.topology(), wall_ms(api)) else {
-            api.sessions().end(id);
-            return Err(no_session());
-        };
+        let (session, account) = api.open_session(token).await.ok_or_else(no_session)?;
         check_tags(&account.user)?;
         if !may_change {
             let reason = format!("a session changes something only by requests with the header {OWN_REQUEST}: 1");
             return Err(Error::Of(StatusCode::FORBIDDEN, "forbidden", reason));
         }
-        Ok(Requester { account, is_local: false, session: Some(id) })
+        Ok(Requester { account, is_local: false, session: Some(session) })
     }
 
     /// The requester as of now, for a response that goes on.
@@ -192,8 +188,8 @@ impl Requester {
             return Ok(self.clone());
         }
         let ended = || Error::Forbidden("the session has ended: log in again".to_owned());
-        if let Some(id) = self.session {
-            api.sessions().account(id, Instant::now()).ok_or_else(ended)?;
+        if self.session.as_ref().is_some_and(|session| !api.is_session_open(session)) {
+            return Err(ended());
         }
         let account = self.account.renewed(&api.topology(), wall_ms(api)).ok_or_else(ended)?;
         check_tags(&account.user)?;
@@ -218,11 +214,11 @@ fn bearer_of(headers: &HeaderMap) -> Option<&str> {
     scheme.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// The session that a request's cookies name.
-pub(crate) fn session_of(headers: &HeaderMap) -> Option<SessionId> {
+/// The token of a session in a request's cookies.
+pub(crate) fn session_of(headers: &HeaderMap) -> Option<SessionToken> {
     let lines = headers.get_all(header::COOKIE).iter().filter_map(|line| line.to_str().ok());
     let mut cookies = lines.flat_map(|line| line.split(';')).filter_map(|cookie| cookie.trim().split_once('='));
-    cookies.find(|(name, _)| *name == SESSION_COOKIE).map(|(_, token)| SessionId::of(token))
+    cookies.find(|(name, _)| *name == SESSION_COOKIE).map(|(_, token)| SessionToken::of(token))
 }
 
 /// Logs a user in with a password.

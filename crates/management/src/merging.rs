@@ -1,22 +1,23 @@
 //! Lists of objects that each member of the cluster has its own of: every member is asked for its rows, and this node merges them.
 
-use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::{HeaderName, HeaderValue};
-use axum::response::Response;
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
 use leveret_model::Member;
 use leveret_node::ForwardedResponse;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::asking::{Original, ask, gather, request};
+use crate::asking::{Original, answered, ask, gather, request};
 use crate::call::{Arrival, Call, HandlerResult, json};
 use crate::columns::Columns;
-use crate::list::{Key, MERGED_ROWS_MAX, Page};
+use crate::error::Error;
+use crate::list::{MERGED_ROWS_MAX, Page};
 use crate::members::OtherMember;
+use crate::merged_rows::{self, MemberRows, MergedRow};
 use crate::percent::encoded_pairs;
 use crate::query::{Query, given};
 use crate::route::{Method, Route};
@@ -49,44 +50,12 @@ pub(crate) fn is_list(route: &Route) -> bool {
     route.method == Method::Get && LISTS.contains(&route.path)
 }
 
-/// The rows of one member.
-struct Part {
-    rows: Vec<Value>,
-    total: u64,
-    filtered: u64,
-}
-
-impl Part {
-    /// The rows in a response. `None` if it is none.
-    fn of(response: &ForwardedResponse) -> Option<Part> {
-        if response.status != 200 {
-            return None;
-        }
-        match serde_json::from_slice(&response.body).ok()? {
-            Value::Array(rows) => {
-                let count = rows.len() as u64;
-                Some(Part { rows, total: count, filtered: count })
-            }
-            Value::Object(mut page) => {
-                let number = |key: &str| page.get(key).and_then(Value::as_u64);
-                let (total, filtered) = (number("total_count")?, number("filtered_count")?);
-                let Some(Value::Array(rows)) = page.remove("items") else { return None };
-                Some(Part { rows, total, filtered })
-            }
-            _ => None,
-        }
-    }
-}
-
-impl Part {
+impl MemberRows {
     /// Leaves out rows of objects that others have, too: a queue got a leader while they were asked.
-    fn leave_out(&mut self, others: &[Part]) {
-        fn key(row: &Value) -> Option<(&str, &str)> {
-            Some((row["vhost"].as_str()?, row["name"].as_str()?))
-        }
-        let known: BTreeSet<_> = others.iter().flat_map(|part| &part.rows).filter_map(key).collect();
+    pub(crate) fn leave_out(&mut self, others: &[MemberRows]) {
+        let known: HashSet<_> = others.iter().flat_map(|part| &part.rows).filter_map(MergedRow::object).collect();
         let before = self.rows.len();
-        self.rows.retain(|row| key(row).is_none_or(|key| !known.contains(&key)));
+        self.rows.retain(|row| row.object().is_none_or(|object| !known.contains(&object)));
         let left_out = (before - self.rows.len()) as u64;
         (self.total, self.filtered) = (self.total - left_out, self.filtered - left_out);
     }
@@ -115,20 +84,6 @@ fn of_one(query: &Query, wanted: Option<usize>, sort: Option<&str>) -> Query {
     query
 }
 
-/// Puts rows into the order of a column.
-fn sort_by(rows: Vec<Value>, path: &str, reverse: bool) -> Vec<Value> {
-    let mut keyed: Vec<(Key, Value)> = rows.into_iter().map(|row| (Key::of(&row, path), row)).collect();
-    let ties = |one: &Value, other: &Value| -> Ordering {
-        let key = |row: &Value| TIES.map(|column| row[column].as_str().unwrap_or_default().to_owned());
-        key(one).cmp(&key(other))
-    };
-    keyed.sort_by(|(key, row), (other, other_row)| {
-        let order = if reverse { other.order(key) } else { key.order(other) };
-        order.then_with(|| ties(row, other_row))
-    });
-    keyed.into_iter().map(|(_, row)| row).collect()
-}
-
 /// Asks every member, and answers with the rows of all.
 pub(crate) async fn of_all(mut call: Call, route: &Route, original: &Original<'_>) -> HandlerResult {
     let page = Page::of(&call.query)?;
@@ -149,6 +104,8 @@ pub(crate) async fn of_all(mut call: Call, route: &Route, original: &Original<'_
         text if text.is_empty() => original.path.to_owned(),
         text => format!("{}?{text}", original.path),
     };
+    // The order of one node's queues.
+    let order: Arc<str> = sort.as_deref().unwrap_or("vhost").into();
     let mut asked = JoinSet::new();
     let mut missing: Vec<Arc<Member>> = Vec::new();
     for other in others {
@@ -156,60 +113,68 @@ pub(crate) async fn of_all(mut call: Call, route: &Route, original: &Original<'_
             missing.push(other.member);
             continue;
         }
-        let (api, request) = (call.api.clone(), request(&call, original.method, target.clone()));
+        let (api, request, order) = (call.api.clone(), request(&call, original.method, target.clone()), order.clone());
         asked.spawn(async move {
             let response = ask(&api, request, &other.member, WITHIN).await;
-            (other.member, response.ok().as_ref().and_then(Part::of))
+            (other.member, response.ok().as_ref().and_then(|response| MemberRows::of(response, &order)))
         });
     }
+    // The others work while this node does.
+    tokio::task::yield_now().await;
+    let reverse = call.asks("sort_reverse") && sort.is_some();
+    call.query = query;
+    call.arrival = Arrival { is_forwarded: true, ..call.arrival };
+    let known_missing = missing.len();
+    let own = own_rows(call.clone(), route, &missing).await?;
     let mut parts = Vec::new();
-    while let Some(answered) = asked.join_next().await {
-        match answered {
+    while let Some(answer) = asked.join_next().await {
+        match answer {
             Ok((_, Some(part))) => parts.push(part),
             Ok((member, None)) => missing.push(member),
             Err(_) => {}
         }
     }
-    let reverse = call.asks("sort_reverse");
-    call.query = query;
-    call.arrival = Arrival { is_forwarded: true, ..call.arrival };
-    call.absent = Some(missing.iter().map(|member| member.number).collect());
-    let own = (route.run)(call).await?;
-    if own.status() != axum::http::StatusCode::OK {
-        return Ok(own);
-    }
-    let own = gather(own).await?;
-    if let Some(mut own) = Part::of(&own) {
-        own.leave_out(&parts);
-        parts.push(own);
+    // Rows of those that didn't answer are shown as far as this node has them.
+    let own = if missing.len() > known_missing { own_rows(call, route, &missing).await? } else { own };
+    match MemberRows::of(&own, &order) {
+        Some(mut own) => {
+            own.leave_out(&parts);
+            parts.push(own);
+        }
+        None => return Ok(answered(&own)),
     }
     let (total, filtered) = parts
         .iter()
         .fold((0, 0), |(total, filtered), part| (total + part.total as usize, filtered + part.filtered as usize));
-    let rows: Vec<Value> = parts.into_iter().flat_map(|part| part.rows).collect();
-    let rows = match &sort {
-        Some(sort) => sort_by(rows, sort, reverse),
-        // The order of one node's queues.
-        None => sort_by(rows, "vhost", false),
-    };
+    let mut rows: Vec<MergedRow> = parts.into_iter().flat_map(|part| part.rows).collect();
+    merged_rows::sort(&mut rows, reverse);
     let missing: Vec<&str> = missing.iter().map(|member| &*member.name).collect();
     let rows = match &page {
         Some(page) => page.take(rows)?,
         None => rows,
     };
-    let rows: Vec<Value> = rows.into_iter().map(|row| columns.pick(row)).collect();
+    let picked = |rows: &[MergedRow]| rows.iter().map(|row| columns.pick(row.value())).collect::<Vec<_>>();
     let mut response = match page {
         Some(page) => {
-            let mut body = page.wrap(total, filtered, rows);
+            let mut body = page.wrap(total, filtered, picked(&rows));
             if !missing.is_empty() {
                 body["missing_nodes"] = json!(missing);
             }
             json(body)?
         }
-        None => json(Value::Array(rows))?,
+        None if columns.are_all() => {
+            ([(header::CONTENT_TYPE, "application/json")], merged_rows::list(&rows)).into_response()
+        }
+        None => json(Value::Array(picked(&rows)))?,
     };
     name_missing(&mut response, &missing);
     Ok(response)
+}
+
+/// The response with this node's rows, and with those of objects of absent members as far as it has them.
+async fn own_rows(call: Call, route: &Route, absent: &[Arc<Member>]) -> Result<ForwardedResponse, Error> {
+    let absent = Some(absent.iter().map(|member| member.number).collect());
+    gather((route.run)(Call { absent, ..call }).await?).await
 }
 
 /// Names the members whose rows are missing.
@@ -223,8 +188,6 @@ fn name_missing(response: &mut Response, names: &[&str]) {
 
 #[cfg(test)]
 mod tests {
-    use axum::body::Bytes;
-
     use super::*;
 
     #[test]
@@ -239,40 +202,14 @@ mod tests {
 
     #[test]
     fn a_row_that_another_member_has_is_left_out() {
-        let part = |names: &[&str]| {
-            let rows: Vec<Value> = names.iter().map(|name| json!({"vhost": "/", "name": name})).collect();
-            let count = rows.len() as u64;
-            Part { rows, total: count, filtered: count }
+        let part = |rows: Vec<Value>| {
+            let body = serde_json::to_vec(&rows).expect("JSON").into();
+            MemberRows::of(&ForwardedResponse { status: 200, headers: Vec::new(), body }, "name").expect("a list")
         };
-        let mut own = part(&["a", "b", "c"]);
-        own.rows.push(json!({"consumer_tag": "b"}));
-        own.leave_out(&[part(&["b"]), part(&["d"])]);
-        let names: Vec<_> = own.rows.iter().map(|row| row["name"].as_str()).collect();
-        assert_eq!((names, own.total, own.filtered), (vec![Some("a"), Some("c"), None], 2, 2));
-    }
-
-    #[test]
-    fn rows_are_merged_by_their_keys_then_their_names() {
-        let row = |name: &str, messages: u64| json!({"name": name, "messages": messages});
-        let rows = vec![row("b", 1), row("c", 2), row("a", 1)];
-        let names = |reverse| -> Vec<String> {
-            let sorted = sort_by(rows.clone(), "messages", reverse);
-            sorted.iter().map(|row| row["name"].as_str().expect("a name").to_owned()).collect()
-        };
-        assert_eq!(
-            (names(false), names(true)),
-            (vec!["a".into(), "b".into(), "c".into()], vec!["c".into(), "a".into(), "b".into()])
-        );
-    }
-
-    #[test]
-    fn responses_are_lists_or_pages() {
-        let part = |status, body: &'static str| {
-            Part::of(&ForwardedResponse { status, headers: Vec::new(), body: Bytes::from_static(body.as_bytes()) })
-        };
-        let page = part(200, r#"{"total_count": 9, "filtered_count": 5, "items": [{}, {}]}"#).expect("a page");
-        assert_eq!((page.total, page.filtered, page.rows.len()), (9, 5, 2));
-        assert_eq!(part(200, "[{}]").expect("a list").total, 1);
-        assert!(part(503, "[]").is_none() && part(200, "{}").is_none() && part(200, "no").is_none());
+        let row = |name: &str| json!({"name": name, "vhost": "/"});
+        let mut own = part(vec![row("a"), row("b"), row("c"), json!({"consumer_tag": "b"})]);
+        own.leave_out(&[part(vec![row("b")]), part(vec![row("d")])]);
+        let names: Vec<_> = own.rows.iter().map(|row| row.object().map(|(_, name)| name)).collect();
+        assert_eq!((names, own.total, own.filtered), (vec![Some("a"), Some("c"), None], 3, 3));
     }
 }

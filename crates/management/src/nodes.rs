@@ -3,15 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, UNIX_EPOCH};
 
-use axum::http::Method as HttpMethod;
 use leveret_broker::AlarmSource;
 use leveret_config::LogLevel;
 use leveret_node::{Log, RecentLine};
 use serde_json::{Map, Value, json};
-use tokio::task::JoinSet;
 
 use crate::api::Api;
-use crate::asking::{ask, request};
+use crate::asking::ask_others;
 use crate::call::{Call, HandlerResult, json};
 use crate::columns::Columns;
 use crate::error::Error;
@@ -23,7 +21,7 @@ use crate::percent::{encoded_pairs, segment};
 use crate::sampling::DiskWork;
 use crate::statistics::{CHURN, numbers, put, rate};
 use crate::time::iso8601;
-use crate::{list, process};
+use crate::{links, list, process};
 
 /// Longest time for the figures of another member.
 const WITHIN: Duration = Duration::from_secs(1);
@@ -47,20 +45,10 @@ pub(crate) async fn all(call: Call) -> HandlerResult {
 
 /// The rows of other members, by name, as these tell them.
 async fn told_by_others(call: &Call) -> Vec<(String, Value)> {
-    let mut asked = JoinSet::new();
     // The rows of all are filtered, sorted and cut here.
     let is_passed_on = |(key, _): &(&String, &String)| !OF_LIST.contains(&key.as_str());
     let query = encoded_pairs(call.query.iter().filter(is_passed_on));
-    for other in call.api.other_members().into_iter().filter(OtherMember::is_running) {
-        let target = format!("/api/nodes/{}?{}", segment(other.name()), query);
-        let (api, request) = (call.api.clone(), request(call, &HttpMethod::GET, target));
-        asked.spawn(async move {
-            let response = ask(&api, request, &other.member, WITHIN).await.ok()?;
-            let row = serde_json::from_slice(&response.body).ok().filter(|_| response.status == 200)?;
-            Some((other.name().to_owned(), row))
-        });
-    }
-    asked.join_all().await.into_iter().flatten().collect()
+    ask_others(call, WITHIN, |other| format!("/api/nodes/{}?{query}", segment(other.name()))).await
 }
 
 /// The other members of the cluster, as far as this node knows them: their figures are theirs to tell.
@@ -77,6 +65,9 @@ fn others(api: &Api) -> Vec<Value> {
             "enabled_plugins": [],
             "applications": [],
         });
+        if let Some(reason) = other.failure.as_ref().filter(|_| !other.is_running()) {
+            row["reason"] = json!(reason);
+        }
         if let Some(started_ms) = other.started_ms {
             row["uptime"] = json!(now_ms.saturating_sub(started_ms));
         }
@@ -246,7 +237,7 @@ pub(crate) fn view(api: &Api) -> Value {
         "exchange_types": exchange_types(),
         "contexts": contexts(api, false),
         "partitions": [],
-        "cluster_links": [],
+        "cluster_links": links::standing(api),
         "mem_alarm": broker.alarms.is_raised(AlarmSource::Memory),
         "mem_limit": limits.memory_bytes.unwrap_or(u64::MAX),
         "mem_calculation_strategy": "rss",
@@ -265,6 +256,10 @@ pub(crate) fn view(api: &Api) -> Value {
         && !api.is_member()
     {
         body.insert("maintenance_reason".to_owned(), json!(missing_nodes(wanted)));
+    }
+    // A key of our own, of members only.
+    if api.is_member() {
+        body.insert("links".to_owned(), json!(links::of_all(api)));
     }
     Value::Object(body)
 }

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use crate::call::{Call, HandlerResult, json, no_content, put as created};
 use crate::error::Error;
+use crate::running_transfers::parameter::is_transfer;
 use crate::{fields, limits, list, policies};
 
 /// The component of vhosts' limits.
@@ -117,7 +118,8 @@ pub(crate) async fn delete(call: Call) -> HandlerResult {
 /// GET: global parameters.
 pub(crate) async fn global(call: Call) -> HandlerResult {
     let topology = call.api.topology();
-    let shown = topology.global_parameters().map(|(name, value)| view(name, value));
+    let shown =
+        topology.global_parameters().filter(|(name, _)| !is_transfer(name)).map(|(name, value)| view(name, value));
     list::values(&call.query, shown.collect())
 }
 

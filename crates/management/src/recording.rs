@@ -14,7 +14,7 @@ use crate::sampling::Sample;
 use crate::statistics::{self, Lengths};
 use crate::stream::make_way;
 use crate::timeline::{NodeNumbers, QueueNumbers, STEP_MS};
-use crate::{connections, exchanges, nodes, overview, process, queues};
+use crate::{connections, exchanges, links, nodes, overview, process, queues};
 
 /// Interval of samples of the node's counters.
 const STEP: Duration = Duration::from_secs(1);
@@ -50,7 +50,8 @@ impl Api {
             let queues = broker.queue_metrics.sums().gauges;
             let queues = (queues.ready, queues.unacknowledged);
             let disk = nodes::disk_work(&self);
-            self.sampler().add(Sample { at: Instant::now(), node: broker.totals(), queues, disk, vhosts });
+            let links = links::bytes(&self);
+            self.sampler().add(Sample { at: Instant::now(), node: broker.totals(), queues, disk, vhosts, links });
             if second % PAST_STEPS == 0 {
                 self.sample_past(&topology).await;
             }

@@ -1,10 +1,11 @@
 //! Recent samples of the counters of the node and its vhosts, for rates.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Instant;
 
 use leveret_metrics::Totals;
+use leveret_model::MemberNumber;
 use parking_lot::Mutex;
 
 /// Number of intervals that a rate is computed over.
@@ -24,6 +25,13 @@ pub(crate) struct DiskWork {
     pub(crate) bytes_written: u64,
 }
 
+/// Bytes that went over the links to a member of the cluster.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct LinkBytes {
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+}
+
 /// The counters at one moment.
 #[derive(Clone)]
 pub(crate) struct Sample {
@@ -33,6 +41,7 @@ pub(crate) struct Sample {
     pub(crate) queues: (u64, u64),
     pub(crate) disk: DiskWork,
     pub(crate) vhosts: HashMap<Arc<str>, Totals>,
+    pub(crate) links: BTreeMap<MemberNumber, LinkBytes>,
 }
 
 impl Sampler {
@@ -54,6 +63,11 @@ impl Sampler {
     /// The log's counters in the oldest recent sample, and its age in seconds.
     pub(crate) fn disk_before(&self, now: DiskWork) -> (DiskWork, f64) {
         self.before(now, |sample| Some(sample.disk))
+    }
+
+    /// The bytes over the links to a member in the oldest recent sample, and its age in seconds.
+    pub(crate) fn link_before(&self, member: MemberNumber, now: LinkBytes) -> (LinkBytes, f64) {
+        self.before(now, |sample| sample.links.get(&member).copied())
     }
 
     fn before<T>(&self, now: T, read: impl Fn(&Sample) -> Option<T>) -> (T, f64) {

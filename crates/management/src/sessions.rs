@@ -1,10 +1,9 @@
-//! Sessions of the page: who logged in, by a token that only the browser has.
+//! Sessions of the page that this node keeps: who logged in, by a token that only the browser has.
 //!
 //! They are in memory and end with the node. Only hashes of the tokens are kept, so that nobody who reads the memory can go on
 //! with a session.
 
 use std::collections::HashMap;
-use std::fmt::Write as _;
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -17,8 +16,6 @@ use crate::account::Account;
 const OF_USER_MAX: usize = 64;
 /// Most sessions of all users.
 const ALL_MAX: usize = 4096;
-/// Bytes of a token.
-const TOKEN_BYTES: usize = 32;
 
 /// The hash of a session's token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -50,15 +47,37 @@ impl SessionId {
     pub(crate) fn of(token: &str) -> Self {
         Self(Sha256::digest(token).into())
     }
+
+    /// Its name in requests between nodes.
+    pub(crate) fn to_hex(self) -> String {
+        self.0.iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The session with this name; `None` if it can't be one.
+    pub(crate) fn of_hex(name: &str) -> Option<Self> {
+        let digits = name.as_bytes();
+        let byte = |at: usize| u8::from_str_radix(std::str::from_utf8(digits.get(2 * at..2 * at + 2)?).ok()?, 16).ok();
+        let mut bytes = [0; 32];
+        for (at, to) in bytes.iter_mut().enumerate() {
+            *to = byte(at)?;
+        }
+        (digits.len() == 64).then_some(Self(bytes))
+    }
 }
 
 impl Sessions {
-    /// Begins a session. Returns its token.
+    /// Begins a session. Returns its token, which begins so.
     ///
     /// # Errors
     /// There are too many, or there is no randomness.
-    pub(crate) fn begin(&self, account: Account, lasts: Duration, now: Instant) -> Result<String, NoSession> {
-        let token = token().map_err(NoSession::NoToken)?;
+    pub(crate) fn begin(
+        &self,
+        prefix: &str,
+        account: Account,
+        lasts: Duration,
+        now: Instant,
+    ) -> Result<String, NoSession> {
+        let token = format!("{prefix}{:032x}{:032x}", random()?, random()?);
         let mut open = self.open.lock();
         open.retain(|_, session| session.ends > now);
         let own = open.iter().filter(|(_, session)| session.account.user.name == account.user.name);
@@ -92,17 +111,18 @@ impl Sessions {
     }
 }
 
-fn token() -> io::Result<String> {
-    let mut bytes = [0; TOKEN_BYTES];
+/// A random number.
+///
+/// # Errors
+/// There is no randomness.
+pub(crate) fn random() -> Result<u128, NoSession> {
+    let mut bytes = [0; 16];
     let mut have = 0;
     while have < bytes.len() {
-        have += rustix::rand::getrandom(&mut bytes[have..], rustix::rand::GetRandomFlags::empty())?;
+        let given = rustix::rand::getrandom(&mut bytes[have..], rustix::rand::GetRandomFlags::empty());
+        have += given.map_err(|error| NoSession::NoToken(error.into()))?;
     }
-    let mut token = String::with_capacity(2 * TOKEN_BYTES);
-    for byte in bytes {
-        let _ = write!(token, "{byte:02x}");
-    }
-    Ok(token)
+    Ok(u128::from_be_bytes(bytes))
 }
 
 #[cfg(test)]
@@ -118,13 +138,14 @@ mod tests {
     #[test]
     fn a_session_lasts_until_its_time_or_its_end() {
         let (sessions, now) = (Sessions::default(), Instant::now());
-        let token = sessions.begin(user("a"), HOUR, now).expect("begins");
+        let token = sessions.begin("", user("a"), HOUR, now).expect("begins");
         assert_eq!(token.len(), 64);
         let id = SessionId::of(&token);
+        assert!(SessionId::of_hex(&id.to_hex()) == Some(id) && SessionId::of_hex("ab").is_none());
         assert_eq!(sessions.account(id, now + HOUR / 2).expect("is open").user.name, "a".into());
         assert!(sessions.account(SessionId::of(&token[1..]), now).is_none());
         assert!(sessions.account(id, now + HOUR).is_none());
-        let other = sessions.begin(user("a"), HOUR, now).expect("begins");
+        let other = sessions.begin("", user("a"), HOUR, now).expect("begins");
         assert_ne!(token, other);
         sessions.end(SessionId::of(&other));
         assert!(sessions.account(SessionId::of(&other), now).is_none());
@@ -134,7 +155,7 @@ mod tests {
     fn the_oldest_session_of_a_user_ends_for_a_new_one() {
         let (sessions, now) = (Sessions::default(), Instant::now());
         let begin = |at: u64, name: &str| {
-            let token = sessions.begin(user(name), HOUR, now + Duration::from_millis(at)).expect("begins");
+            let token = sessions.begin("", user(name), HOUR, now + Duration::from_millis(at)).expect("begins");
             SessionId::of(&token)
         };
         let other = begin(0, "b");
@@ -147,9 +168,9 @@ mod tests {
     fn all_sessions_together_have_a_limit_that_ended_ones_free() {
         let (sessions, now) = (Sessions::default(), Instant::now());
         for at in 0..ALL_MAX {
-            sessions.begin(user(&at.to_string()), HOUR, now).expect("begins");
+            sessions.begin("", user(&at.to_string()), HOUR, now).expect("begins");
         }
-        assert!(matches!(sessions.begin(user("x"), HOUR, now), Err(NoSession::TooMany)));
-        sessions.begin(user("x"), HOUR, now + HOUR).expect("begins");
+        assert!(matches!(sessions.begin("", user("x"), HOUR, now), Err(NoSession::TooMany)));
+        sessions.begin("", user("x"), HOUR, now + HOUR).expect("begins");
     }
 }

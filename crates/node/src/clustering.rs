@@ -145,7 +145,7 @@ impl ClusterOptions {
         let tls = tls.transpose()?;
         let own = self.own(identity);
         let started_at_ms = own.started_at_ms;
-        let http = ForwardedHttp::default();
+        let (http, cookie) = (ForwardedHttp::default(), found.cookie.clone());
         let setup = ClusterSetup {
             own,
             membership: is_member.then_some(Membership { member, cluster_id }),
@@ -178,6 +178,9 @@ impl ClusterOptions {
             if let Some(Membership { member, cluster_id }) = formed {
                 *identity = Identity { member, cluster_id, standing: Standing::Member, ..*identity };
             }
+        }
+        if identity.standing == Standing::Member {
+            self.words.page_sessions.begin(cookie.token_key(identity.cluster_id), started_at_ms);
         }
         let (metadata_timeout, catch_up_bytes, peer_port) =
             (self.metadata_timeout, self.catch_up_bytes, self.peer_port);

@@ -1,17 +1,35 @@
 //! Data links of a cluster between the cluster's thread, which does their handshakes, and the cores, which serve them.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use leveret_broker::outbox::Outbox;
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tokio_rustls::TlsStream;
 
 /// A stream of bytes.
-pub(crate) trait Bidirectional: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug {}
+pub(crate) trait Bidirectional: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug {
+    /// Its own address and the other side's, if it is a socket.
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        None
+    }
+}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send + std::fmt::Debug> Bidirectional for T {}
+impl Bidirectional for TcpStream {
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        self.local_addr().ok().zip(self.peer_addr().ok())
+    }
+}
+
+impl Bidirectional for TlsStream<TcpStream> {
+    fn addresses(&self) -> Option<(SocketAddr, SocketAddr)> {
+        self.get_ref().0.addresses()
+    }
+}
 
 /// A connection.
 pub(crate) type Socket = Box<dyn Bidirectional>;

@@ -45,7 +45,8 @@ mod volume;
 pub use alarms::AlarmLimits;
 pub use clock::Clock;
 pub use cluster::gossip::ToldByMember;
-pub use cluster::view::{ClusterFigures, ClusterSeen, ClusterView, LinkFigures};
+pub use cluster::page_sessions::PageSessions;
+pub use cluster::view::{ClusterFigures, ClusterSeen, ClusterView, LinkFigures, MemberLinks};
 pub use clustering::{ClusterOptions, FOUND_CLUSTER};
 pub use configuration::{
     alarm_limits, amqp_addresses, amqps_addresses, cluster_addresses, http_address, mqtt_addresses, node_name,
@@ -60,8 +61,8 @@ pub use incoming::next as next_connection;
 pub use leveret_backends::{BackendsError, LoopbackUsers, Passwords};
 pub use leveret_cluster::{ReplicaRole, ReplicaStatus};
 pub use leveret_peer::{
-    FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse, Gossip, GossipCount, GossipListener,
-    GossipReplica, GossipSetting,
+    FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse, Gossip, GossipCount,
+    GossipEndedSession, GossipListener, GossipReplica, GossipSetting, TokenKey,
 };
 pub use listener_kind::ListenerKind;
 pub use local_socket::{LocalSocket, LocalSocketError};

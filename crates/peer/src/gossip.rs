@@ -218,6 +218,32 @@ impl Field for GossipSetting {
     }
 }
 
+/// A session of the page that was ended before its time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct GossipEndedSession {
+    /// Its random number.
+    pub id: u128,
+    /// Wall time of its beginning, in milliseconds since the Unix epoch.
+    pub began_ms: u64,
+    /// Wall time of its end if nobody had ended it.
+    pub ends_ms: u64,
+}
+
+impl Field for GossipEndedSession {
+    fn put(&self, to: &mut FieldWriter) {
+        to.u64((self.id >> 64) as u64);
+        to.u64(self.id as u64);
+        to.u64(self.began_ms);
+        to.u64(self.ends_ms);
+    }
+
+    fn take(from: &mut FieldReader<'_>) -> Option<Self> {
+        let (high, low) = (from.u64()?, from.u64()?);
+        let id = u128::from(high) << 64 | u128::from(low);
+        Some(GossipEndedSession { id, began_ms: from.u64()?, ends_ms: from.u64()? })
+    }
+}
+
 /// A node's replica of the metadata.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GossipReplica {
@@ -335,6 +361,12 @@ fields! {
     12 addresses: Vec<GossipAddress>,
     /// The placements of queues that it leads. 13 had them without terms.
     14 led: Vec<GossipLed>,
+    /// The sessions of the page that were ended before their time.
+    15 ended_sessions: Vec<GossipEndedSession>,
+    /// The wall time since which it knows of all of these.
+    16 ended_sessions_since_ms: u64,
+    /// The wall time until which no session that began is open.
+    17 ended_sessions_until_ms: u64,
 }
 
 #[cfg(test)]
@@ -370,6 +402,9 @@ mod tests {
             }),
             addresses: Some(vec![GossipAddress { protocol: "stream".into(), host: "b.example".into(), port: 5552 }]),
             led: Some(vec![GossipLed { placement: 1, term: 7 }, GossipLed { placement: 24, term: u64::MAX }]),
+            ended_sessions: Some(vec![GossipEndedSession { id: u128::MAX - 7, began_ms: 1, ends_ms: 2 }]),
+            ended_sessions_since_ms: Some(1),
+            ended_sessions_until_ms: Some(0),
         }
     }
 

@@ -22,9 +22,11 @@ pub use assembler::Assembler;
 pub use foreign::describe;
 pub use forwarded::{FORWARDED_BYTES_MAX, ForwardedIdentity, ForwardedRequest, ForwardedResponse};
 pub use frame::{BodyPart, FrameError, HEAD_BYTES, PART_BYTES_MAX, PeerMessage, decode};
-pub use gossip::{Gossip, GossipAddress, GossipCount, GossipLed, GossipListener, GossipReplica, GossipSetting};
+pub use gossip::{
+    Gossip, GossipAddress, GossipCount, GossipEndedSession, GossipLed, GossipListener, GossipReplica, GossipSetting,
+};
 pub use handshake::{Handshake, HandshakeError, HandshakeStep, PREAMBLE, UNPROVEN_BYTES_MAX, Verdict, refusal};
 pub use hello::{Hello, LinkKind, Versions};
 pub use outgoing::Outgoing;
-pub use proof::Cookie;
+pub use proof::{Cookie, TokenKey};
 pub use wire::FieldReader;

@@ -18,6 +18,51 @@ impl Cookie {
     pub fn new(bytes: &[u8]) -> Cookie {
         Cookie(bytes.to_vec())
     }
+
+    /// The key by which nodes of this cluster recognise each other's tokens.
+    #[must_use]
+    pub fn token_key(&self, cluster_id: [u8; 16]) -> TokenKey {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length");
+        mac.update(b"leveret token 1");
+        mac.update(&cluster_id);
+        TokenKey(mac.finalize().into_bytes().into())
+    }
+}
+
+/// A key of tokens that all nodes of a cluster take. Its bytes are never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct TokenKey([u8; PROOF_BYTES]);
+
+impl TokenKey {
+    /// The key with these bytes.
+    #[must_use]
+    pub fn new(bytes: [u8; 32]) -> TokenKey {
+        TokenKey(bytes)
+    }
+
+    fn mac(&self, text: &[u8]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("a key of any length");
+        mac.update(text);
+        mac
+    }
+
+    /// The signature of a text.
+    #[must_use]
+    pub fn sign(&self, text: &[u8]) -> [u8; PROOF_BYTES] {
+        self.mac(text).finalize().into_bytes().into()
+    }
+
+    /// Whether this is the signature of a text, compared in constant time.
+    #[must_use]
+    pub fn is_signed(&self, text: &[u8], signature: &[u8]) -> bool {
+        self.mac(text).verify_slice(signature).is_ok()
+    }
+}
+
+impl fmt::Debug for TokenKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("TokenKey")
+    }
 }
 
 impl fmt::Debug for Cookie {
@@ -101,5 +146,16 @@ mod tests {
             assert!(!other.is_proof(&cookie, Role::Dialer, &proof));
         }
         assert_eq!(format!("{cookie:?}"), "Cookie");
+    }
+
+    #[test]
+    fn a_signature_depends_on_cookie_cluster_and_text() {
+        let key = Cookie::new(b"MONSTER").token_key([1; 16]);
+        let signature = key.sign(b"a");
+        assert!(key.is_signed(b"a", &signature) && !key.is_signed(b"b", &signature));
+        assert!(!key.is_signed(b"a", &signature[..31]) && !key.is_signed(b"a", b""));
+        assert!(!Cookie::new(b"MONSTER").token_key([2; 16]).is_signed(b"a", &signature));
+        assert!(!Cookie::new(b"OTHER").token_key([1; 16]).is_signed(b"a", &signature));
+        assert_eq!(format!("{key:?}"), "TokenKey");
     }
 }

@@ -61,7 +61,7 @@ impl Session {
             Ok(queue) => queue,
             Err(refused) => return refuse(self, &refused.to_string(), reason_of(&refused)),
         };
-        if let Err(why) = queue.check_runs_here() {
+        if let Err(why) = queue.check_runs() {
             return refuse(self, &why, ReasonCode::SERVER_UNAVAILABLE);
         }
         if self.client.account.take(Kind::Consumers).is_err() {
@@ -80,7 +80,8 @@ impl Session {
             automatic_ack,
             flow,
             priority: 0,
-            exclusive: false,
+            // Another node doesn't end the connection there that has the same client id: the session is never read by both.
+            exclusive: queue.is_away(),
             mode: ConsumerMode::Move,
             filter: None,
             stream: None,

@@ -13,7 +13,10 @@ impl Session {
     pub(crate) fn consumer_answered(&mut self, key: u64, now: Now) {
         let Some(level) = self.level_of(key) else { return };
         if self.consumers.get_mut(level).is_some_and(Consumer::is_refused) {
-            self.lose_queue(level, now);
+            self.forget_consumer(level);
+            let name = level.queue_name(self.terms.client_id());
+            let text = format!("queue '{name}' of the session is gone, or a connection at another node has it");
+            self.fail(&BrokenRule::new(ReasonCode::SERVER_UNAVAILABLE, text), now);
         }
     }
 

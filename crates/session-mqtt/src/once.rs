@@ -37,9 +37,12 @@ impl Session {
         if prepared.contains(&Prepared::Later) {
             self.held = MqttHold::Ledger;
         }
-        // A session whose state can't be read isn't answered with an empty one.
+        // A session whose state can't be read isn't answered with an empty one. A clean one without a will has none.
+        let needs_sessions = wants_sessions || !self.terms.clean_start() || self.terms.outlives_connection();
         match &prepared[1] {
-            Prepared::Failed(why) => Err(BrokenRule::new(ReasonCode::SERVER_UNAVAILABLE, why.clone())),
+            Prepared::Failed(why) if needs_sessions => {
+                Err(BrokenRule::new(ReasonCode::SERVER_UNAVAILABLE, why.clone()))
+            }
             _ => Ok(()),
         }
     }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use leveret_tests::node::{Node, Options, new_directory};
-use leveret_tests::wire::Wire;
+use leveret_tests::wire::{Wire, publish};
 use serde_json::{Value, json};
 
 use crate::Cluster;
@@ -280,11 +280,126 @@ fn idle() {
     }
 }
 
+/// Queues of the lists that are measured.
+const LISTED: usize = 10_000;
+/// Requests of a list, in turns with those to the other broker.
+const REQUESTS: usize = 15;
+
+/// Lists of 10,000 queues, of which each of three nodes has a third, beside one node that has all of them.
+fn lists() {
+    let cluster = Cluster::start_with(3, |options| options.set("queue_leader_locator", "balanced"));
+    let alone = Node::start(Options::new());
+    for node in [&cluster.nodes[0], &alone] {
+        let wires: Vec<Wire> = (0..CONNECTIONS).map(|_| Wire::open(node.amqp())).collect();
+        thread::scope(|scope| {
+            for (at, mut wire) in wires.into_iter().enumerate() {
+                scope.spawn(move || {
+                    for number in (at..LISTED).step_by(CONNECTIONS) {
+                        let _ = wire.declare(1, &format!("q{number:05}"), true);
+                    }
+                    wire.close();
+                });
+            }
+        });
+    }
+    cluster.wait_until("all are known", |cluster| (0..3).all(|at| cluster.queues(at).len() == LISTED));
+    let paths = [
+        ("whole", "/api/queues"),
+        ("page of 100 by name", "/api/queues?page=1&page_size=100&sort=name"),
+        ("page of 100 by messages", "/api/queues?page=1&page_size=100&sort=messages&sort_reverse=true"),
+        ("page 50 of 100 by name", "/api/queues?page=50&page_size=100&sort=name"),
+    ];
+    for (what, path) in paths {
+        let (mut of_one, mut of_three, mut late) = (Vec::new(), Vec::new(), 0);
+        for turn in 0..REQUESTS {
+            for (node, times) in [(&alone, &mut of_one), (&cluster.nodes[turn % 3], &mut of_three)] {
+                let began = Instant::now();
+                let answer = node.http().get(path).expect("an answer");
+                times.push(began.elapsed().as_secs_f64() * 1000.0);
+                assert!(answer.status == 200, "{what}: {}", answer.body);
+                late += usize::from(answer.body.contains("missing_nodes"));
+            }
+        }
+        let (of_one, of_three) = (median(of_one), median(of_three));
+        println!(
+            "list of {LISTED} queues, {what}: one node {of_one:.1} ms, three {of_three:.1} ms, {:.2} times, {late} of {REQUESTS} without a node that was \
+             late; {}",
+            of_three / of_one,
+            machine()
+        );
+    }
+}
+
+/// Bytes of a message for clients, and the number of those that a client gets that reads nothing.
+const UNREAD_BYTES: usize = 16 << 10;
+const UNREAD: u64 = 20_000;
+
+/// A client of one node that reads nothing of what a queue of another one has for it, beside another consumer of the same link.
+fn client_that_reads_nothing() {
+    let cluster = Cluster::start(3);
+    let mut owner = Wire::open(cluster.nodes[0].amqp());
+    for queue in ["unread", "read"] {
+        owner.declare(1, queue, true);
+    }
+    cluster.wait_until("both are known", |cluster| cluster.queues(1).len() == 2);
+    cluster.wait_until("they are reached", |cluster| crate::elsewhere::is_reached(cluster, 1, "read"));
+    let fill = |queue: &str, count: u64, bytes: usize| {
+        let mut wire = Wire::open(cluster.nodes[0].amqp());
+        let body = vec![7; bytes];
+        wire.publish_all(count, 500, |_| publish(1, "", queue, &body, false, true));
+        wire.close();
+    };
+    let read = |count: u64| {
+        fill("read", count, 1024);
+        let mut wire = Wire::open(cluster.nodes[1].amqp());
+        let began = Instant::now();
+        wire.consume(1, "read", true);
+        (0..count).for_each(|_| drop(wire.delivery()));
+        let rate = count as f64 / began.elapsed().as_secs_f64();
+        wire.close();
+        rate
+    };
+    fill("unread", UNREAD, UNREAD_BYTES);
+    let _ = read(20_000);
+    let (mut without, mut with) = (Vec::new(), Vec::new());
+    let mut most = [0.0f64; 2];
+    for _ in 0..5 {
+        without.push(read(20_000));
+        let memory = |at: usize| cluster.nodes[at].resident_bytes() as f64 / 1e6;
+        let before = [memory(0), memory(1)];
+        let mut unread = Wire::open(cluster.nodes[1].amqp());
+        unread.consume(1, "unread", true);
+        thread::sleep(Duration::from_millis(500));
+        with.push(read(20_000));
+        for at in 0..2 {
+            most[at] = most[at].max(memory(at) - before[at]);
+        }
+        // Messages that it got, or were on their way, are lost with a client that acknowledges by taking: the rest is for the next one.
+        drop(unread);
+    }
+    println!(
+        "a client that reads nothing of {} MB on another node: at most {:.1} MB more at the queue's node and {:.1} MB at the client's;          another consumer {:.0} messages a second without it, {:.0} with it; {}",
+        UNREAD * UNREAD_BYTES as u64 / 1_000_000,
+        most[0],
+        most[1],
+        median(without),
+        median(with),
+        machine(),
+    );
+}
+
 #[test]
 #[ignore = "takes minutes, and measures: make cluster-measures"]
 fn figures_of_the_metadata_of_three_nodes() {
     let wanted = std::env::var("LEVERET_MEASURES").unwrap_or_default();
-    let all: [(&str, fn()); 4] = [("declare", declarations), ("import", imports), ("join", joins), ("idle", idle)];
+    let all: [(&str, fn()); 6] = [
+        ("declare", declarations),
+        ("import", imports),
+        ("join", joins),
+        ("idle", idle),
+        ("lists", lists),
+        ("reads-nothing", client_that_reads_nothing),
+    ];
     for (name, measure) in all {
         if wanted.is_empty() || wanted.split_whitespace().any(|word| word == name) {
             measure();

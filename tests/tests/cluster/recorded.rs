@@ -13,7 +13,6 @@ const ANSWERS: &str = include_str!("../../golden/cluster/answers.txt");
 
 /// Keys whose content isn't compared, each with the reason.
 const DIFFERENT: &[(&str, &str)] = &[
-    ("cluster_links", "bytes of links are counted by kind, for metrics, not by node"),
     ("cowboy_opts", "Erlang's HTTP server"),
     ("ip", "the listeners of this test name no address"),
     ("config_files", "the nodes of this test have no file of configuration"),

@@ -55,19 +55,25 @@ pub(crate) fn known_leader(cluster: &Cluster, at: usize, name: &str) -> usize {
 /// A connection that publishes numbers with confirms.
 pub(crate) struct NumberPublisher {
     wire: Wire,
+    queue: String,
     confirmed: Confirmed,
     sent: u64,
 }
 
 impl NumberPublisher {
+    /// One that publishes to the queue `q`.
     pub(crate) fn open(cluster: &Cluster, at: usize) -> Self {
+        Self::to(cluster, at, "q")
+    }
+
+    pub(crate) fn to(cluster: &Cluster, at: usize, queue: &str) -> Self {
         let mut wire = Wire::open(cluster.nodes[at].amqp());
         wire.confirm_select(1);
-        Self { wire, confirmed: Confirmed::default(), sent: 0 }
+        Self { wire, queue: queue.to_owned(), confirmed: Confirmed::default(), sent: 0 }
     }
 
     fn send(&mut self, number: u32) {
-        self.wire.send(&publish(1, "", "q", &number.to_be_bytes(), false, true));
+        self.wire.send(&publish(1, "", &self.queue, &number.to_be_bytes(), false, true));
         self.sent += 1;
     }
 

@@ -9,6 +9,7 @@ use leveret_model::{
 };
 
 use super::{Event, process, wide, wide_table};
+use crate::names::TRANSFER_PARAMETER;
 use crate::notices::Notices;
 use crate::policy_walk::PolicyNews;
 
@@ -113,6 +114,8 @@ impl Told<'_> {
             Change::PolicySet(policy) => self.policy_set(policy),
             Change::PolicyCleared(policy) => self.policy_cleared(policy),
             Change::LimitsSet(owner, values) => self.limits(owner, values),
+            // Their progress would be an event each second.
+            Change::GlobalParameter(name, _) if name.starts_with(TRANSFER_PARAMETER) => {}
             Change::GlobalParameter(name, value) => {
                 let event = Event::new().text("component", "global").text("name", &**name);
                 match value {

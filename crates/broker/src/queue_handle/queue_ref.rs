@@ -618,7 +618,10 @@ impl QueueRef {
 
     /// D
     pub fn debug(&self) -> String {
-        match &self.place { Where::Placed(p) => p.debug(), _ => String::new() }
+        match &self.place {
+            Where::Placed(p) => p.debug(),
+            _ => String::new(),
+        }
     }
 
     /// The registration number that a consumer of a queue of this node has.

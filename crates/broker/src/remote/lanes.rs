@@ -112,6 +112,15 @@ impl Lanes {
         }
     }
 
+    /// The members of which some lane takes no publishes now.
+    pub fn that_take_none(&self) -> Vec<MemberNumber> {
+        use crate::streams::AnsweredStream as _;
+        let is_full =
+            |lanes: &[Option<Arc<Lane>>]| lanes.iter().flatten().any(|lane| !lane.writer().takes_publishers());
+        let standing = self.standing.load();
+        standing.iter().filter(|(_, lanes)| is_full(lanes)).map(|(member, _)| *member).collect()
+    }
+
     fn set(&self, member: MemberNumber, core: usize, lane: Option<Arc<Lane>>) {
         let held = self.changing.lock();
         if let Some(lane) = &lane {

@@ -11,10 +11,11 @@ use crate::broker::Broker;
 use crate::deferred::{Targets, are_same};
 use crate::group::Group;
 use crate::headers::MessageHeaders;
-use crate::queue_handle::{LocalQueue, PublishedIn, QueueRef};
+use crate::queue_handle::{Acceptance, Audience, LocalQueue, PublishedIn, QueueRef};
 use crate::registry::Snapshot;
 use crate::time::Now;
 use crate::turn_budget::targets_max;
+use crate::wait_for::WaitFor;
 
 impl Broker {
     /// Offers a run to its targets. Returns how many of its messages, the first ones, at least one of these has.
@@ -68,6 +69,23 @@ pub(super) struct Letters<'a> {
     runs: Vec<LetterRun>,
     /// Number of messages in all runs.
     pub(super) pushed: usize,
+    /// Whether targets may be in another log than the queue: no step is atomic then.
+    may_leave: bool,
+    /// Whether one is.
+    pub(super) leaves: bool,
+}
+
+/// Messages that were published to their targets one by one.
+#[derive(Debug, Default)]
+pub(super) struct Sent {
+    /// The condition under which all targets have them, or refuse them.
+    pub(super) wait: WaitFor,
+    /// Number of messages, the first ones, that weren't refused at once.
+    pub(super) count: usize,
+    /// Whether all of them are one run: the place at which a queue refuses one is known then.
+    pub(super) is_one_run: bool,
+    /// The reason why the next one was refused.
+    pub(super) refused: Option<String>,
 }
 
 impl<'a> Letters<'a> {
@@ -84,7 +102,51 @@ impl<'a> Letters<'a> {
             builder: BatchBuilder::default(),
             runs: Vec::new(),
             pushed: 0,
+            may_leave: false,
+            leaves: false,
         }
+    }
+
+    /// Lets them go to queues of other logs, too.
+    pub(super) fn leaving(self) -> Self {
+        Self { may_leave: true, ..self }
+    }
+
+    /// A target in another log that takes nothing more now.
+    pub(super) fn full_elsewhere(&self) -> Option<String> {
+        let here = self.queue.stream().id();
+        let mut targets = self.runs.iter().flat_map(|run| &run.targets);
+        let full = targets.find(|target| target.stream().id() != here && !target.stream().has_room())?;
+        Some(format!("queue '{}' takes no more messages at the moment", full.info().name))
+    }
+
+    /// Publishes them to their targets, which are in several logs, up to the first one that a queue refuses at once.
+    pub(super) fn send(&mut self, broker: &Broker) -> Sent {
+        let mut sent = Sent { is_one_run: self.runs.len() == 1, ..Sent::default() };
+        for run in std::mem::take(&mut self.runs) {
+            let count = run.batch.len() as u32;
+            let mut accepted = count;
+            for target in &run.targets {
+                let part = BatchPart::of(&run.batch, 0, count);
+                let published = target.publish(part, run.persistent, Audience::Unpaced(None), self.now.monotonic);
+                let synced = published.awaited.synced();
+                sent.wait.and_publish(synced, &published.acceptance);
+                if !synced.is_nothing() {
+                    broker.streams.notify(synced, target.waiter());
+                }
+                accepted = match published.acceptance {
+                    _ if published.is_gone => 0,
+                    Acceptance::Known(known) => accepted.min(known),
+                    Acceptance::Later(_) => accepted,
+                };
+            }
+            sent.count += accepted as usize;
+            if accepted < count {
+                sent.refused = Some(refusal(&run.targets));
+                break;
+            }
+        }
+        sent
     }
 
     /// Adds messages until they have as many targets as a turn has work for. Returns the reason if one can't be moved.
@@ -143,7 +205,7 @@ impl<'a> Letters<'a> {
     }
 
     /// The queues that a message goes to, or the reason why it can't be moved.
-    fn targets_of(&self, message: &MessageRef<'_>) -> Result<Targets, String> {
+    fn targets_of(&mut self, message: &MessageRef<'_>) -> Result<Targets, String> {
         let vhost = &self.queue.info().vhost;
         let targets: Targets = match self.target {
             TransferTarget::Queue(name) => self.snapshot.queue(vhost, name).into_iter().cloned().collect(),
@@ -170,6 +232,10 @@ impl<'a> Letters<'a> {
         }
         let here = self.queue.stream().id();
         match targets.iter().find(|target| target.stream().id() != here) {
+            Some(_) if self.may_leave => {
+                self.leaves = true;
+                Ok(targets)
+            }
             Some(target) => {
                 Err(format!("queue '{}' is in another log: it can't go there in one step", target.info().name))
             }

@@ -1,7 +1,8 @@
 //! Moves and copies messages of a queue to other queues of its vhost, at the request of an operator.
 //!
-//! Each step is one group of the log, as a move of dead letters is: after a crash, a message that is moved is either in its queue or in
-//! its targets. A step is made in a turn of the queue's home core and takes a bounded number of messages; those that aren't in
+//! Within one log, each step is one group of it, as a move of dead letters is: after a crash, a message that is moved is either in its queue or in
+//! its targets. Messages for a queue of another log leave their own once that has them, so that some may be in both after a crash. A step
+//! is made in a turn of the queue's home core and takes a bounded number of messages; those that aren't in
 //! memory the caller has read from disk. It ends at the first message that can't be moved, which stays where it is with all behind it.
 
 mod letters;
@@ -10,9 +11,10 @@ mod ready;
 
 use std::sync::Arc;
 
+pub use crate::names::TRANSFER_PARAMETER;
 use leveret_message::Batch;
 pub use parked::{MoveStep, MovedStep};
-pub use ready::{TransferStep, TransferredStep};
+pub use ready::{Leaving, TransferStep, TransferredStep};
 
 /// Most messages that a step moves.
 pub const STEP_MESSAGES_MAX: usize = 1000;

@@ -15,6 +15,7 @@ use crate::group::Group;
 use crate::queue_handle::{LocalQueue, QueueRef};
 use crate::ticket::Ticket;
 use crate::time::Now;
+use crate::wait_for::{WaitEnd, WaitFor};
 
 /// A step of a move or a copy.
 #[derive(Debug)]
@@ -46,6 +47,23 @@ pub struct TransferredStep {
     pub unread: bool,
     /// The reason why the message there couldn't be moved.
     pub stopped: Option<String>,
+    /// Messages on their way to queues of other logs. [`Broker::transfer_arrived`] ends the step once those have answered.
+    pub leaving: Option<Box<Leaving>>,
+}
+
+/// Messages on their way to queues of other logs.
+#[derive(Debug)]
+pub struct Leaving {
+    /// The condition under which their targets have answered.
+    pub wait: WaitFor,
+    copies: bool,
+    messages: Vec<Taken>,
+    /// Number of these that were published.
+    count: usize,
+    is_one_run: bool,
+    next: Option<u64>,
+    unread: bool,
+    stopped: Option<String>,
 }
 
 impl Broker {
@@ -81,8 +99,11 @@ impl Broker {
         {
             return self.transfer_now(successor, step, now);
         }
-        let mut letters = Letters::new(self, queue, &step.target, now);
+        let mut letters = Letters::new(self, queue, &step.target, now).leaving();
         let mut stopped = letters.push_all(parts(&found.messages));
+        if let Some(reason) = letters.full_elsewhere() {
+            return stay(reason);
+        }
         let (mut messages, mut next) = (found.messages, found.next);
         if !step.copies {
             let claimed = queue.find_ready(true, &among(letters.pushed), now.monotonic);
@@ -96,10 +117,25 @@ impl Broker {
                 && claimed.messages.iter().zip(&messages).all(|(one, other)| one.first == other.first);
             if !are_those {
                 // Consumers, or time, took some of them meanwhile.
-                letters = Letters::new(self, queue, &step.target, now);
+                letters = Letters::new(self, queue, &step.target, now).leaving();
                 stopped = letters.push_all(parts(&claimed.messages));
             }
             (messages, next) = (claimed.messages, claimed.next);
+        }
+        if letters.leaves {
+            let sent = letters.send(self);
+            let next = messages.get(sent.count).map(|one| one.first).or(next);
+            let leaving = Leaving {
+                wait: sent.wait,
+                copies: step.copies,
+                messages,
+                count: sent.count,
+                is_one_run: sent.is_one_run,
+                next,
+                unread: next.is_some() && next == found.unread,
+                stopped: sent.refused.or(stopped),
+            };
+            return TransferredStep { found: true, leaving: Some(Box::new(leaving)), ..TransferredStep::default() };
         }
         let mut group = Group::new(queue.stream().id());
         let (done, refused) = letters.offer(self, &mut group);
@@ -115,7 +151,46 @@ impl Broker {
             next,
             unread: next.is_some() && next == found.unread,
             stopped: refused.or(stopped),
+            leaving: None,
         }
+    }
+
+    /// Ends a step whose messages went to queues of other logs, which have answered so.
+    pub fn transfer_arrived(
+        self: &Arc<Self>,
+        queue: &QueueRef,
+        leaving: Leaving,
+        end: &WaitEnd,
+    ) -> NowOrLater<TransferredStep> {
+        let (arrived, refused) = match end {
+            WaitEnd::Reached => (leaving.count, None),
+            WaitEnd::Refused(refused) => {
+                // Of several runs it isn't known which one was refused.
+                let arrived = if leaving.is_one_run { leaving.count.min(refused.accepted as usize) } else { 0 };
+                (arrived, Some(format!("queue '{}' refuses it, because of its length limit", refused.queue)))
+            }
+            WaitEnd::Unrouted => (0, Some("its queue was deleted".to_owned())),
+            WaitEnd::Gone => (0, Some(WaitEnd::GONE_TEXT.to_owned())),
+        };
+        let Some(home) = queue.home() else { return NowOrLater::Now(TransferredStep::default()) };
+        home.answer_late(move |queue| {
+            let (moved, stay) = leaving.messages.split_at(arrived);
+            let mut group = Group::new(queue.stream().id());
+            if !leaving.copies {
+                queue.ready_moved(&mut group, &runs(moved), &runs(stay));
+            }
+            let is_whole = arrived == leaving.count;
+            let next = if is_whole { leaving.next } else { stay.first().map(|one| one.first) };
+            TransferredStep {
+                found: true,
+                done: arrived as u64,
+                ticket: group.close(Wait::Confirm),
+                next,
+                unread: is_whole && leaving.unread,
+                stopped: refused.or(leaving.stopped),
+                leaving: None,
+            }
+        })
     }
 }
 

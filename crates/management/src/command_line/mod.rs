@@ -6,6 +6,7 @@ mod limits;
 mod log;
 mod login;
 mod node;
+mod page_sessions;
 mod process;
 mod settings;
 mod sizes;
@@ -42,6 +43,8 @@ pub(crate) static LOCAL_ROUTES: &[Route] = &[
     route!(Post "/local/streams/{vhost}/{stream}/groups/{group}/activate" Administrator streams::activate, "Makes the member of a group active whose turn it is"),
     route!(Post "/local/streams/{vhost}/{stream}/restart" Administrator streams::restart, "Has clients of a stream look for its leader again"),
     route!(Post "/local/streams/{vhost}/{stream}/offsets/{name}/reset" Administrator streams::reset, "Sets the offset that a stream keeps for a name to 0"),
+    route!(Get "/local/page-sessions/{session}" Administrator page_sessions::show, "The user of a session of the page that this node keeps"),
+    route!(Delete "/local/page-sessions/{session}" Administrator page_sessions::end, "Ends a session of the page that this node keeps"),
     route!(Post "/local/connections/kill" Administrator connections::kill, "Ends a connection without a word to its client"),
     route!(Post "/local/connections/close" Administrator connections::close, "Closes connections of a virtual host, a user or all"),
 ];

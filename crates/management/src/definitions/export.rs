@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::api::Api;
 use crate::granted::Granted;
 use crate::row::{Row, Shown};
+use crate::running_transfers::parameter::is_transfer;
 use crate::{bindings, exchanges, limits, policies, stream, users, vhosts};
 
 type Objects = Box<dyn Iterator<Item = Shown> + Send>;
@@ -37,10 +38,10 @@ pub(super) fn cluster(api: &Api) -> Response {
     let limits = all.iter().filter_map(|vhost| Some(limits::parameter(vhost, limits_of(&topology, vhost)?)));
     let operators = policies_of(&topology, PolicyKind::Operator, &all).map(policies::parameter);
     parts.push(("parameters", many(operators.chain(limits).collect())));
-    // The id belongs to this cluster and isn't exported.
-    let parameters = topology
-        .global_parameters()
-        .filter(|(name, _)| !["internal_cluster_id", super::load::HASH_PARAMETER].contains(&&***name));
+    // The id and transfers belong to this cluster and aren't exported.
+    let parameters = topology.global_parameters().filter(|(name, _)| {
+        !["internal_cluster_id", super::load::HASH_PARAMETER].contains(&&***name) && !is_transfer(name)
+    });
     let parameters = parameters.map(|(name, value)| json!({"name": name, "value": **value}));
     parts.push(("global_parameters", many(parameters.collect())));
     let policies = policies_of(&topology, PolicyKind::User, &all).map(policies::view);

@@ -23,16 +23,23 @@ pub(super) enum KeptTarget {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Entry {
-    id: u64,
-    asked: TransferRequest,
-    progress: TransferProgress,
+pub(super) struct KeptTransfer {
+    pub(super) id: u64,
+    pub(super) asked: TransferRequest,
+    pub(super) progress: TransferProgress,
 }
 
 #[derive(Serialize, Deserialize)]
 struct Content {
     last_id: u64,
-    transfers: Vec<Entry>,
+    transfers: Vec<KeptTransfer>,
+}
+
+impl KeptTransfer {
+    pub(super) fn of(transfer: &Transfer) -> Self {
+        let (asked, progress) = (transfer.asked.clone(), transfer.progress.lock().clone());
+        Self { id: transfer.id, asked, progress }
+    }
 }
 
 impl Transfers {
@@ -58,11 +65,7 @@ impl Transfers {
     /// None, as all of it can be written as JSON.
     pub(crate) fn content(&self) -> serde_json::Result<Vec<u8>> {
         let kept = self.kept.lock();
-        let entry = |transfer: &Arc<Transfer>| Entry {
-            id: transfer.id,
-            asked: transfer.asked.clone(),
-            progress: transfer.progress.lock().clone(),
-        };
+        let entry = |transfer: &Arc<Transfer>| KeptTransfer::of(transfer);
         serde_json::to_vec_pretty(&Content {
             last_id: kept.last_id,
             transfers: kept.by_id.values().map(entry).collect(),

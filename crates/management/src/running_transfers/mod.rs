@@ -1,10 +1,11 @@
 //! Moves and copies of a queue's messages to other queues, at the request of an operator, while clients use both.
 //!
 //! A transfer goes step by step through the messages that the queue had at its begin, in the order of their numbers. Each step of a
-//! move is atomic on disk. Transfers are kept in a file of the data directory: a node that starts goes on where the last step is known
-//! to be done. What keeps a step from being made, such as a target at its length limit, makes the transfer wait.
+//! move within one log is atomic on disk. Transfers are kept in a file of the data directory, or in the metadata of a cluster: a node that
+//! starts, or that leads the queue from then on, goes on where the last step is known to be done. What keeps a step from being made, such as a target at its length limit, makes the transfer wait.
 
 mod file;
+pub(crate) mod parameter;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use tokio::sync::Notify;
 /// Most transfers that run at a time.
 const RUNNING_MAX: usize = 16;
 /// Ended ones that are remembered; the oldest are forgotten first.
-const ENDED_MAX: usize = 100;
+pub(crate) const ENDED_MAX: usize = 100;
 
 /// The state of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -76,7 +77,7 @@ impl TransferRequest {
 }
 
 /// How far it is.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TransferProgress {
     pub(crate) state: TransferState,
     /// Number of messages moved or copied.
@@ -148,11 +149,16 @@ impl Transfers {
         self.kept.lock().by_id.get(&id).cloned()
     }
 
-    /// Adds one.
+    /// Adds one, with this id or the next one.
     ///
     /// # Errors
     /// Too many run.
-    pub(crate) fn add(&self, asked: TransferRequest, progress: TransferProgress) -> Result<Arc<Transfer>, String> {
+    pub(crate) fn add(
+        &self,
+        own_id: Option<u64>,
+        asked: TransferRequest,
+        progress: TransferProgress,
+    ) -> Result<Arc<Transfer>, String> {
         let mut kept = self.kept.lock();
         let over: Vec<u64> = kept.by_id.values().filter(|one| one.is_over()).map(|one| one.id).collect();
         if kept.by_id.len() - over.len() >= RUNNING_MAX {
@@ -160,8 +166,18 @@ impl Transfers {
         }
         over.iter().take((over.len() + 1).saturating_sub(ENDED_MAX)).for_each(|id| _ = kept.by_id.remove(id));
         kept.last_id += 1;
-        let id = kept.last_id;
+        let id = own_id.unwrap_or(kept.last_id);
         Ok(kept.insert(id, asked, progress))
+    }
+
+    /// Takes over one that another member has kept, unless it runs here.
+    pub(crate) fn take_over(&self, transfer: &Transfer) -> Option<Arc<Transfer>> {
+        let mut kept = self.kept.lock();
+        if kept.by_id.contains_key(&transfer.id) {
+            return None;
+        }
+        let progress = transfer.progress.lock().clone();
+        Some(kept.insert(transfer.id, transfer.asked.clone(), progress))
     }
 
     pub(crate) fn forget(&self, id: u64) {

@@ -11,7 +11,7 @@ use tokio::time::Instant;
 use crate::api::Api;
 use crate::error::Error;
 use crate::queues::{read_part, read_runs};
-use crate::running_transfers::{Transfer, TransferState};
+use crate::running_transfers::{Transfer, TransferProgress, TransferState};
 
 /// Time after which a step that couldn't be made is tried again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -47,20 +47,34 @@ impl Read {
 pub(super) async fn run(api: Api, transfer: Arc<Transfer>) {
     let mut read = Read::default();
     let mut kept = Instant::now();
+    let mut shown: Option<TransferProgress> = None;
     loop {
         let cancelled = transfer.cancel.notified();
         if transfer.is_over() {
             return;
         }
+        if api.is_member() && is_elsewhere(&api, &transfer) {
+            // The member that leads the queue from now on finds it in the metadata.
+            api.transfers().forget(transfer.id);
+            return;
+        }
         match step(&api, &transfer, &mut read).await.unwrap_or_else(|error| wait_for(&transfer, reason_of(error))) {
             Step::On => {
                 // The copies of a step that isn't known to be done would be made again.
-                if transfer.asked.copy || kept.elapsed() >= KEEP_EVERY {
-                    keep(&api).await;
+                // In a cluster, those of the last second may be, and those that go to another log.
+                let is_exact = transfer.asked.copy && !api.is_member();
+                if is_exact || kept.elapsed() >= KEEP_EVERY {
+                    keep(&api, &transfer).await;
                     kept = Instant::now();
                 }
             }
             Step::Wait(time) => {
+                // Other members show what was kept.
+                let now = transfer.progress.lock().clone();
+                if api.is_member() && shown.as_ref() != Some(&now) {
+                    keep(&api, &transfer).await;
+                    shown = Some(now);
+                }
                 let _ = tokio::time::timeout(time, cancelled).await;
             }
             Step::Over(state, reason) => return end(&api, &transfer, state, reason).await,
@@ -90,11 +104,22 @@ pub(super) async fn end(api: &Api, transfer: &Transfer, state: TransferState, re
         (progress.state, progress.reason) = (state, reason);
         progress.ended = Some(api.node().clock().now().wall_ms);
     }
-    keep(api).await;
+    keep(api, transfer).await;
+    if api.is_member() {
+        // From now on the metadata has it.
+        api.transfers().forget(transfer.id);
+    }
 }
 
-async fn keep(api: &Api) {
-    if let Err(error) = api.keep_transfers().await {
+/// Whether the queue is there, and another member has it now.
+fn is_elsewhere(api: &Api, transfer: &Transfer) -> bool {
+    let asked = &transfer.asked;
+    let snapshot = api.broker().registry.snapshot_full();
+    snapshot.queue(&asked.vhost, &asked.queue).is_some_and(|queue| queue.is_away())
+}
+
+async fn keep(api: &Api, transfer: &Transfer) {
+    if let Err(error) = api.keep_transfer(transfer).await {
         tracing::warn!("cannot write how far moves and copies of messages are: {error}");
     }
 }
@@ -142,7 +167,11 @@ async fn step(api: &Api, transfer: &Transfer, read: &mut Read) -> Result<Step, E
         most: if has_waited { 1 } else { STEP_MESSAGES_MAX },
         read: read.runs.clone(),
     };
-    let made = api.answer(api.broker().transfer(queue, step, api.node().clock().now())).await?;
+    let mut made = api.answer(api.broker().transfer(queue, step, api.node().clock().now())).await?;
+    if let Some(leaving) = made.leaving.take() {
+        let end = api.end_of(leaving.wait.clone()).await?;
+        made = api.answer(api.broker().transfer_arrived(queue, *leaving, &end)).await?;
+    }
     if !made.found {
         // The queue is being deleted.
         return Ok(Step::Wait(CONSUMED));

@@ -87,6 +87,13 @@ impl Surroundings<'_> {
         json!({"kind": "disk", "sync_ms": self.sync() as f64 / 1e6})
     }
 
+    /// The nodes whose links take no publishes now.
+    fn links(self) -> Value {
+        let (topology, full) = (self.0.topology(), self.0.broker().lanes.that_take_none());
+        let names: Vec<_> = full.into_iter().filter_map(|member| Some(topology.member(member)?.name.clone())).collect();
+        json!({"kind": "nodes", "names": names})
+    }
+
     fn alarm(self) -> Value {
         let raised: Vec<&str> = self.0.broker().alarms.blocking().map(AlarmSource::name).collect();
         json!({"kind": "alarm", "resources": raised})
@@ -335,6 +342,7 @@ pub(crate) fn of_connection(api: &Api, wait: Option<QueueWait>, paced_by: Option
         WaitReason::DiskFull | WaitReason::LogFull | WaitReason::BodyFile | WaitReason::Sync | WaitReason::Disk => {
             around.disk()
         }
+        WaitReason::Link => around.links(),
         WaitReason::Pacing => paced_by.map_or_else(nothing, |id| queue_cause(api, id)),
         _ => nothing(),
     };

@@ -52,6 +52,10 @@ impl Sentence {
         self.name("the node", json!({"kind": "node"}))
     }
 
+    fn named_node(self, name: &str) -> Self {
+        self.name(name, json!({"kind": "node", "name": name}))
+    }
+
     /// The consumer of a cause, and its user.
     fn consumer(self, cause: &Value) -> Self {
         let text = |key: &str| cause[key].as_str().filter(|text| !text.is_empty());
@@ -366,8 +370,19 @@ fn of_connection(code: &str, cause: &Value) -> Sentence {
             ))
             .advising("It publishes as fast as the disk takes it.")
         }
-        "link" => Sentence::of("It publishes to a queue of another node, which takes no more at the moment.")
-            .advising("The link to that node is full, or the node has an alarm."),
+        "link" => {
+            let names: Vec<&str> = cause["names"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+            let said = match names[..] {
+                [] => Sentence::of("It publishes to a queue of another node"),
+                [name] => Sentence::of("It publishes to a queue of ").named_node(name),
+                [first, ref others @ ..] => {
+                    let said = Sentence::of("It publishes to a queue of ").named_node(first);
+                    others.iter().fold(said, |said, name| said.and(" or ").named_node(name))
+                }
+            };
+            said.and(", which takes no more at the moment.")
+                .advising("The link to that node is full, or the node has an alarm.")
+        }
         "body_file" => Sentence::of("It sends large messages, of which more than 1 MiB is not written yet."),
         "room" | "window" | "link_credit" => busy(Sentence::of("Its client"), code, 0, 0),
         _ => of_node(code, cause, "It waits"),

@@ -12,6 +12,8 @@ use leveret_model::MemberNumber;
 use leveret_peer::{Gossip, GossipAddress, GossipCount, GossipListener, GossipReplica, GossipSetting};
 use parking_lot::Mutex;
 
+use super::page_sessions::PageSessions;
+
 /// Interval at which clocks and indexes are told.
 pub(crate) const PULSE: Duration = Duration::from_secs(1);
 /// The difference of two nodes' clocks from which on it is shown.
@@ -42,6 +44,8 @@ pub(crate) struct OwnWords {
     pub alarms_are_shared: bool,
     /// The addresses that clients are told of its listeners.
     advertised: Vec<AdvertisedAddress>,
+    /// The sessions of the page that were ended.
+    pub page_sessions: Arc<PageSessions>,
     cores: u32,
     listeners: Mutex<Option<Listeners>>,
 }
@@ -60,7 +64,14 @@ impl OwnWords {
     ) -> Self {
         // It reads files of the system.
         let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32);
-        OwnWords { settings, alarms_are_shared, advertised, cores, listeners: Mutex::default() }
+        OwnWords {
+            settings,
+            alarms_are_shared,
+            advertised,
+            page_sessions: Arc::default(),
+            cores,
+            listeners: Mutex::default(),
+        }
     }
 
     /// The addresses for clients, given the open listeners.
@@ -81,7 +92,7 @@ impl OwnWords {
     /// The node's words that are told at once.
     pub(crate) fn now(&self, broker: &Broker) -> Gossip {
         let listeners = self.listeners.lock().as_ref().map(|listeners| listeners()).unwrap_or_default();
-        Gossip {
+        let mut words = Gossip {
             addresses: Some(self.addresses(&listeners, &broker.settings.node_name)),
             alarms: Some(broker.alarms.raised().map(|source| source.name().to_owned()).collect()),
             is_in_maintenance: Some(broker.is_in_maintenance()),
@@ -90,7 +101,9 @@ impl OwnWords {
             listeners: Some(listeners),
             settings: Some(self.settings.clone()),
             ..Gossip::default()
-        }
+        };
+        self.page_sessions.add(&mut words);
+        words
     }
 
     /// Adds the words that are told each second, but for those of the metadata.

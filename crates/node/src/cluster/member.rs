@@ -253,6 +253,7 @@ impl State {
             return;
         };
         let now = clock.now();
+        self.words.page_sessions.hear(&news, now.wall_ms);
         let mut seen = self.view.seen.lock();
         let before = seen.told.get(&member).cloned().unwrap_or_default();
         let (after, heard) = before.hear(news, now.wall_ms, clock.instant(now.monotonic));
@@ -503,7 +504,8 @@ impl ClusterNode {
     /// # Errors
     /// There are no threads, or TLS can't be set up.
     pub(crate) fn start(setup: ClusterSetup, fatal: &Fatal) -> Result<ClusterNode, String> {
-        let view = Arc::<ClusterView>::default();
+        let page_sessions = setup.words.page_sessions.clone();
+        let view = Arc::new(ClusterView { page_sessions, ..ClusterView::default() });
         let (started, is_started) = channel();
         let shown = view.clone();
         let main = move || async move {

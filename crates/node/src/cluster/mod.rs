@@ -12,6 +12,7 @@ pub(crate) mod host;
 pub(crate) mod links;
 pub(crate) mod log_driver;
 pub(crate) mod member;
+pub(crate) mod page_sessions;
 mod placements;
 pub(crate) mod runtime;
 pub(crate) mod thread;

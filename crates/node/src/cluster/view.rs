@@ -1,6 +1,7 @@
 //! The cluster as a node sees it, which other threads read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -12,6 +13,7 @@ use parking_lot::Mutex;
 use super::gossip::{self, ToldByMember};
 use super::links::LinkCounters;
 use super::log_driver::EntrySyncs;
+use super::page_sessions::PageSessions;
 
 /// The cluster as this node sees it, for other threads.
 #[derive(Debug, Default)]
@@ -19,6 +21,7 @@ pub struct ClusterView {
     pub(super) seen: Mutex<ClusterSeen>,
     pub(super) counters: Arc<LinkCounters>,
     pub(super) syncs: OnceLock<Arc<EntrySyncs>>,
+    pub(super) page_sessions: Arc<PageSessions>,
 }
 
 /// Counters of the cluster, for metrics.
@@ -51,6 +54,15 @@ pub struct LinkFigures {
     pub received: u64,
     /// Bytes that went.
     pub sent: u64,
+}
+
+/// The links to a member.
+#[derive(Clone, Debug)]
+pub struct MemberLinks {
+    /// Both ends of the last control link, this node's first.
+    pub addresses: Option<(SocketAddr, SocketAddr)>,
+    /// The links by kind.
+    pub links: Vec<LinkFigures>,
 }
 
 /// The cluster as this node sees it.
@@ -134,6 +146,26 @@ impl ClusterView {
         self.seen.lock().reached.contains_key(&member)
     }
 
+    /// The sessions of the page in the cluster.
+    #[must_use]
+    pub fn page_sessions(&self) -> &PageSessions {
+        &self.page_sessions
+    }
+
+    /// The links to a member since this node started; `None` if there has been none.
+    #[must_use]
+    pub fn links_to(&self, member: MemberNumber) -> Option<MemberLinks> {
+        let traffic = self.counters.known(member.0)?;
+        let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let of = |kind: LinkKind| LinkFigures {
+            kind: kind.name(),
+            up: load(traffic.up(kind)),
+            received: load(traffic.received(kind)),
+            sent: load(traffic.sent(kind)),
+        };
+        Some(MemberLinks { addresses: traffic.addresses(), links: LinkKind::ALL.into_iter().map(of).collect() })
+    }
+
     /// The counters.
     #[must_use]
     pub fn figures(&self) -> ClusterFigures {
@@ -141,9 +173,9 @@ impl ClusterView {
         let counters = &self.counters;
         let of = |kind: LinkKind| LinkFigures {
             kind: kind.name(),
-            up: load(counters.up(kind)),
-            received: load(counters.received(kind)),
-            sent: load(counters.sent(kind)),
+            up: load(counters.all().up(kind)),
+            received: load(counters.all().received(kind)),
+            sent: load(counters.all().sent(kind)),
         };
         let syncs = self.syncs.get();
         ClusterFigures {

@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use tracing::debug;
 
 use super::Inner;
+use super::counters::{CountedSocket, Standing};
 use super::dial::{dial_member, wait};
 use crate::data_link::{DataLink, LinkEnd, Socket};
 
@@ -69,6 +70,9 @@ impl Inner {
         let end = LinkEnd::told(ended);
         self.data.borrow_mut().add(member, &end);
         let node_name = hello.node_name;
+        let standing = Standing::new(LinkKind::Data, self.counters.clone(), Some(member));
+        standing.received(rest.len());
+        let socket: Socket = Box::new(CountedSocket { socket, standing });
         debug!("data link with node {node_name}");
         seats.serve(DataLink { socket, begin: rest.into(), member, node_name, dialled_by, end });
         Ok(())

@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::{Buf, Bytes, BytesMut};
@@ -13,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf};
 use tokio::sync::{Notify, oneshot};
 use tokio::task::{JoinHandle, yield_now};
 
-use super::counters::LinkCounters;
+use super::counters::{LinkCounters, Standing};
 use super::socket::in_words;
 use super::{Service, spawn};
 use crate::data_link::Socket;
@@ -45,7 +44,7 @@ pub(super) struct Link {
     pub hello: Rc<Hello>,
     /// Whether this side dialled.
     pub is_dialled: bool,
-    counters: Arc<LinkCounters>,
+    standing: Standing,
     outgoing: RefCell<Outgoing>,
     wake: Notify,
     calls: RefCell<BTreeMap<u64, oneshot::Sender<Result<Bytes, String>>>>,
@@ -80,10 +79,11 @@ impl Drop for Ends {
 
 impl Link {
     pub(super) fn new(hello: Rc<Hello>, is_dialled: bool, counters: Arc<LinkCounters>) -> Rc<Link> {
+        let standing = Standing::new(hello.link, counters, hello.member.filter(|_| hello.link != LinkKind::Ask));
         Rc::new(Link {
             hello,
             is_dialled,
-            counters,
+            standing,
             outgoing: RefCell::default(),
             wake: Notify::new(),
             calls: RefCell::default(),
@@ -185,8 +185,7 @@ impl Link {
     async fn read(self: &Rc<Self>, mut from: ReadHalf<Socket>, rest: Vec<u8>, service: &Rc<dyn Service>) -> String {
         let mut input = BytesMut::from(&rest[..]);
         let mut assembler = Assembler::new(self.kind().bodies_bytes_max());
-        let received = self.counters.received(self.kind());
-        received.fetch_add(rest.len() as u64, Ordering::Relaxed);
+        self.standing.received(rest.len());
         let mut turn = 0;
         loop {
             loop {
@@ -208,7 +207,7 @@ impl Link {
                 Ok(count) => count,
                 Err(error) => return in_words(&error),
             };
-            received.fetch_add(count as u64, Ordering::Relaxed);
+            self.standing.received(count);
             self.silent.set(0);
             turn += count;
             if turn >= TURN_BYTES {
@@ -253,7 +252,6 @@ impl Link {
 
     async fn write(self: Rc<Self>, mut to: WriteHalf<Socket>) -> String {
         let (mut buffer, mut turn) = (Vec::new(), 0);
-        let sent = self.counters.sent(self.kind());
         loop {
             buffer.clear();
             while buffer.len() < WRITE_BYTES && self.outgoing.borrow_mut().next(&mut buffer) {}
@@ -269,7 +267,7 @@ impl Link {
             if let Err(error) = written.await {
                 return in_words(&error);
             }
-            sent.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+            self.standing.sent(buffer.len());
             self.has_sent.set(true);
             turn += buffer.len();
             if turn >= TURN_BYTES {

@@ -20,7 +20,6 @@ use std::net::TcpListener;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -177,6 +176,7 @@ impl Links {
             }
             stays(*member)
         });
+        inner.counters.retain(stays);
         let gone: Vec<_> =
             inner.up.borrow().values().filter(|link| !link.member().is_some_and(stays)).cloned().collect();
         gone.iter().for_each(|link| link.close("it isn't a member any more"));
@@ -339,9 +339,11 @@ impl Inner {
             old.close("another connection took its place");
         }
         debug!("{} link to node {}, version {version}", kind.name(), hello.node_name);
+        if kind == LinkKind::Control {
+            self.counters.of(member).set_addresses(socket.addresses());
+        }
         let link = Link::new(hello.clone(), is_dialled, self.counters.clone());
         self.up.borrow_mut().insert(key, link.clone());
-        self.counters.up(kind).fetch_add(1, Ordering::Relaxed);
         if kind == LinkKind::Control
             && let Some(known) = self.peers.borrow_mut().get_mut(&member)
         {
@@ -352,7 +354,6 @@ impl Inner {
         let this = self.clone();
         spawn(async move {
             let reason = link.clone().run(socket, rest, this.service.clone()).await;
-            this.counters.up(kind).fetch_sub(1, Ordering::Relaxed);
             let is_last = this.link(member, kind).is_some_and(|now| Rc::ptr_eq(&now, &link));
             if is_last {
                 this.up.borrow_mut().remove(&key);

@@ -1,5 +1,6 @@
 use std::cell::{Cell, OnceCell};
 use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -244,10 +245,10 @@ fn three_nodes_hold_one_link_of_each_kind_to_each_other() {
             tokio::time::sleep(Duration::from_millis(1500)).await;
             for node in &nodes {
                 let counters = &node.links().0.counters;
-                assert!(KEPT.into_iter().all(|kind| counters.up(kind).load(Ordering::Relaxed) == 2));
+                assert!(KEPT.into_iter().all(|kind| counters.all().up(kind).load(Ordering::Relaxed) == 2));
                 assert_eq!((node.ups.borrow().len(), node.downs.borrow().len()), (6, 0));
                 assert_eq!(counters.dials_failed.load(Ordering::Relaxed), 0);
-                assert!(counters.sent(LinkKind::Append).load(Ordering::Relaxed) > 0);
+                assert!(counters.all().sent(LinkKind::Append).load(Ordering::Relaxed) > 0);
             }
             let refused = nodes[0].links().call(2, LinkKind::Bulk, REFUSED, Bytes::new(), SOON).await;
             assert_eq!(refused.as_ref().map_err(|text| &**text), Err("rabbit@nn doesn't answer rabbit@n on bulk"));
