@@ -73,7 +73,7 @@ pub fn consumer(link: Arc<dyn Link>) -> ConsumerOptions {
 }
 
 /// A node of three.
-pub struct Member {
+pub struct PlacedMember {
     at: usize,
     /// The number of its start.
     boot: u64,
@@ -82,7 +82,7 @@ pub struct Member {
     pub broker: Arc<Broker>,
 }
 
-impl Member {
+impl PlacedMember {
     /// A node that knows the queues.
     ///
     /// # Panics

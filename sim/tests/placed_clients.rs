@@ -21,7 +21,7 @@ use leveret_message::{BatchBuilder, BatchPart, StoredMessage};
 use leveret_queue::{ConsumerId, Deliveries, Link, NoConsumer, Portion, Run, Signal, Taken};
 use leveret_session_peer::{AskingSession, HomeSession};
 use leveret_sim::pipe::Pipe;
-use leveret_sim::placed::{Member, PLACEMENT, PREFETCH, QUEUES, SINGLE, consumer, number_of};
+use leveret_sim::placed::{PLACEMENT, PREFETCH, PlacedMember, QUEUES, SINGLE, consumer, number_of};
 use leveret_sim::random::Random;
 
 const MS: u64 = 1_000_000;
@@ -100,7 +100,7 @@ struct Leader {
     lease: u64,
     /// It hands over its leadership, and hands out nothing any more.
     hands_over: bool,
-    /// What members answer to it before it begins.
+    /// The answers of members to it, before it begins.
     asked: Option<(Arc<HeldAnswers>, Arc<AtomicBool>, u64)>,
 }
 
@@ -113,7 +113,7 @@ struct Consumer {
 }
 
 struct World {
-    members: Vec<Member>,
+    members: Vec<PlacedMember>,
     /// The links by who dialled and to whom.
     links: BTreeMap<(usize, usize), Standing>,
     /// Ends of links that haven't noticed that these are broken.
@@ -163,7 +163,7 @@ struct Counts {
 impl World {
     fn new(seed: u64) -> Self {
         let mut now = Now { monotonic: 1_000_000_000, wall_ms: 1_000_000 };
-        let members = (0..3).map(|at| Member::new(at, &mut now)).collect();
+        let members = (0..3).map(|at| PlacedMember::new(at, &mut now)).collect();
         Self {
             members,
             links: BTreeMap::new(),
@@ -217,7 +217,7 @@ impl World {
         back.receive(&mut asking, &mut self.random, self.now);
         self.askings.push((link, asking));
         self.homes.push((link, home));
-        // What clients of either have may be given to others.
+        // Messages that clients of either have may be given to others.
         self.certain.retain(|_, (at, _)| *at != link.0 && *at != link.1);
     }
 
@@ -654,7 +654,7 @@ impl World {
         self.open.is_empty() && self.settling.is_empty() && self.confirmed.iter().all(is_over)
     }
 
-    /// What is left is delivered and acknowledged.
+    /// The messages that are left are delivered and acknowledged.
     fn drain(&mut self) {
         for _ in 0..600 {
             self.calm(5);
@@ -689,7 +689,7 @@ impl World {
         let settling: Vec<_> = self.settling.iter().map(|(at, number, _)| (at, number)).collect();
         assert!(lost.is_empty(), "confirmed, and never delivered to be acknowledged: {lost:?}");
         assert!(open.is_empty() && settling.is_empty(), "waits that never end: {open:?}, {settling:?}");
-        // What was refused may be in its queue, and what was thought to be acknowledged.
+        // Refused messages may be in their queue, and those that were thought to be acknowledged.
         for _ in 0..100 {
             self.calm(5);
             for of in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {

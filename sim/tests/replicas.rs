@@ -19,7 +19,7 @@ use leveret_broker::wait_for::{WaitEnd, WaitFor};
 use leveret_log::{Lane, Wait};
 use leveret_message::{BatchBuilder, BatchPart, StoredMessage};
 use leveret_queue::{ConsumerId, Deliveries, Link, NoConsumer, Portion, Run, Signal, Taken};
-use leveret_sim::placed::{Member, PLACEMENT, PREFETCH, QUEUES, SINGLE, consumer, number_of};
+use leveret_sim::placed::{PLACEMENT, PREFETCH, PlacedMember, QUEUES, SINGLE, consumer, number_of};
 use leveret_sim::random::Random;
 
 struct NoBell;
@@ -63,7 +63,7 @@ struct Transaction {
 }
 
 struct World {
-    members: Vec<Member>,
+    members: Vec<PlacedMember>,
     /// The states that members are getting from others.
     completing: [Option<Completing>; 3],
     /// Indexes below which each has said that everything is in its store for good.
@@ -107,7 +107,7 @@ struct World {
 impl World {
     fn new(seed: u64) -> Self {
         let mut now = Now { monotonic: 1_000_000_000, wall_ms: 1_000_000 };
-        let members = (0..3).map(|at| Member::new(at, &mut now)).collect();
+        let members = (0..3).map(|at| PlacedMember::new(at, &mut now)).collect();
         Self {
             members,
             completing: Default::default(),

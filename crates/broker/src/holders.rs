@@ -510,7 +510,7 @@ impl Clients {
     /// whether there are some.
     pub(crate) fn unsend_all(&mut self, leader: At) -> bool {
         let mut by = BTreeSet::new();
-        // What those that are coming have decided was sent once more since the question.
+        // Decisions of holders that are coming were sent once more since the question.
         let is_coming = |holder: &Holder| holder.coming == Some(leader);
         let holders = &self.holders;
         for decided in self.decided.iter_mut().filter(|decided| !holders.get(&decided.by).is_some_and(is_coming)) {

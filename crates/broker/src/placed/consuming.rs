@@ -20,7 +20,7 @@ fn key_of(id: ConsumerId) -> HolderKey {
     (Placements::this_core(), Some(id))
 }
 
-/// What the node of a leader answers to a holder: which of its messages it keeps, `None` if it doesn't know of them, and whether the consumer is
+/// The answers of a leader's node to a holder: which of its messages it keeps, `None` if it doesn't know of them, and whether the consumer is
 /// added.
 #[derive(Default)]
 struct AtLeader {

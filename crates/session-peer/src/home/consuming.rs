@@ -11,6 +11,15 @@ use leveret_queue::{ConsumerId, ConsumerOptions, Deliveries, Run};
 use super::HomeSession;
 
 impl HomeSession {
+    /// Takes over messages that a holder had when the leader changed.
+    pub(super) fn take_over(&mut self, number: u64, queue: &QueueRef, consumer: Option<ConsumerId>, runs: &[Run]) {
+        // It may have come before, to the same leadership.
+        let mut held = self.consumers.settled(queue, consumer, runs);
+        held.extend(queue.take_over(self.member, runs));
+        self.consumers.hold(queue, consumer, held.clone());
+        self.answer(number, NowOrLater::Now(held), HomeAnswer::TakenOver);
+    }
+
     /// Adds a consumer.
     pub(super) fn consume(
         &mut self,

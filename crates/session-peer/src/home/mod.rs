@@ -543,13 +543,7 @@ impl HomeSession {
                 self.answer(number, found, move |found| HomeAnswer::Found(found.map(offset)));
             }
             HomeQuestion::StreamEnds => self.answer(number, queue.ask(StreamEnds), HomeAnswer::StreamEnds),
-            HomeQuestion::Hold { consumer, runs, .. } => {
-                // It may have come before, to the same leadership.
-                let mut held = self.consumers.settled(queue, consumer, &runs);
-                held.extend(queue.take_over(self.member, &runs));
-                self.consumers.hold(queue, consumer, held.clone());
-                self.answer(number, NowOrLater::Now(held), HomeAnswer::TakenOver);
-            }
+            HomeQuestion::Hold { consumer, runs, .. } => self.take_over(number, queue, consumer, &runs),
             HomeQuestion::Reject { consumer, runs, failed } => {
                 let runs = self.consumers.settled(queue, consumer, &runs);
                 let deliveries = Deliveries::of(consumer, &runs);
