@@ -124,7 +124,7 @@ pub struct Broker {
     pub(crate) clients: Clients,
     vhosts: Mutex<FxHashMap<Arc<str>, Arc<Counters>>>,
     next_id: AtomicU64,
-    /// Bits 32 to 47 of its counter are the node's boot.
+    /// Bits 32 to 46 of its counter are the node's boot.
     next_consumer: AtomicU64,
     in_maintenance: AtomicBool,
     /// The generator of names for objects that clients leave unnamed.
@@ -262,7 +262,8 @@ impl Broker {
         let unauthenticated = Arc::new(Unauthenticated::new(settings.unauthenticated_bytes_max));
         let group_slots = counters.iter().map(|_| Arc::default()).collect();
         let next_id = AtomicU64::new(settings.member.id(1));
-        let next_consumer = AtomicU64::new(settings.member.id((settings.boot & 0xffff) << 32 | 1));
+        // Bit 47 keeps them apart from the other ids, which are keys of a connection's links beside them.
+        let next_consumer = AtomicU64::new(settings.member.id(1 << 47 | (settings.boot & 0x7fff) << 32 | 1));
         let channel_max = AtomicU16::new(settings.channel_max);
         let consumer_timeout_ms = AtomicU64::new(settings.consumer_timeout_ms);
         let spoken = protocols.spoken().count();
