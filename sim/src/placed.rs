@@ -1,14 +1,17 @@
 //! Nodes with replicas of queues, whose placement is committed by a list instead of an engine.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use leveret_broker::authenticate::Anybody;
-use leveret_broker::queue_handle::QueueRef;
+use leveret_broker::queue_handle::{Audience, QueueRef};
 use leveret_broker::replicas::PlacedReplicas;
 use leveret_broker::streams::StoreId;
 use leveret_broker::ticket::{StreamId, Ticket};
+use leveret_broker::wait_for::WaitFor;
 use leveret_broker::{Broker, Now, Settings, Setup};
 use leveret_log::{Lane, Next, Options};
+use leveret_message::{BatchBuilder, BatchPart, StoredMessage};
 use leveret_model::{
     AppliedEntry, Arguments, Command, DeclareQueue, Limits, MemberNumber, Model, Permit, PlacementNumber, PutMember,
     Value,
@@ -16,6 +19,7 @@ use leveret_model::{
 use leveret_queue::{ConsumerFlow, ConsumerMode, ConsumerOptions, Link};
 
 use crate::disk::SimDisk;
+use crate::random::Random;
 
 /// The placement of all queues.
 pub const PLACEMENT: PlacementNumber = PlacementNumber(1);
@@ -51,7 +55,7 @@ fn metadata() -> Vec<u8> {
     model.snapshot()
 }
 
-/// A consumer that acknowledges, and is told of its messages by this link.
+/// Options of a consumer that acknowledges. The link tells it of its messages.
 #[must_use]
 pub fn consumer(link: Arc<dyn Link>) -> ConsumerOptions {
     ConsumerOptions {
@@ -188,6 +192,24 @@ impl PlacedMember {
             now.monotonic += 1_000_000;
             self.work(now);
         }
+    }
+
+    /// Publishes messages with these numbers to one of its queues, as a client does: each body is its number and less than `most` bytes.
+    /// Returns the condition under which they are confirmed.
+    pub fn publish(&self, numbers: Range<u64>, most: u64, random: &mut Random, now: Now) -> WaitFor {
+        let mut builder = BatchBuilder::default();
+        for number in numbers {
+            let mut body = number.to_le_bytes().to_vec();
+            body.resize(8 + random.below(most) as usize, 1);
+            builder.push_message(&StoredMessage { body: &body, ..StoredMessage::default() });
+        }
+        let batch = Arc::new(builder.finish());
+        let queue = self.queue(random.below(2) as usize);
+        let published = queue.publish(BatchPart::whole(&batch), true, Audience::Alone, now.monotonic);
+        self.broker.streams.announce();
+        let mut wait = WaitFor::default();
+        wait.and_publish(published.awaited, &published.acceptance);
+        wait
     }
 
     /// One of [`QUEUES`].

@@ -11,13 +11,12 @@ use bytes::Bytes;
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::held_answers::HeldAnswers;
 use leveret_broker::outbox::Outbox;
-use leveret_broker::queue_handle::{Audience, Size};
+use leveret_broker::queue_handle::Size;
 use leveret_broker::replicas::{PlacedState, PlacedStream};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::wait_for::{WaitEnd, WaitFor};
 use leveret_broker::{Now, Session, Wake};
 use leveret_log::{Lane, Wait};
-use leveret_message::{BatchBuilder, BatchPart, StoredMessage};
 use leveret_queue::{ConsumerId, Deliveries, Link, NoConsumer, Portion, Run, Signal, Taken};
 use leveret_session_peer::{AskingSession, HomeSession};
 use leveret_sim::pipe::Pipe;
@@ -431,20 +430,8 @@ impl World {
         let at = self.one();
         let count = 1 + self.random.below(3);
         let first = self.published;
-        let mut builder = BatchBuilder::default();
-        for number in first..first + count {
-            let mut body = number.to_le_bytes().to_vec();
-            body.resize(8 + self.random.below(300) as usize, 1);
-            builder.push_message(&StoredMessage { body: &body, ..StoredMessage::default() });
-        }
         self.published += count;
-        let batch = Arc::new(builder.finish());
-        let member = &self.members[at];
-        let queue = member.queue(self.random.below(2) as usize);
-        let published = queue.publish(BatchPart::whole(&batch), true, Audience::Alone, self.now.monotonic);
-        member.broker.streams.announce();
-        let mut wait = WaitFor::default();
-        wait.and_publish(published.awaited, &published.acceptance);
+        let wait = self.members[at].publish(first..first + count, 300, &mut self.random, self.now);
         self.open.extend((first..first + count).map(|number| (at, number, wait.clone())));
     }
 
@@ -670,20 +657,6 @@ impl World {
             }
         }
         let is_over = |number: &u64| self.settled.contains(number) || self.perhaps.contains(number);
-        if !self.is_over() {
-            for at in 0..3 {
-                for q in 0..2 {
-                    eprintln!("DEBUG member {at} queue {q} {}", self.members[at].queue(q).debug());
-                    if self.led[at].is_some() {
-                        eprintln!(
-                            "DEBUG leads {:?} {:?}",
-                            self.members[at].queue(q).look(Size { used: None }),
-                            self.members[at].queue(q).gauges().unacknowledged
-                        );
-                    }
-                }
-            }
-        }
         let lost: Vec<_> = self.confirmed.iter().filter(|number| !is_over(number)).collect();
         let open: Vec<_> = self.open.iter().map(|(at, number, _)| (at, number)).collect();
         let settling: Vec<_> = self.settling.iter().map(|(at, number, _)| (at, number)).collect();

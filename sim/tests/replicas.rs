@@ -11,7 +11,7 @@ use leveret_broker::Now;
 use leveret_broker::asked::{Later, NowOrLater};
 use leveret_broker::group::Group;
 use leveret_broker::held_answers::HeldAnswers;
-use leveret_broker::queue_handle::{Audience, Size};
+use leveret_broker::queue_handle::Size;
 use leveret_broker::replicas::{Lacking, PlacedState, PlacedStream, are_same};
 use leveret_broker::settlement::Settlement;
 use leveret_broker::ticket::Ticket;
@@ -344,20 +344,8 @@ impl World {
         let at = self.random.below(3) as usize;
         let count = 1 + self.random.below(3);
         let first = self.published;
-        let mut builder = BatchBuilder::default();
-        for number in first..first + count {
-            let mut body = number.to_le_bytes().to_vec();
-            body.resize(8 + self.random.below(2000) as usize, 1);
-            builder.push_message(&StoredMessage { body: &body, ..StoredMessage::default() });
-        }
         self.published += count;
-        let batch = Arc::new(builder.finish());
-        let member = &self.members[at];
-        let queue = member.queue(self.random.below(2) as usize);
-        let published = queue.publish(BatchPart::whole(&batch), true, Audience::Alone, self.now.monotonic);
-        member.broker.streams.announce();
-        let mut wait = WaitFor::default();
-        wait.and_publish(published.awaited, &published.acceptance);
+        let wait = self.members[at].publish(first..first + count, 2000, &mut self.random, self.now);
         self.open.extend((first..first + count).map(|number| (at, number, wait.clone())));
     }
 

@@ -192,34 +192,6 @@ impl Decision {
 }
 
 impl Clients {
-    pub(crate) fn debug(&self) -> String {
-        let mut out = String::new();
-        for (key, holder) in &self.holders {
-            out += &format!(
-                "holder {key:?} consumer {} at {:?} held {:?}\n",
-                holder.consumer.is_some(),
-                holder.at,
-                holder.held.runs().collect::<Vec<_>>()
-            );
-        }
-        for d in &self.decided {
-            let sent = match &d.sent {
-                None => "none".to_owned(),
-                Some(Sent::Here(t)) => format!("here {t:?}"),
-                Some(Sent::Away(at)) => format!("away {at:?}"),
-                _ => "other".to_owned(),
-            };
-            out += &format!(
-                "decided {} by {:?} runs {:?} sent {sent} answer {}\n",
-                d.number,
-                d.by,
-                d.runs,
-                d.answer.is_some()
-            );
-        }
-        out += &format!("asked {:?}\n", self.asked);
-        out
-    }
     /// A consumer comes.
     pub(crate) fn add(&mut self, key: HolderKey, consumer: Registered, at: Option<At>) {
         self.holders.insert(key, Holder { consumer: Some(consumer), at, last: at, ..Holder::default() });
@@ -249,11 +221,10 @@ impl Clients {
 
     /// One that is registered with this leader on another node from now on. If it holds something, what it says waits for the answer: the
     /// leader may give it a message again that it has, and what was said about the earlier delivery isn't about that one.
-    pub(crate) fn registered_at(&mut self, key: HolderKey, at: At, is_holder: bool) -> &mut Holder {
+    pub(crate) fn registered_at(&mut self, key: HolderKey, at: At, is_holder: bool) {
         let holder = self.holders.entry(key).or_default();
         (holder.last, holder.is_behind) = (Some(at), false);
         (holder.at, holder.coming) = if is_holder { (None, Some(at)) } else { (Some(at), None) };
-        holder
     }
 
     /// Where it was registered last, and may be known still.
@@ -267,18 +238,24 @@ impl Clients {
         if self.holders.get(&key).is_none_or(|holder| holder.coming != Some(at)) {
             return (false, false);
         }
+        // A decision that was sent may be carried out, which another leader doesn't know yet.
+        let left = self.left_of(key, runs, |decided| decided.sent.is_none());
+        let is_behind = self.is_known_with(key, at, left);
+        (true, is_behind)
+    }
+
+    /// Its messages of these, without those that it has decided about. Decisions that are `bound` to them are about no others.
+    fn left_of(&mut self, key: HolderKey, runs: &[Run], bound: impl Fn(&Decided) -> bool) -> HeldSet {
         let mut left = HeldSet::default();
         left.add(runs.to_vec());
         for decided in self.decided.iter_mut().filter(|decided| decided.by == key) {
             let kept = left.remove(&decided.runs);
-            // One that was sent may be carried out, which another leader doesn't know yet.
-            if decided.sent.is_none() {
+            if bound(decided) {
                 decided.runs = kept;
             }
         }
         self.end_empty();
-        let is_behind = self.is_known_with(key, at, left);
-        (true, is_behind)
+        left
     }
 
     /// It is known there, and holds these. Returns whether it has said something that wasn't sent.
@@ -492,12 +469,7 @@ impl Clients {
 
     /// A machine of this node knows it from now on, with these messages and no others.
     pub(crate) fn known_with(&mut self, key: HolderKey, at: At, runs: &[Run]) {
-        let mut left = HeldSet::default();
-        left.add(runs.to_vec());
-        for decided in self.decided.iter_mut().filter(|decided| decided.by == key) {
-            decided.runs = left.remove(&decided.runs);
-        }
-        self.end_empty();
+        let left = self.left_of(key, runs, |_| true);
         self.is_known_with(key, at, left);
     }
 
@@ -527,16 +499,21 @@ impl Clients {
     }
 
     /// Its decisions so far, the oldest first, to be sent again: `send` says where.
-    pub(crate) fn send_again(&mut self, key: HolderKey, mut send: impl FnMut(u64, &[Run], &Decision) -> Sent) {
-        let of_key = |decided: &&mut Decided| decided.by == key && !is_planted(Bug::ForgetDecisions);
-        for decided in self.decided.iter_mut().filter(of_key) {
-            decided.sent = Some(send(decided.number, &decided.runs, &decided.what));
-        }
+    pub(crate) fn send_again(&mut self, key: HolderKey, send: impl FnMut(u64, &[Run], &Decision) -> Sent) {
+        self.send_those(|decided| decided.by == key && !is_planted(Bug::ForgetDecisions), send);
     }
 
     /// Its decisions that weren't sent anywhere, the oldest first.
-    pub(crate) fn send_rest(&mut self, key: HolderKey, mut send: impl FnMut(u64, &[Run], &Decision) -> Sent) {
-        for decided in self.decided.iter_mut().filter(|decided| decided.by == key && decided.sent.is_none()) {
+    pub(crate) fn send_rest(&mut self, key: HolderKey, send: impl FnMut(u64, &[Run], &Decision) -> Sent) {
+        self.send_those(|decided| decided.by == key && decided.sent.is_none(), send);
+    }
+
+    fn send_those(
+        &mut self,
+        is_meant: impl Fn(&Decided) -> bool,
+        mut send: impl FnMut(u64, &[Run], &Decision) -> Sent,
+    ) {
+        for decided in self.decided.iter_mut().filter(|decided| is_meant(decided)) {
             decided.sent = Some(send(decided.number, &decided.runs, &decided.what));
         }
     }

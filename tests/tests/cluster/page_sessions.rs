@@ -105,7 +105,7 @@ fn no_session_outlives_all_nodes() {
         scope.spawn(|| one[0].restart());
         other[0].restart();
     });
-    // Nobody knows any more whether it was ended.
+    // It isn't known any more whether it was ended.
     assert_eq!((status(&cluster, 0, &cookie), status(&cluster, 1, &cookie)), (401, 401));
     let again = log_in(&cluster, 0, "guest", "guest");
     cluster.wait_until("a new one counts", |cluster| status(cluster, 1, &again) == 200);

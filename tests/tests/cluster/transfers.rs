@@ -56,7 +56,7 @@ fn messages_move_to_a_queue_of_another_node() {
     let (numbers, count) = take_all(&cluster, 1, "target");
     assert_eq!((numbers.len(), count), (2500, 2500), "each once");
     assert_eq!(Wire::open(cluster.nodes[0].amqp()).message_count(1, "source"), 0);
-    // Nobody takes it for a parameter of the user.
+    // It isn't taken for a parameter of the user.
     let parameters = cluster.nodes[0].http().get("/api/global-parameters").expect("an answer").body;
     assert!(!parameters.contains("transfer"), "{parameters}");
     let forget = format!("/api/queues/%2F/source/transfers/{id}");

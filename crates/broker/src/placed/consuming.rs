@@ -29,11 +29,6 @@ struct AtLeader {
 }
 
 impl PlacedQueue {
-    pub(crate) fn debug(&self) -> String {
-        let target = self.target(0).map(|t| t.at());
-        format!("target {target:?}\n{}", self.clients.lock().debug())
-    }
-
     /// Adds a consumer. While there is no leader, it waits for one.
     pub(crate) fn consume(
         self: &Arc<Self>,
@@ -214,7 +209,8 @@ impl PlacedQueue {
 
     fn register_on(self: &Arc<Self>, (lane, at): (&Arc<Lane>, At), key: HolderKey, clients: &mut Clients) -> AtLeader {
         let (queue, runs) = (self.info.id, clients.all_of(key));
-        let is_consumer = clients.registered_at(key, at, !runs.is_empty()).consumer.is_some();
+        clients.registered_at(key, at, !runs.is_empty());
+        let is_consumer = clients.consumer(key).is_some();
         let hold = |runs| {
             let question = HomeQuestion::Hold { consumer: key.1, runs, term: at.term };
             let of = |answer| match answer {

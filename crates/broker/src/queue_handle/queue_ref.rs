@@ -616,14 +616,6 @@ impl QueueRef {
         }
     }
 
-    /// D
-    pub fn debug(&self) -> String {
-        match &self.place {
-            Where::Placed(p) => p.debug(),
-            _ => String::new(),
-        }
-    }
-
     /// The registration number that a consumer of a queue of this node has.
     pub fn registration(&self, id: ConsumerId) -> Option<u64> {
         match &self.place {

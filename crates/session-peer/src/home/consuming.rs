@@ -38,10 +38,7 @@ impl HomeSession {
         if is_known {
             queue.lose(&[id], now);
         }
-        if !left.is_empty() {
-            let how = Settlement::Requeue { failed: false };
-            queue.settle(Deliveries::of(Some(id), &left), how, Wait::Lazy, now);
-        }
+        give_back(Some(id), queue, &left, now);
         if is_known {
             // It isn't gone, so that its queue isn't deleted with it.
             let _ = queue.cancel(id, now);
@@ -59,9 +56,14 @@ impl HomeSession {
     /// Messages return that a consumer's client never got.
     pub(super) fn requeue(&mut self, consumer: Option<ConsumerId>, queue: &QueueRef, runs: &[Run], now: Nanos) {
         let runs = self.consumers.settled(queue, consumer, runs);
-        if !runs.is_empty() {
-            let how = Settlement::Requeue { failed: false };
-            queue.settle(Deliveries::of(consumer, &runs), how, Wait::Lazy, now);
-        }
+        give_back(consumer, queue, &runs, now);
+    }
+}
+
+/// Messages that a consumer had are ready again.
+pub(super) fn give_back(consumer: Option<ConsumerId>, queue: &QueueRef, runs: &[Run], now: Nanos) {
+    if !runs.is_empty() {
+        let how = Settlement::Requeue { failed: false };
+        queue.settle(Deliveries::of(consumer, runs), how, Wait::Lazy, now);
     }
 }

@@ -41,6 +41,7 @@ use tracing::warn;
 
 use self::committing::Committing;
 use self::consumers::{Consumers, Reading, TakenBuffers};
+use self::consuming::give_back;
 use self::rejecting::Rejections;
 use crate::calls::{begin, decode_call, held_question, queue_of};
 use crate::frame::{DataFrameError, decode};
@@ -494,10 +495,7 @@ impl HomeSession {
                 for id in &consumers {
                     // The rest was never sent to the client.
                     let unsent = self.consumers.all_of(queue, Some(*id));
-                    if !unsent.is_empty() {
-                        let how = Settlement::Requeue { failed: false };
-                        queue.settle(Deliveries::of(Some(*id), &unsent), how, Wait::Lazy, now);
-                    }
+                    give_back(Some(*id), queue, &unsent, now);
                     self.consumers.remove(*id);
                 }
                 self.answer(number, queue.leave(&consumers, &held, failed, now), HomeAnswer::Left);
