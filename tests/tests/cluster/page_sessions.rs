@@ -5,6 +5,7 @@ use std::net::{TcpListener, TcpStream};
 
 use leveret_tests::PATIENCE;
 use leveret_tests::node::Options;
+use leveret_tests::secrets;
 use serde_json::json;
 
 use crate::Cluster;
@@ -30,6 +31,7 @@ fn request(cluster: &Cluster, at: usize, line: &str, cookie: &str, body: &str) -
 }
 
 fn log_in(cluster: &Cluster, at: usize, name: &str, password: &str) -> String {
+    secrets::used(name, password);
     let body = json!({"username": name, "password": password}).to_string();
     let (status, cookie) = request(cluster, at, "POST /api/login", "", &body);
     assert_eq!(status, 204);

@@ -6,6 +6,7 @@ use leveret_tests::wire::Wire;
 use serde_json::{Value, json};
 
 use crate::Cluster;
+use crate::elsewhere::is_reached;
 use crate::replicated::{NumberPublisher, known_leader, number, shown, wait_until_whole, with_queue};
 
 fn begin(cluster: &Cluster, at: usize, queue: &str, request: &Value) -> u64 {
@@ -47,7 +48,8 @@ fn messages_move_to_a_queue_of_another_node() {
     let cluster = Cluster::start(3);
     declare(&cluster, 0, "source");
     declare(&cluster, 1, "target");
-    cluster.wait_until("the target's node is reached", |cluster| crate::elsewhere::is_reached(cluster, 0, "target"));
+    cluster.wait_until("the target's node is reached", |cluster| is_reached(cluster, 0, "target"));
+    cluster.wait_until("the queue's node is reached", |cluster| is_reached(cluster, 2, "source"));
     NumberPublisher::to(&cluster, 2, "source").publish(0..2500);
     let id = begin(&cluster, 2, "source", &json!({"to": "target"}));
     for at in 0..3 {
@@ -124,6 +126,7 @@ fn a_transfer_is_cancelled_from_any_node() {
     let put = cluster.nodes[1].http().put("/api/queues/%2F/target", &limited).expect("an answer");
     assert_eq!(put.status, 201, "{}", put.body);
     cluster.wait_until("it is known", |cluster| cluster.queues(0).len() == 2);
+    cluster.wait_until("the queue's node is reached", |cluster| is_reached(cluster, 2, "source"));
     NumberPublisher::to(&cluster, 2, "source").publish(0..50);
     let id = begin(&cluster, 2, "source", &json!({"to": "target"}));
     wait_for(&cluster, 1, id, "waiting");

@@ -55,19 +55,23 @@ impl<T, F: Flag, L: Locked<T>> Mailbox<T, F, L> {
         })
     }
 
-    /// Has to be called when the core is about to sleep. If it returns notes, the core must not sleep: they came before
-    /// it was known to sleep, so nothing will wake it for them.
-    #[must_use]
-    pub(crate) fn park(&self) -> Vec<T> {
-        self.parked.store(true);
-        let notes = self.list.with(|list| {
-            self.waiting.store(false);
-            std::mem::take(list)
-        });
-        if !notes.is_empty() {
+    /// Has to be called when the core is about to sleep. Gives `deliver` the notes that came before it was known to sleep, since nothing
+    /// will wake it for those. It may sleep even so: a note for a task that has ended makes nothing ready. So it counts as asleep when
+    /// this returns, whatever was delivered.
+    pub(crate) fn park(&self, mut deliver: impl FnMut(Vec<T>)) {
+        loop {
+            self.parked.store(true);
+            let notes = self.list.with(|list| {
+                self.waiting.store(false);
+                std::mem::take(list)
+            });
+            if notes.is_empty() {
+                return;
+            }
+            // What is posted meanwhile needs no wake-up.
             self.parked.store(false);
+            deliver(notes);
         }
-        notes
     }
 
     /// Has to be called when the core runs again, for whatever reason.
@@ -129,10 +133,27 @@ mod tests {
         let mailbox: Mailbox<u32> = Mailbox::new();
         assert!(!mailbox.post(1));
         assert_eq!(mailbox.collect(), [1]);
-        assert!(mailbox.park().is_empty());
+        mailbox.park(|_| panic!("there are none"));
         assert!(mailbox.post(2), "the core sleeps now");
         assert!(!mailbox.post(3), "and is roused once");
         assert_eq!(mailbox.unparked(), [2, 3]);
+    }
+
+    #[test]
+    fn a_core_that_sleeps_after_notes_is_roused() {
+        let mailbox: Mailbox<u32> = Mailbox::new();
+        assert!(!mailbox.post(1));
+        let mut delivered = Vec::new();
+        mailbox.park(|notes| {
+            // Work of this thread leaves another one.
+            if notes == [1] {
+                assert!(!mailbox.post(2));
+            }
+            delivered.extend(notes);
+        });
+        assert_eq!(delivered, [1, 2]);
+        assert!(mailbox.post(3), "the tasks of the first two may have ended");
+        assert_eq!(mailbox.unparked(), [3]);
     }
 
     /// Explores every interleaving of two posting threads with a core that checks, parks and sleeps: the core ends up
@@ -160,9 +181,14 @@ mod tests {
                 let mut seen = Vec::new();
                 while seen.len() < 6 {
                     seen.extend(mailbox.collect());
-                    let notes = mailbox.park();
-                    if !notes.is_empty() {
+                    // The tasks of even notes have ended: these don't keep the core awake.
+                    let mut is_ready = false;
+                    mailbox.park(|notes| {
+                        is_ready |= notes.iter().any(|note| note % 2 == 1);
                         seen.extend(notes);
+                    });
+                    if is_ready {
+                        seen.extend(mailbox.unparked());
                         continue;
                     }
                     if seen.len() == 6 {

@@ -106,7 +106,7 @@ impl RunningCore {
                         thread::sleep(pause);
                     }
                 }
-                wake::deliver(parking.mailbox.park());
+                parking.mailbox.park(wake::deliver);
             })
             .on_thread_unpark(move || wake::deliver(waking.unparked()))
             .build()?;

@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_sleeping_core_is_roused_through_the_tasks_waker() {
         let (count, mailbox, wake) = parts();
-        assert!(mailbox.park().is_empty());
+        mailbox.park(deliver);
         wake.wake();
         assert_eq!(count.0.load(Ordering::Relaxed), 1);
     }
