@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use leveret_model::{MemberNumber, PlacementNumber, QueueId};
-use leveret_queue::Run;
 use parking_lot::Mutex;
 
+use crate::claims::Claims;
 use crate::remote::{HomeAnswer, HomeQuestion, Lanes};
 use crate::replicas::HeldOfMember;
 
@@ -22,7 +22,7 @@ struct State {
 }
 
 /// The messages that members hold, by queue.
-pub(crate) type HeldByQueue = BTreeMap<QueueId, Vec<(MemberNumber, Vec<Run>)>>;
+pub(crate) type HeldByQueue = BTreeMap<QueueId, Vec<(MemberNumber, Claims)>>;
 
 impl HeldAnswers {
     /// Asks the members that are reached. `all_there` is called once all have answered, or can't any more.
@@ -62,8 +62,8 @@ impl HeldAnswers {
     fn one_there(&self, member: MemberNumber, held: HeldOfMember) {
         let all_there = {
             let mut state = self.0.lock();
-            for (queue, runs) in held {
-                state.by_queue.entry(queue).or_default().push((member, runs));
+            for (queue, claims) in held {
+                state.by_queue.entry(queue).or_default().push((member, claims));
             }
             state.missing -= 1;
             if state.missing == 0 { state.all_there.take() } else { None }

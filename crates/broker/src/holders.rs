@@ -11,6 +11,7 @@ use leveret_queue::{
     ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, CreditState, HeldSet, Link, Run, Signal, Taken,
 };
 
+use crate::claims::{Claims, HandedOut, HeldByTime};
 use crate::decision_answer::DecisionAnswer;
 use crate::planted::{Bug, is_planted};
 use crate::remote::CallKind;
@@ -59,7 +60,7 @@ pub(crate) struct Holder {
     /// Whether it has said something since that wasn't sent there: no leader was known then. It is registered again even if that one leads
     /// again.
     is_behind: bool,
-    held: HeldSet,
+    held: HeldByTime,
 }
 
 /// A consumer as it is registered.
@@ -79,7 +80,7 @@ pub(crate) struct Registered {
 struct Decided {
     number: u64,
     by: HolderKey,
-    runs: Vec<Run>,
+    claims: Claims,
     what: Decision,
     sent: Option<Sent>,
     /// The client's answer that waits for it, wherever it is carried out.
@@ -111,25 +112,32 @@ pub(crate) enum Sent {
 }
 
 impl Holder {
-    /// It took messages. Returns whether it is a consumer for which they are settled by that.
+    /// It took messages. Returns those that are settled by that, if it is a consumer of such.
     #[must_use]
-    pub(crate) fn takes(&mut self, taken: &[Taken]) -> bool {
-        let mut is_settled = false;
+    pub(crate) fn takes(&mut self, taken: &[Taken]) -> Option<Claims> {
+        let claims = self.claims_of(taken);
         if let Some(consumer) = &mut self.consumer {
             let count: u32 = taken.iter().map(|taken| taken.count).sum();
             consumer.delivery_count = consumer.delivery_count.wrapping_add(count);
-            is_settled = consumer.options.automatic_ack;
-            if is_settled || consumer.options.mode == ConsumerMode::Copy {
-                return is_settled;
+            if consumer.options.automatic_ack {
+                return Some(claims);
+            }
+            if consumer.options.mode == ConsumerMode::Copy {
+                return None;
             }
         }
-        taken.iter().for_each(|taken| self.held.add(taken.runs()));
-        is_settled
+        self.held.add(&claims);
+        None
+    }
+
+    /// Messages that it is given now.
+    fn claims_of(&self, taken: &[Taken]) -> Claims {
+        Claims::taken(self.at.map_or(0, |at| at.term), taken)
     }
 
     /// It got a message.
     pub(crate) fn gets(&mut self, taken: &Taken) {
-        self.held.add(taken.runs());
+        self.held.add(&self.claims_of(std::slice::from_ref(taken)));
     }
 }
 
@@ -239,28 +247,36 @@ impl Clients {
             return (false, false);
         }
         // A decision that was sent may be carried out, which another leader doesn't know yet.
-        let left = self.left_of(key, runs, |decided| decided.sent.is_none());
+        let left = self.left_of(key, (runs, at), |decided| decided.sent.is_none());
         let is_behind = self.is_known_with(key, at, left);
         (true, is_behind)
     }
 
-    /// Its messages of these, without those that it has decided about. Decisions that are `bound` to them are about no others.
-    fn left_of(&mut self, key: HolderKey, runs: &[Run], bound: impl Fn(&Decided) -> bool) -> HeldSet {
+    /// Its messages of these, which a leader keeps for it, without those that it has decided about. Decisions that are `bound` to them are
+    /// about no others.
+    fn left_of(
+        &mut self,
+        key: HolderKey,
+        (runs, at): (&[Run], At),
+        bound: impl Fn(&Decided) -> bool,
+    ) -> Vec<(HandedOut, Run)> {
         let mut left = HeldSet::default();
         left.add(runs.to_vec());
+        let kept_at = HandedOut { term: at.term, returns: 0 };
         for decided in self.decided.iter_mut().filter(|decided| decided.by == key) {
-            let kept = left.remove(&decided.runs);
-            if bound(decided) {
-                decided.runs = kept;
-            }
+            let kept = left.remove(decided.claims.runs());
+            let others = if bound(decided) { Claims::default() } else { decided.claims.without(&HeldSet::of(&kept)) };
+            decided.claims = kept.into_iter().map(|run| (kept_at, run)).chain(others.iter()).collect();
         }
         self.end_empty();
-        left
+        left.runs().map(|run| (kept_at, run)).collect()
     }
 
     /// It is known there, and holds these. Returns whether it has said something that wasn't sent.
-    fn is_known_with(&mut self, key: HolderKey, at: At, held: HeldSet) -> bool {
+    fn is_known_with(&mut self, key: HolderKey, at: At, left: Vec<(HandedOut, Run)>) -> bool {
         let Some(holder) = self.holders.get_mut(&key) else { return false };
+        let mut held = HeldByTime::default();
+        held.add(&left.into_iter().collect());
         let is_behind = std::mem::take(&mut holder.is_behind);
         (holder.at, holder.coming, holder.last, holder.held) = (Some(at), None, Some(at), held);
         self.forget_if_over(key);
@@ -326,8 +342,8 @@ impl Clients {
     }
 
     /// The messages of these that it holds: it doesn't any more.
-    pub(crate) fn release(&mut self, key: HolderKey, runs: &[Run]) -> Vec<Run> {
-        self.holders.get_mut(&key).map_or_else(Vec::new, |holder| holder.held.remove(runs))
+    pub(crate) fn release(&mut self, key: HolderKey, runs: &[Run]) -> Claims {
+        self.holders.get_mut(&key).map_or_else(Claims::default, |holder| holder.held.remove(runs))
     }
 
     fn forget_if_over(&mut self, key: HolderKey) {
@@ -338,12 +354,12 @@ impl Clients {
     }
 
     /// Keeps a decision until it is known to be committed. Returns its number.
-    pub(crate) fn decided(&mut self, by: HolderKey, runs: Vec<Run>, what: Decision, sent: Option<Sent>) -> u64 {
+    pub(crate) fn decided(&mut self, by: HolderKey, claims: Claims, what: Decision, sent: Option<Sent>) -> u64 {
         self.count += 1;
         if sent.is_none() {
             self.is_behind(by);
         }
-        self.decided.push_back(Decided { number: self.count, by, runs, what, sent, answer: None });
+        self.decided.push_back(Decided { number: self.count, by, claims, what, sent, answer: None });
         self.count
     }
 
@@ -375,7 +391,7 @@ impl Clients {
 
     /// Decisions without messages are over: theirs have left the queue, or were given to others since.
     fn end_empty(&mut self) {
-        let is_empty = |decided: &Decided| decided.runs.is_empty();
+        let is_empty = |decided: &Decided| decided.claims.is_empty();
         let (over, kept) = std::mem::take(&mut self.decided).into_iter().partition::<Vec<_>, _>(is_empty);
         self.decided = kept.into();
         over.into_iter().for_each(|decided| self.end(decided));
@@ -430,21 +446,22 @@ impl Clients {
 
     /// All messages that may still be in the queue and aren't ready: those that are held, and those about which was decided that they leave
     /// it or change.
-    pub(crate) fn report(&mut self) -> Vec<Run> {
+    pub(crate) fn report(&mut self) -> Claims {
         self.forget_given();
-        let decided =
-            self.decided.iter().filter(|decided| !decided.what.is_requeue()).flat_map(|decided| &decided.runs);
-        self.holders.values().flat_map(|holder| holder.held.runs()).chain(decided.copied()).collect()
+        let decided = self.decided.iter().filter(|decided| !decided.what.is_requeue());
+        let decided = decided.flat_map(|decided| decided.claims.iter());
+        self.holders.values().flat_map(|holder| holder.held.iter()).chain(decided).collect()
     }
 
     /// Forgets decisions by which messages returned that somebody has been given since.
     fn forget_given(&mut self) {
-        let left = self.decided.iter().filter(|decided| !decided.what.returns()).flat_map(|decided| &decided.runs);
+        let left = self.decided.iter().filter(|decided| !decided.what.returns());
+        let left = left.flat_map(|decided| decided.claims.runs().iter().copied());
+        let held = self.holders.values().flat_map(|holder| holder.held.iter()).map(|(_, run)| run);
         let mut given = HeldSet::default();
-        given.add(self.holders.values().flat_map(|holder| holder.held.runs()).chain(left.copied()).collect());
+        given.add(held.chain(left).collect());
         for decided in self.decided.iter_mut().filter(|decided| decided.what.returns()) {
-            let runs = std::mem::take(&mut decided.runs);
-            decided.runs = runs.into_iter().flat_map(|run| given.without(run)).collect();
+            decided.claims = decided.claims.without(&given);
         }
         self.end_empty();
     }
@@ -458,18 +475,18 @@ impl Clients {
     /// All that it holds, or has decided about.
     pub(crate) fn all_of(&self, key: HolderKey) -> Vec<Run> {
         let held = self.held_by(key).into_iter();
-        let decided = self.decided.iter().filter(|decided| decided.by == key).flat_map(|decided| &decided.runs);
-        held.chain(decided.copied()).collect()
+        let decided = self.decided.iter().filter(|decided| decided.by == key);
+        held.chain(decided.flat_map(|decided| decided.claims.runs().iter().copied())).collect()
     }
 
     /// The messages that it holds.
     pub(crate) fn held_by(&self, key: HolderKey) -> Vec<Run> {
-        self.holders.get(&key).into_iter().flat_map(|holder| holder.held.runs()).collect()
+        self.holders.get(&key).into_iter().flat_map(|holder| holder.held.iter()).map(|(_, run)| run).collect()
     }
 
     /// A machine of this node knows it from now on, with these messages and no others.
     pub(crate) fn known_with(&mut self, key: HolderKey, at: At, runs: &[Run]) {
-        let left = self.left_of(key, runs, |_| true);
+        let left = self.left_of(key, (runs, at), |_| true);
         self.is_known_with(key, at, left);
     }
 
@@ -514,7 +531,7 @@ impl Clients {
         mut send: impl FnMut(u64, &[Run], &Decision) -> Sent,
     ) {
         for decided in self.decided.iter_mut().filter(|decided| is_meant(decided)) {
-            decided.sent = Some(send(decided.number, &decided.runs, &decided.what));
+            decided.sent = Some(send(decided.number, decided.claims.runs(), &decided.what));
         }
     }
 }

@@ -14,6 +14,7 @@ pub mod asked;
 pub mod authenticate;
 pub mod bodies;
 pub mod broker;
+pub mod claims;
 pub mod clients;
 pub mod connection;
 pub mod connection_state;

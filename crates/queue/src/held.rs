@@ -12,6 +12,13 @@ use crate::records::{Run, push_sized};
 pub struct HeldSet(BTreeMap<u64, Run>);
 
 impl HeldSet {
+    /// These messages.
+    pub fn of(runs: &[Run]) -> Self {
+        let mut set = Self::default();
+        set.add(runs.to_vec());
+        set
+    }
+
     /// Adds messages.
     pub fn add(&mut self, runs: Vec<Run>) {
         self.0.extend(runs.into_iter().map(|run| (run.first, run)));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use leveret_amqp10::Value;
 use leveret_amqp10::value::EncodedMap;
+use leveret_broker::claims::{Claims, HandedOut};
 use leveret_broker::publish_origin::PublishOrigin;
 use leveret_broker::queue_handle::{RefusalReason, RefusedPublish, StreamEnd};
 use leveret_broker::remote::{CallKind, Deletion, HomeAnswer, HomeQuestion, LaneCall, NotTaken, RemoteSignal};
@@ -61,6 +62,11 @@ fn numbers() -> PublishingIds {
 
 fn runs() -> Vec<Run> {
     vec![Run { first: 5, last: 9, bytes: 50, durable: true }, Run { first: 20, last: 20, bytes: 0, durable: false }]
+}
+
+fn claims() -> Claims {
+    let at = |returns| HandedOut { term: 7, returns };
+    runs().into_iter().zip(3..).map(|(run, returns)| (at(returns), run)).collect()
 }
 
 fn added() -> Arc<Added> {
@@ -212,7 +218,7 @@ fn replies() -> Vec<Vec<u8>> {
         HomeAnswer::StreamEnds(Some(StreamEnd { first: 1, next: 9, last_chunk: Some(5) })),
         HomeAnswer::StreamEnds(None),
         HomeAnswer::Moved,
-        HomeAnswer::Held(vec![(QueueId(3), runs()), (QueueId(4), Vec::new())]),
+        HomeAnswer::Held(vec![(QueueId(3), claims()), (QueueId(4), Claims::default())]),
         HomeAnswer::TakenOver(runs()),
     ];
     let signals = [

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use leveret_broker::claims::{Claims, HandedOut};
 use leveret_message::chunk::{ChunkHeader, SharedChunk};
 use leveret_message::{Batch, BatchBuilder};
 use leveret_peer::FieldReader;
@@ -54,12 +55,24 @@ pub(crate) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 pub(crate) fn put_runs(to: &mut Vec<u8>, runs: &[Run]) {
-    to.all(runs.iter(), |to, run| {
-        to.u64(run.first);
-        to.u64(run.last);
-        to.u64(run.bytes);
-        to.flag(run.durable);
-    });
+    to.all(runs.iter(), put_run);
+}
+
+fn put_run(to: &mut Vec<u8>, run: &Run) {
+    to.u64(run.first);
+    to.u64(run.last);
+    to.u64(run.bytes);
+    to.flag(run.durable);
+}
+
+/// Runs, each behind the term and the number of returns of [`HandedOut`].
+pub(crate) fn put_claims(to: &mut Vec<u8>, claims: &Claims) {
+    to.u32(claims.runs().len() as u32);
+    for (at, run) in claims.iter() {
+        to.u64(at.term);
+        to.u32(at.returns);
+        put_run(to, &run);
+    }
 }
 
 pub(crate) fn put_consumer(to: &mut Vec<u8>, consumer: Option<ConsumerId>) {
@@ -114,7 +127,9 @@ pub(crate) fn put_taken(to: &mut Vec<u8>, taken: &Taken, last_body: Option<&Byte
 /// Reads fields; `None` if they aren't of this form.
 pub(crate) trait Get {
     fn consumer(&mut self) -> Option<Option<ConsumerId>>;
+    fn run(&mut self) -> Option<Run>;
     fn runs(&mut self) -> Option<Vec<Run>>;
+    fn claims(&mut self) -> Option<Claims>;
     fn held(&mut self) -> Option<Vec<(Option<ConsumerId>, Vec<Run>)>>;
     fn behind_length(&mut self) -> Option<&[u8]>;
     fn long_text(&mut self) -> Option<Arc<str>>;
@@ -149,11 +164,21 @@ impl Get for FieldReader<'_> {
         get_maybe(self, |from| from.u64().map(ConsumerId))
     }
 
+    fn run(&mut self) -> Option<Run> {
+        let run = Run { first: self.u64()?, last: self.u64()?, bytes: self.u64()?, durable: self.flag()? };
+        (run.first <= run.last && run.last < u64::MAX).then_some(run)
+    }
+
     fn runs(&mut self) -> Option<Vec<Run>> {
-        get_all(self, 25, |from| {
-            let run = Run { first: from.u64()?, last: from.u64()?, bytes: from.u64()?, durable: from.flag()? };
-            (run.first <= run.last && run.last < u64::MAX).then_some(run)
-        })
+        get_all(self, 25, Self::run)
+    }
+
+    fn claims(&mut self) -> Option<Claims> {
+        let claim = |from: &mut FieldReader<'_>| {
+            let at = HandedOut { term: from.u64()?, returns: from.u32()? };
+            Some((at, from.run()?))
+        };
+        Some(get_all(self, 37, claim)?.into_iter().collect())
     }
 
     fn held(&mut self) -> Option<Vec<(Option<ConsumerId>, Vec<Run>)>> {

@@ -10,7 +10,7 @@ use leveret_model::QueueId;
 use leveret_peer::FieldReader;
 use leveret_queue::{ConsumerId, CreditState, GetOutcome, NoConsumer, QueueState, Taken, TakenChunk};
 
-use crate::fields::{Get, Put, get_all, get_maybe, put_bytes, put_chunk, put_runs, put_taken};
+use crate::fields::{Get, Put, get_all, get_maybe, put_bytes, put_chunk, put_claims, put_runs, put_taken};
 use crate::frame::{DataFrameError, encode};
 
 const DONE: u8 = 128;
@@ -166,9 +166,9 @@ pub(crate) fn encode_answer(to: &mut Vec<u8>, number: u64, answer: &HomeAnswer, 
             HomeAnswer::Moved => to.u8(13),
             HomeAnswer::Held(held) => {
                 to.u8(15);
-                to.all(held.iter(), |to, (queue, runs)| {
+                to.all(held.iter(), |to, (queue, claims)| {
                     to.u64(queue.0);
-                    put_runs(to, runs);
+                    put_claims(to, claims);
                 });
             }
             HomeAnswer::TakenOver(runs) => {
@@ -312,7 +312,7 @@ fn get_answer(from: &mut FieldReader<'_>) -> Option<HomeAnswer> {
         }),
         8 => HomeAnswer::Carried(from.flag()?),
         13 => HomeAnswer::Moved,
-        15 => HomeAnswer::Held(get_all(from, 12, |from| Some((QueueId(from.u64()?), from.runs()?)))?),
+        15 => HomeAnswer::Held(get_all(from, 12, |from| Some((QueueId(from.u64()?), from.claims()?)))?),
         16 => HomeAnswer::TakenOver(from.runs()?),
         11 => HomeAnswer::Deleted(Ok(Some(from.u64()?))),
         14 => HomeAnswer::Deleted(Ok(None)),

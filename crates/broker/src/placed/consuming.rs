@@ -10,6 +10,7 @@ use leveret_queue::{
 use super::placements::Placements;
 use super::queue::{CallTarget, Machine, PlacedQueue};
 use crate::asked::{NowOrLater, later_or};
+use crate::claims::Claims;
 use crate::holders::{At, Clients, Decision, HolderKey, Registered, Sent};
 use crate::remote::{HomeAnswer, HomeQuestion, Lane, Registration};
 use crate::settlement::Settlement;
@@ -343,9 +344,8 @@ impl PlacedQueue {
         };
         let taken = &out[before..];
         let Some(holder) = clients.holder(key).filter(|_| !taken.is_empty()) else { return end };
-        if holder.takes(taken) {
-            let runs = taken.iter().flat_map(Taken::runs).collect();
-            self.keep(clients, [(key, runs)], &Decision::Settle(Settlement::Acknowledge), Some(&target));
+        if let Some(claims) = holder.takes(taken) {
+            self.keep(clients, [(key, claims)], &Decision::Settle(Settlement::Acknowledge), Some(&target));
         }
         end
     }
@@ -360,7 +360,7 @@ impl PlacedQueue {
     }
 
     /// The messages that clients of this node hold, or have decided about a moment ago.
-    pub(super) fn report(&self) -> Vec<Run> {
+    pub(super) fn report(&self) -> Claims {
         self.clients.lock().report()
     }
 

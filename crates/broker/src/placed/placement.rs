@@ -183,12 +183,11 @@ impl PlacementHere {
         let queues: Vec<_> = queues.values().filter_map(Weak::upgrade).collect();
         let mut room = REPORT_RUNS_MAX;
         let held = queues.iter().map(|queue| {
-            let mut runs = queue.report();
-            runs.truncate(room);
-            room -= runs.len();
-            (queue.info().id, runs)
+            let claims = queue.report().first(room);
+            room -= claims.runs().len();
+            (queue.info().id, claims)
         });
-        held.filter(|(_, runs)| !runs.is_empty()).collect()
+        held.filter(|(_, claims)| !claims.is_empty()).collect()
     }
 
     fn set_changing(&self, since: Option<Nanos>) {

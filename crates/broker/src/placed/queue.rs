@@ -8,12 +8,13 @@ use std::sync::Arc;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use leveret_message::BatchPart;
 use leveret_model::{EffectiveQueue, MemberNumber, Queue as QueueInfo, Topology};
-use leveret_queue::{GetOutcome, Link, QueueState, Run, Signal, Taken};
+use leveret_queue::{GetOutcome, Link, QueueState, Signal, Taken};
 use parking_lot::Mutex;
 
 use super::placement::{Leading, OnceLed, PlacementHere};
 use super::placements::Placements;
 use crate::asked::{AnswerPlace, NowOrLater, later_or};
+use crate::claims::Claims;
 use crate::holders::{At, Clients, Decision, Sent};
 use crate::publish_origin::PublishOrigin;
 use crate::published::{Audience, Published, PublishedHere, RefusalReason};
@@ -157,7 +158,7 @@ impl PlacedQueue {
         &self,
         stream: &Arc<PlacedStream>,
         (replicas, store): (&PlacedReplicas, &StoreRef),
-        mut held: Vec<(MemberNumber, Vec<Run>)>,
+        mut held: Vec<(MemberNumber, Claims)>,
         now: Nanos,
     ) {
         let log = leveret_log::LogId(self.info.id.0);
@@ -415,7 +416,8 @@ impl PlacedQueue {
             None => holder.gets(taken),
             Some(_) => {
                 let acknowledged = Decision::Settle(Settlement::Acknowledge);
-                self.decided(clients, (core, None), (taken.runs(), acknowledged), sent);
+                let claims = Claims::taken(at.term, std::slice::from_ref(taken));
+                self.decided(clients, (core, None), (claims, acknowledged), sent);
             }
         }
     }

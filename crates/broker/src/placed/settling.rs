@@ -11,6 +11,7 @@ use parking_lot::MutexGuard;
 use super::placements::Placements;
 use super::queue::{CallTarget, Machine, PlacedQueue};
 use crate::asked::NowOrLater;
+use crate::claims::Claims;
 use crate::decision_answer::DecisionAnswer;
 use crate::holders::{At, Clients, Decision, HolderKey, Sent};
 use crate::outbox::Outbox;
@@ -55,10 +56,10 @@ impl PlacedQueue {
         &self,
         clients: &mut Clients,
         by: HolderKey,
-        (runs, what): (Vec<Run>, Decision),
+        (claims, what): (Claims, Decision),
         sent: Option<Sent>,
     ) -> Option<u64> {
-        if runs.is_empty() {
+        if claims.is_empty() {
             return None;
         }
         let streams = &self.services.streams;
@@ -74,7 +75,7 @@ impl PlacedQueue {
             // Its holder comes to the next leader with it.
             self.placement.has_unregistered();
         }
-        Some(clients.decided(by, runs, what, sent))
+        Some(clients.decided(by, claims, what, sent))
     }
 
     /// Keeps a decision about messages of several holders, which was carried out by `target` just now, and asks a leader elsewhere how far it
@@ -82,13 +83,13 @@ impl PlacedQueue {
     pub(super) fn keep(
         self: &Arc<Self>,
         mut clients: MutexGuard<'_, Clients>,
-        decided: impl IntoIterator<Item = (HolderKey, Vec<Run>)>,
+        decided: impl IntoIterator<Item = (HolderKey, Claims)>,
         what: &Decision,
         target: Option<&CallTarget>,
     ) {
         let sent = target.map(CallTarget::sent);
-        for (key, runs) in decided {
-            let _ = self.decided(&mut clients, key, (runs, what.clone()), sent.clone());
+        for (key, claims) in decided {
+            let _ = self.decided(&mut clients, key, (claims, what.clone()), sent.clone());
         }
         drop(clients);
         if let Some(target @ CallTarget::Lane(lane, _)) = target {
@@ -96,26 +97,30 @@ impl PlacedQueue {
         }
     }
 
-    /// Takes messages from their holders for a decision. Returns those whose holders the target knows; the decision about others is kept.
+    /// Takes messages from their holders for a decision. Returns those whose holders the target knows, and their claims; the decision about
+    /// others is kept.
     fn release_known(
         &self,
         clients: &mut Clients,
         held: &[HeldBy],
         what: &Decision,
         target: Option<&CallTarget>,
-    ) -> HeldRuns {
+    ) -> (HeldRuns, Vec<(HolderKey, Claims)>) {
         let at = target.map(CallTarget::at);
-        let mut known: HeldRuns = Vec::with_capacity(held.len());
+        let (mut known, mut claimed) = (HeldRuns::with_capacity(held.len()), Vec::with_capacity(held.len()));
         for (consumer, runs) in held {
             let key = key_of(*consumer);
-            let runs = clients.release(key, runs);
-            match (runs.is_empty(), at.is_some() && clients.at(key) == at) {
+            let claims = clients.release(key, runs);
+            match (claims.is_empty(), at.is_some() && clients.at(key) == at) {
                 (true, _) => {}
-                (false, true) => known.push((*consumer, runs)),
-                (false, false) => _ = self.decided(clients, key, (runs, what.clone()), None),
+                (false, true) => {
+                    known.push((*consumer, claims.runs().to_vec()));
+                    claimed.push((key, claims));
+                }
+                (false, false) => _ = self.decided(clients, key, (claims, what.clone()), None),
             }
         }
-        known
+        (known, claimed)
     }
 
     /// Asks a leader on another node how far decisions are committed, if it wasn't asked.
@@ -172,16 +177,16 @@ impl PlacedQueue {
     fn decide(self: &Arc<Self>, deliveries: Deliveries<'_>, what: Decision, wait: Wait, now: Nanos) -> Option<Ticket> {
         let key = key_of(deliveries.consumer);
         let mut clients = self.clients.lock();
-        let runs = clients.release(key, deliveries.runs);
-        if runs.is_empty() {
+        let claims = clients.release(key, deliveries.runs);
+        if claims.is_empty() {
             return None;
         }
         let target = self.target_of(&clients, key);
         let ticket = match &target {
             None => None,
-            Some(CallTarget::Machine(machine)) => machine.decide(key.1, &runs, &what, wait, now),
+            Some(CallTarget::Machine(machine)) => machine.decide(key.1, claims.runs(), &what, wait, now),
             Some(CallTarget::Lane(lane, _)) => {
-                let call = what.call(key.1, runs.clone());
+                let call = what.call(key.1, claims.runs().to_vec());
                 match wait {
                     Wait::Lazy => {
                         lane.call(self.info.id, call);
@@ -191,7 +196,7 @@ impl PlacedQueue {
                 }
             }
         };
-        self.keep(clients, [(key, runs)], &what, target.as_ref());
+        self.keep(clients, [(key, claims)], &what, target.as_ref());
         ticket
     }
 
@@ -205,19 +210,19 @@ impl PlacedQueue {
         let key = key_of(deliveries.consumer);
         let what = Decision::Settle(Settlement::Acknowledge);
         let mut clients = self.clients.lock();
-        let runs = clients.release(key, deliveries.runs);
+        let claims = clients.release(key, deliveries.runs);
         let target = self.target_of(&clients, key);
         let sent = target.as_ref().map(|target| match target {
             CallTarget::Machine(machine) => {
-                let ticket = machine.decide(key.1, &runs, &what, Wait::Confirm, now);
+                let ticket = machine.decide(key.1, claims.runs(), &what, Wait::Confirm, now);
                 Sent::Here(ticket.unwrap_or_else(|| machine.stream.appended_ticket()))
             }
             CallTarget::Lane(lane, _) => {
-                lane.call(self.info.id, what.call(key.1, runs.clone()));
+                lane.call(self.info.id, what.call(key.1, claims.runs().to_vec()));
                 Sent::Away(target.at())
             }
         });
-        let Some(number) = self.decided(&mut clients, key, (runs, what), sent.clone()) else {
+        let Some(number) = self.decided(&mut clients, key, (claims, what), sent.clone()) else {
             return WaitFor::default();
         };
         let answer = DecisionAnswer::new(outbox, StreamId::LOCAL);
@@ -250,15 +255,14 @@ impl PlacedQueue {
         let mut clients = self.clients.lock();
         let target = self.target(Placements::this_core());
         let acknowledged = Decision::Settle(Settlement::Acknowledge);
-        let known = self.release_known(&mut clients, settled, &acknowledged, target.as_ref());
+        let (known, claimed) = self.release_known(&mut clients, settled, &acknowledged, target.as_ref());
         match &target {
             _ if known.is_empty() => return,
             None => return,
             Some(CallTarget::Machine(machine)) => machine.queue.acknowledge(&known, now),
-            Some(CallTarget::Lane(lane, _)) => lane.call(self.info.id, CallKind::Acknowledge(known.clone())),
+            Some(CallTarget::Lane(lane, _)) => lane.call(self.info.id, CallKind::Acknowledge(known)),
         }
-        let decided = known.into_iter().map(|(consumer, runs)| (key_of(consumer), runs));
-        self.keep(clients, decided, &acknowledged, target.as_ref());
+        self.keep(clients, claimed, &acknowledged, target.as_ref());
     }
 
     /// See [`crate::queue_handle::QueueRef::reject`].
@@ -271,15 +275,15 @@ impl PlacedQueue {
     ) -> WaitFor {
         let key = key_of(deliveries.consumer);
         let mut clients = self.clients.lock();
-        let runs = clients.release(key, deliveries.runs);
-        if runs.is_empty() {
+        let claims = clients.release(key, deliveries.runs);
+        if claims.is_empty() {
             return WaitFor::default();
         }
         let what = Decision::Settle(Settlement::Reject { failed });
         match self.target_of(&clients, key) {
             Some(CallTarget::Machine(machine)) => {
-                let wait = machine.queue.reject(Deliveries::of(key.1, &runs), failed, outbox, reason, now);
-                let _ = self.decided(&mut clients, key, (runs, what), Some(Sent::Moving(wait.clone())));
+                let wait = machine.queue.reject(Deliveries::of(key.1, claims.runs()), failed, outbox, reason, now);
+                let _ = self.decided(&mut clients, key, (claims, what), Some(Sent::Moving(wait.clone())));
                 wait
             }
             target => {
@@ -287,7 +291,8 @@ impl PlacedQueue {
                 let answer = DecisionAnswer::new(outbox, StreamId::LOCAL);
                 let wait = answer.wait();
                 let is_sent = target.is_some().then_some(Sent::Answered);
-                let Some(number) = self.decided(&mut clients, key, (runs.clone(), what), is_sent) else { return wait };
+                let runs = claims.runs().to_vec();
+                let Some(number) = self.decided(&mut clients, key, (claims, what), is_sent) else { return wait };
                 clients.awaited(number, answer);
                 if let Some(CallTarget::Lane(lane, _)) = target {
                     self.reject_on(&lane, number, (key.1, runs, failed));
@@ -313,7 +318,7 @@ impl PlacedQueue {
         let key = key_of(deliveries.consumer);
         let mut clients = self.clients.lock();
         self.target_of(&clients, key)?;
-        Some(clients.release(key, deliveries.runs))
+        Some(clients.release(key, deliveries.runs).runs().to_vec())
     }
 
     /// See [`crate::queue_handle::QueueRef::take_back`].
@@ -321,17 +326,18 @@ impl PlacedQueue {
         let key = key_of(Some(id));
         let mut clients = self.clients.lock();
         Self::took_back(&mut clients, key, unsent);
-        let runs = clients.release(key, runs);
+        let claims = clients.release(key, runs);
         let target = self.target_of(&clients, key);
         match &target {
             None => {}
-            Some(CallTarget::Machine(machine)) => machine.queue.take_back(id, &runs, unsent, now),
+            Some(CallTarget::Machine(machine)) => machine.queue.take_back(id, claims.runs(), unsent, now),
             Some(CallTarget::Lane(lane, _)) => {
-                lane.call(self.info.id, CallKind::TakeBack { id, runs: runs.clone(), unsent });
+                let runs = claims.runs().to_vec();
+                lane.call(self.info.id, CallKind::TakeBack { id, runs, unsent });
             }
         }
         let returned = Decision::Settle(Settlement::Requeue { failed: false });
-        self.keep(clients, [(key, runs)], &returned, target.as_ref());
+        self.keep(clients, [(key, claims)], &returned, target.as_ref());
     }
 
     /// See [`crate::queue_handle::QueueRef::leave`]; `is_asked` says whether the answer matters.
@@ -345,7 +351,7 @@ impl PlacedQueue {
         let mut clients = self.clients.lock();
         let target = self.target(Placements::this_core());
         let returned = Decision::Settle(Settlement::Requeue { failed });
-        let released = self.release_known(&mut clients, held, &returned, target.as_ref());
+        let (released, claimed) = self.release_known(&mut clients, held, &returned, target.as_ref());
         let at = target.as_ref().map(CallTarget::at);
         let mut known = consumers.to_vec();
         known.retain(|id| {
@@ -366,8 +372,7 @@ impl PlacedQueue {
             }
             Some(CallTarget::Lane(lane, _)) => self.away.leave_on(lane, &known, &released, failed, is_asked),
         };
-        let decided = released.into_iter().map(|(consumer, runs)| (key_of(consumer), runs));
-        self.keep(clients, decided, &returned, target.as_ref());
+        self.keep(clients, claimed, &returned, target.as_ref());
         left
     }
 }

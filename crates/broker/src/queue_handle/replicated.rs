@@ -12,6 +12,7 @@ use leveret_queue::{
 };
 
 use super::{Audience, LocalQueue, QueueHandle};
+use crate::claims::{Claims, latest_first};
 use crate::planted::{Bug, is_planted};
 use crate::publish_origin::{self, PublishOrigin};
 use crate::published::PublishedHere;
@@ -30,14 +31,16 @@ impl QueueHandle {
         replica: Replica,
         services: &Services,
         (stream, store): (Arc<PlacedStream>, StoreRef),
-        held: &[(MemberNumber, Vec<Run>)],
+        held: &[(MemberNumber, Claims)],
         now: Nanos,
     ) -> LocalQueue {
         let surroundings = Self::surroundings(services);
         let (delivered_below, active) = (replica.delivered_below, replica.parts.active);
         let mut queue = Queue::new(effective.options(&info).clone(), true, replica, surroundings, now);
         if let Some(ledger) = queue.ledger_mut().filter(|_| !is_planted(Bug::IgnoreHeld)) {
-            held.iter().for_each(|(member, runs)| stream.reports.put(info.id, *member, ledger.hold(runs)));
+            for (member, runs) in latest_first(held) {
+                stream.reports.put(info.id, member, ledger.hold(&runs));
+            }
         }
         if let Some(ledger) = queue.ledger_mut() {
             ledger.mark_deliveries(delivered_below);

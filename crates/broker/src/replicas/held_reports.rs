@@ -9,8 +9,10 @@ use leveret_model::{MemberNumber, QueueId};
 use leveret_queue::{HeldSet, Run};
 use parking_lot::Mutex;
 
+use crate::claims::Claims;
+
 /// The messages that the clients of a member hold, by queue.
-pub type HeldOfMember = Vec<(QueueId, Vec<Run>)>;
+pub type HeldOfMember = Vec<(QueueId, Claims)>;
 
 /// The messages that members reported and no consumer has taken over yet.
 #[derive(Default)]
@@ -36,7 +38,7 @@ impl HeldReports {
     }
 
     /// Takes what is left of members for which `is_over`.
-    pub(crate) fn take_left(&self, is_over: impl Fn(MemberNumber) -> bool) -> HeldOfMember {
+    pub(crate) fn take_left(&self, is_over: impl Fn(MemberNumber) -> bool) -> Vec<(QueueId, Vec<Run>)> {
         let mut reports = self.0.lock();
         let over: Vec<_> = reports.keys().copied().filter(|(_, member)| is_over(*member)).collect();
         let left = over.into_iter().filter_map(|key| Some((key.0, reports.remove(&key)?.take_all())));
