@@ -608,6 +608,17 @@ impl World {
     }
 
     /// Nothing breaks any more.
+    fn tend(&self) {
+        (0..3).for_each(|at| self.members[at].broker.tend_placements(self.now.monotonic));
+    }
+
+    /// Whether the leader's queues have no message.
+    fn is_empty(&self) -> bool {
+        let Some(leader) = &self.leader else { return false };
+        let gauges = (0..QUEUES.len()).map(|queue| self.members[leader.at].queue(queue).gauges());
+        gauges.fold(0, |sum, gauges| sum + gauges.ready + gauges.unacknowledged) == 0
+    }
+
     fn calm(&mut self, turns: u32) {
         for _ in 0..turns {
             self.now.monotonic += LEASE / 4;
@@ -630,7 +641,7 @@ impl World {
             self.propose();
             self.commit_one();
             if self.random.below(100) == 0 {
-                (0..3).for_each(|at| self.members[at].broker.tend_placements(self.now.monotonic));
+                self.tend();
             }
             self.look();
         }
@@ -645,6 +656,7 @@ impl World {
     fn drain(&mut self) {
         for _ in 0..600 {
             self.calm(5);
+            self.tend();
             for of in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
                 self.consume(of.0, of.1);
                 self.take(of);
@@ -662,9 +674,14 @@ impl World {
         let settling: Vec<_> = self.settling.iter().map(|(at, number, _)| (at, number)).collect();
         assert!(lost.is_empty(), "confirmed, and never delivered to be acknowledged: {lost:?}");
         assert!(open.is_empty() && settling.is_empty(), "waits that never end: {open:?}, {settling:?}");
-        // Refused messages may be in their queue, and those that were thought to be acknowledged.
-        for _ in 0..100 {
+        // Refused messages may be in their queue, and those that were thought to be acknowledged. Those of clients that didn't come are
+        // kept for them for 10 seconds.
+        for _ in 0..300 {
             self.calm(5);
+            self.tend();
+            if self.is_empty() {
+                break;
+            }
             for of in [(0, 0), (1, 0), (2, 0), (0, 1), (1, 1), (2, 1)] {
                 self.take(of);
                 while self.consumers.get(&of).is_some_and(|consumer| !consumer.held.is_empty()) {
