@@ -491,9 +491,11 @@ impl World {
             let lives = before.filter(|(of, before)| self.consumers.get(of).is_some_and(|one| one.id == *before));
             assert_eq!(lives, None, "the active consumer lives, and {of:?} is served");
         }
-        let leader = self.leader.as_ref().map_or(of.0, |leader| leader.at);
-        // They may have come over a link that is broken, which this node hasn't noticed.
-        let is_certain = leader == of.0 || self.links.contains_key(&(of.0, leader));
+        let (leader, term) = self.leader.as_ref().map_or((of.0, 0), |leader| (leader.at, leader.term));
+        // They may have come over a link that is broken, which this node hasn't noticed, or from an earlier leader to a node that the present
+        // one couldn't ask.
+        let is_asked = self.heard[of.0] == term || self.led[leader].is_none();
+        let is_certain = leader == of.0 || is_asked && self.links.contains_key(&(of.0, leader));
         for taken in taken {
             for at in 0..taken.count {
                 let body = taken.batch.message((taken.index + at) as usize).view().body;
