@@ -252,16 +252,16 @@ impl Clients {
         (true, is_behind)
     }
 
-    /// Its messages of these, which a leader keeps for it, without those that it has decided about. Decisions that are `bound` to them are
-    /// about no others.
+    /// Those messages that it holds of these, which a leader keeps for it. Decisions that are `bound` to them are about no others. One that is
+    /// neither held nor decided about was decided about before the leader's answer came, and is carried out there.
     fn left_of(
         &mut self,
         key: HolderKey,
         (runs, at): (&[Run], At),
         bound: impl Fn(&Decided) -> bool,
     ) -> Vec<(HandedOut, Run)> {
-        let mut left = HeldSet::default();
-        left.add(runs.to_vec());
+        let held = self.release(key, runs);
+        let mut left = HeldSet::of(runs);
         let kept_at = HandedOut { term: at.term, returns: 0 };
         for decided in self.decided.iter_mut().filter(|decided| decided.by == key) {
             let kept = left.remove(decided.claims.runs());
@@ -269,7 +269,7 @@ impl Clients {
             decided.claims = kept.into_iter().map(|run| (kept_at, run)).chain(others.iter()).collect();
         }
         self.end_empty();
-        left.runs().map(|run| (kept_at, run)).collect()
+        held.runs().iter().map(|run| (kept_at, *run)).collect()
     }
 
     /// It is known there, and holds these. Returns whether it has said something that wasn't sent.
