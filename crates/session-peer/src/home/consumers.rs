@@ -8,7 +8,7 @@ use leveret_broker::Broker;
 use leveret_broker::bodies::{Pieces, WholeBody};
 use leveret_broker::outbox::Outbox;
 use leveret_broker::output::Output;
-use leveret_broker::queue_handle::{QueueRef, StreamQueueRef};
+use leveret_broker::queue_handle::{QueueKey, QueueRef, StreamQueueRef};
 use leveret_broker::remote::{HeldRuns, WINDOW_BYTES, WINDOW_MESSAGES};
 use leveret_broker::time::Nanos;
 use leveret_message::chunk::Joined;
@@ -164,9 +164,10 @@ impl Consumers {
     pub(super) fn take_all(&mut self) -> (Vec<RemoteConsumer>, Vec<(QueueRef, HeldRuns)>) {
         self.keys.clear();
         let consumers = self.by_key.drain().map(|(_, consumer)| consumer).collect();
-        let mut by_queue: FxHashMap<QueueId, (QueueRef, HeldRuns)> = FxHashMap::default();
-        for ((id, consumer), (queue, mut held)) in self.held.drain() {
-            let (_, of_queue) = by_queue.entry(id).or_insert_with(|| (queue, Vec::new()));
+        // Not by its id: a machine of an earlier leadership handed out others than the one that has the queue now.
+        let mut by_queue: FxHashMap<QueueKey, (QueueRef, HeldRuns)> = FxHashMap::default();
+        for ((_, consumer), (queue, mut held)) in self.held.drain() {
+            let (_, of_queue) = by_queue.entry(queue.key()).or_insert_with(|| (queue, Vec::new()));
             of_queue.push((consumer, held.take_all()));
         }
         (consumers, by_queue.into_values().collect())
