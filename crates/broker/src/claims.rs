@@ -122,6 +122,13 @@ impl HeldByTime {
         self.0.iter_mut().flat_map(removed).collect()
     }
 
+    /// Removes messages that were handed out then.
+    pub(crate) fn remove_of(&mut self, at: HandedOut, runs: &[Run]) {
+        for (_, set) in self.0.iter_mut().filter(|(of, _)| *of == at) {
+            drop(set.remove(runs));
+        }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.iter().all(|(_, set)| set.is_empty())
     }

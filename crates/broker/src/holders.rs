@@ -3,6 +3,7 @@
 //! A leader tells its replicas what has left a queue, not what it has handed out. So after a change of the leader each node says what its
 //! clients hold before anything is handed out again, and sends their last decisions once more.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -448,6 +449,7 @@ impl Clients {
     /// it or change.
     pub(crate) fn report(&mut self) -> Claims {
         self.forget_given();
+        self.forget_earlier();
         let decided = self.decided.iter().filter(|decided| !decided.what.is_requeue());
         let decided = decided.flat_map(|decided| decided.claims.iter());
         self.holders.values().flat_map(|holder| holder.held.iter()).chain(decided).collect()
@@ -466,9 +468,40 @@ impl Clients {
         self.end_empty();
     }
 
+    /// Of two who claim a message, only the one has it to whom it was handed out last: the link of the other one's core has broken, which that
+    /// doesn't know yet.
+    fn forget_earlier(&mut self) {
+        let held = self.holders.iter().flat_map(|(key, holder)| holder.held.iter().map(|claim| (None, *key, claim)));
+        let decided = self.decided.iter().enumerate().filter(|(_, decided)| !decided.what.returns());
+        let decided =
+            decided.flat_map(|(at, decided)| decided.claims.iter().map(move |claim| (Some(at), decided.by, claim)));
+        let mut all: Vec<_> = held.chain(decided).collect();
+        all.sort_by_key(|(.., (at, _))| Reverse(*at));
+        let mut given = HeldSet::default();
+        for (decision, key, (at, run)) in all {
+            let mut earlier = HeldSet::of(&[run]);
+            let news = given.without(run);
+            drop(earlier.remove(&news));
+            let earlier: Vec<_> = earlier.runs().collect();
+            if !earlier.is_empty() {
+                match decision {
+                    Some(at) => self.decided[at].claims = self.decided[at].claims.without(&HeldSet::of(&earlier)),
+                    None => {
+                        let holder = self.holders.get_mut(&key).expect("it claims messages");
+                        holder.held.remove_of(at, &earlier);
+                        self.forget_if_over(key);
+                    }
+                }
+            }
+            given.add(news);
+        }
+        self.end_empty();
+    }
+
     /// All who hold something, or did when they decided about it.
     pub(crate) fn keys(&mut self) -> BTreeSet<HolderKey> {
         self.forget_given();
+        self.forget_earlier();
         self.holders.keys().copied().chain(self.decided.iter().map(|decided| decided.by)).collect()
     }
 
@@ -533,5 +566,38 @@ impl Clients {
         for decided in self.decided.iter_mut().filter(|decided| is_meant(decided)) {
             decided.sent = Some(send(decided.number, decided.claims.runs(), &decided.what));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leveret_message::{Batch, BatchBuilder, StoredMessage};
+    use leveret_queue::AttemptCounts;
+
+    use super::*;
+
+    fn taken(first: u64, acquired: u32) -> Taken {
+        let mut builder = BatchBuilder::default();
+        builder.push_message(&StoredMessage { body: b"x", ..StoredMessage::default() });
+        let batch: Arc<Batch> = builder.finish().into();
+        let attempts = AttemptCounts { acquired, failed: 0 };
+        Taken { batch, index: 0, count: 1, first, redelivered: acquired > 0, attempts, durable: true }
+    }
+
+    #[test]
+    fn of_two_clients_of_a_node_the_later_one_has_a_message() {
+        let at = At { stream: StreamId(7), term: 3 };
+        let (lost, other): (HolderKey, HolderKey) = ((0, None), (1, None));
+        let mut clients = Clients::default();
+        clients.holder_or_new(other, at).gets(&taken(5, 1));
+        // Its core hears late of what was sent to it before its link broke.
+        [4, 5].into_iter().for_each(|number| clients.holder_or_new(lost, at).gets(&taken(number, 0)));
+        let acknowledged = clients.release(lost, &taken(4, 0).runs());
+        let what = Decision::Settle(Settlement::Acknowledge);
+        clients.decided(lost, acknowledged, what, None);
+        clients.holder_or_new(other, at).gets(&taken(4, 2));
+        let reported: Vec<_> = clients.report().iter().map(|(at, run)| (at.returns, run.first)).collect();
+        assert_eq!(reported, [(1, 5), (2, 4)]);
+        assert!(clients.all_of(lost).is_empty() && clients.keys().into_iter().eq([other]));
     }
 }
