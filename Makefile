@@ -8,7 +8,7 @@ BENCH ?=
 BENCH_ROWS ?=
 export BENCH_ROWS
 
-.PHONY: run bench-cluster cluster cluster-measures cluster-transfers cluster-partitions cluster-restarts engine-measures test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
+.PHONY: run bench-cluster cluster cluster-measures cluster-queues cluster-transfers cluster-partitions cluster-restarts engine-measures test check bench bench-all bench-long bench-perf-test bench-start bench-turns fuzz soak sim sim-cluster sim-model sim-oracle golden fixtures kill powercut scan fmt deny build dist dist-test image image-test instructions instructions-check
 
 build:
 	cargo build --release --package leveret
@@ -198,6 +198,13 @@ PARTITIONS ?= 200
 cluster-partitions: build
 	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_PARTITIONS=$(PARTITIONS) \
 	  cargo test --release --package leveret-tests --test cluster for_a_long_time -- --ignored --nocapture
+
+# Clients of a replicated queue under partitions, pauses and kills of three nodes, in each of RabbitMQ's Jepsen configurations: so many faults.
+QUEUE_FAULTS ?= 10
+
+cluster-queues: build
+	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_QUEUE_FAULTS=$(QUEUE_FAULTS) \
+	  cargo test --release --package leveret-tests --test cluster total_queues_lose -- --ignored --nocapture
 
 kill: build
 	LEVERET_BIN=$$(realpath target/release/leveret) LEVERET_KILL_ROUNDS=$(KILL_ROUNDS) \

@@ -6,6 +6,7 @@ mod arguments;
 use std::collections::BTreeSet;
 use std::io::{self, BufReader, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 pub use arguments::{Reader, Writer};
 
@@ -488,6 +489,14 @@ impl Wire {
     /// When the socket fails.
     pub fn send(&mut self, bytes: &[u8]) {
         self.socket.write_all(bytes).expect("write to the broker");
+    }
+
+    /// Sets the time after which a read gives up, in place of [`PATIENCE`].
+    ///
+    /// # Panics
+    /// If the socket takes none.
+    pub fn set_patience(&self, patience: Duration) {
+        self.socket.set_read_timeout(Some(patience)).expect("a read timeout");
     }
 
     /// The next frame that isn't a heartbeat.

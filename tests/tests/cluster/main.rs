@@ -23,6 +23,7 @@ mod replicated;
 mod shown;
 mod single_active;
 mod spread;
+mod total_queue;
 mod transfers;
 
 use std::process::Command;

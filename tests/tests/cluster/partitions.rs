@@ -142,7 +142,7 @@ fn value_at(api: &Http, path: &str) -> Result<Option<u64>, String> {
 }
 
 /// Three nodes behind proxies.
-fn started(faults: &LinkFaults) -> Cluster {
+pub(crate) fn started(faults: &LinkFaults) -> Cluster {
     let (net, options) = Cluster::options(3);
     let names: Vec<String> = (0..3).map(|at| format!("leveret@{net}.{}", at + 1)).collect();
     let behind = |(at, options): (usize, leveret_tests::node::Options)| {
