@@ -52,7 +52,7 @@ impl Claims {
         times.zip(self.runs.iter().copied())
     }
 
-    /// Those messages that aren't in a set.
+    /// The messages that aren't in a set.
     pub(crate) fn without(&self, set: &HeldSet) -> Self {
         self.iter().flat_map(|(at, run)| set.without(run).into_iter().map(move |run| (at, run))).collect()
     }

@@ -253,7 +253,7 @@ impl Clients {
         (true, is_behind)
     }
 
-    /// Those messages that it holds of these, which a leader keeps for it. Decisions that are `bound` to them are about no others. One that is
+    /// The messages that it holds of these, which a leader keeps for it. Decisions that are `bound` to them are about no others. One that is
     /// neither held nor decided about was decided about before the leader's answer came, and is carried out there.
     fn left_of(
         &mut self,

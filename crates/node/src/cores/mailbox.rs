@@ -68,7 +68,7 @@ impl<T, F: Flag, L: Locked<T>> Mailbox<T, F, L> {
             if notes.is_empty() {
                 return;
             }
-            // What is posted meanwhile needs no wake-up.
+            // Notes that are posted meanwhile need no wake-up.
             self.parked.store(false);
             deliver(notes);
         }
