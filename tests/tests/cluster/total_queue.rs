@@ -279,9 +279,10 @@ fn run(of: Configuration, times: usize, seed: u64) {
     let lost = thread::scope(|scope| {
         // Clients end also if this panics.
         let over = Over(&load);
+        let mut publishers = Vec::new();
         for at in 0..3 {
             let load = &load;
-            scope.spawn(move || load.work(at, &load.publishing_is_over, Load::publish));
+            publishers.push(scope.spawn(move || load.work(at, &load.publishing_is_over, Load::publish)));
             let polls = of.consuming == Consuming::Polling || of.consuming == Consuming::Mixed && at > 0;
             let consumes = of.consuming != Consuming::Polling;
             if polls {
@@ -293,6 +294,7 @@ fn run(of: Configuration, times: usize, seed: u64) {
         }
         strike(times, of, (&mut cluster, &faults), &load, seed);
         load.publishing_is_over.store(true, Ordering::Relaxed);
+        publishers.into_iter().for_each(|publisher| publisher.join().expect("it ends when it has its confirms"));
         let lost = load.lost();
         drop(over);
         lost
