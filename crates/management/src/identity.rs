@@ -183,12 +183,14 @@ impl Requester {
     ///
     /// # Errors
     /// The session has ended, or the user is gone, has another password or no tag that gives access.
-    pub(crate) fn renewed(&self, api: &Api) -> Result<Self, Error> {
+    pub(crate) async fn renewed(&self, api: &Api) -> Result<Self, Error> {
         if self.is_local {
             return Ok(self.clone());
         }
         let ended = || Error::Forbidden("the session has ended: log in again".to_owned());
-        if self.session.as_ref().is_some_and(|session| !api.is_session_open(session)) {
+        if let Some(session) = &self.session
+            && !api.is_session_open(session).await
+        {
             return Err(ended());
         }
         let account = self.account.renewed(&api.topology(), wall_ms(api)).ok_or_else(ended)?;

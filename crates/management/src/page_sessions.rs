@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use leveret_model::{Identity, MemberNumber};
-use leveret_node::{ForwardedIdentity, ForwardedRequest, PageSessions};
+use leveret_node::{ForwardedIdentity, ForwardedRequest, ForwardedResponse, PageSessions};
 
 use crate::account::Account;
 use crate::api::Api;
@@ -15,6 +15,8 @@ use crate::sessions::{NoSession, SessionId, random};
 
 /// Longest time for the answer of the member that keeps a session.
 const KEEPER_WITHIN: Duration = Duration::from_secs(5);
+/// The same for a response that goes on, which waits meanwhile and asks again.
+const STREAM_WITHIN: Duration = Duration::from_secs(1);
 /// Longest time for which a node that has just started waits for others' words about ended sessions.
 const WORDS_WITHIN: Duration = Duration::from_secs(3);
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
@@ -150,12 +152,23 @@ impl Api {
     }
 
     async fn ask_keeper(&self, method: &str, member: MemberNumber, id: SessionId) -> Option<Bytes> {
+        let response = self.keeper_response(method, member, id, KEEPER_WITHIN).await?;
+        (response.status == 200).then_some(response.body)
+    }
+
+    /// The response of the member that keeps a session; `None` if there is none in time.
+    async fn keeper_response(
+        &self,
+        method: &str,
+        member: MemberNumber,
+        id: SessionId,
+        within: Duration,
+    ) -> Option<ForwardedResponse> {
         self.topology().member(member)?;
         let target = format!("{PATH}{}", id.to_hex());
         let (method, identity) = (method.to_owned(), ForwardedIdentity::Machine);
         let request = ForwardedRequest { identity, method, target, headers: Vec::new(), body: Bytes::new() };
-        let response = self.node().forward(member, request, KEEPER_WITHIN).await.ok()?;
-        (response.status == 200).then_some(response.body)
+        self.node().forward(member, request, within).await.ok()
     }
 
     /// Ends the session of a token, if it is open.
@@ -172,11 +185,15 @@ impl Api {
         }
     }
 
-    /// Whether a session is still open, as far as this node knows: the member that keeps one isn't asked.
-    pub(crate) fn is_session_open(&self, session: &PageSession) -> bool {
+    /// Whether a session is still open, for a response that goes on. If the member that keeps it can't be asked, it is: the next
+    /// request of the page says otherwise.
+    pub(crate) async fn is_session_open(&self, session: &PageSession) -> bool {
         match session {
             PageSession::Here(id) => self.sessions().account(*id, Instant::now()).is_some(),
-            PageSession::At(..) => true,
+            PageSession::At(member, id) => {
+                let response = self.keeper_response("GET", *member, *id, STREAM_WITHIN).await;
+                response.is_none_or(|response| response.status != 404)
+            }
             PageSession::Signed(signed) => self.signed_account(signed).is_some(),
         }
     }

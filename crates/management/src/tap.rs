@@ -181,7 +181,7 @@ impl Watcher {
         loop {
             if Instant::now() >= self.next_look {
                 self.next_look = Instant::now() + EVERY;
-                if let Err(error) = self.look() {
+                if let Err(error) = self.look().await {
                     self.state = State::Over;
                     return end(error).await;
                 }
@@ -217,8 +217,8 @@ impl Watcher {
     }
 
     /// Looks whether the client may go on, and whether the object is still there.
-    fn look(&mut self) -> Result<(), Error> {
-        self.identity = self.identity.renewed(&self.api)?;
+    async fn look(&mut self) -> Result<(), Error> {
+        self.identity = self.identity.renewed(&self.api).await?;
         let snapshot = self.api.broker().registry.snapshot_full();
         let is_there = match (self.target.find(&snapshot), &self.subject) {
             (Some(Subject::Queue(found)), Subject::Queue(own)) => found == *own,

@@ -127,7 +127,7 @@ impl Watcher {
                 }
             }
             self.pause().await;
-            match self.identity.renewed(&self.api) {
+            match self.identity.renewed(&self.api).await {
                 Ok(identity) => self.identity = identity,
                 Err(error) => {
                     self.is_over = true;

@@ -157,3 +157,29 @@ fn a_login_of_another_backend_stays_with_its_node() {
     cluster.nodes[1].kill();
     cluster.wait_until("nobody can be asked", |cluster| status(cluster, 2, &cookie) == 401);
 }
+
+#[test]
+fn a_stream_at_another_node_ends_with_its_session() {
+    let port = service();
+    let cluster = Cluster::start_with(2, |options| {
+        let path = |options: Options, path| {
+            options.set(&format!("auth_http.{path}_path"), format!("http://127.0.0.1:{port}/{path}"))
+        };
+        let options = options.set("auth_backends.1", "internal").set("auth_backends.2", "http");
+        ["user", "vhost", "resource", "topic"].into_iter().fold(options, path)
+    });
+    let cookie = log_in(&cluster, 0, "somebody", "secret");
+    let authority = cluster.nodes[1].http().authority;
+    let mut socket = TcpStream::connect(&authority).expect("it listens");
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    write!(
+        socket,
+        "GET /api/watch?path=/api/vhosts HTTP/1.1\r\nhost: {authority}\r\ncookie: leveret_session={cookie}\r\n\r\n"
+    )
+    .expect("it is sent");
+    let mut lines = BufReader::new(socket).lines().map(|line| line.expect("the stream goes on"));
+    assert!(lines.any(|line| line.starts_with("data: ") && line.contains("/api/vhosts")));
+    log_out(&cluster, 0, &cookie);
+    assert!(lines.any(|line| line == "event: end"));
+    assert!(lines.any(|line| line.starts_with("data: ") && line.contains("the session has ended")));
+}
