@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use crate::call::{HandlerResult, json};
 use crate::columns::{Cell, Columns};
 use crate::error::Error;
+use crate::part::Part;
 use crate::query::{Query, given};
 use crate::row::Shown;
 use crate::row_filter::RowFilter;
@@ -19,8 +20,6 @@ use crate::stream::{self, make_way};
 /// Default size of a page.
 const PAGE_SIZE_DEFAULT: usize = 100;
 const PAGE_SIZE_MAX: usize = 500;
-/// Most rows of one member for a page of all of them.
-pub(crate) const MERGED_ROWS_MAX: usize = 5_000;
 /// Rows processed before the thread yields: a tenth of a millisecond.
 const ROWS_AT_A_STRETCH: usize = 1024;
 
@@ -44,6 +43,14 @@ impl Key {
             Some(Value::Bool(flag)) => Key::Text(flag.to_string()),
             Some(other @ (Value::Array(_) | Value::Object(_))) => Key::Text(other.to_string()),
             Some(Value::Null) | None => Key::Number(0.0),
+        }
+    }
+
+    /// The key as a row for another member that merges lists, with the row's [tie](Rows::tie).
+    pub(crate) fn row(&self, (vhost, name): (&str, &str)) -> Value {
+        match self {
+            Key::Number(number) => json!({"key": number, "vhost": vhost, "name": name}),
+            other => json!({"key": other.text(), "vhost": vhost, "name": name}),
         }
     }
 
@@ -73,6 +80,12 @@ pub(crate) trait Rows: Send + 'static {
 
     /// The text that the query's `name` is compared with.
     fn name<'a>(&'a self, row: &'a Self::Row) -> &'a str;
+
+    /// The vhost and name that decide between rows with equal keys where members merge their lists; two empty texts if their places do.
+    /// A list that has them is in their order.
+    fn tie<'a>(&'a self, _row: &'a Self::Row) -> (&'a str, &'a str) {
+        ("", "")
+    }
 
     /// The row as displayed.
     fn show(&self, row: &Self::Row) -> Shown;
@@ -128,15 +141,31 @@ pub(crate) fn answer<R: Rows>(query: &Query, kind: R, mut rows: Vec<R::Row>) -> 
         let key = kind.key_by(path);
         let keyed = rows.into_iter().enumerate().map(|(at, row)| (key(&row), at, row)).collect();
         drop(key);
-        rows = sorted(keyed, 0..usize::MAX, reverse);
+        let wanted = page.as_ref().map_or(0..usize::MAX, Page::wanted);
+        rows = sorted(keyed, wanted, reverse);
     }
     let columns = Columns::of(query);
     let Some(page) = page else {
         return Ok(stream::list(rows.into_iter().map(move |row| shown(&kind, &row, &columns))));
     };
     let filtered = rows.len();
-    let items = page.take(rows)?.iter().map(|row| shown(&kind, row, &columns).into_value()).collect();
-    json(page.wrap(total, filtered, items))
+    let rows = page.take(rows)?;
+    json(page.wrap(total, filtered, items(query, &page, &kind, rows.iter(), &columns)))
+}
+
+/// The items of a page: rows, or the keys that another member asks for.
+fn items<'a, R: Rows>(
+    query: &Query,
+    page: &Page,
+    kind: &R,
+    rows: impl Iterator<Item = &'a R::Row>,
+    columns: &Columns,
+) -> Vec<Value> {
+    if !page.is_of_keys() {
+        return rows.map(|row| shown(kind, row, columns).into_value()).collect();
+    }
+    let key = kind.key_by(given(query, "sort").unwrap_or_default());
+    rows.map(|row| key(row).row(kind.tie(row))).collect()
 }
 
 /// A row with the columns that are asked for; no others are made.
@@ -219,13 +248,17 @@ pub(crate) fn sorted_page<'a, R: Rows>(
     });
     let keyed = keyed.collect();
     make_way();
-    let rows = sorted(keyed, page.wanted(), is_reversed(query));
+    let tie = |row: &&R::Row, other: &&R::Row| match page.part {
+        Some(_) => kind.tie(row).cmp(&kind.tie(other)),
+        None => Ordering::Equal,
+    };
+    let rows = sorted_with(keyed, page.wanted(), is_reversed(query), tie);
     make_way();
     let (filtered, columns) = (rows.len(), Columns::of(query));
-    Some(page.take(rows).and_then(|rows| {
-        let items = rows.into_iter().map(|row| shown(kind, row, &columns).into_value()).collect();
-        json(page.wrap(total, filtered, items))
-    }))
+    Some(
+        page.take(rows)
+            .and_then(|rows| json(page.wrap(total, filtered, items(query, &page, kind, rows.into_iter(), &columns)))),
+    )
 }
 
 /// Whether a query asks for all rows in their original order.
@@ -238,10 +271,20 @@ pub(crate) fn is_whole(query: &Query) -> Result<bool, Error> {
 
 /// The rows in the order of their keys; equal keys keep their order. Only the rows in the range `wanted` are in their
 /// final place: a page of 100,000 rows doesn't require sorting all of them.
-fn sorted<R>(mut keyed: Vec<(Key, usize, R)>, wanted: Range<usize>, reverse: bool) -> Vec<R> {
+fn sorted<R>(keyed: Vec<(Key, usize, R)>, wanted: Range<usize>, reverse: bool) -> Vec<R> {
+    sorted_with(keyed, wanted, reverse, |_, _| Ordering::Equal)
+}
+
+/// As [`sorted`], but `tie` orders rows with equal keys, as far as it does.
+fn sorted_with<R>(
+    mut keyed: Vec<(Key, usize, R)>,
+    wanted: Range<usize>,
+    reverse: bool,
+    tie: impl Fn(&R, &R) -> Ordering,
+) -> Vec<R> {
     let order = |a: &(Key, usize, R), b: &(Key, usize, R)| {
         let by_key = if reverse { b.0.order(&a.0) } else { a.0.order(&b.0) };
-        by_key.then(a.1.cmp(&b.1))
+        by_key.then_with(|| tie(&a.2, &b.2)).then(a.1.cmp(&b.1))
     };
     let (start, end) = (wanted.start.min(keyed.len()), wanted.end.min(keyed.len()));
     if end < keyed.len() {
@@ -273,6 +316,8 @@ pub(crate) fn values(query: &Query, values: Vec<Value>) -> HandlerResult {
 pub(crate) struct Page {
     number: usize,
     size: usize,
+    /// The rows that another member asks for instead.
+    part: Option<Part>,
 }
 
 impl Page {
@@ -281,17 +326,19 @@ impl Page {
     /// # Errors
     /// The page is invalid for any list.
     pub(crate) fn of(query: &Query) -> Result<Option<Self>, Error> {
+        if let Some(part) = Part::of(query)? {
+            return Ok(Some(Page { number: 1, size: part.len(), part: Some(part) }));
+        }
         let Some(page) = query.get("page") else { return Ok(None) };
         let wrong = || Error::BadRequest("Pagination parameters are invalid".to_owned());
         let number: usize = page.parse().map_err(|_| wrong())?;
         let size = query.get("page_size").map(|size| size.parse::<usize>().map_err(|_| wrong())).transpose()?;
-        let size_max = if query.contains_key("merged") { MERGED_ROWS_MAX } else { PAGE_SIZE_MAX };
-        if number == 0 || size.is_some_and(|size| size == 0 || size > size_max) {
+        if number == 0 || size.is_some_and(|size| size == 0 || size > PAGE_SIZE_MAX) {
             let size = size.map_or("undefined".to_owned(), |size| size.to_string());
             let reason = format!("Invalid pagination parameters: page number {number}, page size {size}");
             return Err(Error::Of(StatusCode::BAD_REQUEST, "invalid_pagination_parameters", reason));
         }
-        Ok(Some(Page { number, size: size.unwrap_or(PAGE_SIZE_DEFAULT) }))
+        Ok(Some(Page { number, size: size.unwrap_or(PAGE_SIZE_DEFAULT), part: None }))
     }
 
     /// The page's part of all rows.
@@ -300,13 +347,19 @@ impl Page {
     /// The list is too short.
     pub(crate) fn take<T>(&self, rows: Vec<T>) -> Result<Vec<T>, Error> {
         self.check(rows.len())?;
-        Ok(rows.into_iter().skip(self.wanted().start).take(self.size).collect())
+        let (wanted, step) = (self.wanted(), self.part.as_ref().map_or(1, Part::step));
+        Ok(rows.into_iter().skip(wanted.start).take(wanted.len()).step_by(step).collect())
+    }
+
+    /// Whether keys are asked for instead of rows.
+    pub(crate) fn is_of_keys(&self) -> bool {
+        self.part.as_ref().is_some_and(Part::is_of_keys)
     }
 
     /// Checks that a list of this length has the page.
-    fn check(&self, length: usize) -> Result<(), Error> {
+    pub(crate) fn check(&self, length: usize) -> Result<(), Error> {
         let first = self.wanted().start;
-        if first > 0 && first >= length {
+        if self.part.is_none() && first > 0 && first >= length {
             let reason = format!("Page out of range, page: {} page size: {}, len: {length}", self.number, self.size);
             return Err(Error::Of(StatusCode::BAD_REQUEST, "page_out_of_range", reason));
         }
@@ -314,14 +367,12 @@ impl Page {
     }
 
     /// The range of rows of the page.
-    fn wanted(&self) -> Range<usize> {
+    pub(crate) fn wanted(&self) -> Range<usize> {
+        if let Some(part) = &self.part {
+            return part.range();
+        }
         let first = (self.number - 1).saturating_mul(self.size);
         first..first.saturating_add(self.size)
-    }
-
-    /// The number of rows up to its end.
-    pub(crate) fn end(&self) -> usize {
-        self.wanted().end
     }
 
     /// The response with these items.
@@ -385,10 +436,10 @@ mod tests {
         assert_eq!(refused(&[("page", "1"), ("page_size", "501")]), "invalid_pagination_parameters");
         assert_eq!(refused(&[("page", "1"), ("page_size", "x")]), "Pagination parameters are invalid");
         assert_eq!(refused(&[("page", "1"), ("page_size", "500")]), "");
-        let page = Page { number: 2, size: 2 };
+        let page = Page { number: 2, size: 2, part: None };
         assert_eq!(page.take(vec![1, 2, 3]).expect("is there"), [3]);
         assert!(matches!(page.take(vec![1, 2]), Err(Error::Of(_, "page_out_of_range", _))));
-        assert!(Page { number: 1, size: 2 }.take(Vec::<u8>::new()).expect("is empty").is_empty());
+        assert!(Page { number: 1, size: 2, part: None }.take(Vec::<u8>::new()).expect("is empty").is_empty());
     }
 
     #[test]

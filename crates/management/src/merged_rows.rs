@@ -32,13 +32,15 @@ impl MergedRow {
         Some((self.vhost.as_deref()?, self.name.as_deref()?))
     }
 
-    fn order(&self, other: &Self, reverse: bool) -> Ordering {
+    /// The order of one node's list: rows with equal keys are ordered by vhost and name, whatever the direction.
+    pub(crate) fn order(&self, other: &Self, reverse: bool) -> Ordering {
         let order = if reverse { other.key.order(&self.key) } else { self.key.order(&other.key) };
-        order.then_with(|| (&self.name, &self.vhost).cmp(&(&other.name, &other.vhost)))
+        order.then_with(|| (&self.vhost, &self.name).cmp(&(&other.vhost, &other.name)))
     }
 }
 
 /// The rows of one member.
+#[derive(Default)]
 pub(crate) struct MemberRows {
     pub(crate) rows: Vec<MergedRow>,
     pub(crate) total: u64,
@@ -159,10 +161,10 @@ pub(crate) fn sort(rows: &mut [MergedRow], reverse: bool) {
 }
 
 /// The rows as one list.
-pub(crate) fn list(rows: &[MergedRow]) -> Vec<u8> {
-    let mut all = Vec::with_capacity(2 + rows.iter().map(|row| row.text.len() + 1).sum::<usize>());
+pub(crate) fn list<'a>(rows: impl Iterator<Item = &'a MergedRow> + Clone) -> Vec<u8> {
+    let mut all = Vec::with_capacity(2 + rows.clone().map(|row| row.text.len() + 1).sum::<usize>());
     all.push(b'[');
-    for (at, row) in rows.iter().enumerate() {
+    for (at, row) in rows.enumerate() {
         if at > 0 {
             all.push(b',');
         }
@@ -204,12 +206,12 @@ mod tests {
             rows.iter().map(|row| row.name.clone()).collect()
         };
         let named = |names: [&str; 4]| names.map(|name| Some(name.to_owned()));
-        assert_eq!(names(false)[1..], named(["d", "a", "b", "c"]));
-        assert_eq!(names(true)[..3], named(["c", "a", "b", "d"])[..3]);
+        assert_eq!(names(false)[1..], named(["d", "b", "a", "c"]));
+        assert_eq!(names(true)[..3], named(["c", "b", "a", "d"])[..3]);
         let rows = part(200, text, "name").expect("a list").rows;
         assert_eq!((rows[2].object(), rows[0].object()), (Some(("/", "a")), None));
         assert_eq!(rows[0].value(), json!({"name": "b", "a": {"n": 1}}));
-        let whole: Value = serde_json::from_slice(&list(&rows)).expect("a list");
+        let whole: Value = serde_json::from_slice(&list(rows.iter())).expect("a list");
         assert_eq!(whole, serde_json::from_str::<Value>(text).expect("a list"));
     }
 }

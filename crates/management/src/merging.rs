@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
@@ -15,15 +15,21 @@ use crate::asking::{Original, answered, ask, gather, request};
 use crate::call::{Arrival, Call, HandlerResult, json};
 use crate::columns::Columns;
 use crate::error::Error;
-use crate::list::{MERGED_ROWS_MAX, Page};
+use crate::list::Page;
 use crate::members::OtherMember;
+use crate::merged_pages::{self, Windows};
 use crate::merged_rows::{self, MemberRows, MergedRow};
+use crate::part::{PART, Part};
 use crate::percent::encoded_pairs;
 use crate::query::{Query, given};
 use crate::route::{Method, Route};
 
 /// Longest time for the rows of another member.
 const WITHIN: Duration = Duration::from_secs(1);
+/// Time for a later question, when an earlier one took most of that.
+const WITHIN_LEAST: Duration = Duration::from_millis(200);
+/// Rows before a page's end from which on members are first asked for samples of their keys.
+const SAMPLED_FROM: usize = 500;
 
 /// Queues of the cluster from which on lists that aren't pages have the rows of the asked node, and no figures of others.
 const WHOLE_ROWS_MAX: usize = 20_000;
@@ -64,17 +70,9 @@ impl MemberRows {
 /// The columns by which rows with equal keys are sorted.
 const TIES: [&str; 2] = ["name", "vhost"];
 
-/// The query for the rows of one member: those that may be among the first `wanted` of all.
-fn of_one(query: &Query, wanted: Option<usize>, sort: Option<&str>) -> Query {
+/// The query for all rows of one member.
+fn of_one(query: &Query, sort: Option<&str>) -> Query {
     let mut query = query.clone();
-    if let Some(wanted) = wanted {
-        query.insert("page".to_owned(), "1".to_owned());
-        query.insert("page_size".to_owned(), wanted.to_string());
-        query.insert("merged".to_owned(), "true".to_owned());
-    }
-    if let Some(sort) = sort {
-        query.insert("sort".to_owned(), sort.to_owned());
-    }
     if let Some(columns) = query.get_mut("columns").filter(|columns| !columns.is_empty()) {
         for column in TIES.iter().copied().chain(sort) {
             columns.push(',');
@@ -86,89 +84,264 @@ fn of_one(query: &Query, wanted: Option<usize>, sort: Option<&str>) -> Query {
 
 /// Asks every member, and answers with the rows of all.
 pub(crate) async fn of_all(mut call: Call, route: &Route, original: &Original<'_>) -> HandlerResult {
+    // Only members ask each other for parts.
+    call.query.remove(PART);
     let page = Page::of(&call.query)?;
     let others = call.api.other_members();
-    let wanted = page.as_ref().map(Page::end);
     // Rows of a whole list are sent as they are made, and those of several nodes can't be.
     let is_long = || call.api.broker().registry.snapshot().queues.len() > WHOLE_ROWS_MAX;
-    if others.is_empty() || wanted.map_or_else(is_long, |wanted| wanted > MERGED_ROWS_MAX) {
+    if others.is_empty() || (page.is_none() && is_long()) {
         let mut own = (route.run)(call).await?;
         let names: Vec<&str> = others.iter().map(OtherMember::name).collect();
         name_missing(&mut own, &names);
         return Ok(own);
     }
-    // Without an order, pages of several nodes would have none.
-    let sort = given(&call.query, "sort").or(page.is_some().then_some("name")).map(str::to_owned);
-    let (query, columns) = (of_one(&call.query, wanted, sort.as_deref()), Columns::of(&call.query));
-    let target = match encoded_pairs(&query) {
-        text if text.is_empty() => original.path.to_owned(),
-        text => format!("{}?{text}", original.path),
-    };
-    // The order of one node's queues.
-    let order: Arc<str> = sort.as_deref().unwrap_or("vhost").into();
-    let mut asked = JoinSet::new();
-    let mut missing: Vec<Arc<Member>> = Vec::new();
-    for other in others {
-        if !other.is_running() {
-            missing.push(other.member);
-            continue;
-        }
-        let (api, request, order) = (call.api.clone(), request(&call, original.method, target.clone()), order.clone());
-        asked.spawn(async move {
-            let response = ask(&api, request, &other.member, WITHIN).await;
-            (other.member, response.ok().as_ref().and_then(|response| MemberRows::of(response, &order)))
-        });
-    }
-    // The others work while this node does.
-    tokio::task::yield_now().await;
-    let reverse = call.asks("sort_reverse") && sort.is_some();
-    call.query = query;
-    call.arrival = Arrival { is_forwarded: true, ..call.arrival };
-    let known_missing = missing.len();
-    let own = own_rows(call.clone(), route, &missing).await?;
-    let mut parts = Vec::new();
-    while let Some(answer) = asked.join_next().await {
-        match answer {
-            Ok((_, Some(part))) => parts.push(part),
-            Ok((member, None)) => missing.push(member),
-            Err(_) => {}
-        }
-    }
-    // Rows of those that didn't answer are shown as far as this node has them.
-    let own = if missing.len() > known_missing { own_rows(call, route, &missing).await? } else { own };
-    match MemberRows::of(&own, &order) {
-        Some(mut own) => {
-            own.leave_out(&parts);
-            parts.push(own);
-        }
-        None => return Ok(answered(&own)),
-    }
-    let (total, filtered) = parts
-        .iter()
-        .fold((0, 0), |(total, filtered), part| (total + part.total as usize, filtered + part.filtered as usize));
-    let mut rows: Vec<MergedRow> = parts.into_iter().flat_map(|part| part.rows).collect();
-    merged_rows::sort(&mut rows, reverse);
-    let missing: Vec<&str> = missing.iter().map(|member| &*member.name).collect();
-    let rows = match &page {
-        Some(page) => page.take(rows)?,
-        None => rows,
-    };
-    let picked = |rows: &[MergedRow]| rows.iter().map(|row| columns.pick(row.value())).collect::<Vec<_>>();
-    let mut response = match page {
+    let sort = given(&call.query, "sort").map(str::to_owned);
+    let is_reversed = call.asks("sort_reverse") && sort.is_some();
+    let mut members = Members::new(call, route, original, others);
+    match page {
         Some(page) => {
-            let mut body = page.wrap(total, filtered, picked(&rows));
-            if !missing.is_empty() {
-                body["missing_nodes"] = json!(missing);
-            }
-            json(body)?
+            // Without an order, pages of several nodes would have none. Queues of one node have theirs by vhost and name.
+            let usual =
+                if route.path.ends_with("queues") || route.path.starts_with("/api/queues") { "vhost" } else { "name" };
+            page_of_all(members, &page, sort.as_deref().unwrap_or(usual), is_reversed).await
         }
-        None if columns.are_all() => {
-            ([(header::CONTENT_TYPE, "application/json")], merged_rows::list(&rows)).into_response()
+        None => {
+            // The order of one node's queues.
+            let order = sort.as_deref().unwrap_or("vhost");
+            let columns = Columns::of(&members.call.query);
+            let mut rows = match members.whole(&of_one(&members.call.query, sort.as_deref()), order).await {
+                Ok(rows) => rows,
+                Err(failed) => return failed.answer(),
+            };
+            merged_rows::sort(&mut rows, is_reversed);
+            let mut response = match columns.are_all() {
+                true => json_text(merged_rows::list(rows.iter())),
+                false => json(rows.iter().map(|row| columns.pick(row.value())).collect::<Value>())?,
+            };
+            name_missing(&mut response, &members.missing_names());
+            Ok(response)
         }
-        None => json(Value::Array(picked(&rows)))?,
+    }
+}
+
+fn json_text(text: Vec<u8>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// A page of the rows of all members. They are asked for keys first, and for the rows of the page when it is known which these are.
+/// When a member is lost in between, the others are asked again.
+async fn page_of_all(mut members: Members<'_>, page: &Page, sort: &str, is_reversed: bool) -> HandlerResult {
+    let mut query = members.call.query.clone();
+    for key in ["page", "page_size"] {
+        query.remove(key);
+    }
+    query.insert("sort".to_owned(), sort.to_owned());
+    members.call.query = query;
+    let mut rest = members.asked.len();
+    let found = loop {
+        match try_page(&mut members, page, is_reversed).await {
+            Ok(found) => break found,
+            Err(Failed::Lost) if rest > 0 => rest -= 1,
+            Err(failed) => return failed.answer(),
+        }
     };
+    let mut body = page.wrap(found.total, found.filtered, Vec::new());
+    body["item_count"] = json!(found.rows.len());
+    let missing = members.missing_names();
+    if !missing.is_empty() {
+        body["missing_nodes"] = json!(missing);
+    }
+    if let Value::Object(body) = &mut body {
+        body.remove("items");
+    }
+    let mut text = serde_json::to_vec(&body).unwrap_or_default();
+    text.pop();
+    text.extend_from_slice(b",\"items\":");
+    text.extend_from_slice(&merged_rows::list(found.rows.iter()));
+    text.push(b'}');
+    let mut response = json_text(text);
     name_missing(&mut response, &missing);
     Ok(response)
+}
+
+/// The rows of a page.
+struct Found {
+    rows: Vec<MergedRow>,
+    total: usize,
+    filtered: usize,
+}
+
+async fn try_page(members: &mut Members<'_>, page: &Page, is_reversed: bool) -> Result<Found, Failed> {
+    let (wanted, count) = (page.wanted(), members.asked.len());
+    let mut windows = Windows { ranges: vec![0..wanted.end; count], skipped: 0 };
+    let counted = |parts: &[MemberRows]| {
+        let sum = |of: fn(&MemberRows) -> u64| parts.iter().map(of).sum::<u64>() as usize;
+        let (total, filtered) = (sum(|part| part.total), sum(|part| part.filtered));
+        page.check(filtered).map_err(Failed::Error).map(|()| (total, filtered))
+    };
+    let mut counts = None;
+    if wanted.end > SAMPLED_FROM {
+        let step = merged_pages::step(wanted.end);
+        let samples = members.parts(&vec![Part::keys(0..wanted.end, step); count], "key").await?;
+        counts = Some(counted(&samples)?);
+        windows = merged_pages::windows(&samples, step, &wanted, is_reversed);
+    }
+    let asked: Vec<Part> = windows.ranges.iter().map(|range| Part::keys(range.clone(), 1)).collect();
+    let keys = members.parts(&asked, "key").await?;
+    // Members whose windows are empty aren't asked again.
+    let (total, filtered) = match counts {
+        Some(counts) => counts,
+        None => counted(&keys)?,
+    };
+    let places = merged_pages::places(keys, &windows, &wanted, is_reversed);
+    let asked: Vec<Part> = merged_pages::ranges(&places, count).into_iter().map(Part::rows).collect();
+    let parts = members.parts(&asked, "").await?;
+    Ok(Found { rows: merged_pages::rows(&places, parts), total, filtered })
+}
+
+/// The reason why rows weren't found.
+enum Failed {
+    /// A member doesn't answer any more; it is among the missing ones now.
+    Lost,
+    /// This node's own answer.
+    Own(ForwardedResponse),
+    Error(Error),
+}
+
+impl Failed {
+    fn answer(self) -> HandlerResult {
+        match self {
+            Failed::Own(own) => Ok(answered(&own)),
+            Failed::Error(error) => Err(error),
+            Failed::Lost => Err(Error::Unavailable("other nodes can't be asked".to_owned())),
+        }
+    }
+}
+
+/// The members of the cluster that are asked for a list.
+struct Members<'a> {
+    call: Call,
+    route: &'a Route,
+    original: &'a Original<'a>,
+    /// Those that are asked, in the order of their names. This node is `None`.
+    asked: Vec<Option<Arc<Member>>>,
+    missing: Vec<Arc<Member>>,
+    until: Instant,
+}
+
+impl<'a> Members<'a> {
+    fn new(mut call: Call, route: &'a Route, original: &'a Original<'a>, others: Vec<OtherMember>) -> Self {
+        call.arrival = Arrival { is_forwarded: true, ..call.arrival };
+        let (running, missing): (Vec<_>, Vec<_>) = others.into_iter().partition(OtherMember::is_running);
+        let name = call.api.name().to_owned();
+        let mut asked: Vec<_> =
+            std::iter::once(None).chain(running.into_iter().map(|other| Some(other.member))).collect();
+        let name_of =
+            |member: &Option<Arc<Member>>| member.as_ref().map_or(name.clone(), |member| member.name.to_string());
+        // Rows with equal keys and no names are in the same order whichever node is asked.
+        asked.sort_by_cached_key(name_of);
+        let missing = missing.into_iter().map(|other| other.member).collect();
+        Members { call, route, original, asked, missing, until: Instant::now() + WITHIN }
+    }
+
+    fn missing_names(&self) -> Vec<&str> {
+        self.missing.iter().map(|member| &*member.name).collect()
+    }
+
+    fn target(&self, query: &Query) -> String {
+        match encoded_pairs(query) {
+            text if text.is_empty() => self.original.path.to_owned(),
+            text => format!("{}?{text}", self.original.path),
+        }
+    }
+
+    /// Asks other members, each with its query. The number of a member is its place among those that are asked.
+    fn ask_others<'q>(
+        &self,
+        queries: impl Iterator<Item = (usize, &'q Query)>,
+        order: &str,
+    ) -> JoinSet<(usize, Option<MemberRows>)> {
+        let within = self.until.saturating_duration_since(Instant::now()).max(WITHIN_LEAST);
+        let order: Arc<str> = order.into();
+        let mut asked = JoinSet::new();
+        for (at, query) in queries {
+            let Some(member) = self.asked[at].clone() else { continue };
+            let request = request(&self.call, self.original.method, self.target(query));
+            let (api, order) = (self.call.api.clone(), order.clone());
+            asked.spawn(async move {
+                let response = ask(&api, request, &member, within).await;
+                (at, response.ok().as_ref().and_then(|response| MemberRows::of(response, &order)))
+            });
+        }
+        asked
+    }
+
+    /// This node's rows, and those of objects of missing members as far as it has them.
+    async fn own(&self, query: &Query, order: &str) -> Result<MemberRows, Failed> {
+        let call = Call { query: query.clone(), ..self.call.clone() };
+        let own = own_rows(call, self.route, &self.missing).await.map_err(Failed::Error)?;
+        MemberRows::of(&own, order).ok_or(Failed::Own(own))
+    }
+
+    /// A part of the list of each member; of those that are asked for nothing there are no rows.
+    ///
+    /// # Errors
+    /// One of them doesn't answer.
+    async fn parts(&mut self, parts: &[Part], order: &str) -> Result<Vec<MemberRows>, Failed> {
+        let queries: Vec<Query> = parts.iter().map(|part| part.added_to(&self.call.query)).collect();
+        let wanted = || (0..parts.len()).filter(|at| parts[*at].len() > 0);
+        let mut asked = self.ask_others(wanted().map(|at| (at, &queries[at])), order);
+        // The others work while this node does.
+        tokio::task::yield_now().await;
+        let mut found: Vec<MemberRows> = parts.iter().map(|_| MemberRows::default()).collect();
+        if let Some(own) = wanted().find(|at| self.asked[*at].is_none()) {
+            found[own] = self.own(&queries[own], order).await?;
+        }
+        let mut lost = Vec::new();
+        while let Some(answer) = asked.join_next().await {
+            match answer {
+                Ok((at, Some(part))) => found[at] = part,
+                Ok((at, None)) => lost.push(at),
+                Err(_) => return Err(Failed::Lost),
+            }
+        }
+        if lost.is_empty() {
+            return Ok(found);
+        }
+        self.lose(lost);
+        Err(Failed::Lost)
+    }
+
+    fn lose(&mut self, mut lost: Vec<usize>) {
+        lost.sort_unstable();
+        for at in lost.into_iter().rev() {
+            self.missing.extend(self.asked.remove(at));
+        }
+    }
+
+    /// All rows of all members, in no order.
+    async fn whole(&mut self, query: &Query, order: &str) -> Result<Vec<MergedRow>, Failed> {
+        let mut asked = self.ask_others((0..self.asked.len()).map(|at| (at, query)), order);
+        tokio::task::yield_now().await;
+        let mut own = self.own(query, order).await?;
+        let (mut parts, mut lost) = (Vec::new(), Vec::new());
+        while let Some(answer) = asked.join_next().await {
+            match answer {
+                Ok((_, Some(part))) => parts.push(part),
+                Ok((at, None)) => lost.push(at),
+                Err(_) => {}
+            }
+        }
+        // Rows of those that didn't answer are shown as far as this node has them.
+        if !lost.is_empty() {
+            self.lose(lost);
+            own = self.own(query, order).await?;
+        }
+        own.leave_out(&parts);
+        parts.push(own);
+        Ok(parts.into_iter().flat_map(|part| part.rows).collect())
+    }
 }
 
 /// The response with this node's rows, and with those of objects of absent members as far as it has them.
@@ -192,12 +365,9 @@ mod tests {
 
     #[test]
     fn a_member_is_asked_for_rows_with_the_columns_of_their_order() {
-        let pair = |(key, value): (&str, &str)| (key.to_owned(), value.to_owned());
-        let query: Query = [("page", "3"), ("page_size", "10"), ("columns", "state")].map(pair).into();
-        let asked = of_one(&query, Some(30), Some("messages"));
-        assert_eq!((asked["page"].as_str(), asked["page_size"].as_str()), ("1", "30"));
-        assert_eq!((asked["columns"].as_str(), asked["sort"].as_str()), ("state,name,vhost,messages", "messages"));
-        assert_eq!(of_one(&Query::new(), None, None), Query::new());
+        let query: Query = [("columns".to_owned(), "state".to_owned())].into();
+        assert_eq!(of_one(&query, Some("messages"))["columns"], "state,name,vhost,messages");
+        assert_eq!(of_one(&Query::new(), None), Query::new());
     }
 
     #[test]

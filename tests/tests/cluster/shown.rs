@@ -1,5 +1,7 @@
 //! The page's data: nodes with their links, and the node of everything that is shown.
 
+use std::collections::BTreeSet;
+
 use leveret_tests::wire::{Wire, publish};
 use serde_json::{Value, json};
 
@@ -95,4 +97,131 @@ fn waits_of_all_nodes_are_shown_with_their_nodes() {
             assert!(connections.iter().any(|row| row["node"] == cluster.name(of)), "{connections:?}");
         }
     }
+}
+
+/// All items of a list of pages as a node shows them.
+fn paged(cluster: &Cluster, at: usize, path: &str, size: usize) -> Vec<Value> {
+    let (mut items, mut number) = (Vec::new(), 0);
+    loop {
+        number += 1;
+        let answer = cluster.nodes[at].http().get(&format!("{path}&page={number}&page_size={size}"));
+        let page = answer.expect("an answer").json();
+        let more = page["items"].as_array().unwrap_or_else(|| panic!("{path} {number}: {page}")).clone();
+        assert_eq!(page["item_count"], more.len(), "{path} {number}");
+        items.extend(more);
+        if number >= page["page_count"].as_u64().expect("a number") {
+            assert_eq!(page["filtered_count"], items.len(), "{path}");
+            return items;
+        }
+    }
+}
+
+#[test]
+fn pages_of_all_nodes_are_those_of_their_whole_list() {
+    let mut cluster = Cluster::start(3);
+    // Enough for pages behind which members are asked for samples.
+    let count = 720;
+    std::thread::scope(|scope| {
+        for at in 0..3 {
+            let mut wire = Wire::open(cluster.nodes[at].amqp());
+            scope.spawn(move || {
+                for number in (at..count).step_by(3) {
+                    // The nodes' shares aren't spread evenly over the names.
+                    let name = format!("{}-{number:04}", ["a", "b", "x"][if number % 7 == 0 { 0 } else { at }]);
+                    wire.declare(1, &name, true);
+                }
+                wire.confirm_select(1);
+                let mut sent = 0;
+                for number in (at..count).step_by(21) {
+                    let name = format!("{}-{number:04}", ["a", "b", "x"][if number % 7 == 0 { 0 } else { at }]);
+                    (0..=number % 3).for_each(|_| wire.send(&publish(1, "", &name, b"m", false, true)));
+                    sent += number as u64 % 3 + 1;
+                }
+                wire.confirms(sent);
+                wire.close();
+            });
+        }
+    });
+    cluster.wait_until("all are known", |cluster| (0..3).all(|at| cluster.queues(at).len() == count));
+    let whole = |cluster: &Cluster, at: usize, query: &str| rows(cluster, at, &format!("/api/queues?{query}"));
+    let sorts = [
+        "sort=name",
+        "sort=name&sort_reverse=true",
+        "sort=messages",
+        "sort=messages&sort_reverse=true",
+        "sort=node",
+        "sort=message_stats.publish&sort_reverse=true",
+        "sort=idle_since",
+    ];
+    for (number, sort) in sorts.into_iter().enumerate() {
+        let query = format!("{sort}&columns=name,node,messages");
+        let all = whole(&cluster, number % 3, &query);
+        assert_eq!(all.len(), count, "{sort}");
+        for size in [17, 100, 500] {
+            if size == 17 && number > 1 {
+                continue;
+            }
+            assert_eq!(paged(&cluster, (number + 1) % 3, &format!("/api/queues?{query}"), size), all, "{sort} {size}");
+        }
+    }
+    // Without an order, they are in that of one node.
+    let names = |rows: Vec<Value>| rows.into_iter().map(|row| row["name"].clone()).collect::<Vec<_>>();
+    let all = names(whole(&cluster, 0, "columns=name"));
+    assert!(all.is_sorted_by_key(|name| name.as_str().map(str::to_owned)));
+    assert_eq!(names(paged(&cluster, 1, "/api/queues?columns=name", 100)), all);
+    // Filters count before pages do.
+    let named = |name: &Value, first: &str| name.as_str().is_some_and(|name| name.starts_with(first));
+    let found = names(paged(&cluster, 2, "/api/queues?sort=name&name=%5EA-&use_regex=true", 50));
+    assert_eq!(found, all.iter().filter(|name| named(name, "a-")).cloned().collect::<Vec<_>>());
+    let beyond = cluster.nodes[0].http().get("/api/queues?page=90&page_size=100").expect("an answer");
+    assert!(beyond.status == 400 && beyond.body.contains("page_out_of_range"), "{}", beyond.body);
+    // A node that is gone is named, and its queues stay where they were.
+    let name = cluster.name(2);
+    cluster.nodes[2].kill();
+    cluster.wait_until("it is named", |cluster| {
+        let page = cluster.nodes[0].http().get("/api/queues?page=7&page_size=100&sort=name").expect("an answer").json();
+        page["missing_nodes"] == json!([name])
+    });
+    assert_eq!(names(paged(&cluster, 0, "/api/queues?sort=name&columns=name", 100)), all);
+}
+
+#[test]
+fn pages_while_a_node_dies_and_queues_come_and_go_are_whole() {
+    let mut cluster = Cluster::start(3);
+    for at in 0..3 {
+        let mut wire = Wire::open(cluster.nodes[at].amqp());
+        (0..200).for_each(|number| drop(wire.declare(1, &format!("kept-{number:03}-{at}"), true)));
+        wire.close();
+    }
+    cluster.wait_until("all are known", |cluster| (0..3).all(|at| cluster.queues(at).len() == 600));
+    let (first, other, dying) = (cluster.nodes[0].http(), cluster.nodes[1].http(), cluster.name(2));
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let ended = || is_over.load(std::sync::atomic::Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !ended() {
+                // They are behind all others, or before them.
+                for name in ["aaa", "zzz"] {
+                    let path = format!("/api/queues/%2F/{name}");
+                    assert_eq!(other.put(&path, &json!({"durable": true})).expect("an answer").status, 201);
+                    assert_eq!(other.delete(&path).expect("an answer").status, 204);
+                }
+            }
+        });
+        let looker = scope.spawn(|| {
+            let mut is_missing = false;
+            while !is_missing {
+                let page = first.get("/api/queues?page=6&page_size=100&sort=name").expect("an answer");
+                let page = page.json();
+                let names: Vec<&str> =
+                    page["items"].as_array().expect("a page").iter().filter_map(|row| row["name"].as_str()).collect();
+                let kept: BTreeSet<&&str> = names.iter().filter(|name| name.starts_with("kept-")).collect();
+                assert!(names.len() >= 98 && kept.len() >= 97 && kept.len() + 1 >= names.len(), "{names:?}");
+                is_missing = page["missing_nodes"] == json!([dying]);
+            }
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        cluster.nodes[2].kill();
+        looker.join().expect("all pages are whole");
+    });
 }

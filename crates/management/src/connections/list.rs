@@ -73,7 +73,7 @@ pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>)
     if page.is_none() && sort.is_none() && wanted.is_none() {
         return Ok(streamed(call.api.clone(), level, clients, columns, ranges));
     }
-    let (mut keys, total) = keys(call, level, &clients, sort, wanted.as_ref()).await;
+    let (mut keys, total) = keys(call, level, &clients, sort, wanted.as_ref(), page.is_some()).await;
     if sort.is_some() {
         let reverse = call.asks("sort_reverse");
         keys.sort_by(|a, b| if reverse { b.key.order(&a.key) } else { a.key.order(&b.key) });
@@ -83,6 +83,10 @@ pub(super) async fn answer(call: &Call, level: Level, clients: Vec<Arc<Client>>)
         Some(page) => page.take(keys)?,
         None => keys,
     };
+    if let Some(page) = page.as_ref().filter(|page| page.is_of_keys()) {
+        let keys = shown.iter().map(|kept| kept.key.row(("", "")));
+        return json(page.wrap(total, filtered, keys.collect()));
+    }
     let items = rows(&call.api, level, &clients, shown, ranges.as_ref()).await;
     let items = items.into_iter().map(|row| columns.pick(row)).collect();
     match page {
@@ -128,6 +132,12 @@ fn known(
         Some(page) => page.take(clients)?,
         None => clients,
     };
+    if let Some(page) = page.as_ref().filter(|page| page.is_of_keys())
+        && let Some(key) = sort.and_then(|path| known_key(path))
+    {
+        let keys = shown.iter().map(|client| key(client).row(("", "")));
+        return json(page.wrap(total, filtered, keys.collect()));
+    }
     // The list above never asks for a whole row.
     let row = |client: &Arc<Client>| columns.of_row(|column| known_cell(&call.api, client, column), || Value::Null);
     let items: Vec<Value> = shown.iter().map(row).collect();
@@ -185,8 +195,9 @@ async fn keys(
     clients: &[Arc<Client>],
     sort: Option<&String>,
     wanted: Option<&RowFilter>,
+    is_paged: bool,
 ) -> (Vec<Kept>, usize) {
-    let filter = if call.query.contains_key("page") { Filter::of(&call.query) } else { Filter::All };
+    let filter = if is_paged { Filter::of(&call.query) } else { Filter::All };
     let none = || Key::Number(0.0);
     // Without a question to each connection, if that is possible.
     let known: Option<KnownKey> = sort.map_or(Some(|_| Key::Number(0.0)), |path| known_key(path));

@@ -38,6 +38,10 @@ impl Rows for Listed {
         &row.info().name
     }
 
+    fn tie<'a>(&'a self, row: &'a QueueRef) -> (&'a str, &'a str) {
+        (&row.info().vhost, &row.info().name)
+    }
+
     fn show(&self, row: &QueueRef) -> Shown {
         let body = match self.depth {
             Depth::Usual => view::usual(&self.api, row),
@@ -222,7 +226,15 @@ fn everywhere(call: &Call, depth: Depth) -> HandlerResult {
 
 fn answer(call: &Call, depth: Depth, snapshot: &Snapshot, vhosts: &[&str]) -> HandlerResult {
     let kind = listed(call, depth);
+    let all: usize = vhosts.iter().map(|vhost| snapshot.topology.queue_count_in(vhost)).sum();
     if call.arrival.is_forwarded {
+        // Most queues are others': for a part of a page, none is copied.
+        if all == snapshot.queues.len() {
+            let rows: Vec<&QueueRef> = snapshot.queues.values().filter(|queue| is_shown(call, queue)).collect();
+            if let Some(answer) = list::sorted_page(&call.query, &kind, rows.into_iter()) {
+                return answer;
+            }
+        }
         let mut rows = snapshot.queues_of(vhosts.iter().copied());
         rows.retain(|queue| is_shown(call, queue));
         return list::answer(&call.query, kind, rows);
@@ -234,7 +246,6 @@ fn answer(call: &Call, depth: Depth, snapshot: &Snapshot, vhosts: &[&str]) -> Ha
         Sorting::ByName { reverse } if counts().filter(|count| *count > 0).count() <= 1 => Some(reverse),
         Sorting::ByName { .. } | Sorting::Otherwise => None,
     };
-    let all: usize = counts().sum();
     if let Some(reverse) = reverse
         && let Some(answer) = list::page(&call.query, &kind, all, |range| snapshot.queues_in(vhosts, range, reverse))
     {
