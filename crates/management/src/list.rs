@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::call::{HandlerResult, json};
 use crate::columns::{Cell, Columns};
 use crate::error::Error;
-use crate::part::Part;
+use crate::part::ListPart;
 use crate::query::{Query, given};
 use crate::row::Shown;
 use crate::row_filter::RowFilter;
@@ -317,7 +317,7 @@ pub(crate) struct Page {
     number: usize,
     size: usize,
     /// The rows that another member asks for instead.
-    part: Option<Part>,
+    part: Option<ListPart>,
 }
 
 impl Page {
@@ -326,7 +326,7 @@ impl Page {
     /// # Errors
     /// The page is invalid for any list.
     pub(crate) fn of(query: &Query) -> Result<Option<Self>, Error> {
-        if let Some(part) = Part::of(query)? {
+        if let Some(part) = ListPart::of(query)? {
             return Ok(Some(Page { number: 1, size: part.len(), part: Some(part) }));
         }
         let Some(page) = query.get("page") else { return Ok(None) };
@@ -347,13 +347,13 @@ impl Page {
     /// The list is too short.
     pub(crate) fn take<T>(&self, rows: Vec<T>) -> Result<Vec<T>, Error> {
         self.check(rows.len())?;
-        let (wanted, step) = (self.wanted(), self.part.as_ref().map_or(1, Part::step));
+        let (wanted, step) = (self.wanted(), self.part.as_ref().map_or(1, ListPart::step));
         Ok(rows.into_iter().skip(wanted.start).take(wanted.len()).step_by(step).collect())
     }
 
     /// Whether keys are asked for instead of rows.
     pub(crate) fn is_of_keys(&self) -> bool {
-        self.part.as_ref().is_some_and(Part::is_of_keys)
+        self.part.as_ref().is_some_and(ListPart::is_of_keys)
     }
 
     /// Checks that a list of this length has the page.

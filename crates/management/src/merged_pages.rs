@@ -77,10 +77,15 @@ fn in_order(
 }
 
 /// The place of a row: its member, and its number in the list of that.
-pub(crate) type Place = (usize, usize);
+pub(crate) type RowPlace = (usize, usize);
 
 /// The places of a page's rows, given the keys of all windows.
-pub(crate) fn places(keys: Vec<MemberRows>, windows: &Windows, wanted: &Range<usize>, is_reversed: bool) -> Vec<Place> {
+pub(crate) fn places(
+    keys: Vec<MemberRows>,
+    windows: &Windows,
+    wanted: &Range<usize>,
+    is_reversed: bool,
+) -> Vec<RowPlace> {
     let mut all: Vec<(MergedRow, usize, usize)> = Vec::new();
     for (member, (part, range)) in keys.into_iter().zip(&windows.ranges).enumerate() {
         all.extend(part.rows.into_iter().enumerate().map(|(at, row)| (row, member, range.start + at)));
@@ -96,7 +101,7 @@ pub(crate) fn places(keys: Vec<MemberRows>, windows: &Windows, wanted: &Range<us
 }
 
 /// The range of each member's list that has its rows of the page.
-pub(crate) fn ranges(places: &[Place], members: usize) -> Vec<Range<usize>> {
+pub(crate) fn ranges(places: &[RowPlace], members: usize) -> Vec<Range<usize>> {
     let mut ranges = vec![0..0; members];
     for &(member, at) in places {
         let range = &mut ranges[member];
@@ -109,7 +114,7 @@ pub(crate) fn ranges(places: &[Place], members: usize) -> Vec<Range<usize>> {
 }
 
 /// The page's rows, given those of each member's range. Rows that are gone by now are left out.
-pub(crate) fn rows(places: &[Place], parts: Vec<MemberRows>) -> Vec<MergedRow> {
+pub(crate) fn rows(places: &[RowPlace], parts: Vec<MemberRows>) -> Vec<MergedRow> {
     let starts: Vec<usize> = ranges(places, parts.len()).into_iter().map(|range| range.start).collect();
     let mut parts: Vec<Vec<Option<MergedRow>>> =
         parts.into_iter().map(|part| part.rows.into_iter().map(Some).collect()).collect();

@@ -19,7 +19,7 @@ use crate::list::Page;
 use crate::members::OtherMember;
 use crate::merged_pages::{self, Windows};
 use crate::merged_rows::{self, MemberRows, MergedRow};
-use crate::part::{PART, Part};
+use crate::part::{ListPart, PART};
 use crate::percent::encoded_pairs;
 use crate::query::{Query, given};
 use crate::route::{Method, Route};
@@ -183,11 +183,11 @@ async fn try_page(members: &mut Members<'_>, page: &Page, is_reversed: bool) -> 
     let mut counts = None;
     if wanted.end > SAMPLED_FROM {
         let step = merged_pages::step(wanted.end);
-        let samples = members.parts(&vec![Part::keys(0..wanted.end, step); count], "key").await?;
+        let samples = members.parts(&vec![ListPart::keys(0..wanted.end, step); count], "key").await?;
         counts = Some(counted(&samples)?);
         windows = merged_pages::windows(&samples, step, &wanted, is_reversed);
     }
-    let asked: Vec<Part> = windows.ranges.iter().map(|range| Part::keys(range.clone(), 1)).collect();
+    let asked: Vec<ListPart> = windows.ranges.iter().map(|range| ListPart::keys(range.clone(), 1)).collect();
     let keys = members.parts(&asked, "key").await?;
     // Members whose windows are empty aren't asked again.
     let (total, filtered) = match counts {
@@ -195,7 +195,7 @@ async fn try_page(members: &mut Members<'_>, page: &Page, is_reversed: bool) -> 
         None => counted(&keys)?,
     };
     let places = merged_pages::places(keys, &windows, &wanted, is_reversed);
-    let asked: Vec<Part> = merged_pages::ranges(&places, count).into_iter().map(Part::rows).collect();
+    let asked: Vec<ListPart> = merged_pages::ranges(&places, count).into_iter().map(ListPart::rows).collect();
     let parts = members.parts(&asked, "").await?;
     Ok(Found { rows: merged_pages::rows(&places, parts), total, filtered })
 }
@@ -224,7 +224,7 @@ struct Members<'a> {
     call: Call,
     route: &'a Route,
     original: &'a Original<'a>,
-    /// Those that are asked, in the order of their names. This node is `None`.
+    /// Members that are asked, in the order of their names. This node is `None`.
     asked: Vec<Option<Arc<Member>>>,
     missing: Vec<Arc<Member>>,
     until: Instant,
@@ -288,7 +288,7 @@ impl<'a> Members<'a> {
     ///
     /// # Errors
     /// One of them doesn't answer.
-    async fn parts(&mut self, parts: &[Part], order: &str) -> Result<Vec<MemberRows>, Failed> {
+    async fn parts(&mut self, parts: &[ListPart], order: &str) -> Result<Vec<MemberRows>, Failed> {
         let queries: Vec<Query> = parts.iter().map(|part| part.added_to(&self.call.query)).collect();
         let wanted = || (0..parts.len()).filter(|at| parts[*at].len() > 0);
         let mut asked = self.ask_others(wanted().map(|at| (at, &queries[at])), order);

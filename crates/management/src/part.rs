@@ -12,22 +12,22 @@ const ITEMS_MAX: usize = 16_384;
 
 /// A range of a member's list, in the order that the query asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct ListPart {
     range: Range<usize>,
     /// The distance of its items.
     step: usize,
     is_of_keys: bool,
 }
 
-impl Part {
+impl ListPart {
     /// The keys of each `step`th row, with the vhosts and names that decide between equal ones.
     pub(crate) fn keys(range: Range<usize>, step: usize) -> Self {
-        Part { range, step, is_of_keys: true }
+        ListPart { range, step, is_of_keys: true }
     }
 
     /// Rows as displayed.
     pub(crate) fn rows(range: Range<usize>) -> Self {
-        Part { range, step: 1, is_of_keys: false }
+        ListPart { range, step: 1, is_of_keys: false }
     }
 
     /// The part that a query asks for.
@@ -48,7 +48,7 @@ impl Part {
             _ => return None,
         };
         let mut number = || words.next()?.parse::<usize>().ok();
-        let part = Part { range: number()?..number()?, step: number()?, is_of_keys };
+        let part = ListPart { range: number()?..number()?, step: number()?, is_of_keys };
         let is_right = words.next().is_none() && part.step > 0 && part.range.start <= part.range.end;
         (is_right && part.len().div_ceil(part.step) <= ITEMS_MAX).then_some(part)
     }
@@ -86,15 +86,17 @@ mod tests {
 
     #[test]
     fn a_part_is_asked_for_in_a_query() {
-        for part in [Part::keys(0..5000, 50), Part::keys(70..500, 1), Part::rows(3..40), Part::rows(0..0)] {
+        for part in
+            [ListPart::keys(0..5000, 50), ListPart::keys(70..500, 1), ListPart::rows(3..40), ListPart::rows(0..0)]
+        {
             let query = part.added_to(&Query::new());
-            assert_eq!(Part::of(&query).ok().flatten(), Some(part));
+            assert_eq!(ListPart::of(&query).ok().flatten(), Some(part));
         }
-        assert_eq!(Part::of(&Query::new()).ok(), Some(None));
+        assert_eq!(ListPart::of(&Query::new()).ok(), Some(None));
         for text in ["", "keys", "keys-1-2", "keys-2-1-1", "keys-1-2-0", "more-1-2-1", "rows-1-2-1-1", "rows-0-20000-1"]
         {
             let query: Query = [(PART.to_owned(), text.to_owned())].into();
-            assert!(Part::of(&query).is_err(), "{text}");
+            assert!(ListPart::of(&query).is_err(), "{text}");
         }
     }
 }
