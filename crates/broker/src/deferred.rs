@@ -12,7 +12,7 @@ use std::sync::{Arc, Weak};
 use imbl::OrdMap;
 use leveret_message::{Batch, Reason};
 use leveret_model::QueueId;
-use leveret_queue::{Deadlines, Ended, Epoch};
+use leveret_queue::{Deadlines, Ended, Epoch, QueueState};
 use leveret_routing::Routes;
 use parking_lot::{Mutex, MutexGuard, RwLock};
 use rustc_hash::FxHashMap;
@@ -180,7 +180,9 @@ impl Timers {
     /// Adds deadlines, unless sooner ones are known. Whether one of the queue's is the next of its kind now.
     fn add(&mut self, deadlines: Deadlines, queue: &LocalQueue) -> bool {
         let id = queue.info().id;
-        let known = self.queues.get(&id).map_or(Deadlines::NONE, |(known, _)| *known);
+        // Deadlines of a machine that the queue had before, when this node led it earlier, say nothing of this one.
+        let is_same = |of: &Weak<QueueHandle>| of.as_ptr() == Arc::as_ptr(queue);
+        let known = self.queues.get(&id).filter(|(_, of)| is_same(of)).map_or(Deadlines::NONE, |(known, _)| *known);
         if deadlines.sooner_than(known).is_none() {
             return false;
         }
@@ -351,10 +353,14 @@ impl Deferred {
         }
     }
 
-    /// Sets deadlines for `queue`, unless earlier ones are set.
+    /// Sets deadlines for `queue`, unless earlier ones are set. The caller doesn't hold its lock.
     pub(crate) fn at(&self, deadlines: Deadlines, queue: &LocalQueue) {
         let core = self.home(queue.info().id);
-        let is_next = self.cores[core].timers.lock().add(deadlines, queue);
+        let is_next = {
+            let mut timers = self.cores[core].timers.lock();
+            // A machine that has ended has been forgotten, or is next: it must not stand in the way of the next one.
+            queue.state() == QueueState::Running && timers.add(deadlines, queue)
+        };
         if is_next && let Some(wake) = &*self.cores[core].wake.read() {
             wake.wake();
         }
@@ -371,7 +377,10 @@ impl Deferred {
 
     /// Forgets a queue that is gone.
     pub(crate) fn forget(&self, queue: &LocalQueue) {
-        self.cores[self.home(queue.info().id)].timers.lock().remove(queue.info().id);
+        let mut timers = self.cores[self.home(queue.info().id)].timers.lock();
+        if timers.queues.get(&queue.info().id).is_some_and(|(_, of)| of.as_ptr() == Arc::as_ptr(queue)) {
+            timers.remove(queue.info().id);
+        }
     }
 
     /// The next time when a core has work: it is woken for anything sooner.

@@ -9,8 +9,8 @@ use leveret_model::{
 };
 use leveret_queue::dead_letter::TURN_MESSAGES_MAX;
 use leveret_queue::{
-    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deliveries, Departure, Epoch, GetOutcome,
-    Ledger, Link, MemoryBudget, NoConsumer, QueueState, References, Replica, Run, Signal,
+    ConsumerFlow, ConsumerId, ConsumerMode, ConsumerOptions, DeadTurn, Deadlines, Deliveries, Departure, Epoch,
+    GetOutcome, Ledger, Link, MemoryBudget, NoConsumer, QueueState, References, Replica, Run, Signal,
 };
 
 use super::{LiveAnswer, LocalQueue, Peek, QueueHandle, QueueRef, Reason, RunState, Size, Status, Successor};
@@ -436,4 +436,21 @@ fn calls_on_a_converted_queue_reach_its_successor() {
     let mut events = Vec::new();
     stage.outbox.drain(&mut events);
     assert!(events.contains(&Event::Queue(Signal::Cancelled(7))), "{events:?}");
+}
+
+#[test]
+fn deadlines_of_an_ended_machine_hide_none_of_the_next_one() {
+    let (ended, next) = (Fixture::new(), Fixture::new());
+    let deferred = &ended.services.deferred;
+    let at = |monotonic| Deadlines { monotonic, ..Deadlines::NONE };
+    deferred.at(at(5), &ended.queue);
+    assert_eq!(deferred.next_deadline(0), Some(5));
+    // Both are machines of the queue with this id, one after the other.
+    deferred.at(at(9), &next.queue);
+    assert_eq!(deferred.next_deadline(0), Some(9));
+    ended.queue.step_down();
+    assert_eq!(deferred.next_deadline(0), Some(9), "it isn't the ended one's");
+    // A call that ends late.
+    deferred.at(at(6), &ended.queue);
+    assert_eq!(deferred.next_deadline(0), Some(9));
 }
