@@ -1,6 +1,6 @@
 //! Virtual time.
 
-use leveret_broker::{Broker, Epoch, Nanos, Now, Reading};
+use leveret_broker::{Broker, Epoch, Nanos, Now, Reading, TimeSource};
 
 /// Wall time at which a simulation begins, in milliseconds since the Unix epoch.
 const START_WALL_MS: u64 = 1_760_000_000_000;
@@ -66,7 +66,7 @@ impl Clock {
     /// Reads the system's clock.
     #[must_use]
     pub fn read_system(&self) -> Reading {
-        Reading { monotonic: self.nanos, system_ns: self.system_ns + self.nanos }
+        Reading { monotonic: self.nanos, system_ns: self.system_ns + self.nanos, source: TimeSource::System }
     }
 
     /// The time of the system's clock in milliseconds since the Unix epoch.

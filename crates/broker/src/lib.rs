@@ -127,7 +127,7 @@ pub use settings::Settings;
 pub use time::{Nanos, Now};
 pub use unauthenticated::{Handshake, Unauthenticated};
 pub use unowned::UnownedLog;
-pub use wall_time::{Reading, WallStep, WallTime};
+pub use wall_time::{Reading, TimeSource, WallStep, WallTime};
 
 /// Types that listings of queues and consumers use.
 pub use leveret_queue::{

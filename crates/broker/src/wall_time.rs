@@ -2,7 +2,7 @@
 //!
 //! The system's clock is read every ten seconds. A difference under a second is followed by a millisecond a second. A greater one is taken
 //! at once when three readings agree on it: a clock that is an hour off would stay wrong for 41 days otherwise, and one odd reading
-//! expires no message.
+//! expires no message. A member of a cluster reads each second, and takes a time that a majority of the members vouches for sooner.
 
 use leveret_queue::Epoch;
 use parking_lot::Mutex;
@@ -11,22 +11,53 @@ use crate::time::{Nanos, Now, SECOND};
 
 /// Time between two readings of the system's clock.
 const READ_EVERY: Nanos = 10 * SECOND;
+/// The same for a member of a cluster.
+const MEMBER_READS_EVERY: Nanos = SECOND;
 /// Time between two small steps, of a millisecond each.
 const STEP_EVERY: Nanos = SECOND;
 /// From this difference on, wall time doesn't follow by small steps.
 const GREAT_MS: u64 = 1_000;
 /// Readings that have to agree on a great difference.
 const AGREEING: u32 = 3;
+/// Time that has to be between the first of them and the last.
+const PATIENCE: Nanos = 20 * SECOND;
+/// The same if a majority of a cluster vouches for them.
+const VOUCHED_PATIENCE: Nanos = 2 * SECOND;
 
 const NANOS_PER_MS: i128 = 1_000_000;
 
-/// A reading of the system's clock.
+/// The source of a reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TimeSource {
+    /// The system's clock of a node that is in no cluster.
+    System,
+    /// That of a member, while no majority of the members agrees on a time.
+    Member,
+    /// The time that a majority of the members agrees on.
+    Majority,
+}
+
+impl TimeSource {
+    /// The time until the next reading.
+    fn again_in(self) -> Nanos {
+        if self == TimeSource::System { READ_EVERY } else { MEMBER_READS_EVERY }
+    }
+
+    /// The time for which readings have to agree on a great difference.
+    fn patience(self) -> Nanos {
+        if self == TimeSource::Majority { VOUCHED_PATIENCE } else { PATIENCE }
+    }
+}
+
+/// A reading of the system's clock, or of the time of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
     /// When it was read, by the monotonic clock.
     pub monotonic: Nanos,
     /// Its time, in nanoseconds since the Unix epoch.
     pub system_ns: u64,
+    /// Its source.
+    pub source: TimeSource,
 }
 
 impl Reading {
@@ -69,17 +100,19 @@ struct Rule {
     step_at: Nanos,
     /// Milliseconds that are still to be followed by small steps.
     left_ms: i64,
-    /// Readings of a great difference that agree, and the first of them.
+    /// Readings of a great difference that agree, the first of them, and when it was made.
     agreeing: u32,
     first_ns: i128,
+    first_at: Nanos,
 }
 
 impl Rule {
     fn turn(&mut self, epoch_ms: u64, now: Nanos, read: impl FnOnce() -> Reading) -> WallTurn {
         let mut turn = WallTurn { epoch_ms: None, step: None };
         if now >= self.read_at {
-            self.read_at = now + READ_EVERY;
-            if let Some(taken_ms) = self.judge(epoch_ms, read()) {
+            let reading = read();
+            self.read_at = now + reading.source.again_in();
+            if let Some(taken_ms) = self.judge(epoch_ms, now, reading) {
                 let at = |epoch_ms: u64| Epoch::new(epoch_ms).wall_ms(now);
                 turn.step = Some(WallStep { was_ms: at(epoch_ms), is_ms: at(taken_ms) });
                 turn.epoch_ms = Some(taken_ms);
@@ -99,7 +132,7 @@ impl Rule {
     }
 
     /// Compares a reading with wall time. Returns what the epoch becomes at once.
-    fn judge(&mut self, epoch_ms: u64, reading: Reading) -> Option<u64> {
+    fn judge(&mut self, epoch_ms: u64, now: Nanos, reading: Reading) -> Option<u64> {
         let read_ns = reading.epoch_ns();
         let ahead_ns = read_ns - i128::from(epoch_ms) * NANOS_PER_MS;
         // Rounded up: a client that looks at the system's clock sees its message stored no earlier than it was sent.
@@ -116,9 +149,10 @@ impl Rule {
         if self.agreeing > 0 && agrees {
             self.agreeing += 1;
         } else {
-            (self.agreeing, self.first_ns) = (1, read_ns);
+            (self.agreeing, self.first_ns, self.first_at) = (1, read_ns, now);
         }
-        (self.agreeing >= AGREEING).then(|| {
+        let has_lasted = now.saturating_sub(self.first_at) >= reading.source.patience();
+        (self.agreeing >= AGREEING && has_lasted).then(|| {
             self.agreeing = 0;
             target_ms
         })
@@ -141,8 +175,8 @@ struct State {
 
 impl WallTime {
     pub(crate) fn new(now: Now) -> Self {
-        // The present wall time was just read from the system's clock.
-        let rule = Rule { read_at: now.monotonic + READ_EVERY, ..Rule::default() };
+        // The present wall time was just read from the system's clock. Others of a cluster, which may know better, are heard of soon.
+        let rule = Rule { read_at: now.monotonic + MEMBER_READS_EVERY, ..Rule::default() };
         Self { epoch: Epoch::new(now.wall_ms_at(0)), state: Mutex::new(State { rule, ..State::default() }) }
     }
 
@@ -190,12 +224,19 @@ mod tests {
         now: Nanos,
         system_ns: u64,
         readings: u32,
+        source: TimeSource,
     }
 
     impl Rig {
         fn new() -> Self {
             let wall = WallTime::new(Now { monotonic: 0, wall_ms: START_MS });
-            Self { wall, now: 0, system_ns: START_MS * 1_000_000, readings: 0 }
+            let mut rig =
+                Self { wall, now: 0, system_ns: START_MS * 1_000_000, readings: 0, source: TimeSource::System };
+            // The first reading comes early; the others are ten seconds apart.
+            rig.pass(1);
+            (rig.now, rig.system_ns) = (0, START_MS * 1_000_000);
+            (rig.readings, rig.wall.state.lock().rule.read_at) = (0, READ_EVERY);
+            rig
         }
 
         fn set_ms(&mut self, by_ms: i64) {
@@ -214,7 +255,7 @@ mod tests {
                 // Turns come late, as on a loaded machine, or too early.
                 for part in [SECOND / 2, SECOND / 2] {
                     (self.now, self.system_ns) = (self.now + part, self.system_ns + part);
-                    let reading = Reading { monotonic: self.now, system_ns: self.system_ns };
+                    let reading = Reading { monotonic: self.now, system_ns: self.system_ns, source: self.source };
                     let readings = &mut self.readings;
                     let turn = self.wall.turn(self.now, || {
                         *readings += 1;
@@ -277,6 +318,21 @@ mod tests {
             assert_eq!((rig.ahead_ns(), rig.wall.steps().0), (0, 1));
             assert_eq!(rig.pass(600), (0, Vec::new()), "{by_ms}: once");
         }
+    }
+
+    #[test]
+    fn a_time_that_a_majority_vouches_for_is_taken_in_seconds() {
+        let mut rig = Rig::new();
+        rig.source = TimeSource::Member;
+        rig.pass(20);
+        rig.set_ms(3_600_000);
+        assert_eq!(rig.pass(20), (0, Vec::new()), "nobody vouches for it");
+        assert_eq!(rig.pass(2), (0, vec![3_600_000]), "it lasts");
+        rig.source = TimeSource::Majority;
+        rig.set_ms(-3_600_000);
+        assert_eq!(rig.pass(2), (0, Vec::new()), "an odd reading");
+        assert_eq!(rig.pass(2), (0, vec![-3_600_000]));
+        assert_eq!((rig.pass(60), rig.ahead_ns()), ((0, Vec::new()), 0));
     }
 
     #[test]

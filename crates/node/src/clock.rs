@@ -1,6 +1,6 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use leveret_broker::{Epoch, Nanos, Now, Reading};
+use leveret_broker::{Epoch, Nanos, Now, Reading, TimeSource};
 
 /// How often both clocks are read for one reading.
 const READINGS: usize = 16;
@@ -49,7 +49,14 @@ impl Clock {
         let (instant, wall) = closest(readings());
         let ahead_ns = self.system_ahead_ms.saturating_mul(u64::from(NANOS_PER_MS));
         let system_ns = nanos(wall).saturating_add(ahead_ns);
-        Reading { monotonic: nanos(instant.saturating_duration_since(self.start)), system_ns }
+        let monotonic = nanos(instant.saturating_duration_since(self.start));
+        Reading { monotonic, system_ns, source: TimeSource::System }
+    }
+
+    /// The system's clock, in milliseconds since the Unix epoch.
+    pub(crate) fn system_ms(&self) -> u64 {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        millis(now).saturating_add(self.system_ahead_ms)
     }
 
     /// Monotonic and wall time, from one reading.

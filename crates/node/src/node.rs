@@ -262,7 +262,8 @@ impl Node {
             clustering.attach(&broker, &identity, &disk, (&clock, entry_options), seats, &fatal)?;
         }
         let side = SideRuntime::start()?;
-        side.spawn(clock_follower::follow(broker.clone(), clock.clone()));
+        let view = clustering.as_ref().map(|clustering| clustering.node.view.clone());
+        side.spawn(clock_follower::follow(broker.clone(), clock.clone(), view.clone()));
         let population: Arc<Population> = Arc::default();
         let (open, most) = (files.descriptors(), files.descriptors_max());
         let descriptors = Descriptors::share(descriptor_limit, open, most, population.clone());
@@ -280,7 +281,7 @@ impl Node {
             listening: Mutex::default(),
             tls: OnceLock::new(),
             acceptors: Mutex::new(None),
-            cluster_view: clustering.as_ref().map(|clustering| clustering.node.view.clone()),
+            cluster_view: view,
             discovery: clustering.as_ref().and_then(|clustering| clustering.discovery.clone()),
             own_words: clustering.as_ref().map(|clustering| clustering.words.clone()),
             cluster_remote: clustering.as_ref().map(|clustering| (clustering.node.remote(), clustering.peer_port)),

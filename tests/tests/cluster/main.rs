@@ -142,7 +142,7 @@ impl Cluster {
     }
 
     /// Waits until something holds.
-    pub(crate) fn wait_until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
+    pub(crate) fn wait_until(&self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
         let deadline = Instant::now() + PATIENCE;
         while !holds(self) {
             assert!(Instant::now() < deadline, "{what}: not within {PATIENCE:?}");

@@ -12,6 +12,7 @@ use leveret_model::MemberNumber;
 use leveret_peer::{Gossip, GossipAddress, GossipCount, GossipListener, GossipReplica, GossipSetting};
 use parking_lot::Mutex;
 
+use super::agreed_time::HeardClock;
 use super::page_sessions::PageSessions;
 
 /// Interval at which clocks and indexes are told.
@@ -107,7 +108,7 @@ impl OwnWords {
     }
 
     /// Adds the words that are told each second, but for those of the metadata.
-    pub(crate) fn add_pulse(words: &mut Gossip, broker: &Broker, wall_ms: u64) {
+    pub(crate) fn add_pulse(words: &mut Gossip, broker: &Broker, system_ms: u64) {
         let topology = broker.registry.snapshot().topology.clone();
         let (vhosts, users) = broker.quota.counts(&topology);
         let count = |(name, connections, channels): (Arc<str>, u64, u64)| GossipCount {
@@ -115,7 +116,7 @@ impl OwnWords {
             connections,
             channels,
         };
-        words.wall_ms = Some(wall_ms);
+        words.wall_ms = Some(system_ms);
         words.vhosts = Some(vhosts.into_iter().map(count).collect());
         words.users = Some(users.into_iter().map(count).collect());
     }
@@ -177,6 +178,8 @@ pub struct ToldByMember {
     /// Milliseconds by which its clock is ahead of this node's, if they have differed by more than a second for a while.
     pub skew_ms: Option<i64>,
     skewed_since: Option<Instant>,
+    /// Its clock.
+    pub(super) clock: Option<HeardClock>,
 }
 
 impl ToldByMember {
@@ -187,7 +190,8 @@ impl ToldByMember {
     }
 
     /// Notes its clock. Returns whether [`ToldByMember::skew_ms`] has come or gone.
-    fn clock(&mut self, theirs: u64, own: u64, now: Instant) -> bool {
+    fn hear_clock(&mut self, theirs: u64, own: u64, now: Instant) -> bool {
+        self.clock = Some(HeardClock { ahead_ms: theirs.wrapping_sub(own).cast_signed(), at: now });
         let before = self.skew_ms.is_some();
         if theirs.abs_diff(own) <= SKEW_MS_MIN {
             (self.skew_ms, self.skewed_since) = (None, None);
@@ -215,12 +219,12 @@ pub(crate) struct Heard {
 
 impl ToldByMember {
     /// The words of a member after it has said this.
-    pub(crate) fn hear(&self, news: Gossip, own_wall_ms: u64, now: Instant) -> (ToldByMember, Heard) {
+    pub(crate) fn hear(&self, news: Gossip, own_system_ms: u64, now: Instant) -> (ToldByMember, Heard) {
         let has_counts = news.vhosts.is_some() || news.users.is_some() || news.addresses.is_some();
         let mut heard = Heard { has_counts, ..Heard::default() };
         let mut after = self.clone();
         if let Some(theirs) = news.wall_ms {
-            heard.has_skew_changed = after.clock(theirs, own_wall_ms, now);
+            heard.has_skew_changed = after.hear_clock(theirs, own_system_ms, now);
         }
         after.words.take(news);
         for source in AlarmSource::ALL {

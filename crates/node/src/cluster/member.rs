@@ -235,7 +235,7 @@ impl State {
             seen.reached.keys().copied().collect()
         };
         if self.telling.is_pulse(clock.instant(clock.monotonic())) {
-            OwnWords::add_pulse(&mut words, broker, clock.now().wall_ms);
+            OwnWords::add_pulse(&mut words, broker, clock.system_ms());
             words.replica = Some(self.view.seen.lock().replica_in_words());
         }
         let tell = |member, bytes: Vec<u8>| links.tell(member, GOSSIP, bytes.into());
@@ -256,7 +256,7 @@ impl State {
         self.words.page_sessions.hear(&news, now.wall_ms);
         let mut seen = self.view.seen.lock();
         let before = seen.told.get(&member).cloned().unwrap_or_default();
-        let (after, heard) = before.hear(news, now.wall_ms, clock.instant(now.monotonic));
+        let (after, heard) = before.hear(news, clock.system_ms(), clock.instant(now.monotonic));
         let skew_ms = after.skew_ms;
         seen.told.insert(member, Arc::new(after));
         let told = seen.told.clone();

@@ -4,6 +4,7 @@
 //!
 //! It must not know what requests between nodes mean: that is [`links::Service`]'s.
 
+pub(crate) mod agreed_time;
 pub(crate) mod cookie;
 pub(crate) mod discovery;
 pub(crate) mod forwarded;
