@@ -2,8 +2,8 @@
 
     cluster.py TOOL HOST1 HOST2 HOST3 MANAGEMENT_PORT
 
-`TOOL kill 3` ends the third node, and `TOOL start-node 3` starts it again. Names of nodes become node1, node2 and node3. Of long lists
-that are about the release, only the first element is kept.
+`TOOL kill 3` ends the third node, and `TOOL start-node 3` starts it again. They have a quorum queue `checked`, which is declared here. Names
+of nodes become node1, node2 and node3. Of long lists that are about the release, only the first element is kept.
 """
 
 import base64
@@ -18,15 +18,21 @@ import urllib.request
 REQUESTS = ["nodes", "nodes/node2", "nodes/node3", "cluster-name", "health/checks/node-is-quorum-critical",
             "health/checks/reached-target-cluster-size", "health/checks/metadata-store/initialized",
             "health/checks/metadata-store/initialized/with-data"]
+HEALTH = [request for request in REQUESTS if request.startswith("health/")] + ["health/checks/" + check for check in [
+    "alarms", "local-alarms", "virtual-hosts", "ready-to-serve-clients", "is-in-service", "below-node-connection-limit",
+    "quorum-queues-without-elected-leaders/all-vhosts/", "quorum-queues-without-elected-leaders/vhost/%2F/"]]
 OF_RELEASE = ["applications", "auth_mechanisms", "config_files", "contexts", "exchange_types", "log_files"]
 
 
-def ask(host, port, path):
+def ask(host, port, path, put=None):
     request = urllib.request.Request(f"http://{host}:{port}/api/{path}")
+    if put is not None:
+        request.method, request.data = "PUT", json.dumps(put).encode()
+        request.add_header("Content-Type", "application/json")
     request.add_header("Authorization", "Basic " + base64.b64encode(b"guest:guest").decode())
     try:
         with urllib.request.urlopen(request) as answer:
-            return answer.status, json.load(answer)
+            return answer.status, json.loads(answer.read() or "null")
     except urllib.error.HTTPError as error:
         return error.code, json.load(error)
 
@@ -54,9 +60,9 @@ def main():
 
     names = sorted(node["name"] for node in nodes())
 
-    def answers():
+    def answers(requests):
         recorded = {}
-        for name in REQUESTS:
+        for name in requests:
             path = name
             for number, node in enumerate(names):
                 path = path.replace(f"node{number + 1}", node)
@@ -68,11 +74,18 @@ def main():
         return recorded
 
     until("all run", lambda: all(node.get("running") and len(node["cluster_links"]) == 2 for node in nodes()))
-    recorded = {"recorded": datetime.date.today().isoformat(), "all": answers()}
+    ask(hosts[0], port, "queues/%2F/checked", {"durable": True, "arguments": {"x-queue-type": "quorum"}})
+    until("it is none that is critical", lambda: ask(hosts[0], port, HEALTH[0])[0] == 200)
+    recorded = {"recorded": datetime.date.today().isoformat(), "all": answers(REQUESTS)}
     subprocess.run([tool, "kill", "3"], check=True, stdout=sys.stderr)
     until("it is seen", lambda: not all(node.get("running") for node in nodes()))
-    recorded["one down"] = answers()
-    subprocess.run([tool, "start-node", "3"], check=True, stdout=sys.stderr)
+    recorded["one down"] = answers(REQUESTS)
+    subprocess.run([tool, "kill", "2"], check=True, stdout=sys.stderr)
+    until("it is seen", lambda: sum(bool(node.get("running")) for node in nodes()) == 1)
+    recorded["two down"] = answers(HEALTH)
+    # Both together: a node waits for another one.
+    for number in "2", "3":
+        subprocess.run([tool, "start-node", number, "--no-wait"], check=True, stdout=sys.stderr)
     json.dump(recorded, sys.stdout, indent=1, sort_keys=True)
     print()
 

@@ -17,7 +17,7 @@ pub(crate) async fn quorum_critical(call: Call) -> HandlerResult {
         return json(json!({"status": "ok", "reason": "single node cluster"}));
     }
     let seen = call.api.cluster_seen();
-    let critical = seen.critical_placements();
+    let critical = seen.critical_placements(call.api.broker().registry.snapshot().topology.placements());
     let is_critical = |queue: &QueueRef| queue.info().home.placement().is_some_and(|number| critical.contains(&number));
     let mut queues = match critical.is_empty() {
         true => Vec::new(),

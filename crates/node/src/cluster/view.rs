@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use leveret_cluster::ReplicaStatus;
-use leveret_model::{MemberNumber, PlacementNumber};
+use leveret_model::{MemberNumber, PlacementNumber, QueuePlacement};
 use leveret_peer::{GossipReplica, LinkKind};
 use parking_lot::Mutex;
 
@@ -112,11 +112,18 @@ impl ClusterSeen {
         self.is_needed_by(&self.voters)
     }
 
-    /// The placements of queues that lose their majorities without this node, or have none.
+    /// The placements of queues, of those that the metadata has, that lose their majorities without this node, or have none.
     #[must_use]
-    pub fn critical_placements(&self) -> BTreeSet<PlacementNumber> {
-        let critical = self.placements.iter().filter(|(_, placement)| self.is_needed_by(&placement.voters));
-        critical.map(|(number, _)| *number).collect()
+    pub fn critical_placements<'a>(
+        &self,
+        made: impl IntoIterator<Item = &'a Arc<QueuePlacement>>,
+    ) -> BTreeSet<PlacementNumber> {
+        let is_critical = |placement: &&Arc<QueuePlacement>| {
+            let voters = self.placements.get(&placement.number).map(|seen| &*seen.voters);
+            // A replica that has just been made doesn't know its voters yet.
+            self.is_needed_by(voters.filter(|voters| !voters.is_empty()).unwrap_or(&placement.members))
+        };
+        made.into_iter().filter(is_critical).map(|placement| placement.number).collect()
     }
 
     fn is_needed_by(&self, voters: &[MemberNumber]) -> bool {
@@ -211,8 +218,14 @@ mod tests {
         let of_two = PlacementSeen { voters: vec![member(0), member(1)], ..PlacementSeen::default() };
         let placements = [(PlacementNumber(7), of_two)].into();
         let with_queues = ClusterSeen { placements, ..seen(3, &[1, 2]) };
-        assert!(with_queues.critical_placements().contains(&PlacementNumber(7)));
-        assert!(seen(3, &[1, 2]).critical_placements().is_empty() && !with_queues.is_critical_for_metadata());
+        let made = |number, members: &[u16]| {
+            let members: Arc<[MemberNumber]> = members.iter().map(|number| member(*number)).collect();
+            Arc::new(QueuePlacement::new(PlacementNumber(number), members, 3))
+        };
+        let placements = [made(7, &[0, 1, 2]), made(8, &[0, 2, 1]), made(9, &[0, 5, 6]), made(10, &[4, 5, 6])];
+        let critical: Vec<u32> = with_queues.critical_placements(&placements).into_iter().map(|made| made.0).collect();
+        assert_eq!(critical, [7, 9], "one has two voters, and of one that isn't seen yet only this node is there");
+        assert!(!with_queues.is_critical_for_metadata());
         let learner = ClusterSeen { member: Some(member(9)), ..seen(3, &[0, 1]) };
         assert!(!learner.is_critical_for_metadata());
     }
