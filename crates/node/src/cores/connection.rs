@@ -175,7 +175,10 @@ impl ConnectionTask {
             }
         }
         let mut buffer = std::mem::take(&mut *self.core.buffer.lock());
-        buffer.resize(HEAD_BYTES + READ_BYTES, 0);
+        if buffer.is_empty() {
+            // Zeroed by the system, which takes memory for a part of it once that is written to.
+            buffer = vec![0; HEAD_BYTES + READ_BYTES];
+        }
         let step = match self.read(cx, &mut buffer, now) {
             Poll::Pending => Step::Idle,
             Poll::Ready(Ok(true)) => Step::More,
