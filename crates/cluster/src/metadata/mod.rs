@@ -49,6 +49,8 @@ pub trait MetadataHost: Host {
         request: Bytes,
         within: Duration,
     ) -> impl Future<Output = Result<Bytes, String>>;
+    /// Waits for about this long: more exactly than the engine's timers, which are for elections.
+    fn pause(&self, time: Duration) -> impl Future<Output = ()>;
     /// The members that can be given new queues: those that this one reaches, and that aren't in maintenance.
     fn members_up(&self) -> Vec<MemberNumber>;
     /// Whether a record of this node's store is durable.

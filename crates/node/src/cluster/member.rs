@@ -149,6 +149,10 @@ impl MetadataHost for MemberHost {
         self.links.call(member.0, LinkKind::Control, CHANGE, request, within).await
     }
 
+    async fn pause(&self, time: Duration) {
+        tokio::time::sleep(time).await;
+    }
+
     fn members_up(&self) -> Vec<MemberNumber> {
         let seen = self.view.seen.lock();
         let serves = |member: &&MemberNumber| {

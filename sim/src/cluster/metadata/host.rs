@@ -103,6 +103,10 @@ impl MetadataHost for MetadataSimHost {
         self.ask(member, within, |metadata| async move { Some(metadata.take_request(&request).await) }).await
     }
 
+    async fn pause(&self, time: Duration) {
+        SimRuntime::sleep(time).await;
+    }
+
     fn members_up(&self) -> Vec<MemberNumber> {
         Vec::new()
     }
