@@ -3,6 +3,7 @@
 use std::env;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
+use crate::balancer::Balanced;
 use crate::conservation;
 use crate::http::Http;
 use crate::node::{Node, Options};
@@ -13,6 +14,9 @@ use crate::not_run::not_run;
 pub enum Broker {
     /// A node that this test started and may kill.
     Own(Box<Node>),
+    /// Three nodes behind a balancer, if `LEVERET_BEHIND_BALANCER` is set. With the value `transfers`, quorum queues get another leader
+    /// each second.
+    Balanced(Box<Balanced>),
     /// A broker named by `LEVERET_TEST_URI`, shared with other tests.
     Given {
         /// Its AMQP address.
@@ -30,13 +34,17 @@ impl Broker {
 
     /// As [`Broker::start`]; a given broker keeps its own settings.
     pub fn start_with(options: Options) -> Self {
-        given().unwrap_or_else(|| Self::Own(Box::new(Node::start(options))))
+        given().unwrap_or_else(|| match behind_balancer() {
+            Some(how) => Self::Balanced(Box::new(Balanced::start(&options, how == "transfers"))),
+            None => Self::Own(Box::new(Node::start(options))),
+        })
     }
 
     /// The AMQP address.
     pub fn amqp(&self) -> SocketAddr {
         match self {
             Self::Own(node) => node.amqp(),
+            Self::Balanced(nodes) => nodes.amqp(),
             Self::Given { amqp, .. } => *amqp,
         }
     }
@@ -45,6 +53,7 @@ impl Broker {
     pub fn http(&self) -> Http {
         match self {
             Self::Own(node) => node.http(),
+            Self::Balanced(nodes) => nodes.http(),
             Self::Given { http, .. } => http.clone(),
         }
     }
@@ -53,7 +62,7 @@ impl Broker {
     pub fn node(&mut self) -> Option<&mut Node> {
         match self {
             Self::Own(node) => Some(node),
-            Self::Given { .. } => None,
+            Self::Balanced(_) | Self::Given { .. } => None,
         }
     }
 
@@ -62,6 +71,14 @@ impl Broker {
     pub fn finish(self, prefix: &str) {
         match self {
             Self::Own(node) => conservation::check(&node.http()),
+            Self::Balanced(mut nodes) => {
+                if let Some(count) = nodes.end_transfers() {
+                    println!("{count} transfers of leadership");
+                }
+                for node in nodes.nodes() {
+                    conservation::check(&node.http());
+                }
+            }
             Self::Given { http, .. } => remove(&http, prefix),
         }
     }
@@ -79,6 +96,11 @@ pub fn is_given() -> bool {
 /// As [`is_given`], for tests that go on and leave out a part.
 pub fn is_another() -> bool {
     env::var_os("LEVERET_TEST_URI").is_some()
+}
+
+/// The value of `LEVERET_BEHIND_BALANCER`, if it is set and no broker is given.
+pub fn behind_balancer() -> Option<String> {
+    env::var("LEVERET_BEHIND_BALANCER").ok().filter(|_| !is_another())
 }
 
 fn given() -> Option<Broker> {

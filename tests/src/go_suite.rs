@@ -8,6 +8,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::broker::behind_balancer;
 use crate::{allow, cell};
 
 /// A writable copy of a module: `go test` writes next to it, and ports hard-coded in its tests are replaced.
@@ -174,13 +175,19 @@ impl SuiteRun {
     }
 
     /// Compares the run with `allow/LIST`: every name passes or is in the list, every entry is needed, and there are
-    /// exactly `names` names, so that a suite that stopped early is noticed.
+    /// exactly `names` names, so that a suite that stopped early is noticed. Behind a balancer the entries of
+    /// `allow/behind-balancer/LIST` are needed, too, if there is such a list.
     ///
     /// # Panics
     /// If one of these doesn't hold; prints the output of the failed names first.
     pub fn judge(&self, list: &str, names: usize, output: &Output) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("allow").join(list);
-        let listed = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("allow");
+        let path = folder.join(list);
+        let mut listed = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        if behind_balancer().is_some() {
+            listed.push('\n');
+            listed.push_str(&fs::read_to_string(folder.join("behind-balancer").join(list)).unwrap_or_default());
+        }
         let mut wrong = allow::judge(&allow::parse(&listed), &self.passed, &self.failed);
         println!("{list}: {} passed, {} didn't", self.passed.len(), self.failed.len());
         let ran = self.passed.len() + self.failed.len();

@@ -11,8 +11,10 @@
 
 pub mod allow;
 pub mod amqp10;
+pub mod balancer;
 pub mod broker;
 pub mod cell;
+pub mod cluster;
 pub mod conservation;
 pub mod container;
 pub mod crate_suite;

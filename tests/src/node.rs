@@ -55,6 +55,13 @@ impl Options {
         self
     }
 
+    /// Adds or replaces all settings and variables of other options.
+    #[must_use]
+    pub fn with_all(self, other: &Self) -> Self {
+        let set = other.settings.iter().fold(self, |options, (key, value)| options.set(key, value));
+        other.variables.iter().fold(set, |options, (name, value)| options.with_variable(name, value))
+    }
+
     /// The value of a key that was set.
     pub fn value(&self, key: &str) -> Option<&str> {
         self.settings.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use leveret_model::Member;
 
@@ -93,6 +93,50 @@ fn home(call: &Call, route: &Route) -> Option<Arc<Member>> {
     snapshot.topology.member(queue.member()?).cloned()
 }
 
+/// The way of a request that concerns connections.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum OfConnections {
+    /// The node that has the connection answers.
+    One,
+    /// Every node does its part.
+    EveryNode,
+}
+
+fn of_connections(route: &Route) -> Option<OfConnections> {
+    const CONNECTIONS: [&str; 3] =
+        ["/api/connections/{connection}", "/api/channels/{channel}", "/api/stream/connections/{vhost}/{name}"];
+    match (route.method, route.path) {
+        (Method::Delete, "/api/connections/username/{user}") => Some(OfConnections::EveryNode),
+        (_, path) if CONNECTIONS.iter().any(|connection| path.starts_with(connection)) => Some(OfConnections::One),
+        _ => None,
+    }
+}
+
+/// The other members that run.
+fn running(api: &Api) -> Vec<Arc<Member>> {
+    let others = api.other_members().into_iter().filter(OtherMember::is_running);
+    others.map(|other| other.member).collect()
+}
+
+/// Answers a request about one connection. No node knows the others' connections, so they are asked in turn if this one hasn't got it.
+async fn of_one_connection(call: Call, route: &Route, original: &Original<'_>) -> HandlerResult {
+    let (others, asked) = (running(&call.api), call.clone());
+    let missing = match (route.run)(call).await {
+        Err(error @ Error::NotFound) => error,
+        other => return other,
+    };
+    let mut unreached = None;
+    for other in others {
+        match forward(&asked, original, &other, WITHIN_OF_ROW).await {
+            Ok(response) if response.status() == StatusCode::NOT_FOUND => {}
+            Ok(response) => return Ok(response),
+            Err(error) => unreached = Some(error),
+        }
+    }
+    // A node that doesn't answer may have it.
+    Err(unreached.unwrap_or(missing))
+}
+
 /// Answers a request, or has the members answer it that it concerns.
 ///
 /// # Errors
@@ -125,6 +169,18 @@ async fn run_once(call: Call, route: &Route, original: &Original<'_>) -> Handler
             Err(_) if route.path == NODE => {}
             forwarded => return forwarded,
         }
+    }
+    match of_connections(route) {
+        Some(OfConnections::One) => return of_one_connection(call, route, original).await,
+        Some(OfConnections::EveryNode) => {
+            for other in running(&call.api) {
+                let response = forward(&call, original, &other, WITHIN).await?;
+                if !response.status().is_success() {
+                    return Ok(response);
+                }
+            }
+        }
+        None => {}
     }
     let way = way(route, &call.query_text);
     if way != OfQueue::Anywhere

@@ -72,6 +72,7 @@ impl Session {
         if let Err(error) = result {
             self.fail(channel, error, now);
         }
+        self.end_consumers_after_answer(now);
     }
 
     fn take_got(&mut self, channel: u16, queue: LedgerQueueRef, no_ack: bool, state: Getting, now: Now) -> Result<()> {

@@ -6,7 +6,7 @@ use leveret_amqp091::{Method, encode_method};
 use super::consumer::Consumer;
 use super::encode::short;
 use super::error::Result;
-use super::held::Answer;
+use super::held::{Answer, InputHold};
 use super::session::Session;
 use leveret_broker::quota::Kind;
 use leveret_broker::time::{Nanos, Now};
@@ -56,9 +56,27 @@ impl Session {
         if self.follows(key, now) {
             return;
         }
+        if self.consumers.get(&key).is_some_and(|consumer| self.owes_answer(consumer.channel())) {
+            self.questions.keep_ended(key);
+            return;
+        }
         if let Some(consumer) = self.forget_consumer(key) {
             self.client.budget.spend(CONSUMER);
             self.send_cancel(&consumer);
+        }
+    }
+
+    /// Whether a method of the channel hasn't been answered. Channels do one thing at a time: a client that deletes a queue hears of that
+    /// before its own consumers there end, as from RabbitMQ. Clients such as kombu raise an error for what comes before an answer.
+    fn owes_answer(&self, channel: u16) -> bool {
+        let is_held = matches!(&self.held, InputHold::Durable { answer, .. } if answer.channel() == Some(channel));
+        is_held || self.questions.wait(channel)
+    }
+
+    /// Handles the consumers that ended while their channels waited, after an answer.
+    pub(super) fn end_consumers_after_answer(&mut self, now: Now) {
+        for key in self.questions.take_ended() {
+            self.cancelled(key, now.monotonic);
         }
     }
 

@@ -17,6 +17,7 @@ impl Session {
             InputHold::Durable { wait, .. } if let Some(end) = wait.end(&self.client.applied()) => {
                 let InputHold::Durable { answer, .. } = std::mem::take(&mut self.held) else { return };
                 self.answer_at_end(answer, &end, now);
+                self.end_consumers_after_answer(now);
             }
             InputHold::Publishes { reason } if reason.is_for_room() && !self.publishes_wait() => {
                 self.end_hold();

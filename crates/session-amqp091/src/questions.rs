@@ -90,6 +90,8 @@ pub(crate) struct Questions {
     signalled: VecDeque<u16>,
     /// Number of channels that wait for a consumer.
     consuming: usize,
+    /// Consumers that their queues ended while their channels waited: clients are notified after the answer.
+    ended: Vec<u64>,
 }
 
 impl Questions {
@@ -172,6 +174,21 @@ impl Questions {
         let question = self.waiting.remove(&channel);
         self.consuming -= usize::from(matches!(question, Some(Question::Consume { .. })));
         question
+    }
+
+    /// Whether a channel waits.
+    pub(super) fn wait(&self, channel: u16) -> bool {
+        self.waiting.contains_key(&channel)
+    }
+
+    /// Keeps the key of a consumer that ended while its channel waits.
+    pub(super) fn keep_ended(&mut self, key: u64) {
+        self.ended.push(key);
+    }
+
+    /// Takes out the consumers that ended while their channels waited.
+    pub(super) fn take_ended(&mut self) -> Vec<u64> {
+        std::mem::take(&mut self.ended)
     }
 
     /// The channels that wait.

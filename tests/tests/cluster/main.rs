@@ -27,16 +27,13 @@ mod total_queue;
 mod transfers;
 
 use std::process::Command;
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use leveret_tests::PATIENCE;
+use leveret_tests::cluster::{self, COOKIE};
 use leveret_tests::node::{Node, Options, binary};
 use serde_json::Value;
-
-/// The secret that the nodes of a test share.
-const COOKIE: &str = "the-cookie-of-a-test";
 
 /// The nodes of a test, each with a loopback address of its own, which no other test has.
 pub(crate) struct Cluster {
@@ -47,22 +44,7 @@ pub(crate) struct Cluster {
 impl Cluster {
     /// The options of so many nodes that name each other.
     pub(crate) fn options(count: usize) -> (String, Vec<Options>) {
-        static TESTS: AtomicU32 = AtomicU32::new(1);
-        let (process, test) = (std::process::id(), TESTS.fetch_add(1, Ordering::Relaxed));
-        // Two processes of tests, and two tests of a process, differ in one of these.
-        let net = format!("127.{}.{}", 1 + process % 250, 1 + (process / 250 * 16 + test) % 250);
-        let name = |at: usize| format!("leveret@{net}.{}", at + 1);
-        let of = |at: usize| {
-            let options = Options::new()
-                .set("cluster.listeners.tcp.default", format!("{net}.{}:25672", at + 1))
-                .with_variable("RABBITMQ_NODENAME", name(at))
-                .with_variable("RABBITMQ_ERLANG_COOKIE", COOKIE);
-            let listed = |options: Options, other: usize| {
-                options.set(&format!("cluster_formation.classic_config.nodes.{}", other + 1), name(other))
-            };
-            (0..count).fold(options, listed)
-        };
-        (net.clone(), (0..count).map(of).collect())
+        cluster::options(count)
     }
 
     /// Nodes that are alone, and can be joined.
@@ -98,8 +80,7 @@ impl Cluster {
 
     /// Nodes with these options, which start together.
     pub(crate) fn started(options: Vec<Options>) -> Vec<Node> {
-        let starting: Vec<_> = options.into_iter().map(|one| thread::spawn(move || Node::start(one))).collect();
-        starting.into_iter().map(|one| one.join().expect("the node starts")).collect()
+        cluster::start(options)
     }
 
     /// The address of a node's host.
@@ -114,10 +95,7 @@ impl Cluster {
 
     /// The running members as a node sees them.
     pub(crate) fn members(&self, node: &Node) -> Vec<String> {
-        // A node restarts when it joins, or is joined first, and may have no users yet.
-        let nodes = node.http().get("/api/nodes").map(|answer| answer.json()).unwrap_or_default();
-        let running = nodes.as_array().into_iter().flatten().filter(|node| node["running"] == true);
-        running.map(|node| node["name"].as_str().expect("a name").to_owned()).collect()
+        cluster::members(node)
     }
 
     /// Runs `rabbitmqctl` on a node. Returns its exit status and what it printed.

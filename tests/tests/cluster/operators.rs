@@ -4,7 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use leveret_tests::node::Node;
-use leveret_tests::wire::{Tuning, Wire};
+use leveret_tests::wire::{Tuning, Wire, method};
 use serde_json::{Value, json};
 
 use crate::Cluster;
@@ -95,6 +95,27 @@ fn limits_of_connections_hold_for_all_nodes_together() {
         drop(wires);
         cluster.wait_until("there is room again", |cluster| connect(&cluster.nodes[1]).is_some());
         assert!(http.delete(path).expect("an answer").status < 300);
+    }
+}
+
+#[test]
+fn a_connection_is_shown_and_closed_by_any_node() {
+    let cluster = Cluster::start(3);
+    for by_user in [false, true] {
+        let mut wire = Wire::open(cluster.nodes[2].amqp());
+        let other = cluster.nodes[0].http();
+        let listed = get(&cluster.nodes[0], "/api/connections").1;
+        let name = listed[0]["name"].as_str().expect("a name").replace(' ', "%20").replace('>', "%3E");
+        let path = format!("/api/connections/{name}");
+        assert_eq!(get(&cluster.nodes[0], &path).1["node"], cluster.name(2));
+        assert_eq!(get(&cluster.nodes[1], &format!("{path}/channels")).0, 200);
+        assert_eq!(get(&cluster.nodes[1], &format!("/api/channels/{name}%20(1)")).1["number"], 1);
+        let closes = if by_user { "/api/connections/username/guest" } else { &path };
+        assert_eq!(other.delete(closes).expect("an answer").status, 204);
+        assert_eq!(wire.next_frame().expect("a frame").method(), Some(method::CONNECTION_CLOSE));
+        drop(wire);
+        cluster.wait_until("it has gone", |cluster| get(&cluster.nodes[0], &path).0 == 404);
+        assert_eq!(other.delete(&path).expect("an answer").status, 404);
     }
 }
 
