@@ -25,6 +25,8 @@ pub(crate) enum Error {
     NotFound,
     /// Something that the object depends on doesn't exist.
     Missing(String),
+    /// The same, where RabbitMQ takes it for a wrong request.
+    MissingReference(&'static str),
     /// Known, but not supported.
     NotImplemented(String),
     /// This status with `error` and `reason`.
@@ -48,7 +50,14 @@ impl Error {
 impl Error {
     /// Whether something wasn't found, an object or the right to something, that another node may have said is there.
     pub(crate) fn may_be_behind(&self) -> bool {
-        matches!(self, Error::NotFound | Error::Missing(_) | Error::Forbidden(_) | Error::WrongPassword)
+        matches!(
+            self,
+            Error::NotFound
+                | Error::Missing(_)
+                | Error::MissingReference(_)
+                | Error::Forbidden(_)
+                | Error::WrongPassword
+        )
     }
 }
 
@@ -97,6 +106,7 @@ impl IntoResponse for Error {
             }
             Error::Forbidden(reason) => body(StatusCode::UNAUTHORIZED, "not_authorised", &reason),
             Error::BadRequest(reason) => body(StatusCode::BAD_REQUEST, "bad_request", &reason),
+            Error::MissingReference(reason) => body(StatusCode::BAD_REQUEST, "bad_request", reason),
             Error::BadRequestOf(reason) => {
                 (StatusCode::BAD_REQUEST, Json(json!({"error": "bad_request", "reason": reason}))).into_response()
             }

@@ -53,6 +53,6 @@ pub(crate) fn listed<G: Granted>(call: &Call, wanted: impl Fn(&G) -> bool) -> Ha
 pub(crate) fn check(topology: &Topology, user: &str, vhost: &str) -> Result<(), Error> {
     match topology.user(user).is_some() && topology.vhost(vhost).is_some() {
         true => Ok(()),
-        false => Err(Error::BadRequest("vhost_or_user_not_found".to_owned())),
+        false => Err(Error::MissingReference("vhost_or_user_not_found")),
     }
 }

@@ -249,3 +249,15 @@ fn a_condition_holds_for_a_queue_that_was_just_made() {
         assert_eq!(refused.reason().map(|(code, _)| code), Some(406), "{number}: {refused:?}");
     }
 }
+
+#[test]
+fn an_http_request_finds_the_user_that_was_just_made() {
+    let cluster = Cluster::start(3);
+    let permissions = json!({"configure": ".*", "write": ".*", "read": ".*"});
+    for (number, at, other) in pairs(&cluster) {
+        put(at, &format!("/api/users/user-{number}"), &json!({"password": PASSWORD, "tags": ""}));
+        put(other, &format!("/api/permissions/%2F/user-{number}"), &permissions);
+    }
+    let missing = cluster.nodes[0].http().put("/api/permissions/%2F/none", &permissions).expect("an answer");
+    assert_eq!((missing.status, missing.json()["reason"].as_str()), (400, Some("vhost_or_user_not_found")));
+}
