@@ -29,7 +29,7 @@ fn found(bug: Bug, seeds: u64) -> String {
 #[test]
 fn metadata_is_linearizable_under_faults() {
     let mut all = MetadataCounts::new();
-    for seed in seeds(12) {
+    for seed in seeds(16) {
         let counts = run_metadata_seed(seed).unwrap_or_else(|text| panic!("{text}"));
         counts.into_iter().for_each(|(name, count)| *all.entry(name).or_default() += count);
     }
