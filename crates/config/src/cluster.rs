@@ -52,6 +52,8 @@ pub struct ClusterConfig {
     pub placements_per_node: u32,
     /// `cluster.catch_up_bytes`.
     pub catch_up_bytes: u64,
+    /// `cluster.return_leaders`; `None` for never.
+    pub return_leaders_ms: Option<u64>,
     /// `RABBITMQ_ERLANG_COOKIE`: the secret that nodes of a cluster share; `None` for the one in a file.
     pub cookie: Option<String>,
 }
@@ -118,6 +120,7 @@ impl Default for ClusterConfig {
             quorum_group_size: 3,
             placements_per_node: 8,
             catch_up_bytes: 1 << 30,
+            return_leaders_ms: Some(30_000),
             cookie: None,
         }
     }

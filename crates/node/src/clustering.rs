@@ -17,6 +17,7 @@ use crate::cluster::discovery::Discovery;
 use crate::cluster::forwarded::ForwardedHttp;
 use crate::cluster::gossip::OwnWords;
 use crate::cluster::member::{Attach, ClusterNode, ClusterSetup, Discover, Membership, OwnNode};
+use crate::cluster::placements::ReplicaOptions;
 use crate::cluster::tls::ClusterTls;
 use crate::data_link::DataSeats;
 use crate::disk::Fatal;
@@ -56,8 +57,8 @@ pub struct ClusterOptions {
     pub cleanup_interval: Duration,
     /// Time after which a change fails that no majority has agreed on.
     pub metadata_timeout: Duration,
-    /// Bytes of entries that are kept for replicas which lag behind.
-    pub catch_up_bytes: u64,
+    /// Of the node's replicas.
+    pub replicas: ReplicaOptions,
     /// Whether an alone node becomes the first member of a cluster.
     pub is_founding: bool,
     /// The release, as other nodes see it.
@@ -70,7 +71,7 @@ pub struct ClusterOptions {
 pub(crate) struct Clustering {
     pub node: ClusterNode,
     pub metadata_timeout: Duration,
-    pub catch_up_bytes: u64,
+    pub replicas: ReplicaOptions,
     /// The port at which other nodes are looked for.
     pub peer_port: u16,
     pub words: Arc<OwnWords>,
@@ -182,10 +183,9 @@ impl ClusterOptions {
         if identity.standing == Standing::Member {
             self.words.page_sessions.begin(cookie.token_key(identity.cluster_id), started_at_ms);
         }
-        let (metadata_timeout, catch_up_bytes, peer_port) =
-            (self.metadata_timeout, self.catch_up_bytes, self.peer_port);
+        let (metadata_timeout, replicas, peer_port) = (self.metadata_timeout, self.replicas, self.peer_port);
         let (words, discovery, cleanup_interval) = (self.words, self.discovery, self.cleanup_interval);
-        Ok(Clustering { node, metadata_timeout, catch_up_bytes, peer_port, words, http, discovery, cleanup_interval })
+        Ok(Clustering { node, metadata_timeout, replicas, peer_port, words, http, discovery, cleanup_interval })
     }
 }
 
@@ -229,7 +229,7 @@ impl Clustering {
             entry_options,
             membership: Membership { member: identity.member, cluster_id: identity.cluster_id },
             patience: self.metadata_timeout,
-            catch_up_bytes: self.catch_up_bytes,
+            replicas: self.replicas,
             fatal: fatal.clone(),
         };
         self.node.attach(attach).map_err(StartError::Cluster)?;

@@ -19,6 +19,7 @@ use tracing::warn;
 use crate::alarms::AlarmLimits;
 use crate::cluster::discovery::Discovery;
 use crate::cluster::gossip::{AdvertisedAddress, OwnWords};
+use crate::cluster::placements::ReplicaOptions;
 use crate::clustering::ClusterOptions;
 use crate::cores::SocketOptions;
 use crate::first_user::{self, FirstUser};
@@ -122,7 +123,10 @@ impl ClusterOptions {
             target_size: config.target_cluster_size,
             cleanup_interval: Duration::from_secs(cluster.cleanup_interval_s),
             metadata_timeout: Duration::from_millis(cluster.metadata_timeout_ms),
-            catch_up_bytes: cluster.catch_up_bytes,
+            replicas: ReplicaOptions {
+                catch_up_bytes: cluster.catch_up_bytes,
+                return_leaders: cluster.return_leaders_ms.map(Duration::from_millis),
+            },
             is_founding,
             release,
             words: Arc::new(OwnWords::new(

@@ -367,6 +367,8 @@ fields! {
     16 ended_sessions_since_ms: u64,
     /// The wall time until which no session that began is open.
     17 ended_sessions_until_ms: u64,
+    /// The placements of queues whose leadership it gave away because somebody asked for it, with the terms of the next leaders.
+    18 given: Vec<GossipLed>,
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use leveret_tests::wire::Wire;
 use serde_json::{Value, json};
 
 use crate::Cluster;
-use crate::replicated::{NumberPublisher, known_leader, leader, number, shown, wait_until_whole, with_queue};
+use crate::replicated::{NumberPublisher, declare, known_leader, leader, number, shown, wait_until_whole, with_queue};
 
 /// Has a member lead the queue `q`, and waits until all know it.
 fn transfer(cluster: &Cluster, to: usize) {
@@ -108,7 +108,8 @@ fn leaderships_that_cannot_be_handed_over_stay() {
 
 #[test]
 fn rebalance_gives_each_placement_to_its_first_member() {
-    let mut cluster = with_queue("q");
+    let mut cluster = Cluster::start_with(3, |options| options.set("cluster.return_leaders", "off"));
+    declare(&cluster, 0, "q");
     let leads = known_leader(&cluster, 0, "q");
     let all = |cluster: &Cluster, at: usize| -> Vec<Option<String>> {
         let listed = cluster.nodes[at].http().get("/api/queues?columns=name,leader").expect("an answer").json();
@@ -136,4 +137,34 @@ fn rebalance_gives_each_placement_to_its_first_member() {
         assert_eq!(exit, 0, "{text}");
         all(cluster, leads).iter().all(|of| *of == there)
     });
+}
+
+#[test]
+fn leaderships_go_back_to_a_node_that_was_away() {
+    let mut cluster = Cluster::start_with(3, |options| options.set("cluster.return_leaders", "1s"));
+    // One on each node.
+    for (at, name) in ["q", "two", "three"].into_iter().enumerate() {
+        declare(&cluster, at, name);
+    }
+    for at in 0..3 {
+        cluster.wait_until("each leads one", |cluster| {
+            ["q", "two", "three"].into_iter().enumerate().all(|(leads, name)| leader(cluster, at, name) == Some(leads))
+        });
+    }
+    ["q", "two", "three"].into_iter().for_each(|name| wait_until_whole(&cluster, 0, name));
+    // A leadership that was given by hand stays, although the node that is to lead is there all the time.
+    transfer(&cluster, 1);
+    let mut publisher = NumberPublisher::open(&cluster, 0);
+    publisher.publish(0..20);
+    cluster.nodes[2].terminate();
+    cluster.wait_until("another one leads", |cluster| leader(cluster, 0, "three").is_some_and(|at| at != 2));
+    cluster.nodes[2].restart();
+    cluster.wait_until("it leads again", |cluster| (0..3).all(|at| leader(cluster, at, "three") == Some(2)));
+    assert!((0..3).all(|at| leader(&cluster, at, "q") == Some(1)), "{:?}", leader(&cluster, 0, "q"));
+    let line = format!("is led by node {} again", cluster.name(2));
+    assert!((0..2).any(|at| cluster.nodes[at].log().contains(&line)));
+    // The node that gave it away forgets so with its restart.
+    cluster.nodes[0].kill();
+    cluster.nodes[0].restart();
+    cluster.wait_until("it leads again", |cluster| (0..3).all(|at| leader(cluster, at, "q") == Some(0)));
 }

@@ -272,4 +272,17 @@ pub(super) const KEYS: &[Key] = &[
             Ok(())
         },
     ),
+    key(
+        "cluster.return_leaders",
+        "time, off",
+        "30s",
+        "time after which a node that was away, and has all entries again, gets back the leaderships of replicated queues that it is to have",
+        |config, _, value| {
+            config.cluster.return_leaders_ms = match value {
+                "off" => None,
+                value => Some(interval(value, 1, 1)?),
+            };
+            Ok(())
+        },
+    ),
 ];

@@ -31,7 +31,7 @@ use super::gossip::{self, OwnWords, Telling};
 use super::host::{NodeHost, RAFT, Replicas};
 use super::links::{Answering, AskError, Links, LinksSetup, Peer, Service};
 use super::log_driver::LogDriver;
-use super::placements::QueuePlacements;
+use super::placements::{QueuePlacements, ReplicaOptions};
 use super::runtime::NodeRuntime;
 use super::thread::{ClusterRemote, ClusterThread, spawn};
 use super::tls::ClusterTls;
@@ -110,6 +110,15 @@ pub(super) struct MemberHost {
     broker: Arc<Broker>,
     links: Links,
     view: Arc<ClusterView>,
+}
+
+impl MemberHost {
+    /// Whether a member gave the leadership of a placement away in this term because somebody asked for it.
+    pub(super) fn was_given(&self, placement: PlacementNumber, term: u64) -> bool {
+        let seen = self.view.seen.lock();
+        let mut given = seen.told.values().flat_map(|told| told.words.given.iter().flatten());
+        given.any(|given| given.placement == placement.0 && given.term == term)
+    }
 }
 
 impl Host for MemberHost {
@@ -230,6 +239,7 @@ impl State {
         };
         let mut words = self.words.now(broker);
         words.led = self.placements.get().map(|placements| placements.led());
+        words.given = self.placements.get().map(|placements| placements.given());
         let reached: Vec<MemberNumber> = {
             let seen = self.view.seen.lock();
             let topology = broker.registry.snapshot().topology.clone();
@@ -833,13 +843,13 @@ pub(crate) struct Attach {
     pub membership: Membership,
     /// Time without an answer after which an asker of a change is told so.
     pub patience: Duration,
-    /// Bytes of entries that are kept for replicas which lag behind.
-    pub catch_up_bytes: u64,
+    pub replicas: ReplicaOptions,
     pub fatal: Fatal,
 }
 
 async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String> {
-    let Attach { broker, seats, clock, disk, entry_options, membership, patience, catch_up_bytes, fatal } = attach;
+    let Attach { broker, seats, clock, disk, entry_options, membership, patience, replicas, fatal } = attach;
+    let ReplicaOptions { catch_up_bytes, return_leaders } = replicas;
     let links = state.links.get().ok_or("the node stops")?.clone();
     let (driver, report) = LogDriver::open(disk, &entry_options, &clock, &fatal).map_err(|error| error.to_string())?;
     report.damaged.iter().for_each(|damage| error!("the entry log is damaged: {damage:?}"));
@@ -869,6 +879,9 @@ async fn begin_as_member(state: Rc<State>, attach: Attach) -> Result<(), String>
         async move { metadata.answer(&frame).await }
     });
     let _ = state.replicas.set(replicas);
+    if let Some(after) = return_leaders {
+        spawn(placements.clone().return_leaders(after));
+    }
     let _ = state.placements.set(placements);
     spawn(metadata.clone().run());
     spawn(metadata.clone().tend());

@@ -5,24 +5,29 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use leveret_broker::Broker;
+use leveret_cluster::metadata::MetadataHost as _;
 use leveret_cluster::queues::QueueReplica;
-use leveret_cluster::{NodeLog, Settings};
+use leveret_cluster::{Host as _, NodeLog, Settings};
 use leveret_log::Nanos;
 use leveret_model::{MemberNumber, PlacementNumber, QueuePlacement};
 use leveret_peer::GossipLed;
-use tracing::error;
+use tracing::{error, info, warn};
 
 use super::gossip::ToldByMember;
 use super::host::Replicas;
 use super::member::MemberHost;
+use super::returning::{LACKS_MAX, Misplaced, Returning};
 use super::runtime::NodeRuntime;
 use super::thread::spawn;
 use super::view::PlacementSeen;
 
 type Replica = QueueReplica<NodeRuntime, MemberHost>;
 
+/// Time from one leadership that goes back to the next one.
+const RETURN_EVERY: Duration = Duration::from_secs(1);
 /// Leaderships that are handed over at a time, so that the queues of the others go on meanwhile.
 const AT_ONCE: usize = 4;
 
@@ -40,6 +45,15 @@ async fn at_once<F: Future<Output = ()> + 'static>(
     }
 }
 
+/// Settings of a node's replicas.
+#[derive(Clone, Copy, Debug)]
+pub struct ReplicaOptions {
+    /// Bytes of entries that are kept for replicas which lag behind.
+    pub catch_up_bytes: u64,
+    /// Time after which a member that was away gets its leaderships back; `None` for never.
+    pub return_leaders: Option<Duration>,
+}
+
 /// The replicas of a node.
 pub(super) struct QueuePlacements {
     broker: Arc<Broker>,
@@ -47,6 +61,8 @@ pub(super) struct QueuePlacements {
     log: NodeLog,
     member: MemberNumber,
     catch_up_bytes: u64,
+    /// The leaderships that were given away because somebody asked for it, with the terms of the next leaders.
+    given: RefCell<BTreeMap<PlacementNumber, u64>>,
     started: RefCell<BTreeMap<PlacementNumber, Option<Replica>>>,
 }
 
@@ -57,7 +73,15 @@ impl QueuePlacements {
         log: NodeLog,
         (member, catch_up_bytes): (MemberNumber, u64),
     ) -> Rc<QueuePlacements> {
-        Rc::new(QueuePlacements { broker, host, log, member, catch_up_bytes, started: RefCell::default() })
+        Rc::new(QueuePlacements {
+            broker,
+            host,
+            log,
+            member,
+            catch_up_bytes,
+            given: RefCell::default(),
+            started: RefCell::default(),
+        })
     }
 
     /// Starts the replicas of placements that this member has, and that aren't started.
@@ -152,7 +176,52 @@ impl QueuePlacements {
     /// As [`QueueReplica::hand_over`], or there is no replica here.
     pub(super) async fn hand_over(&self, number: PlacementNumber, to: MemberNumber) -> Result<(), String> {
         let replica = self.started.borrow().get(&number).cloned().flatten();
-        replica.ok_or("this member has no replica of it")?.hand_over(to).await
+        let replica = replica.ok_or("this member has no replica of it")?;
+        replica.hand_over(to).await?;
+        self.given.borrow_mut().insert(number, replica.status().term);
+        Ok(())
+    }
+
+    /// The leaderships that this member gave away because somebody asked for it.
+    pub(super) fn given(&self) -> Vec<GossipLed> {
+        let given = self.given.borrow();
+        given.iter().map(|(number, term)| GossipLed { placement: number.0, term: *term }).collect()
+    }
+
+    /// Gives leaderships back to the members that are to have them, one a second, once these have had all entries for so long. What somebody
+    /// gave to this member stays here while the giver runs.
+    pub(super) async fn return_leaders(self: Rc<Self>, after: Duration) {
+        let (mut returning, after) = (Returning::default(), after.as_nanos() as Nanos);
+        loop {
+            tokio::time::sleep(RETURN_EVERY).await;
+            let Some(one) = returning.next(&self.misplaced(), self.host.now(), after) else { continue };
+            let (number, member) = (one.number, one.preferred);
+            let replica = self.started.borrow().get(&number).cloned().flatten();
+            let Some(replica) = replica else { continue };
+            let topology = self.broker.registry.snapshot().topology.clone();
+            let name = topology.member(member).map_or_else(|| member.0.to_string(), |member| member.name.to_string());
+            match replica.hand_over(member).await {
+                Ok(()) => info!("placement {number} is led by node {name} again, which is back and has all entries"),
+                Err(reason) => warn!("placement {number} can't be led by node {name} again: {reason}"),
+            }
+        }
+    }
+
+    /// The placements that this member leads and another one is to lead.
+    fn misplaced(&self) -> Vec<Misplaced> {
+        let up = self.host.members_up();
+        let topology = self.broker.registry.snapshot().topology.clone();
+        let misplaced = |(number, replica): (PlacementNumber, Replica)| {
+            let preferred = topology.placement(number)?.preferred();
+            let term = replica.leads().filter(|_| preferred != self.member)?;
+            let last = replica.status().last;
+            // Only voters are there.
+            let matched = replica.matched().into_iter().find(|(member, _)| *member == preferred);
+            let has_all = matched.is_some_and(|(_, index)| index + LACKS_MAX >= last);
+            let may_return = has_all && up.contains(&preferred) && !self.host.was_given(number, term);
+            Some(Misplaced { number, term, preferred, may_return })
+        };
+        self.running().into_iter().filter_map(misplaced).collect()
     }
 
     /// Stops all replicas.
