@@ -407,6 +407,7 @@ mod tests {
             ended_sessions: Some(vec![GossipEndedSession { id: u128::MAX - 7, began_ms: 1, ends_ms: 2 }]),
             ended_sessions_since_ms: Some(1),
             ended_sessions_until_ms: Some(0),
+            given: Some(vec![GossipLed { placement: 3, term: 8 }]),
         }
     }
 
