@@ -230,13 +230,9 @@ mod tests {
     impl Rig {
         fn new() -> Self {
             let wall = WallTime::new(Now { monotonic: 0, wall_ms: START_MS });
-            let mut rig =
-                Self { wall, now: 0, system_ns: START_MS * 1_000_000, readings: 0, source: TimeSource::System };
             // The first reading comes early; the others are ten seconds apart.
-            rig.pass(1);
-            (rig.now, rig.system_ns) = (0, START_MS * 1_000_000);
-            (rig.readings, rig.wall.state.lock().rule.read_at) = (0, READ_EVERY);
-            rig
+            wall.state.lock().rule.read_at = READ_EVERY;
+            Self { wall, now: 0, system_ns: START_MS * 1_000_000, readings: 0, source: TimeSource::System }
         }
 
         fn set_ms(&mut self, by_ms: i64) {

@@ -11,12 +11,12 @@ use leveret_broker::{Epoch, Reading, TimeSource};
 
 use super::view::ClusterView;
 
-/// The difference up to which clocks agree.
-const ALIKE_MS: i64 = 1000;
+/// The difference up to which clocks agree; a greater one is shown.
+pub(super) const ALIKE_MS: u64 = 1000;
 /// The age up to which a member's time counts: it is told each second.
 const FRESH: Duration = Duration::from_secs(5);
 
-const NANOS_PER_MS: i64 = 1_000_000;
+const NANOS_PER_MS: u64 = 1_000_000;
 
 /// A member's clock as it was last heard of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ fn agreed(others: impl Iterator<Item = i64>, members: usize) -> Option<i64> {
     let mut ahead: Vec<i64> = others.chain([0]).collect();
     ahead.sort_unstable();
     let alike_from = |from: &usize| {
-        let alike = ahead[*from..].iter().take_while(|at| **at - ahead[*from] <= ALIKE_MS);
+        let alike = ahead[*from..].iter().take_while(|at| at.abs_diff(ahead[*from]) <= ALIKE_MS);
         alike.count()
     };
     let from = (0..ahead.len()).max_by_key(|from| (alike_from(from), ahead[*from] <= 0))?;
@@ -68,16 +68,15 @@ impl AgreedTime {
     }
 
     fn correct_by(&mut self, agreed: Option<i64>, reading: Reading, wall: &Epoch) -> Reading {
-        let wall_ns = wall.ms().saturating_mul(NANOS_PER_MS.unsigned_abs()).saturating_add(reading.monotonic);
+        let wall_ns = wall.ms().saturating_mul(NANOS_PER_MS).saturating_add(reading.monotonic);
         let Some(ahead_ms) = agreed else {
             // Without the others it goes on by their time, until its own clock has it, too.
-            let alike_ns = (ALIKE_MS * NANOS_PER_MS).unsigned_abs();
-            self.is_corrected &= wall_ns.abs_diff(reading.system_ns) > alike_ns;
+            self.is_corrected &= wall_ns.abs_diff(reading.system_ns) > ALIKE_MS * NANOS_PER_MS;
             let system_ns = if self.is_corrected { wall_ns } else { reading.system_ns };
             return Reading { system_ns, source: TimeSource::Member, ..reading };
         };
         self.is_corrected = ahead_ms != 0;
-        let system_ns = reading.system_ns.saturating_add_signed(ahead_ms.saturating_mul(NANOS_PER_MS));
+        let system_ns = reading.system_ns.saturating_add_signed(ahead_ms.saturating_mul(NANOS_PER_MS.cast_signed()));
         Reading { system_ns, source: TimeSource::Majority, ..reading }
     }
 

@@ -12,13 +12,11 @@ use leveret_model::MemberNumber;
 use leveret_peer::{Gossip, GossipAddress, GossipCount, GossipListener, GossipReplica, GossipSetting};
 use parking_lot::Mutex;
 
-use super::agreed_time::HeardClock;
+use super::agreed_time::{ALIKE_MS, HeardClock};
 use super::page_sessions::PageSessions;
 
 /// Interval at which clocks and indexes are told.
 pub(crate) const PULSE: Duration = Duration::from_secs(1);
-/// The difference of two nodes' clocks from which on it is shown.
-const SKEW_MS_MIN: u64 = 1000;
 /// Time for which clocks have to differ before it is said: words that wait while a process stands still look late.
 const SKEW_PATIENCE: Duration = Duration::from_secs(3);
 
@@ -191,14 +189,15 @@ impl ToldByMember {
 
     /// Notes its clock. Returns whether [`ToldByMember::skew_ms`] has come or gone.
     fn hear_clock(&mut self, theirs: u64, own: u64, now: Instant) -> bool {
-        self.clock = Some(HeardClock { ahead_ms: theirs.wrapping_sub(own).cast_signed(), at: now });
+        let ahead_ms = theirs.wrapping_sub(own).cast_signed();
+        self.clock = Some(HeardClock { ahead_ms, at: now });
         let before = self.skew_ms.is_some();
-        if theirs.abs_diff(own) <= SKEW_MS_MIN {
+        if ahead_ms.unsigned_abs() <= ALIKE_MS {
             (self.skew_ms, self.skewed_since) = (None, None);
         } else {
             let since = *self.skewed_since.get_or_insert(now);
             if now.duration_since(since) >= SKEW_PATIENCE {
-                self.skew_ms = Some(theirs as i64 - own as i64);
+                self.skew_ms = Some(ahead_ms);
             }
         }
         before != self.skew_ms.is_some()

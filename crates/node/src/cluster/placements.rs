@@ -127,6 +127,10 @@ impl QueuePlacements {
         started.iter().filter_map(|(number, replica)| Some((*number, replica.clone()?))).collect()
     }
 
+    fn replica(&self, number: PlacementNumber) -> Option<Replica> {
+        self.started.borrow().get(&number).cloned().flatten()
+    }
+
     /// The replicas as others see them.
     pub(super) fn seen(&self) -> BTreeMap<PlacementNumber, PlacementSeen> {
         let seen = |replica: &Replica| PlacementSeen {
@@ -175,8 +179,7 @@ impl QueuePlacements {
     /// # Errors
     /// As [`QueueReplica::hand_over`], or there is no replica here.
     pub(super) async fn hand_over(&self, number: PlacementNumber, to: MemberNumber) -> Result<(), String> {
-        let replica = self.started.borrow().get(&number).cloned().flatten();
-        let replica = replica.ok_or("this member has no replica of it")?;
+        let replica = self.replica(number).ok_or("this member has no replica of it")?;
         replica.hand_over(to).await?;
         self.given.borrow_mut().insert(number, replica.status().term);
         Ok(())
@@ -196,8 +199,7 @@ impl QueuePlacements {
             tokio::time::sleep(RETURN_EVERY).await;
             let Some(one) = returning.next(&self.misplaced(), self.host.now(), after) else { continue };
             let (number, member) = (one.number, one.preferred);
-            let replica = self.started.borrow().get(&number).cloned().flatten();
-            let Some(replica) = replica else { continue };
+            let Some(replica) = self.replica(number) else { continue };
             let topology = self.broker.registry.snapshot().topology.clone();
             let name = topology.member(member).map_or_else(|| member.0.to_string(), |member| member.name.to_string());
             match replica.hand_over(member).await {
@@ -207,7 +209,8 @@ impl QueuePlacements {
         }
     }
 
-    /// The placements that this member leads and another one is to lead.
+    /// The placements that this member leads, and that another one is to lead and could: it runs, isn't in maintenance, votes, and has all
+    /// entries. Those that somebody gave to this member aren't among them.
     fn misplaced(&self) -> Vec<Misplaced> {
         let up = self.host.members_up();
         let topology = self.broker.registry.snapshot().topology.clone();
@@ -219,7 +222,7 @@ impl QueuePlacements {
             let matched = replica.matched().into_iter().find(|(member, _)| *member == preferred);
             let has_all = matched.is_some_and(|(_, index)| index + LACKS_MAX >= last);
             let may_return = has_all && up.contains(&preferred) && !self.host.was_given(number, term);
-            Some(Misplaced { number, term, preferred, may_return })
+            may_return.then_some(Misplaced { number, term, preferred })
         };
         self.running().into_iter().filter_map(misplaced).collect()
     }
