@@ -68,7 +68,7 @@ pub(crate) async fn ask_others(
     target: impl Fn(&OtherMember) -> String,
 ) -> Vec<(String, Value)> {
     let mut asked = JoinSet::new();
-    for other in call.api.other_members().into_iter().filter(OtherMember::is_running) {
+    for other in call.api.running_members() {
         let (api, request) = (call.api.clone(), request(call, &HttpMethod::GET, target(&other)));
         asked.spawn(async move {
             let response = ask(&api, request, &other.member, within).await.ok()?;

@@ -12,7 +12,6 @@ use crate::api::Api;
 use crate::asking::{Original, answered, ask, request};
 use crate::call::{Call, HandlerResult};
 use crate::error::Error;
-use crate::members::OtherMember;
 use crate::merging;
 use crate::route::{Method, Route};
 
@@ -49,8 +48,7 @@ const NODE: &str = "/api/nodes/{node}";
 fn other_node(call: &Call, route: &Route) -> Option<Arc<Member>> {
     let is_about_node = route.method == Method::Get && route.path.starts_with(NODE);
     let name = route.parameter("node", &call.path).filter(|_| is_about_node)?;
-    let mut others = call.api.other_members().into_iter().filter(OtherMember::is_running);
-    others.find(|other| other.name() == name).map(|other| other.member)
+    call.api.running_members().find(|other| other.name() == name).map(|other| other.member)
 }
 
 /// The way of a request that concerns one queue.
@@ -112,22 +110,16 @@ fn of_connections(route: &Route) -> Option<OfConnections> {
     }
 }
 
-/// The other members that run.
-fn running(api: &Api) -> Vec<Arc<Member>> {
-    let others = api.other_members().into_iter().filter(OtherMember::is_running);
-    others.map(|other| other.member).collect()
-}
-
 /// Answers a request about one connection. No node knows the others' connections, so they are asked in turn if this one hasn't got it.
 async fn of_one_connection(call: Call, route: &Route, original: &Original<'_>) -> HandlerResult {
-    let (others, asked) = (running(&call.api), call.clone());
+    let (others, asked) = (call.api.running_members(), call.clone());
     let missing = match (route.run)(call).await {
         Err(error @ Error::NotFound) => error,
         other => return other,
     };
     let mut unreached = None;
     for other in others {
-        match forward(&asked, original, &other, WITHIN_OF_ROW).await {
+        match forward(&asked, original, &other.member, WITHIN_OF_ROW).await {
             Ok(response) if response.status() == StatusCode::NOT_FOUND => {}
             Ok(response) => return Ok(response),
             Err(error) => unreached = Some(error),
@@ -173,8 +165,8 @@ async fn run_once(call: Call, route: &Route, original: &Original<'_>) -> Handler
     match of_connections(route) {
         Some(OfConnections::One) => return of_one_connection(call, route, original).await,
         Some(OfConnections::EveryNode) => {
-            for other in running(&call.api) {
-                let response = forward(&call, original, &other, WITHIN).await?;
+            for other in call.api.running_members() {
+                let response = forward(&call, original, &other.member, WITHIN).await?;
                 if !response.status().is_success() {
                     return Ok(response);
                 }

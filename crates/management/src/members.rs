@@ -61,6 +61,11 @@ impl Api {
         others.map(other).collect()
     }
 
+    /// The other members that run.
+    pub(crate) fn running_members(&self) -> impl Iterator<Item = OtherMember> + use<> {
+        self.other_members().into_iter().filter(OtherMember::is_running)
+    }
+
     /// The alarms of all nodes of the cluster that can be reached, with the nodes.
     pub(crate) fn alarms_of_all(&self) -> Vec<(AlarmSource, String)> {
         let own = self.broker().alarms.raised().map(|source| (source, self.name().to_owned()));

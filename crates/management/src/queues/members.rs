@@ -11,7 +11,6 @@ use crate::asking::{ask, request};
 use crate::call::{Call, HandlerResult, no_content, status};
 use crate::error::Error;
 use crate::fields;
-use crate::members::OtherMember;
 use crate::missing::restricted;
 
 /// The configuration may disable changes, except for local tools.
@@ -95,7 +94,7 @@ pub(crate) async fn lead(call: Call) -> HandlerResult {
 /// that; queues don't change their placements.
 pub(crate) async fn rebalance(call: Call) -> HandlerResult {
     call.api.node().rebalance().await;
-    let running = call.api.other_members().into_iter().filter(OtherMember::is_running).map(|other| other.member);
+    let running = call.api.running_members().map(|other| other.member);
     ask_others(&call, "/api/rebalance/queues", running).await?;
     no_content()
 }
