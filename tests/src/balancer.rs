@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::cluster;
 use crate::http::Http;
-use crate::node::{self, Node, Options};
+use crate::node::{Node, Options};
 
 /// Number of nodes behind the balancer.
 const NODES: usize = 3;
@@ -153,11 +153,9 @@ impl Transfers {
                         continue;
                     }
                     moved.push(leader);
-                    let words = ["queues", "transfer_leadership", "--vhost", vhost, "--", name, to];
-                    let mut command = std::process::Command::new(node::binary());
-                    command.args(words).env("LEVERET_DATA_DIR", &directory).env_remove("RABBITMQ_NODENAME");
+                    let words = ["transfer_leadership", "--vhost", vhost, "--", name, to];
                     // The queue may be gone by now.
-                    count += usize::from(command.output().is_ok_and(|output| output.status.success()));
+                    count += usize::from(cluster::tool(&directory, "queues", &words).0 == 0);
                 }
             }
             count

@@ -1,11 +1,13 @@
 //! Nodes that form a cluster, for tests of all kinds.
 
+use std::path::Path;
+use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::PATIENCE;
-use crate::node::{Node, Options};
+use crate::node::{Node, Options, binary};
 
 /// The secret that the nodes of a test share.
 pub const COOKIE: &str = "the-cookie-of-a-test";
@@ -45,6 +47,18 @@ pub fn members(node: &Node) -> Vec<String> {
     let nodes = node.http().get("/api/nodes").map(|answer| answer.json()).unwrap_or_default();
     let running = nodes.as_array().into_iter().flatten().filter(|node| node["running"] == true);
     running.map(|node| node["name"].as_str().expect("a name").to_owned()).collect()
+}
+
+/// Runs one of RabbitMQ's tools on the node of a data directory. Returns its exit status and what it printed.
+///
+/// # Panics
+/// If it can't be run, or doesn't print text.
+pub fn tool(directory: &Path, name: &str, words: &[&str]) -> (i32, String) {
+    let mut command = Command::new(binary());
+    command.arg(name).args(words).env("LEVERET_DATA_DIR", directory);
+    let output = command.env_remove("RABBITMQ_NODENAME").output().expect("it runs");
+    let text = |bytes| String::from_utf8(bytes).expect("text");
+    (output.status.code().expect("no signal"), text(output.stdout) + &text(output.stderr))
 }
 
 /// Waits until each of the nodes sees all of them.

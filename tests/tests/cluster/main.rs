@@ -26,13 +26,12 @@ mod spread;
 mod total_queue;
 mod transfers;
 
-use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use leveret_tests::PATIENCE;
 use leveret_tests::cluster::{self, COOKIE};
-use leveret_tests::node::{Node, Options, binary};
+use leveret_tests::node::{Node, Options};
 use serde_json::Value;
 
 /// The nodes of a test, each with a loopback address of its own, which no other test has.
@@ -71,11 +70,9 @@ impl Cluster {
     pub(crate) fn start_each(count: usize, with: impl Fn(usize, Options) -> Options) -> Self {
         let (net, options) = Self::options(count);
         let options = options.into_iter().enumerate().map(|(at, options)| with(at, options));
-        let cluster = Self { net, nodes: Self::started(options.collect()) };
-        cluster.wait_until("all are members", |cluster| {
-            cluster.nodes.iter().all(|node| cluster.members(node).len() == cluster.nodes.len())
-        });
-        cluster
+        let nodes = Self::started(options.collect());
+        cluster::wait_until_formed(&nodes);
+        Self { net, nodes }
     }
 
     /// Nodes with these options, which start together.
@@ -105,11 +102,7 @@ impl Cluster {
 
     /// Runs one of RabbitMQ's tools in the same way.
     pub(crate) fn tool(&self, name: &str, at: usize, words: &[&str]) -> (i32, String) {
-        let mut command = Command::new(binary());
-        command.arg(name).args(words).env("LEVERET_DATA_DIR", self.nodes[at].directory());
-        let output = command.env_remove("RABBITMQ_NODENAME").output().expect("it runs");
-        let text = |bytes| String::from_utf8(bytes).expect("text");
-        (output.status.code().expect("no signal"), text(output.stdout) + &text(output.stderr))
+        cluster::tool(self.nodes[at].directory(), name, words)
     }
 
     /// The same for a command that has to succeed.
